@@ -19,7 +19,7 @@ import (
 var waits = map[string]string{
 	"cmd/olafctl/script_store_test.go find":                "another process makes the file, below folders that are not there yet and so can't be watched",
 	"experiments/bench/card_live_linux_test.go Wait":       "it is the clock that the card lives by",
-	"experiments/sweep/queue/queue_test.go counted":        "a machine's own count follows the result that others see, and nothing tells of it",
+	"experiments/sweep/queue/queue_test.go awaitCount":     "a machine's own count follows the result that others see, and nothing tells of it",
 	"experiments/testbed/testbedtest/traces_linux.go Gone": "the kernel frees programs and mounts of namespaces some time after their last descriptor, and tells nobody",
 	"fpga/pcie/pcivm/card_test.go live":                    "it is the clock that the card lives by",
 	"fpga/netlab/netlabtest/pair_linux.go Cut":             "how long the cable is dead is the fault itself",

@@ -1,6 +1,6 @@
-// Package experiments says what every reproduction of something published has in common: what it is called and costs, what
-// it is asked for, the figures that it draws, and how all of them together are set beside the papers. The papers
-// themselves are below, one folder a system.
+// Package experiments defines the common parts of every reproduction of a published result: its name and cost, its
+// options, the figures that it draws, and the comparison of all of them with the papers. Each paper's experiments are
+// in a folder below.
 package experiments
 
 import (
@@ -19,93 +19,93 @@ import (
 	"github.com/olafctl/olaf/results/paper"
 )
 
-// ErrUnknown says that no experiment has a name.
+// ErrUnknown: no such experiment.
 var ErrUnknown = olaf.NewError(olaf.Usage, "unknown experiment")
 
 // Experiment reproduces one artefact of the paper.
 type Experiment struct {
 	Name     string // with its paper: olaf/table1
-	Artefact string // what it stands beside: Table 1
+	Artefact string // the artefact to compare with: Table 1
 	About    string // one line
-	Needs    string // what it costs: wall time on two cores
+	Needs    string // its cost: wall time on two cores
 	OnDevice bool   // runs on a device; the others simulate, replay or train
-	// Simulates says that its runs are those of a Simulation, which can be kept one by one.
+	// Simulates means that its runs are those of a Simulation, which can be stored one by one.
 	Simulates bool
-	Timed     bool // measures wall time, so that no two runs agree and none stands for another
-	Long      bool // trains for many minutes: only run when named or asked for
+	Timed     bool // measures wall time, so that no two runs agree and none can replace another
+	Long      bool // trains for many minutes: runs only on request
 	Run       func(context.Context, Options) (bench.Report, error)
-	Parts     *Parts // of its work; nil of one that is done in one piece
-	// Spec is what an experiment runs that is one bench; nil of the others.
+	Parts     *Parts // nil for an experiment that is not divided
+	// Spec returns the bench of an experiment that is a single bench; nil for the others.
 	Spec func() bench.Spec
-	// Inputs are up to five physical quantities that its predicted numbers depend on.
+	// Inputs contains up to five physical quantities that the predicted numbers depend on.
 	Inputs []Input
-	// Beside sets benches beside this artefact, its own and those that a user made from it; nil where it stands beside none.
+	// Beside compares benches with this artefact, its own and those that a user derived from it. It may be nil.
 	Beside bench.Beside
 }
 
-// RunSpec is Run of an experiment that is one bench.
+// RunSpec returns the Run function of an experiment that is a single bench.
 func RunSpec(spec func() bench.Spec, beside bench.Beside) func(context.Context, Options) (bench.Report, error) {
 	return func(ctx context.Context, o Options) (bench.Report, error) {
 		report, err := o.Measure(ctx, o.specOf(spec), o.Stream, beside)
 		if report == nil {
-			return nil, err // not a Report that holds nothing
+			return nil, err // not a Report that contains a nil pointer
 		}
 		return report, err
 	}
 }
 
-// SpecParts are the parts of an experiment that is one bench, with systems of a set.
+// SpecParts returns the parts of an experiment that is a single bench, with systems from a set.
 func SpecParts(systems system.Set, spec func() bench.Spec) *Parts {
 	return BenchParts(systems, func(o *Options) ([]bench.Spec, error) { return []bench.Spec{o.specOf(spec)}, nil })
 }
 
-// The inputs of an experiment that is one bench.
+// The inputs of an experiment that is a single bench.
 const (
 	OfferedRate = "offered rate"
 	OutputRate  = "output rate"
 	FrameSize   = "frame size"
 )
 
-// specOf returns the specification with as many runs as the options ask for, and with their changed input.
+// specOf returns the specification with the number of runs and the changed input from the options.
 func (o *Options) specOf(spec func() bench.Spec) bench.Spec {
 	s := spec()
-	s.Runs, s.Seed = o.or(s.Runs, 6, s.Seed)
-	s.Workload.MeanRate = Scale(o, OfferedRate, s.Workload.MeanRate)
-	s.Workload.Size = Scale(o, FrameSize, s.Workload.Size)
+	s.Runs, s.Seed = o.resolveSeeds(s.Runs, 6, s.Seed)
+	s.Workload.MeanRate = ScaleInput(o, OfferedRate, s.Workload.MeanRate)
+	s.Workload.Size = ScaleInput(o, FrameSize, s.Workload.Size)
 	for i := range s.OutRates {
-		s.OutRates[i] = Scale(o, OutputRate, s.OutRates[i])
+		s.OutRates[i] = ScaleInput(o, OutputRate, s.OutRates[i])
 	}
 	return s
 }
 
-// Options are the choices that every experiment understands. Zero values stand for the experiment's own defaults.
+// Options contains the options of every experiment. Zero values select the experiment's own defaults.
 type Options struct {
 	Device string
 	Access testbed.Access
 	Runs   int
 	Seed   uint64
 	Quick  bool // fewer runs or shorter ones, for a first look; the report says so
-	// Changed is the one input that differs from the experiment's own; the zero value changes none.
+	// Changed is the one input that differs from the experiment's own; zero value: none.
 	Changed Input
-	// Trainings is a folder in which experiments that train for long keep what is finished and find it again; empty for
+	// Trainings is the folder where experiments with long trainings store finished ones and find them again; empty for
 	// none.
 	Trainings string
-	// Stream receives the events; nil for none.
+	// Stream receives the events; it may be nil.
 	Stream *bench.Stream
-	// Done looks up the result of a Part by its specification; nil where none was carried out before.
+	// Done looks up the result of a Part by its specification; nil if no part was run before.
 	Done func(spec json.RawMessage) (result json.RawMessage, ok bool)
-	// Progress is called as work is done, from any goroutine; nil for none.
+	// Progress is called as work is done, from any goroutine; it may be nil.
 	Progress func(done, total int)
 }
 
-// Tell reports progress to whoever asked for it.
-func (o *Options) Tell(done, total int) {
+// ReportProgress calls Progress, if set.
+func (o *Options) ReportProgress(done, total int) {
 	if o.Progress != nil {
 		o.Progress(done, total)
 	}
 }
 
-// CheckDevice says that e runs on no device, when another one is asked for than where nothing is said. The error matches
+// CheckDevice returns an error if e simulates but the user chose a device other than the default. The error matches
 // testbed.ErrBackend.
 func (e *Experiment) CheckDevice(devices testbed.Devices, address string) error {
 	if e.OnDevice || address == "" || address == devices.Default() {
@@ -114,11 +114,11 @@ func (e *Experiment) CheckDevice(devices testbed.Devices, address string) error 
 	return fmt.Errorf("%w for %s: it simulates, so leave out --device %s", testbed.ErrBackend, e.Name, address)
 }
 
-// Set is the experiments that there are, in the papers' order.
+// Set is a list of experiments, in the papers' order.
 type Set []Experiment
 
-// Find returns the named experiment; of the first paper's the artefact is enough. The error matches ErrUnknown and lists
-// what there is.
+// Find returns the named experiment; for the first paper, the artefact is enough. The error matches ErrUnknown and
+// names the command that lists them.
 func (s Set) Find(name string) (Experiment, error) {
 	for _, e := range s {
 		if e.Name == paper.Canonical(name) {
@@ -151,7 +151,7 @@ func (s Set) suggest(typed string) string {
 	return "; did you mean " + strings.Join(meant[:min(3, len(meant))], " or ") + "?"
 }
 
-// Parts finds how experiments are cut up whose parts are of a kind. The error matches ErrUnknown.
+// Parts returns the Parts of an experiment whose parts are of the given kind. The error matches ErrUnknown.
 func (s Set) Parts(kind string) (*Parts, error) {
 	for i := range s {
 		if p := s[i].Parts; p != nil && p.Kind == kind {
@@ -161,7 +161,7 @@ func (s Set) Parts(kind string) (*Parts, error) {
 	return nil, fmt.Errorf("%w: none has parts called %q", ErrUnknown, kind)
 }
 
-// Spec is the specification of the named experiment. The error matches ErrUnknown.
+// Spec returns the specification of the named experiment. The error matches ErrUnknown.
 func (s Set) Spec(name string) (bench.Spec, error) {
 	if e, err := s.Find(name); err == nil && e.Spec != nil {
 		return e.Spec(), nil
@@ -169,13 +169,13 @@ func (s Set) Spec(name string) (bench.Spec, error) {
 	return bench.Spec{}, fmt.Errorf("%w: %q is none that runs on a single-queue testbed", ErrUnknown, name)
 }
 
-// Benches are those that run on a single-queue testbed.
-func (s Set) Benches() Set {
+// WithBench returns the experiments that run on a single-queue testbed.
+func (s Set) WithBench() Set {
 	return slices.DeleteFunc(slices.Clone(s), func(e Experiment) bool { return e.Spec == nil })
 }
 
-// Beside sets a bench beside every artefact that it can stand beside.
-func (s Set) Beside(spec *bench.Spec, b *results.Bench) (rows []results.PaperRow, statements []string) {
+// CompareBench compares a bench with every artefact that it can be compared with.
+func (s Set) CompareBench(spec *bench.Spec, b *results.Bench) (rows []results.PaperRow, statements []string) {
 	for i := range s {
 		if s[i].Beside == nil {
 			continue
@@ -186,7 +186,7 @@ func (s Set) Beside(spec *bench.Spec, b *results.Bench) (rows []results.PaperRow
 	return rows, statements
 }
 
-// Names are what people type.
+// Names returns the experiments' names.
 func (s Set) Names() []string {
 	var names []string
 	for i := range s {
@@ -195,15 +195,17 @@ func (s Set) Names() []string {
 	return names
 }
 
-// Short lists those that are done in seconds.
-func (s Set) Short() Set {
+// ShortOnes returns the experiments that finish in seconds.
+func (s Set) ShortOnes() Set {
 	return slices.DeleteFunc(slices.Clone(s), func(e Experiment) bool { return e.Long })
 }
 
-// Seeds resolves how many seeds to run and the first of them; full and quick are the experiment's own numbers.
-func (o *Options) Seeds(full, quick int) (runs int, seed uint64) { return o.or(full, quick, 1) }
+// Seeds returns the number of seeds to run and the first of them; full and quick are the experiment's own numbers.
+func (o *Options) Seeds(full, quick int) (runs int, seed uint64) {
+	return o.resolveSeeds(full, quick, 1)
+}
 
-func (o *Options) or(full, quick int, first uint64) (runs int, seed uint64) {
+func (o *Options) resolveSeeds(full, quick int, first uint64) (runs int, seed uint64) {
 	runs, seed = full, first
 	if o.Quick {
 		runs = quick

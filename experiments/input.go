@@ -14,17 +14,17 @@ import (
 // Input is a physical quantity that an experiment's numbers are computed from: a rate, a time or a size.
 type Input struct {
 	Name string
-	// Factor is how much a test changes it. It is 2 where slots of time hide a smaller change.
+	// Factor is by how much a test changes it: 2 if slots of time hide a smaller change.
 	Factor float64
 }
 
-// Tenth returns inputs that are changed by 10 %.
-func Tenth(names ...string) []Input { return inputs(1.1, names) }
+// InputsByTenth returns inputs that are changed by 10 %.
+func InputsByTenth(names ...string) []Input { return makeInputs(1.1, names) }
 
-// Twice returns inputs that are doubled, because results are rounded up to whole slots.
-func Twice(names ...string) []Input { return inputs(2, names) }
+// InputsDoubled returns inputs that are doubled, because results are rounded up to whole slots.
+func InputsDoubled(names ...string) []Input { return makeInputs(2, names) }
 
-func inputs(factor float64, names []string) []Input {
+func makeInputs(factor float64, names []string) []Input {
 	var all []Input
 	for _, name := range names {
 		all = append(all, Input{name, factor})
@@ -32,11 +32,12 @@ func inputs(factor float64, names []string) []Input {
 	return all
 }
 
-// nothing stands for no changed input where all other runs have one: what is not judged is left out of all of them.
-var nothing = Input{Name: "nothing", Factor: 1}
+// noInput is the changed input of runs without one. The zero value would not do: rows without a verdict are left out
+// only if an input is set.
+var noInput = Input{Name: "nothing", Factor: 1}
 
-// Scale returns v, multiplied where the options change the named input.
-func Scale[T ~int | ~int64 | ~float64](o *Options, input string, v T) T {
+// ScaleInput returns v, multiplied where the options change the named input.
+func ScaleInput[T ~int | ~int64 | ~float64](o *Options, input string, v T) T {
 	if o.Changed.Name != input || input == "" {
 		return v
 	}
@@ -46,7 +47,7 @@ func Scale[T ~int | ~int64 | ~float64](o *Options, input string, v T) T {
 // FindUnmoved returns the ids of e's predicted rows with a number that changing any one of its inputs does not move. A
 // number that depends on no input rests on no model, so it is no prediction. The runs are as long as o says.
 func (e *Experiment) FindUnmoved(ctx context.Context, o Options) ([]string, error) {
-	o.Changed = nothing
+	o.Changed = noInput
 	still, err := e.readRows(ctx, o)
 	if err != nil {
 		return nil, err

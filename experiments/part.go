@@ -11,25 +11,25 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// Part is a piece of an experiment's work that can be carried out by itself, anywhere and in any order, before the experiment is
-// put together. Equal specifications have equal results.
+// Part is a piece of an experiment's work that can run anywhere and in any order, before the experiment is assembled.
+// Equal specifications have equal results.
 type Part struct {
-	Name string          // unlike any other of its experiment, for people
+	Name string          // unique in its experiment, for display
 	Spec json.RawMessage // everything that decides its result
 }
 
-// Parts says how an experiment is cut up.
+// Parts divides an experiment into parts.
 type Parts struct {
-	// Kind names what its parts are; experiments of one kind share their parts.
+	// Kind names the kind of its parts; experiments of one kind share their parts.
 	Kind string
-	// List lists them, in the order in which the experiment wants them.
+	// List returns the parts, in the order in which the experiment uses them.
 	List func(Options) ([]Part, error)
-	// Do carries one out.
+	// Do runs one part.
 	Do func(ctx context.Context, spec json.RawMessage) (json.RawMessage, error)
 }
 
-// Found is the result of a part that was carried out before, read into to; ok is false where there is none.
-func (o *Options) Found(spec, to any) (ok bool, err error) {
+// FindDone looks up the result of a part that was run before and decodes it into to; ok is false if there is none.
+func (o *Options) FindDone(spec, to any) (ok bool, err error) {
 	if o.Done == nil {
 		return false, nil
 	}
@@ -47,7 +47,7 @@ func (o *Options) Found(spec, to any) (ok bool, err error) {
 	return true, nil
 }
 
-// BenchParts are the shares of the benches that an experiment runs, with systems of a set.
+// BenchParts returns the shares of an experiment's benches, with systems from a set.
 func BenchParts(systems system.Set, specs func(*Options) ([]bench.Spec, error)) *Parts {
 	return &Parts{
 		Kind: "bench",
@@ -62,7 +62,8 @@ func BenchParts(systems system.Set, specs func(*Options) ([]bench.Spec, error)) 
 					if err != nil {
 						return nil, fmt.Errorf("name a share of a bench: %w", err)
 					}
-					parts = append(parts, Part{Name: fmt.Sprintf("bench %d, runs %d to %d", i+1, share.From+1, share.From+share.Runs), Spec: spec})
+					parts = append(parts, Part{Name: fmt.Sprintf("bench %d, runs %d to %d", i+1, share.From+1,
+						share.From+share.Runs), Spec: spec})
 				}
 			}
 			return parts, nil
@@ -82,36 +83,38 @@ func BenchParts(systems system.Set, specs func(*Options) ([]bench.Spec, error)) 
 	}
 }
 
-// Measure carries a bench out, or puts it together of its shares where these were carried out before.
-func (o *Options) Measure(ctx context.Context, s bench.Spec, stream *bench.Stream, beside bench.Beside) (*bench.Measurement, error) {
+// Measure runs a bench, or assembles it from its shares if all were run before.
+func (o *Options) Measure(ctx context.Context, s bench.Spec, stream *bench.Stream,
+	beside bench.Beside) (*bench.Measurement, error) {
 	var all []*bench.Shared
 	for _, share := range s.Shares() {
 		one := new(bench.Shared)
-		found, err := o.Found(&share, one)
+		found, err := o.FindDone(&share, one)
 		if err != nil {
 			return nil, err
 		}
 		if !found {
-			return bench.Measure(ctx, s, bench.Options{Device: o.Device, Access: o.Access, Stream: stream, Beside: beside})
+			return bench.Measure(ctx, s, bench.Options{Device: o.Device, Access: o.Access, Stream: stream,
+				Beside: beside})
 		}
 		all = append(all, one)
 	}
 	return s.Together(all, beside)
 }
 
-// Judged is what a reproduction needs to know of an experiment: its published numbers beside ours, and whether they may be used.
+// Judged is what a reproduction needs of an experiment: its published numbers beside ours, and whether they are valid.
 type Judged interface {
 	Paper() []results.PaperRow
 	Err() error
 }
 
-// Verdicts is Judged as JSON, of an experiment that was carried out elsewhere.
+// Verdicts is Judged as JSON, for an experiment that ran elsewhere.
 type Verdicts struct {
 	Rows    []results.PaperRow `json:"paper"`
-	Invalid string             `json:"invalid,omitempty"` // why they may not be used
+	Invalid string             `json:"invalid,omitempty"` // why they are not valid
 }
 
-// VerdictsOf are an experiment's.
+// VerdictsOf returns an experiment's Verdicts.
 func VerdictsOf(j Judged) *Verdicts {
 	v := &Verdicts{Rows: j.Paper()}
 	if err := j.Err(); err != nil {

@@ -14,38 +14,41 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// ErrMissed reports that a published number came out worse than its claim expects.
+// ErrMissed: a published number came out worse than its claim expects.
 var ErrMissed = olaf.NewError(olaf.Missed, "an expectation was missed")
 
 // ReproduceSchema names the document of a Reproduction.
 const ReproduceSchema = "olafctl.reproduce/v3"
 
-// Reproduction is every published number of some experiments beside ours.
+// Reproduction contains every published number of some experiments beside ours.
 type Reproduction struct {
 	Schema      string             `json:"schema"`
 	Provenance  results.Provenance `json:"provenance"`
 	Experiments []string           `json:"experiments"` // that were run, in order
 	Paper       []results.PaperRow `json:"paper"`
-	// Opposite lists the ids of our results that came out on the other side of what was printed, a repeated number once.
+	// Opposite lists the ids of our results that contradict the published ones. A repeated number counts once.
 	Opposite []string `json:"opposite"`
-	// Contradicting counts, by paper, the numbers that other numbers of the same paper exclude.
+	// Contradicting counts, by paper, the numbers that other numbers of the same paper rule out.
 	Contradicting map[string]int `json:"contradicting"`
 	// Missed lists the ids whose verdict is worse than the one recorded with their claim.
 	Missed []string `json:"missed"`
 	// Invalid lists the experiments with an invalid run, and why.
 	Invalid []string `json:"invalid"`
-	// All lists the numbers of systems that are not here as well, where it is printed.
+	// All also lists the numbers of systems that are not implemented here.
 	All bool `json:"-"`
 }
 
-// Reproduce runs the experiments one after the other, each by run, and sets every published number that they reach beside
-// ours; with all short ones, also those that none of them reached. What was done before an error comes back with it.
-func (s Set) Reproduce(ctx context.Context, chosen Set, run func(context.Context, Experiment) (Judged, error)) (*Reproduction, error) {
-	r := &Reproduction{Schema: ReproduceSchema, Opposite: []string{}, Contradicting: map[string]int{}, Missed: []string{}, Invalid: []string{}}
+// Reproduce runs the experiments one after the other with run and compares every published number with ours. If the
+// choice includes all short experiments, it also lists the numbers that no experiment measured. On an error it returns
+// the results so far.
+func (s Set) Reproduce(ctx context.Context, chosen Set,
+	run func(context.Context, Experiment) (Judged, error)) (*Reproduction, error) {
+	r := &Reproduction{Schema: ReproduceSchema, Opposite: []string{}, Contradicting: map[string]int{},
+		Missed: []string{}, Invalid: []string{}}
 	for _, e := range chosen {
 		report, err := run(ctx, e)
 		if err != nil {
-			return r.judged(), fmt.Errorf("%s: %w", e.Name, err)
+			return r.fillVerdicts(), fmt.Errorf("%s: %w", e.Name, err)
 		}
 		r.Experiments = append(r.Experiments, e.Name)
 		r.Paper = append(r.Paper, report.Paper()...)
@@ -53,13 +56,13 @@ func (s Set) Reproduce(ctx context.Context, chosen Set, run func(context.Context
 			r.Invalid = append(r.Invalid, fmt.Sprintf("%s: %v", e.Name, err))
 		}
 	}
-	if len(chosen) >= len(s.Short()) {
+	if len(chosen) >= len(s.ShortOnes()) {
 		r.addUnreached(s)
 	}
-	return r.judged(), nil
+	return r.fillVerdicts(), nil
 }
 
-// addUnreached lists the claims that no experiment measured, so that nothing published is passed over in silence.
+// addUnreached adds the claims that no experiment measured, so that every published number is listed.
 func (r *Reproduction) addUnreached(all Set) {
 	for _, row := range paper.Compare(nil) {
 		if slices.ContainsFunc(r.Paper, func(p results.PaperRow) bool { return p.ID == row.ID }) {
@@ -74,9 +77,9 @@ func (r *Reproduction) addUnreached(all Set) {
 	}
 }
 
-// judged fills in what follows from the rows.
-func (r *Reproduction) judged() *Reproduction {
-	r.Missed = append(r.Missed, missed(r.Paper)...)
+// fillVerdicts fills the fields that follow from the rows.
+func (r *Reproduction) fillVerdicts() *Reproduction {
+	r.Missed = append(r.Missed, missedIDs(r.Paper)...)
 	worst := worstOfRepeats(r.Paper)
 	for i := range r.Paper {
 		p := &r.Paper[i]
@@ -90,8 +93,8 @@ func (r *Reproduction) judged() *Reproduction {
 	return r
 }
 
-// results counts our results that were judged, a repeated number once.
-func (r *Reproduction) results() (n int) {
+// countResults counts our results that have a verdict, a repeated number once.
+func (r *Reproduction) countResults() (n int) {
 	worst := worstOfRepeats(r.Paper)
 	for i := range r.Paper {
 		if p := &r.Paper[i]; p.SameAs == "" && noResult[paper.Basis(p.Basis)] == "" && worst[p.ID].Judges() {
@@ -101,17 +104,18 @@ func (r *Reproduction) results() (n int) {
 	return n
 }
 
-// summary says in three lines what came out: results on the other side of what was printed, papers that contradict
-// themselves, and, separately, whether anything is worse than when its claim was recorded.
-func (r *Reproduction) summary() []string {
-	opposite := fmt.Sprintf("Opposite to what was printed: %d of %s", len(r.Opposite), olaf.Plural(r.results(), "result"))
+// summarize returns three lines: the results that contradict the published ones, the papers that contradict themselves,
+// and whether any verdict is worse than recorded.
+func (r *Reproduction) summarize() []string {
+	opposite := fmt.Sprintf("Opposite to what was printed: %d of %s", len(r.Opposite),
+		olaf.Plural(r.countResults(), "result"))
 	if len(r.Opposite) > 0 {
 		opposite += ": " + strings.Join(r.Opposite, ", ")
 	}
 	papers := "Papers that contradict themselves: none"
 	if n := len(r.Contradicting); n > 0 {
 		var each []string
-		for _, t := range systems(r.Paper) {
+		for _, t := range tallySystems(r.Paper) {
 			if k := r.Contradicting[t.name]; k > 0 {
 				each = append(each, fmt.Sprintf("%s in %s", t.name, olaf.Plural(k, "number")))
 			}
@@ -125,54 +129,58 @@ func (r *Reproduction) summary() []string {
 	return []string{opposite, papers, worse}
 }
 
-// missed lists the ids of rows whose verdict is worse than recorded.
-func missed(rows []results.PaperRow) (ids []string) {
+// missedIDs returns the ids of rows whose verdict is worse than recorded.
+func missedIDs(rows []results.PaperRow) (ids []string) {
 	for _, row := range paper.FindMisses(rows) {
 		ids = append(ids, row.ID)
 	}
 	return ids
 }
 
-// Expected returns nil when every result of full length is what its claim expects. The error matches ErrMissed.
-func Expected(rows []results.PaperRow) error {
-	if ids := missed(rows); len(ids) > 0 {
+// CheckExpected returns nil if every full-length result is as its claim expects. The error matches ErrMissed.
+func CheckExpected(rows []results.PaperRow) error {
+	if ids := missedIDs(rows); len(ids) > 0 {
 		return fmt.Errorf("%w: %s", ErrMissed, strings.Join(ids, ", "))
 	}
 	return nil
 }
 
-// Document is the JSON form, ReproduceSchema.
+// Document returns the JSON form, ReproduceSchema.
 func (r *Reproduction) Document() any { return r }
 
-// WriteText prints every number of the systems that are here, a line for each of the others, the verdicts paper by paper, and
-// the summary. With All the numbers of the others are listed too.
+// WriteText prints every number of the systems that are implemented here, a line for each of the others, the verdicts
+// paper by paper, and the summary. With All it lists the others' numbers too.
 func (r *Reproduction) WriteText(w io.Writer, v text.View) error {
-	here := systems(r.Paper)
-	listed := slices.DeleteFunc(slices.Clone(r.Paper), func(p results.PaperRow) bool { return !r.All && !here.tested(paper.SystemOf(p.ID)) })
+	here := tallySystems(r.Paper)
+	listed := slices.DeleteFunc(slices.Clone(r.Paper),
+		func(p results.PaperRow) bool { return !r.All && !here.isTestable(paper.SystemOf(p.ID)) })
 	p := text.NewPage(w, v)
 	p.Paper(listed)
-	here.print(p, r.All)
-	for _, line := range r.summary() {
+	here.printTallies(p, r.All)
+	for _, line := range r.summarize() {
 		p.Say("", "%s", line)
 	}
 	return p.Err()
 }
 
-// Table is one line a published number.
+// Table returns one line per published number.
 func (r *Reproduction) Table() (header []string, rows [][]string) {
-	header = []string{"id", "artefact", "row", "column", "unit", "ours", "ours_ci95", "published", "deviation_pct", "basis", "kind", "verdict", "expected", "same_as", "source", "note"}
+	header = []string{"id", "artefact", "row", "column", "unit", "ours", "ours_ci95", "published", "deviation_pct",
+		"basis", "kind", "verdict", "expected", "same_as", "source", "note"}
 	for i := range r.Paper {
 		p := &r.Paper[i]
-		rows = append(rows, []string{p.ID, p.Artefact, p.Row, p.Column, p.Unit, text.Exact(p.Ours.Mean), text.Exact(p.Ours.CI95),
-			text.Exact(p.Published), text.Exact(p.DeviationPct), p.Basis, p.Kind, p.Verdict, p.Expected, p.SameAs, p.Source, p.Note})
+		rows = append(rows, []string{p.ID, p.Artefact, p.Row, p.Column, p.Unit, text.Exact(p.Ours.Mean),
+			text.Exact(p.Ours.CI95),
+			text.Exact(p.Published), text.Exact(p.DeviationPct), p.Basis, p.Kind, p.Verdict, p.Expected, p.SameAs,
+			p.Source, p.Note})
 	}
 	return header, rows
 }
 
-// Err is nil when every run was valid and nothing was missed.
+// Err returns nil if every run was valid and no expectation was missed.
 func (r *Reproduction) Err() error {
 	if len(r.Invalid) > 0 {
 		return fmt.Errorf("%w: %s", bench.ErrInvalid, strings.Join(r.Invalid, "; "))
 	}
-	return Expected(r.Paper)
+	return CheckExpected(r.Paper)
 }

@@ -17,14 +17,14 @@ type systemTally struct {
 	name    string
 	counts  map[paper.Basis]map[paper.Verdict]int
 	n       int
-	repeats int // rows whose number of ours is another row's
+	repeats int // rows that repeat another row's number
 }
 
 // tallies holds one tally per paper, in the order of the rows.
 type tallies []systemTally
 
-// systems counts rows by paper. Rows that share one number of ours count once, by the worst of their verdicts.
-func systems(rows []results.PaperRow) (all tallies) {
+// tallySystems counts rows by paper. Rows that share one number of ours count once, by the worst of their verdicts.
+func tallySystems(rows []results.PaperRow) (all tallies) {
 	worst := worstOfRepeats(rows)
 	for i := range rows {
 		name := paper.SystemOf(paper.Canonical(rows[i].ID))
@@ -62,8 +62,8 @@ func (t *systemTally) add(b paper.Basis, v paper.Verdict) {
 	t.counts[b][v]++
 }
 
-// tested reports whether any number of a system can be judged here.
-func (t *systemTally) tested() bool {
+// isTestable reports whether any number of a system can be judged here.
+func (t *systemTally) isTestable() bool {
 	left := t.n
 	for _, verdicts := range t.counts {
 		for v, n := range verdicts {
@@ -75,16 +75,16 @@ func (t *systemTally) tested() bool {
 	return left > 0
 }
 
-func (all tallies) tested(system string) bool {
-	return slices.ContainsFunc(all, func(t systemTally) bool { return t.name == system && t.tested() })
+func (all tallies) isTestable(system string) bool {
+	return slices.ContainsFunc(all, func(t systemTally) bool { return t.name == system && t.isTestable() })
 }
 
-// print prints a paragraph per paper: its numbers by basis and verdict, and for a system that is not here only how many there
-// are.
-func (all tallies) print(p *text.Page, listed bool) {
+// printTallies prints a paragraph per paper: its numbers by basis and verdict, or only their number for a system that is not
+// implemented here.
+func (all tallies) printTallies(p *text.Page, listed bool) {
 	for i := range all {
 		t := &all[i]
-		if !t.tested() {
+		if !t.isTestable() {
 			more := " (--all lists them)"
 			if listed {
 				more = ""
@@ -95,16 +95,17 @@ func (all tallies) print(p *text.Page, listed bool) {
 		p.Say("", "%s: %s", t.name, olaf.Plural(t.n, "published number"))
 		for _, basis := range paper.AllBases() {
 			if verdicts := t.counts[basis]; len(verdicts) > 0 {
-				p.Say(fmt.Sprintf("  %-*s", basisWidth, basis), "%s%s", counted(verdicts), noResult[basis])
+				p.Say(fmt.Sprintf("  %-*s", basisWidth, basis), "%s%s", countVerdicts(verdicts), noResult[basis])
 			}
 		}
 		if t.repeats > 0 {
-			p.Say("  ", "not counted again: %s with the number of another, which counts by its worst verdict", olaf.Plural(t.repeats, "row"))
+			p.Say("  ", "not counted again: %s with the number of another, which counts by its worst verdict",
+				olaf.Plural(t.repeats, "row"))
 		}
 	}
 }
 
-// noResult says after a basis why its numbers are no results.
+// noResult explains after a basis why its numbers are not results.
 var noResult = map[paper.Basis]string{
 	paper.Input:      " (put in as printed: no results)",
 	paper.Arithmetic: " (no model of ours is in them: no results)",
@@ -113,8 +114,8 @@ var noResult = map[paper.Basis]string{
 // basisWidth is the width of the longest basis, with a gap.
 const basisWidth = 12
 
-// counted lists how many there are of each verdict, from best to worst.
-func counted(verdicts map[paper.Verdict]int) string {
+// countVerdicts formats the count of each verdict, from best to worst.
+func countVerdicts(verdicts map[paper.Verdict]int) string {
 	var parts []string
 	for _, v := range paper.AllVerdicts() {
 		if n := verdicts[v]; n > 0 {

@@ -29,7 +29,7 @@ func TestHandedSystems(t *testing.T) {
 		t.Helper()
 		var out, errs bytes.Buffer
 		env := testEnvironment(&out, &errs)
-		env.Systems, env.Declared, env.Published = systems, systems.Declared, listExperiments(systems)
+		env.Systems, env.Declared, env.Published = systems, systems.FindDeclaration, listExperiments(systems)
 		args := strings.Fields(strings.NewReplacer("STORE", store, "NET", topology).Replace(line))
 		if code := run(t.Context(), env, args); code != want {
 			t.Errorf("%s: exit code %d\n%s%s", line, code, &out, &errs)

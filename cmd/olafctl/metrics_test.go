@@ -41,7 +41,7 @@ func TestEveryMetricIsDefined(t *testing.T) {
 		t.Fatal(err)
 	}
 	page := string(raw)
-	d := system.Queued()
+	d := system.QueueDeclaration()
 	for _, m := range d.Metrics {
 		if m.Title == "" || m.Doc == "" {
 			t.Errorf("%s has no title or no text", m.Name)
@@ -79,7 +79,7 @@ func metricListPage(t *testing.T) string {
 			fmt.Fprintf(&b, "    %s\n", rule)
 		}
 	}
-	d := system.Queued()
+	d := system.QueueDeclaration()
 	section("Metrics of a bench", "Of a queue under open-loop workers. Each is a statistic over the valid runs.")
 	for _, m := range d.Metrics {
 		row(m.Name, m.Unit, m.Doc)
@@ -101,7 +101,7 @@ func metricListPage(t *testing.T) string {
 		}
 	}
 	section("Numbers of a closed loop", "Of jobs on simulated hosts, and of a bench in a closed loop under the same names.")
-	for _, r := range closedloop.Rows() {
+	for _, r := range closedloop.ListRows() {
 		row(r.Name, r.Unit, r.Doc)
 	}
 	row("ceiling_bps", "bit/s", closedloop.CeilingAbout)

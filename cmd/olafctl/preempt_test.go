@@ -37,7 +37,7 @@ func testEnvironment(stdout, stderr io.Writer) *cli.Env {
 	systems := system.All()
 	return &cli.Env{
 		Stdin: strings.NewReader(""), Stdout: stdout, Stderr: stderr, Systems: systems, Programs: programs.AllPrograms(),
-		Devices: listDevices(systems), Published: listExperiments(systems), Declared: systems.Declared,
+		Devices: listDevices(systems), Published: listExperiments(systems), Declared: systems.FindDeclaration,
 		Getenv: func(string) string { return "" }, Now: time.Now,
 		Hostname: func() (string, error) { return "testhost", nil }, Executable: os.Executable,
 	}

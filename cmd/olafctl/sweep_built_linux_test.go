@@ -349,7 +349,7 @@ func TestBuiltMeets(t *testing.T) {
 	other := sweep.Build{Commit: "0123456789abcdef", Go: "another", Arch: "riscv"}
 	present := func(role string) {
 		who := queue.Presence{Role: role, Host: "far", Build: other.Hash(), Named: other.String()}
-		go q.Present(t.Context(), who, func() time.Time { return time.Now().Add(5 * time.Hour) })()
+		go q.Announce(t.Context(), who, func() time.Time { return time.Now().Add(5 * time.Hour) })()
 	}
 	present(queue.Works)
 	machine, coordinator := p.machine("one"), p.coordinator(false)

@@ -219,7 +219,7 @@ func TestKubernetes(t *testing.T) {
 			t.Error(line)
 		}
 		text := in(t, files, "data", "sweep.yaml").(string)
-		parsed, err := sweep.Parse("/sweep/sweep.yaml", []byte(text))
+		parsed, err := sweep.ParseFile("/sweep/sweep.yaml", []byte(text))
 		if err != nil || text != spec || parsed.File != "/sweep/spec.yaml" || in(t, files, "data", "spec.yaml") == nil {
 			t.Errorf("%v, %v", files["data"], err)
 		}

@@ -77,7 +77,7 @@ func listedAxis(name, values string) (Axis, error) {
 	if a.Name == "slots" {
 		of = grid.Whole
 	}
-	listed, err := grid.New(name, of, values)
+	listed, err := grid.ParseAxis(name, of, values)
 	if err != nil {
 		return a, bad("vary "+name, err.Error())
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// predict runs the plan on the twin, without engine cycles, which real wires have none of.
+// predict runs the plan on the twin, without engine cycles, which real wires do not have.
 func predict(ctx context.Context, spec Spec, o *Options) ([][]results.Run, error) {
 	spec.Profile, spec.DequeueCycles, spec.MergeCycles = engine.Ideal, nil, nil
 	plan, err := NewPlan(spec)
@@ -20,7 +20,8 @@ func predict(ctx context.Context, spec Spec, o *Options) ([][]results.Run, error
 		return nil, err
 	}
 	plan.Declared = o.Declared
-	bed, err := testbed.Open(ctx, "", testbed.OpenOptions{Access: testbed.Access{Programs: spec.Systems.Programs()}, Cards: 1}) // the twin alone
+	bed, err := testbed.Open(ctx, "", testbed.OpenOptions{Access: testbed.Access{Programs: spec.Systems.Programs()},
+		Cards: 1}) // the twin alone
 	if err != nil {
 		return nil, err
 	}
@@ -31,12 +32,12 @@ func predict(ctx context.Context, spec Spec, o *Options) ([][]results.Run, error
 	return outcome.Runs, nil
 }
 
-// compare sets a run beside the twin's of the plan, and beside what the twin makes of the arrivals that were logged.
+// compare compares a run with the twin's run of the plan, and with the twin's result for the logged arrivals.
 func (b *station) compare(id RunID, measured *results.Run) error {
 	return b.set(id, id.Index, measured)
 }
 
-// set is compare where the twin's run of the plan has a number of its own.
+// set is compare for a different index of the twin's run.
 func (b *station) set(id RunID, planned int, measured *results.Run) error {
 	log, err := logOf(b.Device)
 	if err != nil {
@@ -54,22 +55,24 @@ func (b *station) set(id RunID, planned int, measured *results.Run) error {
 	return nil
 }
 
-// logOf is what a device tells of its queue's arrivals.
+// logOf returns a device's log of its queue's arrivals.
 func logOf(dev fpga.Device) (fpga.ArrivalLog, error) {
 	log, ok := fpga.FindArrivalLog(dev)
 	if !ok {
-		return nil, fmt.Errorf("--beside: %w: %s does not log what reached its queue", testbed.ErrUnsupported, dev.Identity().Address)
+		return nil, fmt.Errorf("--beside: %w: %s does not log what reached its queue", testbed.ErrUnsupported,
+			dev.Identity().Address)
 	}
 	return log, nil
 }
 
-// replay takes logged arrivals through a queue that serves its output to the cycle. counts are those of the run that is replayed:
-// of the result the ages alone mean something.
+// replay sends logged arrivals through a queue that serves its output to the cycle. counts are those of the original
+// run: only the ages of the result are meaningful.
 func (p *Plan) replay(c *Config, arrivals []fpga.Arrival, counts olaf.Counts) (*results.Run, error) {
 	q := p.queue(c)
 	observer := &observed{results.NewCollector(p.measure(c))}
 	port, err := engine.NewPort(q.Discipline, engine.Config{
-		Slots: q.Depth, Clusters: p.Spec.Workload.Clusters, RewardFilter: q.RewardFilter, RewardThreshold: q.RewardThreshold, Provenance: true,
+		Slots: q.Depth, Clusters: p.Spec.Workload.Clusters, RewardFilter: q.RewardFilter,
+		RewardThreshold: q.RewardThreshold, Provenance: true,
 	}, engine.Output{Rate: q.Output.Rate, OverheadBytes: q.Output.OverheadBytes}, observer)
 	if err != nil {
 		return nil, err
@@ -85,24 +88,26 @@ func (p *Plan) replay(c *Config, arrivals []fpga.Arrival, counts olaf.Counts) (*
 // observed is a sink that measures ages.
 type observed struct{ collector *results.Collector }
 
-// Deliver takes a frame whose last bit has left.
+// Deliver records a frame whose last bit has left.
 func (o *observed) Deliver(d *engine.Departure) {
-	o.collector.Observe(&olaf.Observation{At: d.At, Queued: d.Queued, Update: d.Frame.Update, Contributors: d.Frame.Contributors})
+	o.collector.Observe(&olaf.Observation{At: d.At, Queued: d.Queued, Update: d.Frame.Update,
+		Contributors: d.Frame.Contributors})
 }
 
-// Logs says whether a rig's device tells what reached its queue, so that its runs can be set beside the twin's.
+// Logs reports whether a rig's device logs the arrivals at its queue, so that its runs can be compared with the twin's.
 func (r *Rig) Logs() bool {
 	_, ok := fpga.FindArrivalLog(r.Device)
 	return ok
 }
 
-// Collector measures a run of one of the plan's configurations.
+// Collector returns a collector for one of the plan's configurations.
 func (r *Rig) Collector(config int) *results.Collector {
 	return results.NewCollector(r.Plan.measure(&r.Plan.Configs[config]))
 }
 
-// Paired is the run that was watched last, alone in a row: judged as a bench judges it, each age beside the twin's of the plan and of the
-// arrivals that the device logged. The collector has observed all of it; ageErrorPct is that of testbed.Testbed.
+// Paired returns a row with the last watched run alone: judged as in a bench, with each age compared with the twin's
+// for the plan and for the logged arrivals. The collector must have observed the whole run; ageErrorPct is that of
+// testbed.Testbed.
 func (r *Rig) Paired(ctx context.Context, id RunID, c *results.Collector, ageErrorPct float64) (*results.Row, error) {
 	spec := r.Plan.Spec
 	spec.Runs, spec.Seed = 1, r.Plan.Seeds[id.Index]

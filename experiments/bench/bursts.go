@@ -11,12 +11,14 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// inBursts says whether updates come in bursts, whose rate is planned and which programs of a machine send as fast as they go.
+// inBursts reports whether updates come in bursts. Their rate is planned, but programs on a machine send as fast as
+// they can.
 func (s *Spec) inBursts() bool {
 	return s.Loop == nil && s.Trace == nil && s.Workload.BurstPackets > 1
 }
 
-// bookBursts notes at which rate the updates of a run's bursts came to the queue, where the device's log has all of them.
+// bookBursts records the rate at which the updates in a run's bursts arrived at the queue, if the device's log is
+// complete.
 func (b *station) bookBursts(id RunID, run *results.Run) error {
 	log, ok := fpga.FindArrivalLog(b.Device)
 	if !ok || !b.measured || !b.plan.Spec.inBursts() {
@@ -28,17 +30,17 @@ func (b *station) bookBursts(id RunID, run *results.Run) error {
 	}
 	arrivals, err := log.Arrivals()
 	if err != nil || len(arrivals) != schedule.Total() {
-		return nil // the run says by itself what it lacks
+		return nil // the run itself reports what is missing
 	}
 	run.BurstRate = burstRate(schedule, arrivals)
 	return nil
 }
 
-// burstRate is the rate inside bursts: all bits behind the first frame of each, over the times from its first frame to its last. 0 is no burst
-// of two frames.
+// burstRate returns the rate inside bursts: all bits after the first frame of each, over the time from its first frame
+// to its last. 0 means that no burst had two frames.
 func burstRate(schedule *pktgen.Schedule, arrivals []fpga.Arrival) results.Float {
 	w := schedule.Workload()
-	inside := uint64(w.LineRate.TimeToSend(w.Size)/olaf.Cycle) + 2 // of a frame at the line rate, rounded up
+	inside := uint64(w.LineRate.TimeToSend(w.Size)/olaf.Cycle) + 2 // for a frame at the line rate, rounded up
 	var d, last regmap.Descriptor
 	bits, span := 0.0, 0.0
 	for i := range arrivals {
@@ -57,7 +59,7 @@ func burstRate(schedule *pktgen.Schedule, arrivals []fpga.Arrival) results.Float
 	return results.Float(bits / span)
 }
 
-// burstStatement says that bursts are no faster than their senders, and how fast these were.
+// burstStatement states that bursts are limited by their senders, and the measured rate.
 func (o *Outcome) burstStatement() string {
 	var rates []results.Float
 	for _, runs := range o.Runs {

@@ -12,8 +12,8 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// TestBurstRate holds the rate inside bursts of either kind against arrivals that are 10 µs apart there, however long the gaps are, and that there
-// is none without bursts.
+// TestBurstRate checks the rate inside bursts of either kind for arrivals that are 10 µs apart there, for any gaps, and
+// that there is none without bursts.
 func TestBurstRate(t *testing.T) {
 	for _, c := range []struct {
 		dist  string
@@ -44,10 +44,11 @@ func TestBurstRate(t *testing.T) {
 	}
 }
 
-// TestBurstStatement holds that the note on bursts says the rate that was measured, of valid runs.
+// TestBurstStatement checks that the statement on bursts gives the measured rate of valid runs.
 func TestBurstStatement(t *testing.T) {
 	spec := usual()
-	o := &Outcome{Plan: &Plan{Spec: spec}, Runs: [][]results.Run{{{BurstRate: 120e6}, {BurstRate: 124.4e6}}, {{BurstRate: 9e9, Invalid: []string{"x"}}}}}
+	o := &Outcome{Plan: &Plan{Spec: spec}, Runs: [][]results.Run{{{BurstRate: 120e6}, {BurstRate: 124.4e6}},
+		{{BurstRate: 9e9, Invalid: []string{"x"}}}}}
 	if s := o.burstStatement(); !strings.Contains(s, "planned at 100Gbps") || !strings.Contains(s, "go, 122Mbps inside bursts") {
 		t.Error(s)
 	}

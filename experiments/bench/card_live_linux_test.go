@@ -16,11 +16,11 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// loopback moves the test, on a thread of its own, into a network namespace that nobody else uses, switches its loopback
-// interface on, and returns a socket that sends whole frames there.
+// loopback moves the test, on a separate thread, into a new network namespace, enables its loopback interface, and
+// returns a socket that sends whole frames there.
 func loopback(t *testing.T) (fd int) {
 	t.Helper()
-	runtime.LockOSThread() // for good: the thread ends with the test, and the namespace with it
+	runtime.LockOSThread() // never unlocked: the thread and the namespace end with the test
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		runtime.UnlockOSThread()
 		t.Skipf("this needs root and network namespaces; unshare: %v", err)
@@ -32,12 +32,12 @@ func loopback(t *testing.T) (fd int) {
 	must(t, err)
 	up.SetUint16(unix.IFF_UP)
 	must(t, unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, up))
-	const index = 1 // of the loopback interface, in every namespace
+	const index = 1 // of the loopback interface in every namespace
 	must(t, unix.Bind(fd, &unix.SockaddrLinklayer{Ifindex: index}))
 	return fd
 }
 
-// keepUp makes a rig's card live in the host's time, and sends its frames for good.
+// keepUp keeps a rig's card in step with the host's time, and really sends its frames.
 type keepUp struct {
 	*testbedtest.Lab
 	t    *testing.T
@@ -47,7 +47,7 @@ type keepUp struct {
 
 func (k *keepUp) Now() time.Time { return time.Now() }
 
-// Wait lets time pass for the card and for the test.
+// Wait advances time for the card and for the test.
 func (k *keepUp) Wait(ctx context.Context, d olaf.Duration) error {
 	timer := time.NewTimer(time.Duration(d / olaf.Nanosecond))
 	defer timer.Stop()
@@ -59,7 +59,7 @@ func (k *keepUp) Wait(ctx context.Context, d olaf.Duration) error {
 	return ctx.Err()
 }
 
-// catchUp lets the card live until now.
+// catchUp advances the card to the present.
 func (k *keepUp) catchUp() {
 	behind := time.Since(k.boot) - k.Card.Now().Sub(k.Lab.Boot)
 	if cycles := int64(behind) / int64(olaf.Cycle/olaf.Nanosecond); cycles > 0 {
@@ -76,8 +76,8 @@ func (k *keepUp) catchUp() {
 	k.Wire.Frames = k.Wire.Frames[:0]
 }
 
-// TestBenchOnARealInterface sends a fake card's frames through a real interface: every frame is counted, and kernel and host
-// agree on the time.
+// TestBenchOnARealInterface sends a fake card's frames through a real interface: every frame is counted, and kernel and
+// host agree on the time.
 func TestBenchOnARealInterface(t *testing.T) {
 	fd := loopback(t)
 	r := testbedtest.New(t)

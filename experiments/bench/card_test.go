@@ -29,7 +29,7 @@ func cardSpec() Spec {
 	return spec
 }
 
-// sameRuns wants equal counters, and ages that differ by no more than the clocks are known.
+// sameRuns requires equal counters, and ages that differ by no more than the clocks' uncertainty.
 func sameRuns(t *testing.T, got, want *Outcome) {
 	t.Helper()
 	off := float64(clockErrorNS(&got.captured.worst)) + 2 // stamps are whole ns
@@ -39,15 +39,17 @@ func sameRuns(t *testing.T, got, want *Outcome) {
 			if !g.Counters.Equal(w.Counters) || !g.Valid() {
 				t.Errorf("configuration %d, run %d: invalid for %q\n%+v, want\n%+v", c, i, g.Invalid, g.Counters, w.Counters)
 			}
-			if a, b := float64(g.Metrics.Of("aom_cluster_ns")), float64(w.Metrics.Of("aom_cluster_ns")); a == b || !(math.Abs(a-b) <= off) {
-				t.Errorf("configuration %d, run %d: AoM %v ns on the card, %v on the twin; the clocks are known to ±%v", c, i, a, b, off)
+			if a, b := float64(g.Metrics.Of("aom_cluster_ns")), float64(w.Metrics.Of("aom_cluster_ns")); a == b ||
+				!(math.Abs(a-b) <= off) {
+				t.Errorf("configuration %d, run %d: AoM %v ns on the card, %v on the twin; the clocks are known to ±%v", c, i, a, b,
+					off)
 			}
 		}
 	}
 }
 
-// TestBenchOnACard holds that a card is measured as the twin is: the same counters, and the same ages within what is known
-// of the clocks, whether this process owns the card or an agent does.
+// TestBenchOnACard checks that a card is measured like the twin: the same counters, and the same ages within the
+// clocks' uncertainty, with the card owned by this process or by an agent.
 func TestBenchOnACard(t *testing.T) {
 	want := mustBench(t, cardSpec(), Options{})
 	t.Run("own", func(t *testing.T) {
@@ -70,9 +72,10 @@ func TestBenchOnACard(t *testing.T) {
 	})
 	t.Run("agent", func(t *testing.T) {
 		r := testbedtest.New(t)
-		s, err := testbed.Serve(t.Context(), testbedtest.CardAddress, testbed.ServeOptions{Listen: "unix:" + filepath.Join(t.TempDir(), "s"), Device: testbed.DeviceOptions{Access: r.Access}})
+		s, err := testbed.Serve(t.Context(), testbedtest.CardAddress,
+			testbed.ServeOptions{Listen: "unix:" + filepath.Join(t.TempDir(), "s"), Device: testbed.DeviceOptions{Access: r.Access}})
 		must(t, err)
-		for range 2 { // the second bench finds what the first left
+		for range 2 { // the second bench finds the first one's remains
 			got := mustBench(t, cardSpec(), Options{Device: "grpc:" + s.Target, Access: testbedtest.Access(), AgeErrorPct: 200})
 			must(t, got.Err())
 			sameRuns(t, got.Outcome, want.Outcome)
@@ -106,12 +109,12 @@ func TestBenchOnTwoCards(t *testing.T) {
 	}
 }
 
-// TestWhatACardLeavesInDoubt holds what happens to frames and clocks on the way, and what is made of it.
+// TestWhatACardLeavesInDoubt checks the verdicts for faults of frames and clocks on the way.
 func TestWhatACardLeavesInDoubt(t *testing.T) {
 	raced.Skip(t)
 	spec := cardSpec()
 	spec.Runs, spec.Versus, spec.OutRates = 2, "", spec.OutRates[:1]
-	spec.Workload.UpdatesPerWorker = 300 // a run of 0.3 ms is looked at several times
+	spec.Workload.UpdatesPerWorker = 300 // a run of 0.3 ms is polled several times
 	every := func(k int, times int) func(int, *testbedtest.Arrival) int {
 		return func(n int, _ *testbedtest.Arrival) int {
 			if n%k == 0 {
@@ -122,7 +125,7 @@ func TestWhatACardLeavesInDoubt(t *testing.T) {
 	}
 	for name, c := range map[string]struct {
 		spoil func(*testbedtest.Lab)
-		why   string // a part of the first reason; empty for a run that is valid
+		why   string // part of the first reason; empty for a valid run
 	}{
 		"nothing":          {func(*testbedtest.Lab) {}, ""},
 		"late frames":      {func(r *testbedtest.Lab) { r.Wire.Latency = 5 * time.Millisecond }, ""},
@@ -149,10 +152,12 @@ func TestWhatACardLeavesInDoubt(t *testing.T) {
 		"damaged": {func(r *testbedtest.Lab) {
 			r.Wire.Edit = func(_ int, a *testbedtest.Arrival) int { a.Data[17] ^= 1; return 1 }
 		}, "OLAF frames were damaged between the card and fake0"},
-		"unsynchronised":    {func(r *testbedtest.Lab) { r.Wire.Stamps, r.Wire.Ahead = live.Hardware, -37*time.Second }, "phc2sys"},
-		"stamps ahead":      {func(r *testbedtest.Lab) { r.Wire.Stamps, r.Wire.Ahead = live.Hardware, 37*time.Second }, "stamped later than they were read"},
-		"clock step":        {func(r *testbedtest.Lab) { r.Step = 1300 * time.Microsecond }, "a clock was set during the run"},
-		"interface removed": {func(r *testbedtest.Lab) { r.Wire.Broken = live.ErrGone }, "the capture broke off: the interface is gone"},
+		"unsynchronised": {func(r *testbedtest.Lab) { r.Wire.Stamps, r.Wire.Ahead = live.Hardware, -37*time.Second }, "phc2sys"},
+		"stamps ahead": {func(r *testbedtest.Lab) { r.Wire.Stamps, r.Wire.Ahead = live.Hardware, 37*time.Second },
+			"stamped later than they were read"},
+		"clock step": {func(r *testbedtest.Lab) { r.Step = 1300 * time.Microsecond }, "a clock was set during the run"},
+		"interface removed": {func(r *testbedtest.Lab) { r.Wire.Broken = live.ErrGone },
+			"the capture broke off: the interface is gone"},
 		"lost in the socket": {func(r *testbedtest.Lab) {
 			r.Wire.Edit = func(n int, _ *testbedtest.Arrival) int {
 				if n%100 != 0 {
@@ -202,7 +207,7 @@ func TestWhatACardLeavesInDoubt(t *testing.T) {
 	}
 }
 
-// TestCountsThatFell holds that no difference is made of counts that somebody reset.
+// TestCountsThatFell checks that counts that were reset are rejected.
 func TestCountsThatFell(t *testing.T) {
 	before, after := []fpga.Port{{}, {Dropped: 100}}, []fpga.Port{{}, {Dropped: 3}}
 	if _, err := countedSince(before, after); !errors.Is(err, fpga.ErrDoubtful) || !strings.Contains(err.Error(), "port 1") {
@@ -213,8 +218,8 @@ func TestCountsThatFell(t *testing.T) {
 	}
 }
 
-// TestAgesThatClocksLeaveOpen holds that ages are withheld where the clocks may be wrong by more than is asked for, and that
-// what was counted stays.
+// TestAgesThatClocksLeaveOpen checks that ages are withheld if the clocks' error may exceed the limit, and that counts
+// stay.
 func TestAgesThatClocksLeaveOpen(t *testing.T) {
 	spec := cardSpec()
 	spec.Runs, spec.Versus, spec.OutRates = 1, "", spec.OutRates[:1]
@@ -244,17 +249,19 @@ func TestAgesThatClocksLeaveOpen(t *testing.T) {
 			report := mustBench(t, spec, Options{Device: testbedtest.CardAddress, Access: r.Access, AgeErrorPct: c.percent})
 			must(t, report.Err())
 			run, said := &report.Outcome.Runs[0][0], strings.Join(report.Bench.Statements, "\n")
-			if run.Counters.Of("received") == 0 || run.Metrics.Of("aom_cluster_ns").Known() == c.withheld || run.Clusters[0].PeakAoM.Known() == c.withheld {
+			if run.Counters.Of("received") == 0 || run.Metrics.Of("aom_cluster_ns").Known() == c.withheld ||
+				run.Clusters[0].PeakAoM.Known() == c.withheld {
 				t.Errorf("AoM %v\n%s", run.Metrics.Of("aom_cluster_ns"), said)
 			}
-			if c.withheld != strings.Contains(said, "withheld") || c.withheld != strings.Contains(run.Missing["peak_aom_ns"], "ages may be off") {
+			if c.withheld != strings.Contains(said, "withheld") ||
+				c.withheld != strings.Contains(run.Missing["peak_aom_ns"], "ages may be off") {
 				t.Errorf("%q\n%s", run.Missing, said)
 			}
 		})
 	}
 }
 
-// TestFramesOfAnEarlierRun holds that what comes after the end of its run is counted to no other.
+// TestFramesOfAnEarlierRun checks that late frames are not counted in the next run.
 func TestFramesOfAnEarlierRun(t *testing.T) {
 	spec := cardSpec()
 	spec.Runs, spec.Versus, spec.OutRates = 2, "", spec.OutRates[:1]
@@ -285,8 +292,8 @@ func TestFramesOfAnEarlierRun(t *testing.T) {
 	}
 }
 
-// TestInterfaceComesBack holds that a capture that broke off costs the run that it broke off in, and the runs until it can
-// be started again.
+// TestInterfaceComesBack checks that an interrupted capture invalidates its run, and the runs until it can be started
+// again.
 func TestInterfaceComesBack(t *testing.T) {
 	spec := cardSpec()
 	spec.Runs, spec.Versus, spec.OutRates = 4, "", spec.OutRates[:1]
@@ -301,7 +308,7 @@ func TestInterfaceComesBack(t *testing.T) {
 			return nil, live.ErrInterface // it is still down
 		}
 		must(t, r.Wire.Poll())
-		r.Wire.Broken, r.Wire.Frames = nil, nil // what came before nobody caught
+		r.Wire.Broken, r.Wire.Frames = nil, nil // earlier frames were not captured
 		return r.Wire, nil
 	}
 	report := mustBench(t, spec, Options{Device: testbedtest.CardAddress, Access: r.Access})
@@ -316,7 +323,7 @@ func TestInterfaceComesBack(t *testing.T) {
 	}
 }
 
-// TestCardsThatAreNoTestbed says what is missing.
+// TestCardsThatAreNoTestbed checks that missing parts of a card are reported.
 func TestCardsThatAreNoTestbed(t *testing.T) {
 	r := testbedtest.New(t)
 	for name, c := range map[string]struct {
@@ -324,8 +331,9 @@ func TestCardsThatAreNoTestbed(t *testing.T) {
 		kind  error
 		says  string
 	}{
-		"no driver":  {func(a *testbed.Access) { a.Card.Tables = nil }, testbed.ErrIncomplete, "add the tables' driver (--vnp4-1"},
-		"no capture": {func(a *testbed.Access) { a.Card.Capture = nil }, testbed.ErrIncomplete, "add the parameter server's network interface (--capture"},
+		"no driver": {func(a *testbed.Access) { a.Card.Tables = nil }, testbed.ErrIncomplete, "add the tables' driver (--vnp4-1"},
+		"no capture": {func(a *testbed.Access) { a.Card.Capture = nil }, testbed.ErrIncomplete,
+			"add the parameter server's network interface (--capture"},
 		"no such interface": {func(a *testbed.Access) {
 			a.Card.Capture = func() (testbed.Frames, error) { return nil, live.ErrInterface }
 		}, live.ErrInterface, ""},
@@ -343,37 +351,39 @@ func TestCardsThatAreNoTestbed(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	bed, err := testbed.Open(t.Context(), testbedtest.CardAddress, testbed.OpenOptions{Access: r.Access}) // nothing was left locked
+	bed, err := testbed.Open(t.Context(), testbedtest.CardAddress, testbed.OpenOptions{Access: r.Access}) // nothing remained locked
 	must(t, err)
 	must(t, bed.Close())
 }
 
-// TestCardThatVanishes ends a bench with the error of the device, wherever it happens.
+// TestCardThatVanishes checks that a bench ends with the device's error, at any point.
 func TestCardThatVanishes(t *testing.T) {
 	for _, after := range []int{300, 1_000, 2_000} {
 		r := testbedtest.New(t)
 		r.Card.OnLoad = nil
 		r.Card.AllOnesFrom(after)
-		if _, err := Measure(t.Context(), cardSpec(), Options{Device: testbedtest.CardAddress, Access: r.Access}); !errors.Is(err, fpga.ErrGone) {
+		if _, err := Measure(t.Context(), cardSpec(), Options{Device: testbedtest.CardAddress, Access: r.Access}); !errors.Is(err,
+			fpga.ErrGone) {
 			t.Errorf("after %d reads: %v", after, err)
 		}
 	}
 }
 
-// TestKeptRunOfACard holds that a kept run of a card can be computed again from its frames, all of which are kept, and that
-// ages which were withheld do not come back that way.
+// TestKeptRunOfACard checks that a stored run of a card can be recomputed from its frames, which are all stored, and
+// that withheld ages stay withheld.
 func TestKeptRunOfACard(t *testing.T) {
 	for _, percent := range []float64{0, 200} {
 		st, err := store.Open(t.TempDir())
 		must(t, err)
 		k := Keep(st, time.Unix(1_700_000_000, 0))
 		r := testbedtest.New(t)
-		report := mustBench(t, cardSpec(), Options{Device: testbedtest.CardAddress, Access: r.Access, AgeErrorPct: percent, Stream: NewStream(k)})
+		report := mustBench(t, cardSpec(), Options{Device: testbedtest.CardAddress, Access: r.Access, AgeErrorPct: percent,
+			Stream: NewStream(k)})
 		id, err := k.Finish(report)
 		must(t, err)
 		f, err := st.Load(id)
 		must(t, err)
-		proof, err := archive.Verify(f, system.All().Declared)
+		proof, err := archive.Verify(f, system.All().FindDeclaration)
 		if err != nil || proof.Runs != 8 {
 			t.Errorf("%+v, %v", proof, err)
 		}
@@ -381,7 +391,7 @@ func TestKeptRunOfACard(t *testing.T) {
 	}
 }
 
-// TestCardWithoutProvenance holds that a card which cannot log who is inside an update is not asked to.
+// TestCardWithoutProvenance checks that a card without provenance is not configured for it.
 func TestCardWithoutProvenance(t *testing.T) {
 	r := testbedtest.New(t)
 	r.Card.OnLoad = func(_ int, offset, value uint32) uint32 {
@@ -396,7 +406,7 @@ func TestCardWithoutProvenance(t *testing.T) {
 	}
 }
 
-// TestNoUpdateNoAge holds that nothing is said of ages where no update came.
+// TestNoUpdateNoAge checks that without updates there are no statements about ages.
 func TestNoUpdateNoAge(t *testing.T) {
 	var none, some captured
 	none.add(&fpga.Capture{Interface: "fake0", UncertaintyNS: 5}, false)

@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// ending keeps a bench as one on a card, whose frames are all kept, and ends it after a number of events.
+// ending stores a bench like one on a card, with all frames, and ends it after a number of events.
 type ending struct {
 	*Keeper
 	left int
@@ -29,7 +29,7 @@ func (e *ending) Event(event Event) error {
 	return e.Keeper.Event(event)
 }
 
-// TestABenchThatEndsAtAnyEventVerifies ends a bench at every event of its stream. What is kept of it is always true.
+// TestABenchThatEndsAtAnyEventVerifies ends a bench at every event of its stream and verifies what was stored.
 func TestABenchThatEndsAtAnyEventVerifies(t *testing.T) {
 	st, err := store.Open(t.TempDir())
 	if err != nil {
@@ -47,7 +47,7 @@ func TestABenchThatEndsAtAnyEventVerifies(t *testing.T) {
 		if err != nil && !errors.Is(err, context.Canceled) {
 			t.Fatal(err)
 		}
-		if report == nil { // before the first run: nothing is kept
+		if report == nil { // before the first run: nothing is stored
 			if err := k.Abort(); err != nil {
 				t.Fatal(err)
 			}
@@ -61,7 +61,7 @@ func TestABenchThatEndsAtAnyEventVerifies(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		proof, err := archive.Verify(f, system.All().Declared)
+		proof, err := archive.Verify(f, system.All().FindDeclaration)
 		if err != nil {
 			t.Fatalf("ended at event %d: %v", n, err)
 		}

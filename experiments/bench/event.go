@@ -15,30 +15,30 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// Event is one step of an experiment. The types below are all there are.
+// Event is one step of an experiment. The types below are the only ones.
 type Event interface{ event() }
 
-// RunID names one run: a configuration (a queue at an output rate, or a network) under one seed.
+// RunID identifies one run: a configuration (a queue at an output rate, or a network) under one seed.
 type RunID struct {
 	Config int // index into Outline.Configurations
 	Index  int // index into Outline.Seeds
 }
 
-// Work is what an experiment sets out to do: a *Plan for a testbed, or a *Simulation of networks.
+// Work is the work of an experiment: a *Plan for a testbed, or a *Simulation of networks.
 type Work interface {
-	// Runs is how many single runs there will be.
+	// Runs returns the number of single runs.
 	Runs() int
-	// Outline tells what can be known before the first one.
+	// Outline returns what is known before the first run.
 	Outline() (*Outline, error)
 }
 
-// Outline is what those who follow an experiment need to know of it, whatever it runs on.
+// Outline describes an experiment to the consumers of its events.
 type Outline struct {
 	Experiment     string
-	Config         json.RawMessage // everything that decides the numbers: equal work, equal bytes
+	Config         json.RawMessage // everything that can affect the numbers: equal work has equal bytes
 	Configurations []Configuration
 	Seeds          []uint64
-	// Repeats says that the work alone gives the same frames again; of work on a device the device says so.
+	// Repeats means that the work alone determines its frames; for work on a device, the device decides.
 	Repeats bool
 }
 
@@ -48,40 +48,39 @@ type Configuration struct {
 	Measure results.Config
 }
 
-// ordinal numbers runs seed by seed, so that the first seed's frames stand first.
+// ordinal numbers runs seed by seed, so that the first seed's frames come first.
 func (o *Outline) ordinal(id RunID) uint32 { return uint32(id.Index*len(o.Configurations) + id.Config) }
 
-// hash is the SHA-256 of the configuration.
+// hash returns the SHA-256 of the configuration.
 func (o *Outline) hash() string {
 	sum := sha256.Sum256(o.Config)
 	return hex.EncodeToString(sum[:])
 }
 
 type (
-	// Started opens the stream: the testbed, if there is one, is programmed.
+	// Started opens the stream: the testbed, if any, is programmed.
 	Started struct {
 		Work       Work
-		Device     fpga.Identity // none of a simulation
+		Device     fpga.Identity // empty for a simulation
 		TablesHash string
-		Repeats    bool // the same work gives the same frames again on this device
+		Repeats    bool // the same work gives the same frames on this device
 	}
-	// RunStarted says that a run begins: on a testbed, that its generator was armed.
+	// RunStarted reports that a run begins; on a testbed, its generator is armed.
 	RunStarted struct{ Run RunID }
-	// Observed carries what reached the parameter server since the last event of this run. The slice is reused after
+	// Observed contains what reached the parameter server since the last event of this run. The slice is reused after
 	// the call.
 	Observed struct {
 		Run          RunID
 		Observations []olaf.Observation
 	}
-	// Recorded carries the frames that left the card since the last event of this run, for sinks that are Recorders. The
-	// slice is reused after the call.
+	// Recorded contains the frames that left the card since the last event of this run, for Recorders. The slice is
+	// reused after the call.
 	Recorded struct {
 		Run     RunID
 		Packets []twin.Packet
 	}
-	// Framed carries a frame that arrived at a host or at the switch of a loop, or that was captured at an end of a device, for sinks that
-	// are Recorders. Its bytes are used
-	// again after the call.
+	// Framed contains a frame that arrived at a host or the switch of a closed loop, or that was captured at an end of
+	// a device, for Recorders. Its bytes are reused after the call.
 	Framed struct {
 		Run    RunID
 		Packet capture.Packet
@@ -89,14 +88,14 @@ type (
 	// Captured closes the Framed events of a run that was captured at both ends.
 	Captured struct {
 		Run  RunID
-		Lost int64 // frames that found no room
+		Lost int64 // frames that found no room in the buffer
 	}
 	// RunDone closes a run, valid or not.
 	RunDone struct {
 		Run    RunID
 		Result *results.Run
 	}
-	// Finished closes the stream. Err is nil after a whole run; Partial says that runs are missing.
+	// Finished closes the stream. Err is nil after a complete run; Partial means that runs are missing.
 	Finished struct {
 		Err     error
 		Partial bool
@@ -112,18 +111,18 @@ func (Captured) event()   {}
 func (RunDone) event()    {}
 func (Finished) event()   {}
 
-// Sink takes every event, in the order of each run; runs that go side by side interleave. It may push back by taking
-// its time, and an error ends the experiment. Observed, Recorded and Framed events of different runs come concurrently, so that keeping frames
-// does not make cores wait for each other; all other events come one at a time.
+// Sink receives every event, in order within each run; events of parallel runs interleave. A slow sink delays the
+// experiment, and an error ends it. Observed, Recorded and Framed events of different runs are delivered concurrently,
+// so that storing frames does not make cores wait for each other; all other events come one at a time.
 type Sink interface {
 	Event(Event) error
 }
 
-// Progress is the newest state of an experiment, for those who look when they please: a progress bar, a dashboard.
+// Progress is the newest state of an experiment, for readers at their own pace: a progress bar, a dashboard.
 type Progress struct {
 	Work     Work // nil before the start
 	Device   fpga.Identity
-	Done     int // runs finished, valid or not
+	Done     int // finished runs, valid or not
 	Total    int
 	Invalid  int
 	Last     RunID
@@ -131,8 +130,8 @@ type Progress struct {
 	Err      error
 }
 
-// Stream fans the events of one experiment out: to sinks, which lose nothing, and to a board with the newest Progress,
-// which can never slow a run.
+// Stream distributes the events of one experiment: to sinks, which lose nothing, and to a board with the newest
+// Progress, which can never slow a run.
 type Stream struct {
 	mu    sync.Mutex
 	sinks []Sink
@@ -140,32 +139,32 @@ type Stream struct {
 	board atomic.Pointer[Progress]
 }
 
-// NewStream makes a stream for the given sinks.
+// NewStream returns a stream for the given sinks.
 func NewStream(sinks ...Sink) *Stream {
 	s := &Stream{sinks: sinks}
 	s.board.Store(&Progress{})
 	return s
 }
 
-// add gives the stream another sink; nothing must have been published yet.
+// add adds a sink; nothing must have been published yet.
 func (s *Stream) add(sink Sink) { s.sinks = append(s.sinks, sink) }
 
-// Progress is the newest state; it never waits.
+// Progress returns the newest state without waiting.
 func (s *Stream) Progress() Progress { return *s.board.Load() }
 
-// Selective is a Sink that takes the frames of some runs only; whoever measures need not gather the others for it.
+// Selective is a Sink that needs the frames of some runs only, so that the others need not be collected for it.
 type Selective interface {
 	Sink
 	Wants(RunID) bool
 }
 
-// Recorder is a Sink that takes the bytes of the frames of some runs; only a device that Records hands them out.
+// Recorder is a Sink that needs the bytes of the frames of some runs; only a device that Records provides them.
 type Recorder interface {
 	Sink
 	Records(RunID) bool
 }
 
-// recorders says whether anybody takes frames of any run, and records of one.
+// recorders reports whether any sink is a Recorder, records whether one needs the frames of a run.
 func (s *Stream) recorders() bool {
 	return slices.ContainsFunc(s.sinks, func(sink Sink) bool { _, ok := sink.(Recorder); return ok })
 }
@@ -177,10 +176,10 @@ func (s *Stream) records(id RunID) bool {
 	})
 }
 
-// lossless says whether anybody takes every event.
+// lossless reports whether there are sinks.
 func (s *Stream) lossless() bool { return len(s.sinks) > 0 }
 
-// wants says whether anybody takes the frames of a run.
+// wants reports whether any sink needs the frames of a run.
 func (s *Stream) wants(id RunID) bool {
 	return slices.ContainsFunc(s.sinks, func(sink Sink) bool {
 		one, selective := sink.(Selective)
@@ -188,7 +187,7 @@ func (s *Stream) wants(id RunID) bool {
 	})
 }
 
-// publish hands e to every sink and updates the board. It is safe for concurrent use.
+// publish passes e to every sink and updates the board. It is safe for concurrent use.
 func (s *Stream) publish(e Event) error {
 	switch e.(type) {
 	case Observed, Recorded, Framed:
@@ -205,7 +204,7 @@ func (s *Stream) publish(e Event) error {
 	return nil
 }
 
-// note brings the board up to date. Observations do not change it, so that the hot path publishes no copies.
+// note updates the board. Observations do not change it, so that the hot path copies nothing.
 func (s *Stream) note(e Event) {
 	switch e := e.(type) {
 	case Started:
@@ -226,14 +225,14 @@ func (s *Stream) note(e Event) {
 	s.board.Store(&snapshot)
 }
 
-// Rows is a sink that knows at any time what the runs so far came to. The zero Rows is ready.
+// Rows is a sink that provides the rows of all runs so far. The zero Rows is ready for use.
 type Rows struct {
 	plan   *Plan
 	runs   [][]results.Run
 	newest atomic.Pointer[[]results.Row]
 }
 
-// Newest is a row for each configuration of which a run is done; it never waits, and nobody changes it any more.
+// Newest returns a row for each configuration with a finished run, without waiting. The rows do not change.
 func (r *Rows) Newest() []results.Row {
 	if rows := r.newest.Load(); rows != nil {
 		return *rows
@@ -241,7 +240,7 @@ func (r *Rows) Newest() []results.Row {
 	return nil
 }
 
-// Wants says that numbers are enough.
+// Wants returns false, because numbers are enough.
 func (r *Rows) Wants(RunID) bool { return false }
 
 // Event implements Sink.

@@ -15,10 +15,10 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
-// saboteur does something to the machine when a run has begun.
+// saboteur calls a function when a run has begun.
 type saboteur struct {
 	do   func() error
-	runs int // that began
+	runs int // begun
 	err  error
 }
 
@@ -32,7 +32,8 @@ func (s *saboteur) Event(e Event) error {
 	return nil
 }
 
-// sabotaged measures real packets while somebody does something in the middle of the first run, and says how many runs began.
+// sabotaged measures real packets while do runs in the middle of the first run, and returns the number of runs that
+// began.
 func sabotaged(t *testing.T, do func() error) (m *Measurement, runs int, err error) {
 	t.Helper()
 	spec := usual()
@@ -41,7 +42,8 @@ func sabotaged(t *testing.T, do func() error) (m *Measurement, runs int, err err
 	spec.OutRates, spec.Runs, spec.Versus = []olaf.Rate{2 * olaf.Mbps}, 2, ""
 	s := &saboteur{do: do}
 	device := testbed.Kernel()
-	m, err = Measure(t.Context(), spec, Options{Device: device.Prefix, Access: testbed.Access{Devices: testbed.Devices{device}}, Stream: NewStream(s)})
+	m, err = Measure(t.Context(), spec, Options{Device: device.Prefix, Access: testbed.Access{Devices: testbed.Devices{device}},
+		Stream: NewStream(s)})
 	if errors.Is(err, netlab.ErrRights) {
 		t.Skip(err)
 	}
@@ -51,20 +53,21 @@ func sabotaged(t *testing.T, do func() error) (m *Measurement, runs int, err err
 	return m, s.runs, err
 }
 
-// TestFaultsInMidRun lets somebody take the program, a cable or the server's interface away while a run goes on. The run is marked and the
-// reason said, or the measurement ends with an error of the device; whichever it is, nothing is left.
+// TestFaultsInMidRun removes the program, a cable or the server's interface during a run. The run is marked with the
+// reason, or the measurement ends with a device error; in both cases nothing is left behind.
 func TestFaultsInMidRun(t *testing.T) {
 	if testing.Short() {
 		t.Skip("opens a card for each fault")
 	}
 	for _, c := range []struct {
 		name, says string // first
-		runs       int    // that are begun
+		runs       int    // runs that begin
 		do         func() error
 	}{
-		{"program taken off", "the program arrive at the cable from workers to switch was taken off in the middle of the run", 2, func() error {
-			return testbedtest.Detach("arrive")
-		}},
+		{"program taken off", "the program arrive at the cable from workers to switch was taken off in the middle of the run", 2,
+			func() error {
+				return testbedtest.Detach("arrive")
+			}},
 		{"server's cable down", "the cable from switch to server is down at switch", 2, func() error {
 			return testbedtest.Somewhere("server", netlink.LinkSetDown)
 		}},

@@ -18,7 +18,7 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 )
 
-// specSchema compiles the schema that a user would hand to an editor.
+// specSchema compiles the schema as an editor would.
 func specSchema(t *testing.T) *jsonschema.Schema {
 	t.Helper()
 	text, err := FileSchema(system.All())
@@ -40,7 +40,7 @@ func specSchema(t *testing.T) *jsonschema.Schema {
 	return schema
 }
 
-// asJSON is a YAML file as a validator of JSON takes it.
+// asJSON converts a YAML file for a JSON validator.
 func asJSON(t interface{ Fatal(...any) }, text []byte) any {
 	var doc any
 	if err := yaml.Unmarshal(text, &doc); err != nil {
@@ -57,7 +57,7 @@ func asJSON(t interface{ Fatal(...any) }, text []byte) any {
 	return value
 }
 
-// sameSpec compares all that a specification says.
+// sameSpec compares two specifications.
 func sameSpec(a, b Spec) string {
 	return cmp.Diff(a, b, cmpopts.IgnoreUnexported(TraceTraffic{}), cmpopts.IgnoreFields(Spec{}, "Systems"))
 }
@@ -83,13 +83,13 @@ func TestFileRoundTrip(t *testing.T) {
 	})
 }
 
-// drawSpec makes a specification that need not make sense, but is of the right types.
+// drawSpec returns a specification with valid types, but not necessarily valid values.
 func drawSpec(t *rapid.T) Spec {
 	s := usual()
 	s.Queue = rapid.SampledFrom([]string{"olaf", "fifo"}).Draw(t, "queue")
 	s.Versus = rapid.SampledFrom([]string{"", "olaf", "fifo"}).Draw(t, "versus")
 	if s.Versus == s.Queue {
-		s.Versus = "" // as files say it
+		s.Versus = "" // as in files
 	}
 	s.OutRates = rapid.SliceOfN(rapid.Custom(func(t *rapid.T) olaf.Rate {
 		return olaf.Rate(rapid.Int64Range(1, 1e12).Draw(t, "rate"))
@@ -115,7 +115,8 @@ func drawSpec(t *rapid.T) Spec {
 }
 
 func TestFileKeepsDefaults(t *testing.T) {
-	f, err := ParseFile(system.All(), "spec.yaml", []byte("system: fifo\nversus: none\nworkload: {workers: 90}\ntrace: {name: builtin:lander8, spread: 2}\n"))
+	f, err := ParseFile(system.All(), "spec.yaml",
+		[]byte("system: fifo\nversus: none\nworkload: {workers: 90}\ntrace: {name: builtin:lander8, spread: 2}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,7 +131,7 @@ func TestFileKeepsDefaults(t *testing.T) {
 	}
 }
 
-// TestFileTakesAPlan reads the specification of a document, as it stands in JSON.
+// TestFileTakesAPlan parses the specification in a document, in its JSON form.
 func TestFileTakesAPlan(t *testing.T) {
 	alone := usual()
 	alone.Versus = ""
@@ -154,20 +155,23 @@ func TestFileRefuses(t *testing.T) {
 		"empty":         {"", "s.yaml:1: the file is empty; 'olafctl bench -o yaml' prints one to start from"},
 		"unknown field": {"runs: 3\nslot: 4\n", `s.yaml:2: bench has no field "slot"; did you mean "slots"?`},
 		"below":         {"workload:\n  sise: 256B\n", `s.yaml:2: bench.workload has no field "sise"; did you mean "size"?`},
-		"no unit":       {"out_rates:\n  - 40G\n  - 20\n", "s.yaml:3: bench.out_rates[1]: bad quantity: rate \"20\" has no unit; did you mean 20G?"},
+		"no unit": {"out_rates:\n  - 40G\n  - 20\n",
+			"s.yaml:3: bench.out_rates[1]: bad quantity: rate \"20\" has no unit; did you mean 20G?"},
 		"schema":        {"schema: olafctl.bench-spec/v9\n", "s.yaml:1: schema"},
 		"experiment":    {"experiment: olaf/fig6\n", "s.yaml:1: a file describes a bench"},
 		"two names":     {"queue: olaf\nsystem: fifo\n", "s.yaml:2: system says"},
 		"no such trace": {"runs: 1\ntrace:\n  name: builtin:pong\n", "s.yaml:3: "},
 		"another trace": {"trace:\n  name: builtin:lander8\n  sha256: 00\n", "s.yaml:3: builtin:lander8 is another trace now"},
 		"slots":         {"runs: 3\nslots: 0\n", "s.yaml:2: bad specification: 0 slots"},
-		"workload":      {"runs: 3\nworkload:\n  workers: 5\n  clusters: 9\n", "s.yaml:4: bad workload: 5 workers cannot fill 9 clusters"},
+		"workload": {"runs: 3\nworkload:\n  workers: 5\n  clusters: 9\n",
+			"s.yaml:4: bad workload: 5 workers cannot fill 9 clusters"},
 		"blamed around": {"runs: 3\nworkload:\n  workers: 5\n", "s.yaml:2: bad workload: 5 workers cannot fill 9 clusters"},
 		"profile":       {"profile: free\n", "s.yaml:1: bad specification"},
-		"cycles":        {"slots: 4\nmerge_cycles: 999\n", "s.yaml:2: bad specification: engine: bad configuration: merge cycles is 999"},
-		"rate twice":    {"slots: 4\nout_rates: [5G, 5G]\n", "s.yaml:2: bad specification: output rate 5Gbps is given twice"},
-		"threshold":     {"reward_threshold: -1\n", "s.yaml:1: bad specification: reward threshold"},
-		"jitter":        {"trace:\n  name: builtin:lander8\n  jitter: 7\n", "s.yaml:1: cannot scale"},
+		"cycles": {"slots: 4\nmerge_cycles: 999\n",
+			"s.yaml:2: bad specification: engine: bad configuration: merge cycles is 999"},
+		"rate twice": {"slots: 4\nout_rates: [5G, 5G]\n", "s.yaml:2: bad specification: output rate 5Gbps is given twice"},
+		"threshold":  {"reward_threshold: -1\n", "s.yaml:1: bad specification: reward threshold"},
+		"jitter":     {"trace:\n  name: builtin:lander8\n  jitter: 7\n", "s.yaml:1: cannot scale"},
 	} {
 		f, err := ParseFile(system.All(), "s.yaml", []byte(c.text))
 		if err == nil {

@@ -16,15 +16,15 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// idle asks for the runs that the pacer's thresholds are confirmed on (docs/notes/kernel.md).
+// idle is the number of runs that confirm the pacer's thresholds (docs/notes/kernel.md).
 var idle = flag.Int("idle", 0, "runs of an idle machine, to confirm when ages are withheld")
 
-// idleAgePct is how far the mean age of a run that tells its ages may be from the twin's on the same arrivals.
+// idleAgePct is the accepted deviation of a run's mean age from the twin's for the same arrivals.
 const idleAgePct = 5
 
-// TestIdleRuns measures real packets beside the twin on a machine that does nothing else, and tells of every run how late frames were and how
-// far its ages are from the twin's. The thresholds are confirmed where no run that tells its ages is further off than idleAgePct, and
-// where at least nine runs of ten tell them.
+// TestIdleRuns measures real packets and the twin on an idle machine, and prints for every run how late frames were and
+// how far its ages are from the twin's. The thresholds are confirmed if no run with ages deviates by more than
+// idleAgePct, and if at least nine of ten runs have ages.
 func TestIdleRuns(t *testing.T) {
 	if *idle == 0 {
 		t.Skip("needs an idle machine: -idle 30")
@@ -36,7 +36,8 @@ func TestIdleRuns(t *testing.T) {
 	load, _ := os.ReadFile("/proc/loadavg")
 	t.Logf("load before: %s", strings.TrimSpace(string(load)))
 	began := time.Now()
-	m, err := Measure(t.Context(), spec, Options{Device: "xdp:", Access: testbed.Access{Devices: testbed.Devices{testbed.Kernel()}}, Twin: true})
+	m, err := Measure(t.Context(), spec, Options{Device: "xdp:", Access: testbed.Access{Devices: testbed.Devices{testbed.Kernel()}},
+		Twin: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +51,7 @@ func TestIdleRuns(t *testing.T) {
 	}
 }
 
-// tellIdle prints a line a run, and says how many tell their ages.
+// tellIdle prints a line per run, and returns how many have ages.
 func tellIdle(t *testing.T, runs []results.Run, service olaf.Duration) (told int) {
 	var text strings.Builder
 	table := tabwriter.NewWriter(&text, 0, 0, 2, ' ', tabwriter.AlignRight)
@@ -70,7 +71,8 @@ func tellIdle(t *testing.T, runs []results.Run, service olaf.Duration) (told int
 				t.Errorf("run %d tells ages that are %s %% off the twin's", i, say)
 			}
 		}
-		fmt.Fprintf(table, "%d\t%v\t%v\t%v\t%.1f\t%s\t\n", i, time.Duration(r.LatenessNS.P50), time.Duration(r.LatenessNS.P99), time.Duration(r.LatenessNS.Max), share, say)
+		fmt.Fprintf(table, "%d\t%v\t%v\t%v\t%.1f\t%s\t\n", i, time.Duration(r.LatenessNS.P50), time.Duration(r.LatenessNS.P99),
+			time.Duration(r.LatenessNS.Max), share, say)
 	}
 	table.Flush()
 	slices.Sort(shares)
@@ -79,6 +81,7 @@ func tellIdle(t *testing.T, runs []results.Run, service olaf.Duration) (told int
 	if told > 0 {
 		ages = fmt.Sprintf("ages: median %.2f %%, worst %.2f %% off the twin's", offs[told/2], offs[told-1])
 	}
-	t.Logf("\n%sp99 lateness: median %.1f %%, worst %.1f %% of the service time; %s", text.String(), shares[len(shares)/2], shares[len(shares)-1], ages)
+	t.Logf("\n%sp99 lateness: median %.1f %%, worst %.1f %% of the service time; %s", text.String(), shares[len(shares)/2],
+		shares[len(shares)-1], ages)
 	return told
 }

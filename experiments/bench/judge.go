@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// judge turns counters and observations into a run, with the reasons why it may not be used.
+// judge turns counters and observations into a run, with the reasons why it may be invalid.
 func (b *station) judge(id RunID, counters *fpga.Counters, ports []fpga.Port, seen *fpga.Capture) results.Run {
 	totals := b.Account(counters, b.collector.ObservedCount())
 	for i := range ports {
@@ -20,7 +20,7 @@ func (b *station) judge(id RunID, counters *fpga.Counters, ports []fpga.Port, se
 	config := &b.plan.Configs[id.Config]
 	run.Queue, run.OutRateBPS = config.Queue, int64(config.OutRate)
 	run.Index, run.Seed = id.Index, b.plan.Seeds[id.Index]
-	run.Invalid = append(doubts(&run, ports, seen), run.Invalid...) // they say more than the collector can
+	run.Invalid = append(doubts(&run, ports, seen), run.Invalid...) // they are more specific than the collector's
 	b.book(&run, seen)
 	run.Invalid = append(run.Invalid, b.traffic.faults(olaf.Duration(counters.Generator.LateCyclesMax)*olaf.Cycle)...)
 	if n := counters.Queue.Bypassed; n > 0 {
@@ -29,31 +29,36 @@ func (b *station) judge(id RunID, counters *fpga.Counters, ports []fpga.Port, se
 	return run
 }
 
-// countedSince is what ports counted from one look to the next. A count that fell is an error: a difference would be anything.
+// countedSince returns the difference of two port counts. It fails if a count decreased, because then the difference is
+// meaningless.
 func countedSince(before, after []fpga.Port) ([]fpga.Port, error) {
 	rose := make([]fpga.Port, min(len(before), len(after)))
 	for i := range rose {
 		a, b := &after[i], &before[i]
-		if a.Sent < b.Sent || a.Received < b.Received || a.SentDamaged < b.SentDamaged || a.ReceivedDamaged < b.ReceivedDamaged ||
-			a.ReceivedBadFCS < b.ReceivedBadFCS || a.ReceivedOversize < b.ReceivedOversize || a.Dropped < b.Dropped || a.Stray < b.Stray || a.ForeignTicks < b.ForeignTicks {
+		if a.Sent < b.Sent || a.Received < b.Received || a.SentDamaged < b.SentDamaged ||
+			a.ReceivedDamaged < b.ReceivedDamaged ||
+			a.ReceivedBadFCS < b.ReceivedBadFCS || a.ReceivedOversize < b.ReceivedOversize || a.Dropped < b.Dropped ||
+			a.Stray < b.Stray || a.ForeignTicks < b.ForeignTicks {
 			return nil, fmt.Errorf("%w: a count of port %d fell during the run, so its MAC or adapter was reset; measure again", fpga.ErrDoubtful, i)
 		}
 		rose[i] = fpga.Port{
 			Sent: a.Sent - b.Sent, Received: a.Received - b.Received,
 			SentDamaged: a.SentDamaged - b.SentDamaged, ReceivedDamaged: a.ReceivedDamaged - b.ReceivedDamaged,
-			ReceivedBadFCS: a.ReceivedBadFCS - b.ReceivedBadFCS, ReceivedOversize: a.ReceivedOversize - b.ReceivedOversize,
-			Dropped: a.Dropped - b.Dropped, Stray: a.Stray - b.Stray, ForeignTicks: a.ForeignTicks - b.ForeignTicks,
+			ReceivedBadFCS:   a.ReceivedBadFCS - b.ReceivedBadFCS,
+			ReceivedOversize: a.ReceivedOversize - b.ReceivedOversize,
+			Dropped:          a.Dropped - b.Dropped, Stray: a.Stray - b.Stray,
+			ForeignTicks: a.ForeignTicks - b.ForeignTicks,
 		}
 	}
 	return rose, nil
 }
 
-// doubts are the reasons for which a run on a card must not be used, as far as ports and capture know them.
+// doubts returns the reasons why a run on a card is invalid, from ports and capture.
 func doubts(r *results.Run, ports []fpga.Port, c *fpga.Capture) []string {
 	var why []string
 	say := func(format string, a ...any) { why = append(why, fmt.Sprintf(format, a...)) }
 	if c != nil {
-		why = append(why, c.Faults...) // they say why frames are missing
+		why = append(why, c.Faults...) // they explain missing frames
 		if r.Counters.Of("capture_lost") > 0 {
 			say("%s", PlaceLoss(r.Counters, ports, c))
 		}
@@ -79,10 +84,11 @@ func doubts(r *results.Run, ports []fpga.Port, c *fpga.Capture) []string {
 	return why
 }
 
-// captureDoubts says what a capture's own counts speak against.
+// captureDoubts reports what a capture's own counts contradict.
 func captureDoubts(r *results.Run, c *fpga.Capture, say func(string, ...any)) {
 	if more := -r.Counters.Of("capture_lost"); more > 0 {
-		say("%s handed over %s more than the queue delivered: something else sends OLAF frames there", c.Interface, olaf.Plural(more, "frame"))
+		say("%s handed over %s more than the queue delivered: something else sends OLAF frames there", c.Interface,
+			olaf.Plural(more, "frame"))
 	}
 	if c.Duplicates > 0 {
 		say("%s handed over %s twice", c.Interface, olaf.Plural(c.Duplicates, "frame"))
@@ -95,27 +101,30 @@ func captureDoubts(r *results.Run, c *fpga.Capture, say func(string, ...any)) {
 	}
 }
 
-// clockErrorNS is how far an age of the run may be off because of clocks and stamps, as far as that is known.
+// clockErrorNS returns the known limit of the error in the run's ages due to clocks and stamps.
 func clockErrorNS(c *fpga.Capture) int64 {
 	return c.UncertaintyNS + max(c.DriftNS, -c.DriftNS) + c.LateNS
 }
 
-// withholdAges takes the ages out of a run that may be wrong by more than a share of its mean AoM, and says whether it did.
-// What was counted stays.
+// withholdAges removes the ages from a run if their possible error exceeds a percentage of its mean AoM, and reports
+// whether it did. Counts stay.
 func withholdAges(r *results.Run, c *fpga.Capture, percent float64) bool {
 	mean, off := r.Metrics.Of("aom_cluster_ns"), clockErrorNS(c)
 	if !mean.Known() || float64(off) <= percent/100*float64(mean) {
 		return false
 	}
-	r.Withhold(fmt.Sprintf("ages may be off by %v, which is more than %g %% of their mean of %v (--age-error)", time.Duration(off), percent, time.Duration(mean)))
+	r.Withhold(fmt.Sprintf("ages may be off by %v, which is more than %g %% of their mean of %v (--age-error)",
+		time.Duration(off), percent, time.Duration(mean)))
 	return true
 }
 
-// LatePct is by how many per cent an output of a process, and the way from it to the server, may have raised a run's mean age: 5 is how far that may be from the
-// twin's, and one of them is left to what nobody can bound, which update of several finds no room when a frame is a little late.
+// LatePct is by how many per cent the output of a process, and the path from it to the server, may have raised a run's
+// mean age. 5 is the accepted deviation from the twin's; one of them is reserved for an effect without a bound: which
+// of several updates finds no room when a frame is slightly late.
 const LatePct = 5 - 1
 
-// withholdLate takes the ages out of a run whose output was late, by its own judgement or by what its lateness may have made of the mean age.
+// withholdLate removes the ages from a run whose output was late, by its own verdict or by the possible effect on the
+// mean age.
 func withholdLate(r *results.Run, p *fpga.Pacing, c *results.Collector) {
 	if p.Withheld != "" {
 		r.Withhold(p.Withheld)
@@ -126,37 +135,38 @@ func withholdLate(r *results.Run, p *fpga.Pacing, c *results.Collector) {
 	}
 }
 
-// late says why lateness leaves a mean age in doubt; empty where it does not.
+// late returns why lateness makes a mean age doubtful, or "".
 func late(p *fpga.Pacing, c *results.Collector, mean, peak results.Float) string {
 	stamped, span := c.TimeSpan()
 	if !mean.Known() || p.Frames != c.ObservedCount() || span <= 0 {
-		return "" // there are no ages, or frames were lost, and the run is invalid
+		return "" // there are no ages, or frames were lost and the run is invalid
 	}
 	if !(peak > mean) {
 		peak = mean
 	}
 	way, stalls := raised(p, stamped, span, peak)
 	off := way + stalls
-	if in := mean - off; off <= LatePct*in/100 { // that of an output in time, which is what the twin's is
+	if in := mean - off; off <= LatePct*in/100 { // relative to an output in time, like the twin's
 		return ""
 	}
 	return fmt.Sprintf("the mean age may be %v too high, by more than %d %% (it is %v): frames were stamped %v after they were due on the average, and stalls of %v together count for %v",
-		time.Duration(off), LatePct, time.Duration(mean), time.Duration(way), time.Duration(p.StallNS), time.Duration(stalls))
+		time.Duration(off), LatePct, time.Duration(mean), time.Duration(way), time.Duration(p.StallNS),
+		time.Duration(stalls))
 }
 
-// raised is by how much, in ns, the mean age is higher at most than it would have been behind an output in time. What delays single frames
-// raises it by their mean delay, since each lets the age fall that much later. While the output stands still for d every age
-// rises, by d in the end, which is an area of d²/2; and until something is delivered that came after that, which takes as long as an age at its
-// peak, it stays higher by d at most.
+// raised returns upper limits, in ns, for the increase of the mean age over that of an output in time. Delays of single
+// frames raise it by their mean, because each lets the age fall that much later. While the output stalls for d, every
+// age rises, finally by d, which is an area of d²/2. Until a later update is delivered, which takes as long as an age
+// at its peak, it stays higher by at most d.
 func raised(p *fpga.Pacing, stamped, span, peak results.Float) (way, stalls results.Float) {
 	way = max(stamped-results.Float(p.DueNS), results.Float(p.DueNS)-stamped)
 	return way, (results.Float(p.StallAreaNS2) + results.Float(results.Float(p.StallNS)*peak)) / span
 }
 
-// PlaceLoss says where frames were lost that the queue delivered and nobody handed over: the first place on their way at
-// which they are missing, or that says it lost some.
+// PlaceLoss describes where frames were lost that the queue delivered but the capture did not receive: the first place
+// on their path where they are missing, or that reports a loss.
 func PlaceLoss(n olaf.Counts, ports []fpga.Port, c *fpga.Capture) string {
-	if c.Pacing != nil { // no card: the queue is this machine's, and so is the socket
+	if c.Pacing != nil { // without a card, queue and socket are both on this machine
 		return fmt.Sprintf("%s lost %s: the queue delivered %d, %s handed over %d (its socket dropped %d)",
 			wereLost(n.Of("capture_lost")), onTheWay(c), n.Of("delivered"), c.Interface, n.Of("received"), c.SocketLost)
 	}
@@ -181,13 +191,15 @@ func PlaceLoss(n olaf.Counts, ports []fpga.Port, c *fpga.Capture) string {
 	}
 	left := ""
 	if c.LeftOver > 0 {
-		left = fmt.Sprintf("; %s stamped before the run were passed over%s", olaf.Plural(c.LeftOver, "frame"), testbed.HardwareAdvice(c))
+		left = fmt.Sprintf("; %s stamped before the run were passed over%s", olaf.Plural(c.LeftOver, "frame"),
+			testbed.HardwareAdvice(c))
 	}
 	return fmt.Sprintf("%s lost %s: the queue delivered %d, %s, %s handed over %d (its socket dropped %d, its network card or driver %d)%s",
-		wereLost(n.Of("capture_lost")), where, n.Of("delivered"), mac, c.Interface, n.Of("received"), c.SocketLost, c.InterfaceLost, left)
+		wereLost(n.Of("capture_lost")), where, n.Of("delivered"), mac, c.Interface, n.Of("received"), c.SocketLost,
+		c.InterfaceLost, left)
 }
 
-// onTheWay is where frames of a captured run are, behind the device.
+// onTheWay names the path of captured frames after the device.
 func onTheWay(c *fpga.Capture) string {
 	if c.Pacing != nil {
 		return "between the queue and " + c.Interface
@@ -202,7 +214,7 @@ func wereLost(n int64) string {
 	return olaf.Plural(n, "frame") + " were"
 }
 
-// dropper is what may drop frames before a capture sees them: in front of an output that a process serves there is no network card.
+// dropper names what may drop frames before a capture receives them: an output served by a process has no network card.
 func dropper(c *fpga.Capture) string {
 	if c.Pacing != nil {
 		return "the interface " + c.Interface
@@ -210,12 +222,12 @@ func dropper(c *fpga.Capture) string {
 	return "the network card of " + c.Interface + " or its driver"
 }
 
-// captured is how well an experiment's runs were captured: the worst of each.
+// captured sums up the quality of an experiment's captures: the worst of each value.
 type captured struct {
 	runs     int
-	withheld int // runs whose ages are not told
+	withheld int // runs without ages
 	percent  float64
-	worst    fpga.Capture // sums of counts, the largest errors, the least age
+	worst    fpga.Capture // sums of counts, the largest errors, the smallest age
 }
 
 func (s *captured) add(c *fpga.Capture, withheld bool) {
@@ -236,7 +248,7 @@ func (s *captured) add(c *fpga.Capture, withheld bool) {
 	w.InterfaceLost += c.InterfaceLost
 }
 
-// statements say what the numbers of a captured experiment rest on; none where nothing was captured.
+// statements returns statements about the reliability of a captured experiment; empty if nothing was captured.
 func (s *captured) statements() []string {
 	if s.runs == 0 {
 		return nil
@@ -253,7 +265,8 @@ func (s *captured) statements() []string {
 	if w.Updates > 0 {
 		out = append(out,
 			fmt.Sprintf("of the ages up to %v may be the clocks' (%v in pairing the card's with the system's, %v of drift, %v by which stamps were late for certain)",
-				time.Duration(w.UncertaintyNS+w.DriftNS+w.LateNS), time.Duration(w.UncertaintyNS), time.Duration(w.DriftNS), time.Duration(w.LateNS)),
+				time.Duration(w.UncertaintyNS+w.DriftNS+w.LateNS), time.Duration(w.UncertaintyNS),
+				time.Duration(w.DriftNS), time.Duration(w.LateNS)),
 			fmt.Sprintf("the youngest update of all runs was %v old on arrival; no delay that is common to all can be longer", time.Duration(w.YoungestNS)))
 	}
 	if s.withheld > 0 {
@@ -263,7 +276,8 @@ func (s *captured) statements() []string {
 		out = append(out, fmt.Sprintf("%s dropped %s of some kind", dropper(w), olaf.Plural(w.InterfaceLost, "frame")))
 	}
 	if w.LeftOver > 0 {
-		out = append(out, fmt.Sprintf("%s of an earlier run came too late and were passed over", olaf.Plural(w.LeftOver, "frame")))
+		out = append(out, fmt.Sprintf("%s of an earlier run came too late and were passed over",
+			olaf.Plural(w.LeftOver, "frame")))
 	}
 	return out
 }

@@ -9,13 +9,13 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// TestLate holds when a run whose output kept its own limits tells its ages all the same not: 101 frames in 100 ms, a mean age of 1 ms, 2 ms
-// at the peak, so that it may be 38.5 µs too high, 4 % of the rest.
+// TestLate checks when ages are withheld although the output met its own limits: 101 frames in 100 ms, a mean age of 1
+// ms, 2 ms at the peak, so that it may be 38.5 µs too high, 4 % of the rest.
 func TestLate(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		p    fpga.Pacing
-		says string // empty where ages are told
+		says string // empty if there are ages
 	}{
 		{"in time", fpga.Pacing{Frames: 101, DueNS: 50e6}, ""},
 		{"a little later", fpga.Pacing{Frames: 101, DueNS: 50e6 - 38e3}, ""},
@@ -23,8 +23,10 @@ func TestLate(t *testing.T) {
 		{"stamped too early", fpga.Pacing{Frames: 101, DueNS: 50e6 + 51e3}, "may be 51µs too high"},
 		{"short stalls", fpga.Pacing{Frames: 101, DueNS: 50e6, Stalls: 20, StallNS: 1e6, StallAreaNS2: 20 * 50e3 * 50e3 / 2}, ""},
 		{"the same in one", fpga.Pacing{Frames: 101, DueNS: 50e6, Stalls: 1, StallNS: 1e6, StallAreaNS2: 1e12 / 2}, ""},
-		{"one of 2 ms", fpga.Pacing{Frames: 101, DueNS: 50e6, Stalls: 1, StallNS: 2e6, StallAreaNS2: 4e12 / 2}, "stalls of 2ms together count for 60µs"},
-		{"of either a little", fpga.Pacing{Frames: 101, DueNS: 50e6 - 30e3, Stalls: 1, StallNS: 1e6, StallAreaNS2: 1e12 / 2}, "may be 55µs too high"},
+		{"one of 2 ms", fpga.Pacing{Frames: 101, DueNS: 50e6, Stalls: 1, StallNS: 2e6, StallAreaNS2: 4e12 / 2},
+			"stalls of 2ms together count for 60µs"},
+		{"of either a little", fpga.Pacing{Frames: 101, DueNS: 50e6 - 30e3, Stalls: 1, StallNS: 1e6, StallAreaNS2: 1e12 / 2},
+			"may be 55µs too high"},
 		{"of a run that lost frames", fpga.Pacing{Frames: 102}, ""},
 	} {
 		collector := results.NewCollector(results.Config{})

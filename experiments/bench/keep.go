@@ -17,36 +17,36 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// Files of a kept experiment beside those of package archive.
+// Files of a stored experiment besides those of package archive.
 const (
-	planFile   = "plan.json"    // the Plan: what to run again
-	eventsFile = "events.jsonl" // the order in which runs ended, one line each
+	planFile   = "plan.json"    // the Plan for running it again
+	eventsFile = "events.jsonl" // the order in which runs ended, one per line
 )
 
-// ErrDiffers says that a kept run does not come out again as it was.
+// ErrDiffers: a stored run gives different results when repeated.
 var ErrDiffers = olaf.NewError(olaf.Missed, "the run does not repeat")
 
-// Keeper is a sink that keeps an experiment in a store: what ran, delivered frames, every number. A twin and a simulation
-// repeat their frames from the plan, so that those of the first seed are enough; of a card all are kept. Until it is
-// finished the folder is marked incomplete, whatever happens to the process.
+// Keeper is a sink that stores an experiment: what ran, delivered frames, every number. A twin and a simulation
+// reproduce their frames from the plan, so that those of the first seed are enough; for a card all are stored. Until
+// Finish the folder is marked incomplete, even if the process dies.
 type Keeper struct {
 	store    *store.Store
 	started  time.Time
-	numbers  bool // keep no frames of what repeats
+	numbers  bool // store no frames of repeatable work
 	outline  *Outline
-	repeats  bool // the same work gives the same frames again
+	repeats  bool // the same work gives the same frames
 	writer   *store.Writer
 	recorder *archive.Recorder
 	events   []byte
 }
 
-// Keep prepares to keep the experiment that starts now.
+// Keep returns a Keeper for an experiment that starts now.
 func Keep(s *store.Store, started time.Time) *Keeper { return &Keeper{store: s, started: started} }
 
-// NumbersOnly leaves out the frames of what can be repeated without them.
+// NumbersOnly disables the storage of frames that can be reproduced.
 func (k *Keeper) NumbersOnly() { k.numbers = true }
 
-// Event takes what happens as it happens.
+// Event implements Sink.
 func (k *Keeper) Event(e Event) error {
 	switch e := e.(type) {
 	case Started:
@@ -67,7 +67,7 @@ func (k *Keeper) Event(e Event) error {
 	return nil
 }
 
-// Wants says whether the frames of a run are kept.
+// Wants reports whether the frames of a run are stored.
 func (k *Keeper) Wants(id RunID) bool { return !k.repeats || id.Index == 0 && !k.numbers }
 
 func (k *Keeper) begin(o *Outline) (err error) {
@@ -104,27 +104,28 @@ func (k *Keeper) done(e RunDone) error {
 	return k.recorder.EndRun(k.outline.ordinal(e.Run))
 }
 
-// Finish makes a bench part of the store and returns its id. The report must carry its provenance.
+// Finish stores a bench and returns its id. The report must contain its provenance.
 func (k *Keeper) Finish(r *Measurement) (id string, err error) {
 	device := &r.Outcome.Device
 	return k.finish(r, r.Bench, r.Outcome.Runs, essence{
-		Seed: r.Outcome.Plan.Spec.Seed, P4Info: r.Outcome.P4InfoHash, Tables: r.Outcome.TablesHash, Trace: r.Outcome.Plan.Spec.Trace.digest(),
+		Seed: r.Outcome.Plan.Spec.Seed, P4Info: r.Outcome.P4InfoHash, Tables: r.Outcome.TablesHash,
+		Trace:      r.Outcome.Plan.Spec.Trace.digest(),
 		MapVersion: device.MapVersion, DeviceKind: device.Kind, Build: device.Build})
 }
 
-// SimulationReport is a report over the runs of a Simulation.
+// SimulationReport is a report on the runs of a Simulation.
 type SimulationReport interface {
 	Report
 	Simulated() *Simulated
 }
 
-// SimulationResult is a result over the runs of a Simulation, which is as partial and as valid as they are.
+// SimulationResult is a result from the runs of a Simulation; it is partial or invalid if they are.
 type SimulationResult struct {
 	*result.Result
 	of *Simulated
 }
 
-// OverSimulation returns r as a result over the runs of s.
+// OverSimulation returns r as a result from the runs of s.
 func OverSimulation(r *result.Result, s *Simulated) *SimulationResult {
 	r.Partial, r.Closing = s.Partial, s.Validity()
 	r.Fail(s.Err())
@@ -134,8 +135,7 @@ func OverSimulation(r *result.Result, s *Simulated) *SimulationResult {
 // Simulated implements SimulationReport.
 func (r *SimulationResult) Simulated() *Simulated { return r.of }
 
-// FinishSimulation makes a simulation part of the store, with the document and the table that its report prints, and
-// returns its id.
+// FinishSimulation stores a simulation, with the document and table that its report prints, and returns its id.
 func (k *Keeper) FinishSimulation(r SimulationReport, by results.Provenance) (id string, err error) {
 	s := r.Simulated()
 	b := s.bench(k.outline)
@@ -143,7 +143,7 @@ func (k *Keeper) FinishSimulation(r SimulationReport, by results.Provenance) (id
 	return k.finish(r, b, s.Runs, essence{Seed: s.Simulation.Seeds[0], Simulated: true})
 }
 
-// finish writes what can only be written at the end: b beside the report's own document, unless it is that.
+// finish writes the remaining files: b, and the report's own document unless they are the same.
 func (k *Keeper) finish(r Report, b *results.Bench, runs [][]results.Run, fixed essence) (id string, err error) {
 	if err := k.recorder.Close(); err != nil {
 		return "", err
@@ -160,15 +160,17 @@ func (k *Keeper) finish(r Report, b *results.Bench, runs [][]results.Run, fixed 
 	for config := range runs {
 		for i := range runs[config] {
 			run := RunID{config, runs[config][i].Index}
-			kept = append(kept, archive.Kept{Ordinal: k.outline.ordinal(run), Measure: k.outline.Configurations[config].Measure,
-				Run: runs[config][i], NoFrames: !k.Wants(run)})
+			kept = append(kept, archive.Kept{Ordinal: k.outline.ordinal(run),
+				Measure: k.outline.Configurations[config].Measure,
+				Run:     runs[config][i], NoFrames: !k.Wants(run)})
 		}
 	}
 	if err := archive.Save(k.writer, b, kept); err != nil {
 		return "", err
 	}
 	fixed.Plan, fixed.Repeatable = k.outline.hash(), k.repeats
-	m := store.Manifest{Experiment: k.outline.Experiment, SpecSHA256: fixed.Plan, Provenance: b.Provenance, Valid: true, Partial: b.Partial}
+	m := store.Manifest{Experiment: k.outline.Experiment, SpecSHA256: fixed.Plan, Provenance: b.Provenance, Valid: true,
+		Partial: b.Partial}
 	if fault := r.Err(); fault != nil {
 		m.Valid, m.Reasons = false, []string{fault.Error()}
 	}
@@ -178,11 +180,11 @@ func (k *Keeper) finish(r Report, b *results.Bench, runs [][]results.Run, fixed 
 	return k.writer.ID(), k.writer.Finish(m)
 }
 
-// Digests names what the outcome is a function of by what it contained: the plan, the device's P4Info and tables, and
-// the recording that was played, if one was.
+// Digests returns digests of what determines the outcome: the plan, the device's P4Info and tables, and the recording,
+// if any.
 func (o *Outcome) Digests() []results.Digest {
 	digests := []results.Digest{{Name: "p4info", SHA256: o.P4InfoHash}, {Name: "tables", SHA256: o.TablesHash}}
-	if hash, err := o.Plan.Hash(); err == nil { // a plan that ran can be written
+	if hash, err := o.Plan.Hash(); err == nil { // a plan that ran can be encoded
 		digests = append(digests, results.Digest{Name: "plan", SHA256: hash})
 	}
 	if trace := o.Plan.Spec.Trace.digest(); trace != "" {
@@ -191,21 +193,21 @@ func (o *Outcome) Digests() []results.Digest {
 	return digests
 }
 
-// essence is the deterministic part of a manifest: what the result is a function of.
+// essence is the deterministic part of a manifest: what determines the result.
 type essence struct {
 	Seed       uint64 `json:"seed"`
 	Plan       string `json:"plan_sha256"`
 	P4Info     string `json:"p4info_sha256,omitempty"`
 	Tables     string `json:"tables_sha256,omitempty"`
-	Trace      string `json:"trace_sha256,omitempty"` // of the recording that was played, if one was
+	Trace      string `json:"trace_sha256,omitempty"` // of the recording, if any
 	MapVersion string `json:"register_map,omitempty"`
 	DeviceKind string `json:"device_kind,omitempty"`
 	Build      string `json:"device_build,omitempty"`
-	Simulated  bool   `json:"simulated,omitempty"` // on no device
-	Repeatable bool   `json:"repeatable"`          // the plan alone gives the same frames
+	Simulated  bool   `json:"simulated,omitempty"` // without a device
+	Repeatable bool   `json:"repeatable"`          // the plan alone determines the frames
 }
 
-// Abort gives the experiment up; nothing of it stays in the store.
+// Abort removes the experiment from the store.
 func (k *Keeper) Abort() error {
 	if k.writer == nil {
 		return nil
@@ -213,9 +215,9 @@ func (k *Keeper) Abort() error {
 	return k.writer.Abort()
 }
 
-// Repeat runs a kept experiment of the twin or of the simulator again, with systems of a set, from its plan alone and compares every
-// run's numbers exactly. It says how many runs there were; none where the plan is not all, as of a card. A difference matches
-// ErrDiffers and names the run.
+// Repeat runs a stored experiment of the twin or the simulator again from its plan, with systems of a set, and compares
+// every run's numbers exactly. It returns the number of runs; 0 if the plan is not enough, as for a card. A difference
+// matches ErrDiffers and names the run.
 func Repeat(ctx context.Context, systems system.Set, f *store.Folder, stream *Stream) (runs int, err error) {
 	var fixed essence
 	if err := json.Unmarshal(f.Manifest.Deterministic, &fixed); err != nil {
@@ -224,7 +226,7 @@ func Repeat(ctx context.Context, systems system.Set, f *store.Folder, stream *St
 	if !fixed.Repeatable {
 		return 0, nil
 	}
-	kept, err := archive.Runs(f, systems.Declared)
+	kept, err := archive.Runs(f, systems.FindDeclaration)
 	if err != nil {
 		return 0, err
 	}
@@ -241,7 +243,8 @@ func Repeat(ctx context.Context, systems system.Set, f *store.Folder, stream *St
 	for i := range kept {
 		if why := repeated(&kept[i], again.runs[kept[i].Ordinal]); why != "" {
 			run := &kept[i].Run
-			return i, fmt.Errorf("%s: %w: %s at %v, run %d: %s; was it kept by another version of olafctl?", f.ID(), ErrDiffers,
+			return i, fmt.Errorf("%s: %w: %s at %v, run %d: %s; was it kept by another version of olafctl?", f.ID(),
+				ErrDiffers,
 				run.Queue, olaf.Rate(run.OutRateBPS), run.Index, why)
 		}
 	}
@@ -257,7 +260,7 @@ func repeatBench(ctx context.Context, systems system.Set, f *store.Folder, strea
 	return err
 }
 
-// keptSpec is what a kept experiment was planned from.
+// keptSpec returns the specification of a stored experiment.
 func keptSpec(systems system.Set, f *store.Folder) (Spec, error) {
 	var plan Plan
 	err := f.ReadJSON(planFile, &plan)
@@ -278,7 +281,7 @@ func repeatSimulation(ctx context.Context, systems system.Set, f *store.Folder, 
 	return err
 }
 
-// ordinals gathers runs by their number.
+// ordinals collects runs by their number.
 type ordinals struct {
 	outline *Outline
 	runs    map[uint32]*results.Run
@@ -295,10 +298,10 @@ func (o *ordinals) Event(e Event) (err error) {
 	return err
 }
 
-// Wants says that numbers are enough.
+// Wants returns false, because numbers are enough.
 func (o *ordinals) Wants(RunID) bool { return false }
 
-// repeated says where a run that was made again differs from the kept one; empty where it does not.
+// repeated describes how a repeated run differs from the stored one, or returns "".
 func repeated(kept *archive.Kept, made *results.Run) string {
 	if made == nil {
 		return "it did not come out again"
@@ -312,11 +315,11 @@ func repeated(kept *archive.Kept, made *results.Run) string {
 	return kept.Run.Differs(made)
 }
 
-// ErrNoRewind says that what a card did cannot be had again.
+// ErrNoRewind: a card's run cannot be reproduced.
 var ErrNoRewind = errors.New("only what ran on a twin can be watched again")
 
-// KeptSpec is the specification of a kept experiment, to be watched again with systems of a set. The error matches ErrNoRewind when it ran on
-// a device that cannot repeat it.
+// KeptSpec returns the specification of a stored experiment for watching it again, with systems of a set. The error
+// matches ErrNoRewind if it ran on a device that cannot repeat it.
 func KeptSpec(systems system.Set, f *store.Folder) (Spec, error) {
 	spec, err := keptSpec(systems, f)
 	if err != nil {

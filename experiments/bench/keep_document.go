@@ -23,13 +23,14 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// DocumentKeeper keeps an experiment that publishes no events: its document, its table, and what was printed. Single runs and frames of it are not kept. Until Finish the folder is marked incomplete.
+// DocumentKeeper stores an experiment without events: its document, its table, and its printed text, but no single runs
+// or frames. Until Finish the folder is marked incomplete.
 type DocumentKeeper struct {
 	writer     *store.Writer
 	experiment string
 }
 
-// KeepDocument begins to keep the experiment that starts now.
+// KeepDocument begins to store an experiment that starts now.
 func KeepDocument(s *store.Store, experiment string, started time.Time) (*DocumentKeeper, error) {
 	w, err := s.Create(paper.FileName(experiment), started)
 	if err != nil {
@@ -38,17 +39,17 @@ func KeepDocument(s *store.Store, experiment string, started time.Time) (*Docume
 	return &DocumentKeeper{w, experiment}, nil
 }
 
-// Planned is a report that its plan gives again.
+// Planned is a report that can be reproduced from its plan.
 type Planned interface {
 	Report
-	// Made is the plan, which is kept as JSON.
+	// Made returns the plan, which is stored as JSON.
 	Made() any
 }
 
-// Abort gives the experiment up; nothing of it stays in the store.
+// Abort removes the experiment from the store.
 func (k *DocumentKeeper) Abort() error { return k.writer.Abort() }
 
-// Finish makes the experiment part of the store and returns its id; stopped says that it did not come to its end.
+// Finish stores the experiment and returns its id; stopped means that it ended early.
 func (k *DocumentKeeper) Finish(r Report, by results.Provenance, stopped bool) (id string, err error) {
 	document, err := PutDocument(k.writer, r)
 	if err != nil {
@@ -96,7 +97,7 @@ func putPlan(w *store.Writer, p Planned) error {
 	return w.Put(planFile, append(plan, '\n'))
 }
 
-// PlanOf gives the plan of a kept document to who reads it; false where it was kept without one.
+// PlanOf passes the plan of a stored document to read; it returns false if there is none.
 func PlanOf(f *store.Folder, read func(raw []byte) error) (bool, error) {
 	err := f.Parse(planFile, read)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -105,9 +106,10 @@ func PlanOf(f *store.Folder, read func(raw []byte) error) (bool, error) {
 	return err == nil, err
 }
 
-// SameDocument compares a report that was made again with a kept document, but for who made it, and lists what is new in it since
-// that was kept. Like numbers of kept runs, fields are compared over the names that the kept document has; why something is missing is
-// not compared, and of metrics that are zeroed 0 and nothing are the same. The error matches ErrDiffers and names the field.
+// SameDocument compares a new report with a stored document, except for the provenance, and returns the fields that are
+// new since then. Like numbers of stored runs, it compares the fields of the stored document; it ignores reasons for
+// missing values, and treats 0 and missing as equal for zeroed metrics. The error matches ErrDiffers and names the
+// field.
 func SameDocument(f *store.Folder, readers result.Readers, again Report, metrics []*metric.Metric) (news []string, err error) {
 	kept, err := f.ReadFile(archive.DocumentFile)
 	if err != nil {
@@ -134,7 +136,7 @@ func SameDocument(f *store.Folder, readers result.Readers, again Report, metrics
 	if err != nil {
 		return nil, err
 	}
-	if was["schema"] != is["schema"] { // of another version, with other words for verdicts and fewer metrics
+	if was["schema"] != is["schema"] { // another version had other words and fewer metrics
 		for _, words := range []string{"schema", "paper", "metrics", "found"} {
 			delete(was, words)
 			delete(is, words)
@@ -150,7 +152,7 @@ func SameDocument(f *store.Folder, readers result.Readers, again Report, metrics
 	return slices.Sorted(maps.Keys(s.news)), nil
 }
 
-// treeOf are the members of a document, but for who made it, with every digit of its numbers.
+// treeOf returns the members of a document without the provenance, with every digit of its numbers.
 func treeOf(document []byte) (members map[string]any, err error) {
 	d := json.NewDecoder(bytes.NewReader(document))
 	d.UseNumber()
@@ -159,12 +161,12 @@ func treeOf(document []byte) (members map[string]any, err error) {
 	return members, err
 }
 
-// sameness compares documents, and notes the names of fields that are new.
+// sameness compares documents, and collects the names of new fields.
 type sameness struct {
 	zeroed, news map[string]bool
 }
 
-// values compares what stands under a name, and says where it differs.
+// values compares the values of a field, and returns where they differ.
 func (s *sameness) values(name string, was, is any) (at string, same bool) {
 	if s.zeroed[name] && nought(was) && void(is) {
 		return "", true
@@ -210,15 +212,15 @@ func (s *sameness) objects(name string, was, is map[string]any) (at string, same
 	return "", true
 }
 
-// whyMissing is where documents say why there is no number.
+// whyMissing is the field with the reason for a missing number.
 const whyMissing = "reason"
 
-// nought says that a number, or the mean of a statistic, is 0; void that there is none.
+// nought reports whether a number, or the mean of a statistic, is 0; void reports whether it is missing.
 func nought(v any) bool { return number(v) == json.Number("0") }
 
 func void(v any) bool { return number(v) == nil }
 
-// number is the mean of a statistic, and else what it is.
+// number returns the mean of a statistic, or any other value unchanged.
 func number(v any) any {
 	if o, ok := v.(map[string]any); ok {
 		return o["mean"]
@@ -226,7 +228,7 @@ func number(v any) any {
 	return v
 }
 
-// PutDocument writes what a report is in every form that it prints, and returns the first.
+// PutDocument stores a report in all its forms: JSON, which it returns, text and table.
 func PutDocument(w *store.Writer, r Report) (document []byte, err error) {
 	if document, err = json.MarshalIndent(r.Document(), "", "  "); err != nil {
 		return nil, fmt.Errorf("keep the document of an experiment: %w", err)
@@ -242,7 +244,8 @@ func PutDocument(w *store.Writer, r Report) (document []byte, err error) {
 	for _, file := range []struct {
 		name    string
 		content []byte
-	}{{archive.DocumentFile, append(document, '\n')}, {archive.PrintedFile, printed.Bytes()}, {archive.TableFile, list.Bytes()}} {
+	}{{archive.DocumentFile, append(document, '\n')}, {archive.PrintedFile, printed.Bytes()},
+		{archive.TableFile, list.Bytes()}} {
 		if err := w.Put(file.name, file.content); err != nil {
 			return nil, err
 		}
@@ -250,7 +253,7 @@ func PutDocument(w *store.Writer, r Report) (document []byte, err error) {
 	return document, nil
 }
 
-// manifest takes what decides the result from the document, which states it under config.
+// manifest returns the manifest, with the document's config as the deterministic part.
 func (k *DocumentKeeper) manifest(document []byte) (store.Manifest, error) {
 	var stated struct {
 		Schema string          `json:"schema"`

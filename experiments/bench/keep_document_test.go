@@ -7,13 +7,13 @@ import (
 	"testing"
 )
 
-// A document that was made again is the same where all that the kept one has is in it: new fields are named, why something is missing is
-// no matter, and nothing counts as the 0 that earlier versions kept, of what is said to have been kept so.
+// TestSameness checks that a new document is accepted if it contains all of the stored one: new fields are named,
+// reasons for missing values are ignored, and a missing value equals a stored 0 for zeroed metrics only.
 func TestSameness(t *testing.T) {
 	const kept = `{"provenance":1,"seeds":[1,2],"n":{"held":{"mean":0,"n":2},"rate":{"mean":null,"n":0,"reason":"hung"}},"by_seed":[{"held":0,"rate":0.10}]}`
 	for _, c := range []struct {
 		name, made string
-		at         string // where it differs
+		at         string // where they differ
 		news       string
 	}{
 		{"equal", kept, "", ""},
@@ -39,7 +39,8 @@ func TestSameness(t *testing.T) {
 		}
 		s := sameness{zeroed: map[string]bool{"held": true}, news: map[string]bool{}}
 		at, same := s.objects("", was, is)
-		if news := strings.Join(slices.Sorted(maps.Keys(s.news)), " "); same != (c.at == "") || !strings.HasSuffix(at, c.at) || news != c.news {
+		if news := strings.Join(slices.Sorted(maps.Keys(s.news)), " "); same != (c.at == "") || !strings.HasSuffix(at, c.at) ||
+			news != c.news {
 			t.Errorf("%s: same %v, at %q, new %q", c.name, same, at, news)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// keep runs s into a fresh store.
+// keep runs s into a new store.
 func keep(t *testing.T, s Spec) (*store.Store, *store.Folder) {
 	t.Helper()
 	st, err := store.Open(t.TempDir())
@@ -39,7 +39,7 @@ func keep(t *testing.T, s Spec) (*store.Store, *store.Folder) {
 
 func TestKeptRunRepeats(t *testing.T) {
 	_, f := keep(t, small(t))
-	proof, err := archive.Verify(f, system.All().Declared)
+	proof, err := archive.Verify(f, system.All().FindDeclaration)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -49,7 +49,7 @@ func TestKeptRunRepeats(t *testing.T) {
 	if n, err := Repeat(t.Context(), system.All(), f, NewStream()); err != nil || n != 4*5 {
 		t.Errorf("%d runs repeated: %v", n, err)
 	}
-	r, err := archive.Load(f, system.All().Declared)
+	r, err := archive.Load(f, system.All().FindDeclaration)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +61,7 @@ func TestKeptRunRepeats(t *testing.T) {
 	}
 }
 
-// TestBenchSaysNothingOfWithholding looks for what only simulated workers do in all that a bench writes.
+// TestBenchSaysNothingOfWithholding checks that a bench's output does not mention what only simulated workers do.
 func TestBenchSaysNothingOfWithholding(t *testing.T) {
 	_, f := keep(t, small(t))
 	for _, name := range []string{archive.BenchFile, archive.RunsFile} {
@@ -71,7 +71,8 @@ func TestBenchSaysNothingOfWithholding(t *testing.T) {
 		}
 	}
 	header, rows := mustBench(t, small(t), Options{}).Table()
-	if columns := 4 + 2*(len(results.MetricsOf([]results.Run{{Declared: system.Queued()}}))); len(header) != columns || len(rows[0]) != columns || slices.Contains(header, "tc_withheld") {
+	if columns := 4 + 2*(len(results.MetricsOf([]results.Run{{Declared: system.QueueDeclaration()}}))); len(header) != columns ||
+		len(rows[0]) != columns || slices.Contains(header, "tc_withheld") {
 		t.Errorf("%d columns: %q", len(rows[0]), header)
 	}
 }
@@ -88,7 +89,8 @@ func TestVerifySeesOneByte(t *testing.T) {
 		if err := os.WriteFile(f.Path(name), raw, 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := archive.Verify(f, system.All().Declared); !errors.Is(err, store.ErrDamaged) || !strings.Contains(err.Error(), name) {
+		if _, err := archive.Verify(f, system.All().FindDeclaration); !errors.Is(err, store.ErrDamaged) ||
+			!strings.Contains(err.Error(), name) {
 			t.Errorf("%s with a flipped byte: %v", name, err)
 		}
 		raw[len(raw)/2] ^= 1
@@ -98,8 +100,8 @@ func TestVerifySeesOneByte(t *testing.T) {
 	}
 }
 
-// TestOtherNumbersAreSeen keeps a number that neither its frames nor the plan give, as a meddled file with fresh digests
-// would.
+// TestOtherNumbersAreSeen stores a number that follows neither from its frames nor from the plan, like a manipulated
+// file with new digests.
 func TestOtherNumbersAreSeen(t *testing.T) {
 	st, err := store.Open(t.TempDir())
 	if err != nil {
@@ -124,7 +126,7 @@ func TestOtherNumbersAreSeen(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := archive.Verify(f, system.All().Declared); !errors.Is(err, archive.ErrMismatch) {
+	if _, err := archive.Verify(f, system.All().FindDeclaration); !errors.Is(err, archive.ErrMismatch) {
 		t.Errorf("error %v, want ErrMismatch", err)
 	}
 	if _, err := Repeat(t.Context(), system.All(), f, NewStream()); !errors.Is(err, ErrDiffers) {
@@ -132,7 +134,7 @@ func TestOtherNumbersAreSeen(t *testing.T) {
 	}
 }
 
-// TestUnfinishedRunIsMarked stands for a process that died: its folder says so, and the store goes on.
+// TestUnfinishedRunIsMarked simulates a process that died: its folder is marked, and the store still works.
 func TestUnfinishedRunIsMarked(t *testing.T) {
 	dir := t.TempDir()
 	st, err := store.Open(dir)
@@ -157,7 +159,7 @@ func TestUnfinishedRunIsMarked(t *testing.T) {
 	}
 }
 
-// TestManifestNamesAllInputs looks for everything that a result is a function of.
+// TestManifestNamesAllInputs checks that the manifest contains everything that determines a result.
 func TestManifestNamesAllInputs(t *testing.T) {
 	s := small(t)
 	traffic, err := NewTraceTraffic("builtin:lander8", &s.Workload)
@@ -170,17 +172,19 @@ func TestManifestNamesAllInputs(t *testing.T) {
 	if err := json.Unmarshal(f.Manifest.Deterministic, &fixed); err != nil {
 		t.Fatal(err)
 	}
-	if fixed.Seed != s.Seed || fixed.Trace != traffic.Digest || fixed.MapVersion == "" || fixed.Build == "" || fixed.DeviceKind != "twin" {
+	if fixed.Seed != s.Seed || fixed.Trace != traffic.Digest || fixed.MapVersion == "" || fixed.Build == "" ||
+		fixed.DeviceKind != "twin" {
 		t.Errorf("the manifest says %+v", fixed)
 	}
-	for name, sum := range map[string]string{"plan": fixed.Plan, "P4Info": fixed.P4Info, "tables": fixed.Tables, "trace": fixed.Trace, "spec": f.Manifest.SpecSHA256} {
+	for name, sum := range map[string]string{"plan": fixed.Plan, "P4Info": fixed.P4Info, "tables": fixed.Tables, "trace": fixed.Trace,
+		"spec": f.Manifest.SpecSHA256} {
 		if len(sum) != 64 {
 			t.Errorf("the digest of %s is %q", name, sum)
 		}
 	}
 }
 
-// BenchmarkBenchKept is BenchmarkBench with every run kept, to be compared with it.
+// BenchmarkBenchKept is BenchmarkBench with every run stored, for comparison.
 func BenchmarkBenchKept(b *testing.B) {
 	st, err := store.Open(b.TempDir())
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// TestRunsOfAnOlderBuildVerify holds to the promise that what was kept stays good. testdata/kept is a store that olafctl
-// wrote when metrics had no rows: a bench of which a report was exported, and a simulation.
+// TestRunsOfAnOlderBuildVerify checks that stored runs stay valid. testdata/kept is a store written by olafctl when
+// metrics had no rows: a bench with an exported report, and a simulation.
 func TestRunsOfAnOlderBuildVerify(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "kept"))); err != nil {
@@ -34,20 +34,21 @@ func TestRunsOfAnOlderBuildVerify(t *testing.T) {
 	}
 	defer s.Close()
 	for id, want := range map[string]archive.Proof{
-		"20261122-043657-bench":    {Files: 6, Observations: 10668, Runs: 2, Rows: 2, Comparisons: 1, Paper: 6, Anew: 6, Dropped: 2, Raw: true},
+		"20261122-043657-bench": {Files: 6, Observations: 10668, Runs: 2, Rows: 2, Comparisons: 1, Paper: 6, Anew: 6, Dropped: 2,
+			Raw: true},
 		"20261122-043657-simulate": {Files: 9, Observations: 723, Runs: 1, Rows: 1, Raw: true},
 	} {
 		f, err := s.Load(id)
 		if err != nil {
 			t.Fatal(err)
 		}
-		proof, err := archive.Verify(f, system.All().Declared)
+		proof, err := archive.Verify(f, system.All().FindDeclaration)
 		if err != nil {
 			t.Errorf("%s: %v", id, err)
 			continue
 		}
 		got := *proof
-		got.New = nil // whatever was added since
+		got.New = nil // fields added since
 		a, _ := json.Marshal(got)
 		b, _ := json.Marshal(want)
 		if !bytes.Equal(a, b) {
@@ -56,15 +57,16 @@ func TestRunsOfAnOlderBuildVerify(t *testing.T) {
 		if runs, err := Repeat(t.Context(), system.All(), f, NewStream()); err != nil || runs != want.Runs {
 			t.Errorf("%s: %d runs repeated: %v", id, runs, err)
 		}
-		others := strings.Count(id, "bench") // one report, of a build that has no version
-		if made, not, err := archive.VerifyExports(s, f, "(devel)", system.All().Declared, nil); err != nil || made != 0 || not != others {
+		others := strings.Count(id, "bench") // one report, of a build without a version
+		if made, not, err := archive.VerifyExports(s, f, "(devel)", system.All().FindDeclaration, nil); err != nil || made != 0 ||
+			not != others {
 			t.Errorf("%s: %d exports made again, %d of another build: %v", id, made, not, err)
 		}
 	}
 }
 
-// TestRunsOfAnOlderBuildAreJudgedAnew holds that what is exported of a run with verdicts of earlier rules has today's words, and
-// says so.
+// TestRunsOfAnOlderBuildAreJudgedAnew checks that an export of a run with older verdicts uses today's words, with a
+// note.
 func TestRunsOfAnOlderBuildAreJudgedAnew(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "store")
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "kept"))); err != nil {
@@ -80,7 +82,7 @@ func TestRunsOfAnOlderBuildAreJudgedAnew(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := archive.Load(f, system.All().Declared)
+		r, err := archive.Load(f, system.All().FindDeclaration)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,28 +90,32 @@ func TestRunsOfAnOlderBuildAreJudgedAnew(t *testing.T) {
 			t.Errorf("%s: %s with %d lines beside the paper", id, r.Bench.Schema, len(r.Bench.Paper))
 		}
 		for _, row := range r.Bench.Paper {
-			known := row.Verdict == string(paper.TooShort) && strings.HasPrefix(row.Note, "1 of 30 runs; ") || row.Verdict == string(paper.Contradiction)
+			known := row.Verdict == string(paper.TooShort) && strings.HasPrefix(row.Note, "1 of 30 runs; ") ||
+				row.Verdict == string(paper.Contradiction)
 			if !known || row.Basis != string(paper.Calibrated) || !strings.HasPrefix(row.ID, "olaf/") {
 				t.Errorf("%s: %s, %s, %q", row.ID, row.Basis, row.Verdict, row.Note)
 			}
 		}
-		if said := slices.ContainsFunc(r.Bench.Statements, func(s string) bool { return strings.Contains(s, "judged anew") }); said != (want > 0) {
+		if said := slices.ContainsFunc(r.Bench.Statements,
+			func(s string) bool { return strings.Contains(s, "judged anew") }); said != (want > 0) {
 			t.Errorf("%s: said that it is judged anew: %v", id, said)
 		}
 	}
 }
 
-// longest is a metric that the Collector measures and no statistic is made of: declared here, it is shown everywhere.
+// longest is a metric that the Collector measures and no statistic uses: once declared, it is shown everywhere.
 func longest() *metric.Declaration {
-	d := *system.Queued()
+	d := *system.QueueDeclaration()
 	d.Metrics = slices.Clone(d.Metrics)
 	at := slices.IndexFunc(d.Metrics, func(m *metric.Metric) bool { return m.Name == "queue_delay_ns" })
-	d.Metrics = slices.Insert(d.Metrics, at, &metric.Metric{Name: "longest_wait_ns", Title: "Longest wait", Unit: "ns", Column: "LONGEST",
-		Doc: "the longest queue delay", Of: func(m *metric.Measured) results.Float { return m.DelayMax }})
+	d.Metrics = slices.Insert(d.Metrics, at, &metric.Metric{Name: "longest_wait_ns", Title: "Longest wait", Unit: "ns",
+		Column: "LONGEST",
+		Doc:    "the longest queue delay", Of: func(m *metric.Measured) results.Float { return m.DelayMax }})
 	return &d
 }
 
-// TestAMetricIsOneRow adds a metric, sees it wherever metrics are shown, and verifies a run that was kept without it.
+// TestAMetricIsOneRow adds a metric, finds it wherever metrics are shown, and verifies a run that was stored without
+// it.
 func TestAMetricIsOneRow(t *testing.T) {
 	m, err := Measure(t.Context(), small(t), Options{Declared: longest()})
 	if err != nil {
@@ -133,7 +139,8 @@ func TestAMetricIsOneRow(t *testing.T) {
 		t.Fatal(err)
 	}
 	header, _ := m.Table()
-	shown := map[string]string{"JSON": string(document), "the first table": table.String(), "all statistics": all.String(), "report": page.String(), "CSV": strings.Join(header, ",")}
+	shown := map[string]string{"JSON": string(document), "the first table": table.String(), "all statistics": all.String(),
+		"report": page.String(), "CSV": strings.Join(header, ",")}
 	for _, s := range sheets.Book(m.Result()).Sheets {
 		var b bytes.Buffer
 		if err := s.WriteCSV(&b); err != nil {
@@ -141,7 +148,8 @@ func TestAMetricIsOneRow(t *testing.T) {
 		}
 		shown[s.Name] = b.String()
 	}
-	for where, what := range map[string]string{"JSON": `"longest_wait_ns":{"mean":`, "the first table": "LONGEST", "all statistics": "longest_wait_ns", "report": "Longest wait",
+	for where, what := range map[string]string{"JSON": `"longest_wait_ns":{"mean":`, "the first table": "LONGEST",
+		"all statistics": "longest_wait_ns", "report": "Longest wait",
 		"CSV": "longest_wait_ns,longest_wait_ns_ci95", "Statistics": "Longest wait,longest_wait_ns,ns", "Runs": "Longest wait [ns]"} {
 		if !strings.Contains(shown[where], what) {
 			t.Errorf("%s does not show it:\n%s", where, shown[where])
@@ -153,7 +161,8 @@ func TestAMetricIsOneRow(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	for name, declared := range map[string][2]*metric.Declaration{"kept without it": {nil, longest()}, "kept with it": {longest(), system.Queued()}} {
+	for name, declared := range map[string][2]*metric.Declaration{"kept without it": {nil, longest()},
+		"kept with it": {longest(), system.QueueDeclaration()}} {
 		k := Keep(st, time.Unix(1_700_000_000, 0))
 		m, err := Measure(t.Context(), small(t), Options{Declared: declared[0], Stream: NewStream(k)})
 		if err != nil {

@@ -19,8 +19,9 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// TestRealPackets measures both queues on real packets, beside the twin. It holds what must be at any load: identities, decisions,
-// what the twin makes of the plan and of the logged arrivals; ages may be withheld.
+// TestRealPackets measures both queues with real packets and compares them with the twin. It checks what must be true
+// under any load: identities, decisions, the twin's results for the plan and for the logged arrivals; ages may be
+// withheld.
 func TestRealPackets(t *testing.T) {
 	spec := usual()
 	w := &spec.Workload
@@ -28,7 +29,8 @@ func TestRealPackets(t *testing.T) {
 	spec.OutRates, spec.Runs = []olaf.Rate{2 * olaf.Mbps}, 1
 	for _, device := range []testbed.Device{testbed.Kernel(), testbed.Host()} {
 		t.Run(device.Prefix, func(t *testing.T) {
-			m, err := Measure(t.Context(), spec, Options{Device: device.Prefix, Access: testbed.Access{Devices: testbed.Devices{device}}, Twin: true})
+			m, err := Measure(t.Context(), spec,
+				Options{Device: device.Prefix, Access: testbed.Access{Devices: testbed.Devices{device}}, Twin: true})
 			if errors.Is(err, netlab.ErrRights) {
 				t.Skip(err)
 			}
@@ -60,8 +62,8 @@ func holdsReal(t *testing.T, r *results.Row) {
 	}
 }
 
-// TestBothEnds lets tshark read a run at both ends of real packets: every frame is one of ours, as many as were counted left the workers and
-// reached the server, and the updates inside of those are what was sent, less what was lost.
+// TestBothEnds lets tshark read a run at both ends of real packets: every frame is ours, the counts at workers and
+// server agree, and the updates in them are those sent minus those lost.
 func TestBothEnds(t *testing.T) {
 	tshark := peer.Need(t, "tshark")
 	lua := filepath.Join(t.TempDir(), "inagg.lua")
@@ -77,7 +79,8 @@ func TestBothEnds(t *testing.T) {
 				r, err := RecordEnds(path, false, testbed.EndNames...)
 				must(t, err)
 				defer r.Abandon()
-				m, err := Measure(t.Context(), spec, Options{Device: device.Prefix, Access: testbed.Access{Devices: testbed.Devices{device}}, Stream: NewStream(r)})
+				m, err := Measure(t.Context(), spec,
+					Options{Device: device.Prefix, Access: testbed.Access{Devices: testbed.Devices{device}}, Stream: NewStream(r)})
 				if errors.Is(err, netlab.ErrRights) {
 					t.Skip(err)
 				}
@@ -90,9 +93,11 @@ func TestBothEnds(t *testing.T) {
 					t.Errorf("%d frames with %d updates left the workers, %d were counted", frames[0], updates[0], c.Of("sent"))
 				}
 				if frames[1] != c.Of("received") || updates[1] != c.Of("sent")-c.Lost() {
-					t.Errorf("%d frames with %d updates reached the server; %d frames were counted, and %d of %d updates lost", frames[1], updates[1], c.Of("received"), c.Lost(), c.Of("sent"))
+					t.Errorf("%d frames with %d updates reached the server; %d frames were counted, and %d of %d updates lost",
+						frames[1], updates[1], c.Of("received"), c.Lost(), c.Of("sent"))
 				}
-				if said, want := r.About(), fmt.Sprintf("%d frames, %d at workers, %d at server", frames[0]+frames[1], frames[0], frames[1]); said != want {
+				if said, want := r.About(), fmt.Sprintf("%d frames, %d at workers, %d at server", frames[0]+frames[1], frames[0],
+					frames[1]); said != want {
 					t.Errorf("%q, want %q", said, want)
 				}
 			})
@@ -100,7 +105,7 @@ func TestBothEnds(t *testing.T) {
 	}
 }
 
-// readEnds counts frames, and updates inside, at each end of a capture.
+// readEnds counts frames, and the updates in them, at each end of a capture.
 func readEnds(t *testing.T, tshark, lua, path string) (frames, updates [2]int64) {
 	t.Helper()
 	out, err := exec.Command(tshark, "-n", "-X", "lua_script:"+lua, "-r", path, "-T", "fields", "-E", "separator=|",
@@ -122,7 +127,7 @@ func readEnds(t *testing.T, tshark, lua, path string) (frames, updates [2]int64)
 	return frames, updates
 }
 
-// TestEndsNeedAFormatOfSeveral holds that a file with one interface is refused.
+// TestEndsNeedAFormatOfSeveral checks that a file format with one interface is rejected.
 func TestEndsNeedAFormatOfSeveral(t *testing.T) {
 	if _, err := RecordEnds(filepath.Join(t.TempDir(), "ends.pcap"), false, testbed.EndNames...); !errors.Is(err, ErrSpec) {
 		t.Error(err)

@@ -19,10 +19,10 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 )
 
-// victim names the agent whose device the test binary shall measure on, until it is killed.
+// victim names the agent whose device the test binary measures on, until it is killed.
 const victim = "BENCH_TEST_AGENT"
 
-// TestMain lets the test binary stand for another olafctl.
+// TestMain lets the test binary act as another olafctl.
 func TestMain(m *testing.M) {
 	address := os.Getenv(victim)
 	if address == "" {
@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// startAndHang is a bench up to the middle of its first run.
+// startAndHang runs a bench up to the middle of its first run.
 func startAndHang(address string) error {
 	plan, err := NewPlan(cardSpec())
 	if err != nil {
@@ -93,7 +93,7 @@ func kill(t *testing.T, address string) {
 	}
 }
 
-// lent opens the device for writing as soon as the agent has noticed that its last writer is gone.
+// lent opens the device for writing as soon as the agent has noticed that the last writer is gone.
 func lent(t *testing.T, address string) fpga.Device {
 	t.Helper()
 	for {
@@ -107,7 +107,7 @@ func lent(t *testing.T, address string) fpga.Device {
 	}
 }
 
-// unheld waits until the agent has noticed that the tables' last controller is gone, too: its stream is another one.
+// unheld waits until the agent has also noticed, on a separate stream, that the tables' last controller is gone.
 func unheld(t *testing.T, target string) {
 	t.Helper()
 	for {
@@ -122,13 +122,15 @@ func unheld(t *testing.T, target string) {
 	}
 }
 
-// TestKilledBenchLeavesTheGeneratorStopped holds that a device outlives whoever it is lent to.
+// TestKilledBenchLeavesTheGeneratorStopped checks that a device survives its borrower.
 func TestKilledBenchLeavesTheGeneratorStopped(t *testing.T) {
 	for _, device := range []string{"twin:", testbedtest.CardAddress} {
 		t.Run(device, func(t *testing.T) {
 			lab := testbedtest.New(t)
 			lab.Access.Devices = testbedtest.Devices()
-			s, err := testbed.Serve(t.Context(), device, testbed.ServeOptions{Listen: "unix:" + filepath.Join(t.TempDir(), "s"), Device: testbed.DeviceOptions{Access: lab.Access}})
+			s, err := testbed.Serve(t.Context(), device,
+				testbed.ServeOptions{Listen: "unix:" + filepath.Join(t.TempDir(), "s"),
+					Device: testbed.DeviceOptions{Access: lab.Access}})
 			must(t, err)
 			address := "grpc:" + s.Target
 			kill(t, address)
@@ -145,7 +147,7 @@ func TestKilledBenchLeavesTheGeneratorStopped(t *testing.T) {
 	}
 }
 
-// TestBenchStopsWhatItFindsRunning holds that a card which nobody lends is no worse off: who opens it has it alone.
+// TestBenchStopsWhatItFindsRunning checks the same for a card without an agent: its next owner has it exclusively.
 func TestBenchStopsWhatItFindsRunning(t *testing.T) {
 	lab := testbedtest.New(t)
 	dev, err := testbed.OpenDevice(t.Context(), testbedtest.CardAddress, testbed.DeviceOptions{Access: lab.Access})
@@ -155,8 +157,9 @@ func TestBenchStopsWhatItFindsRunning(t *testing.T) {
 	rig, err := plan.Rig(testbed.Card{Device: dev})
 	must(t, err)
 	_, err = rig.Load(t.Context(), 0)
-	must(t, errors.Join(err, rig.Generator.Arm(), rig.Generator.Start(), dev.Sleep(t.Context(), olaf.Microsecond), dev.Close(), lab.Wire.Poll()))
-	lab.Wire.Frames = nil // nobody captured yet
+	must(t, errors.Join(err, rig.Generator.Arm(), rig.Generator.Start(), dev.Sleep(t.Context(), olaf.Microsecond), dev.Close(),
+		lab.Wire.Poll()))
+	lab.Wire.Frames = nil // not captured yet
 	report := mustBench(t, cardSpec(), Options{Device: testbedtest.CardAddress, Access: lab.Access, AgeErrorPct: 200})
 	must(t, report.Err())
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// loop is one run of hosts that wait: configure the switch, let them play, count.
+// loop runs a closed loop once: it configures the switch, runs the hosts and counts.
 func (b *station) loop(ctx context.Context, id RunID) (run results.Run, err error) {
 	c := &b.plan.Configs[id.Config]
 	if err := b.Prepare(ctx, id.Config); err != nil {
@@ -32,7 +32,7 @@ func (b *station) loop(ctx context.Context, id RunID) (run results.Run, err erro
 	if err := b.describeHosts(ctx, c, &parts); err != nil {
 		return run, err
 	}
-	parts.Root = b.Device.(fpga.Looper).OpenLoop // of which loops made sure
+	parts.Root = b.Device.(fpga.Looper).OpenLoop // checked by loops
 	watch := b.watchRounds(id)
 	watch.listen(c, &job, &parts)
 	if b.stream.records(id) {
@@ -51,7 +51,8 @@ func (b *station) loop(ctx context.Context, id RunID) (run results.Run, err erro
 	run = b.collector.Finish(b.loopCounts(&counters, result, &net, &parts))
 	run.Queue, run.OutRateBPS = c.Queue, int64(c.OutRate)
 	run.Index, run.Seed = id.Index, b.plan.Seeds[id.Index]
-	run.Invalid = append(append(b.loopDoubts(result, job.Limit, !c.mode.Sync || parts.Inexact && net.Link.Loss > 0), played.Faults...), run.Invalid...)
+	run.Invalid = append(append(b.loopDoubts(result, job.Limit, !c.mode.Sync || parts.Inexact && net.Link.Loss > 0),
+		played.Faults...), run.Invalid...)
 	if p := played.Pacing; p != nil {
 		run.LatenessNS = &p.LatenessNS
 		if p.Withheld != "" {
@@ -61,8 +62,9 @@ func (b *station) loop(ctx context.Context, id RunID) (run results.Run, err erro
 	return run, nil
 }
 
-// hostsPlay lets the hosts of a loop play, in virtual time or on wires.
-func (b *station) hostsPlay(ctx context.Context, id RunID, net closedloop.Network, job closedloop.Job, parts system.Parts) (*wired.Played, error) {
+// hostsPlay runs the hosts of a loop, in virtual time or on wires.
+func (b *station) hostsPlay(ctx context.Context, id RunID, net closedloop.Network, job closedloop.Job,
+	parts system.Parts) (*wired.Played, error) {
 	if b.measured {
 		return wired.Run(ctx, net, job, parts, b.plan.Configs[id.Config].mode.Sync, b.plan.Seeds[id.Index])
 	}
@@ -70,8 +72,8 @@ func (b *station) hostsPlay(ctx context.Context, id RunID, net closedloop.Networ
 	return &wired.Played{Result: result}, err
 }
 
-// PlayLoop plays a run of a plan's loop around the program alone, which gives what the same hosts give beside the twin, and lets it be
-// followed; nobody follows nil.
+// PlayLoop runs a plan's loop around the program alone, which gives the same hosts' results as next to the twin; follow
+// may be nil.
 func (p *Plan) PlayLoop(ctx context.Context, config, index int, follow closedloop.Follow) (*closedloop.Result, error) {
 	c := &p.Configs[config]
 	net, job, parts, err := p.hosts(c)
@@ -82,21 +84,21 @@ func (p *Plan) PlayLoop(ctx context.Context, config, index int, follow closedloo
 	return closedloop.Run(ctx, net, job, parts, c.mode.Sync, p.Seeds[index])
 }
 
-// rounds watches a loop: what it knows of a job's round becomes an observation when the last worker has applied it.
+// rounds watches a loop: a job's round becomes an observation when the last worker has applied it.
 type rounds struct {
 	station *station
 	id      RunID
 	fan     int
-	made    [][2]uint64 // ns, by worker: when its gradients of even and odd rounds were computed
+	made    [][2]uint64 // ns, by worker: when its gradients of even and odd rounds were ready
 	had     [][2]int    // by job: workers that have applied an even and an odd round
 	inside  []olaf.Contributor
 	pending []olaf.Observation
-	framer  *closedloop.Framer // nil where nobody records
+	framer  *closedloop.Framer // nil without recorders
 	err     error
-	ahead   *ahead // nil where all wait for the sum of all
+	ahead   *ahead // nil if all workers wait for the complete sum
 }
 
-// listen lets it hear what a job's hosts do.
+// listen registers callbacks for a job's hosts.
 func (r *rounds) listen(c *Config, job *closedloop.Job, parts *system.Parts) {
 	if c.mode.Sync {
 		job.Values, job.Applied = r.computed, r.applied
@@ -104,25 +106,27 @@ func (r *rounds) listen(c *Config, job *closedloop.Job, parts *system.Parts) {
 	}
 	r.ahead = newAhead(r, parts.Server != nil && parts.Window == 0)
 	job.Values, job.Applied, job.Observer = r.ahead.computed, r.ahead.applied, r.ahead
-	if !r.station.measured { // on wires the switch says it
+	if !r.station.measured { // on wires the switch reports it
 		r.ahead.sums.note(parts)
 	}
 }
 
 func (b *station) watchRounds(id RunID) *rounds {
 	w := &b.plan.Spec.Workload
-	return &rounds{station: b, id: id, fan: b.plan.Spec.fan(), made: make([][2]uint64, w.Workers), had: make([][2]int, w.Clusters)}
+	return &rounds{station: b, id: id, fan: b.plan.Spec.fan(), made: make([][2]uint64, w.Workers),
+		had: make([][2]int, w.Clusters)}
 }
 
-// computed notes when a worker's gradient was ready; no values are carried. No worker is more than a round ahead of another.
+// computed records when a worker's gradient was ready; it provides no values. No worker is more than one round ahead of
+// another.
 func (r *rounds) computed(now olaf.Time, worker int, vector uint32) []uint32 {
 	r.made[worker][vector%2] = uint64(now) / uint64(olaf.Nanosecond)
 	return nil
 }
 
-// applied counts workers that have a round.
+// applied counts the workers that have applied a round.
 func (r *rounds) applied(now olaf.Time, host int, a *endpoint.Aggregate) {
-	if host >= len(r.made) { // a server adds up; it has no model
+	if host >= len(r.made) { // a server adds; it has no model
 		return
 	}
 	job, turn := host/r.fan, a.Number%2
@@ -133,12 +137,13 @@ func (r *rounds) applied(now olaf.Time, host int, a *endpoint.Aggregate) {
 	r.observe(now, job, a.Number)
 }
 
-// batch is how many observations are handed on together.
+// batch is the number of observations published together.
 const batch = 256
 
 func (r *rounds) observe(now olaf.Time, job int, round uint32) {
 	first := len(r.inside)
-	o := olaf.Observation{At: now, Queued: -1, Update: olaf.Update{Seq: round, Cluster: olaf.ClusterID(job), Count: uint16(r.fan)}}
+	o := olaf.Observation{At: now, Queued: -1,
+		Update: olaf.Update{Seq: round, Cluster: olaf.ClusterID(job), Count: uint16(r.fan)}}
 	for w := job * r.fan; w < (job+1)*r.fan; w++ {
 		k := olaf.Contributor{GenNS: r.made[w][round%2], Seq: round, Worker: olaf.WorkerID(w)}
 		if k.GenNS >= o.Update.GenNS {
@@ -150,14 +155,14 @@ func (r *rounds) observe(now olaf.Time, job int, round uint32) {
 	r.note(o)
 }
 
-// note hands on what was observed, with others.
+// note adds an observation to the batch.
 func (r *rounds) note(o olaf.Observation) {
 	if r.pending = append(r.pending, o); len(r.pending) == batch {
 		r.err = errors.Join(r.err, r.flush())
 	}
 }
 
-// flush hands on what was observed.
+// flush publishes the collected observations.
 func (r *rounds) flush() error {
 	b := r.station
 	for i := range r.pending {
@@ -170,7 +175,7 @@ func (r *rounds) flush() error {
 	return b.stream.publish(Observed{r.id, r.pending})
 }
 
-// hear hands on a frame in its own format; the first error ends that.
+// hear publishes a frame in its own format; it stops at the first error.
 func (r *rounds) hear(f *closedloop.Frame) {
 	if r.err != nil {
 		return
@@ -182,19 +187,19 @@ func (r *rounds) hear(f *closedloop.Frame) {
 	r.err = err
 }
 
-// loopCounts puts together what the device's registers, the hosts and the links of a run counted.
+// loopCounts combines the counts of the device's registers, the hosts and the links of a run.
 func (b *station) loopCounts(c *fpga.Counters, r *closedloop.Result, net *closedloop.Network, parts *system.Parts) olaf.Counts {
 	counts := b.accounts[b.config].Counts(c)
 	for i := range r.Endpoints.Ledger().Counters {
 		counts.Add(r.Endpoints.Ledger().Counters[i].Name, r.Endpoints.At(i))
 	}
-	for i := range r.Below.Names() { // counted by no register
+	for i := range r.Below.Names() { // no register counts these
 		counts.Add(r.Below.Ledger().Counters[i].Name, r.Below.At(i))
 	}
 	s := &b.plan.Spec
 	packets := closedPackets(s, parts)
 	vectors := packets
-	if !b.plan.Configs[b.config].mode.Sync { // whose workers send as many as they come to
+	if !b.plan.Configs[b.config].mode.Sync { // asynchronous workers send a variable number
 		vectors = packets / int64(s.Workload.UpdatesPerWorker*s.Workload.Workers) * r.Endpoints.Of("vectors_sent")
 	}
 	served := int64(0)
@@ -205,13 +210,19 @@ func (b *station) loopCounts(c *fpga.Counters, r *closedloop.Result, net *closed
 		name  string
 		value int64
 	}{
-		{"received", b.collector.ObservedCount()}, {"frames", int64(r.Frames)}, {"frames_arrived", int64(r.Arrived)}, {"frames_lost", int64(r.Lost)},
-		{"frames_underway", int64(r.Underway)}, {"frames_switched", int64(r.Switched)}, {"frames_marked", int64(r.Marked)}, {"frames_served", served},
-		{"wire_bytes", int64(r.Bytes)}, {"vector_packets", vectors}, {"slots_peak", whole(r.HeldPeak, 1)}, {"slots_left", int64(r.HeldLast)},
-		{"memory_bytes", int64(r.Memory)}, {"slots_built", int64(r.Slots)}, {"held_slot_ns", whole(r.Held*r.Duration, 1)},
-		{"goodput_bps", whole(r.Goodput, 1)}, {"ceiling_bps", closedloop.Ceiling(net, parts)}, {"iteration_ps", whole(r.Iteration, 1000)},
+		{"received", b.collector.ObservedCount()}, {"frames", int64(r.Frames)}, {"frames_arrived", int64(r.Arrived)},
+		{"frames_lost", int64(r.Lost)},
+		{"frames_underway", int64(r.Underway)}, {"frames_switched", int64(r.Switched)},
+		{"frames_marked", int64(r.Marked)}, {"frames_served", served},
+		{"wire_bytes", int64(r.Bytes)}, {"vector_packets", vectors}, {"slots_peak", whole(r.HeldPeak, 1)},
+		{"slots_left", int64(r.HeldLast)},
+		{"memory_bytes", int64(r.Memory)}, {"slots_built", int64(r.Slots)},
+		{"held_slot_ns", whole(r.Held*r.Duration, 1)},
+		{"goodput_bps", whole(r.Goodput, 1)}, {"ceiling_bps", closedloop.GoodputCeiling(net, parts)},
+		{"iteration_ps", whole(r.Iteration, 1000)},
 		{"gradient_ps", whole(r.Gradient, 1000)},
-		{"aggregation_ps", whole(r.Aggregation, 1000)}, {"completion_ps", whole(r.Completion, 1000)}, {"span_ps", whole(r.Duration, 1000)},
+		{"aggregation_ps", whole(r.Aggregation, 1000)}, {"completion_ps", whole(r.Completion, 1000)},
+		{"span_ps", whole(r.Duration, 1000)},
 		{"stale_micro", whole(r.StaleUpdates, 1e6)},
 	} {
 		counts.Add(n.name, n.value)
@@ -219,13 +230,13 @@ func (b *station) loopCounts(c *fpga.Counters, r *closedloop.Result, net *closed
 	return counts
 }
 
-// closedPackets is how many packets the vectors of all workers take, in all rounds.
+// closedPackets returns the number of packets in the vectors of all workers, in all rounds.
 func closedPackets(s *Spec, parts *system.Parts) int64 {
 	l := endpoint.Layout{Values: s.Loop.Values, PerPacket: parts.PerPacket}
 	return int64(l.Packets()) * int64(s.Workload.UpdatesPerWorker) * int64(s.Workload.Workers)
 }
 
-// whole is a number as a count; 0 where there is none.
+// whole converts a number to a count; 0 if missing.
 func whole(v results.Float, by float64) int64 {
 	if !v.Known() {
 		return 0
@@ -233,8 +244,8 @@ func whole(v results.Float, by float64) int64 {
 	return int64(math.Round(float64(v) * by))
 }
 
-// loopDoubts are the reasons for which a run of a loop must not be used. Of a system that is published to be inexact where frames
-// are lost, and where nobody waits for the sum of all, what its sums hold is what was measured.
+// loopDoubts returns the reasons why a run of a loop is invalid. If the system is published as inexact under loss, or
+// workers do not wait for the complete sum, the contents of sums are results, not errors.
 func (b *station) loopDoubts(r *closedloop.Result, limit olaf.Duration, inexactly bool) []string {
 	var why []string
 	of := " of virtual time"

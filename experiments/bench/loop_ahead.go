@@ -9,14 +9,14 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// ahead watches a loop whose workers go on without waiting for the sum of all: what it knows of an update becomes an observation when the
-// last worker has it, or where a server has the weights, when that has. It implements closed.Observer.
+// ahead watches a loop of asynchronous workers: an update becomes an observation when the last worker has it or, if a
+// server stores the weights, when the server has. It implements closed.Observer.
 type ahead struct {
 	*rounds
-	served bool // the weights are a server's
+	served bool // a server stores the weights
 	latest []olaf.Contributor
-	out    [][]olaf.Contributor // by job, the gradients that were sent, until they are found in an update
-	had    [][]int              // by job and update that not all workers have, from next on: how many have it
+	out    [][]olaf.Contributor // by job, the gradients that were sent and not yet found in an update
+	had    [][]int              // by job and incomplete update, from next on: the number of workers that have it
 	next   []uint32             // by job
 	sums   sums
 }
@@ -30,26 +30,28 @@ func (a *ahead) Summed(job int, inside uint64, all []wired.Gradient) {
 	a.sums[sumOf{job, inside}] = marks
 }
 
-// mark is what a gradient of a worker adds to program.Trace.Inside, where workers are numbered within their job.
+// mark returns a gradient's contribution to program.Trace.Inside, which numbers workers within their job.
 func (a *ahead) mark(job int, w olaf.WorkerID, vector uint32) uint64 {
 	return program.ContributionMark(w-olaf.WorkerID(job*a.fan), vector)
 }
 
 func newAhead(r *rounds, served bool) *ahead {
 	jobs := len(r.had)
-	return &ahead{rounds: r, served: served, latest: make([]olaf.Contributor, len(r.made)), out: make([][]olaf.Contributor, jobs), had: make([][]int, jobs), next: make([]uint32, jobs), sums: sums{}}
+	return &ahead{rounds: r, served: served, latest: make([]olaf.Contributor, len(r.made)),
+		out: make([][]olaf.Contributor, jobs), had: make([][]int, jobs), next: make([]uint32, jobs), sums: sums{}}
 }
 
-// computed notes when a worker's gradient was ready; no values are carried.
+// computed records when a worker's gradient was ready; it provides no values.
 func (a *ahead) computed(now olaf.Time, worker int, vector uint32) []uint32 {
-	a.latest[worker] = olaf.Contributor{GenNS: uint64(now) / uint64(olaf.Nanosecond), Seq: vector, Worker: olaf.WorkerID(worker)}
+	a.latest[worker] = olaf.Contributor{GenNS: uint64(now) / uint64(olaf.Nanosecond), Seq: vector,
+		Worker: olaf.WorkerID(worker)}
 	return nil
 }
 
 // Computed implements closed.Observer.
 func (a *ahead) Computed(olaf.Time, int) {}
 
-// Sent implements closed.Observer: a gradient that is too old is not sent.
+// Sent implements closed.Observer. A gradient that is too old is not sent.
 func (a *ahead) Sent(_ olaf.Time, worker int) {
 	job := worker / a.fan
 	a.out[job] = append(a.out[job], a.latest[worker])
@@ -64,7 +66,7 @@ func (a *ahead) Dropped(olaf.Time, *program.Packet) {}
 // Lost implements closed.Observer.
 func (a *ahead) Lost(olaf.Time, *program.Packet) {}
 
-// applied takes an update that a host has.
+// applied records an update that a host applies.
 func (a *ahead) applied(now olaf.Time, host int, sum *endpoint.Aggregate) {
 	if workers := len(a.made); host >= workers {
 		if a.served {
@@ -88,10 +90,11 @@ func (a *ahead) applied(now olaf.Time, host int, sum *endpoint.Aggregate) {
 	a.update(now, job, sum)
 }
 
-// update is one of a job's weights.
+// update records an update of a job's weights.
 func (a *ahead) update(now olaf.Time, job int, sum *endpoint.Aggregate) {
 	t := &sum.Trace
-	o := olaf.Observation{At: now, Queued: -1, Update: olaf.Update{Seq: sum.Number, Cluster: olaf.ClusterID(job), GenNS: t.NewestNS, Count: uint16(t.Vectors)}}
+	o := olaf.Observation{At: now, Queued: -1,
+		Update: olaf.Update{Seq: sum.Number, Cluster: olaf.ClusterID(job), GenNS: t.NewestNS, Count: uint16(t.Vectors)}}
 	first := len(a.inside)
 	a.inside = a.take(a.inside, job, t)
 	if inside := a.inside[first:len(a.inside):len(a.inside)]; len(inside) > 0 {
@@ -102,8 +105,9 @@ func (a *ahead) update(now olaf.Time, job int, sum *endpoint.Aggregate) {
 	a.note(o)
 }
 
-// take finds the gradients inside of an update among those on their way and takes them off. A frame says how many it holds, from when they
-// are, and a sum of marks by which they are proved; where the marks say otherwise, and nobody noted it, it is not known whose they are.
+// take finds the gradients in an update among those in flight and removes them. A frame contains their number, their
+// range of times, and a sum of marks that verifies them. If the marks contradict, and the contents were not recorded,
+// the gradients stay unknown.
 func (a *ahead) take(inside []olaf.Contributor, job int, t *program.Trace) []olaf.Contributor {
 	first, marks := len(inside), uint64(0)
 	noted := a.sums[sumOf{job, t.Inside}]

@@ -9,25 +9,25 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// sumOf names a sum by its marks.
+// sumOf identifies a sum by its marks.
 type sumOf struct {
 	job    int
 	inside uint64
 }
 
-// sums is what sums hold that switches made and that are in no update yet: the marks of gradients.
+// sums contains the marks of the gradients in sums that switches made and that are in no update yet.
 type sums map[sumOf][]uint64
 
-// noted is a program in virtual time of which it is noted what its sums hold. Stamps alone do not tell: a gradient that was made between two
-// others may be in another sum. What an update is told by are first packets of vectors, see endpoint.Aggregate.
+// noted is a program in virtual time whose sums' contents are recorded. Stamps are not enough: a gradient made between
+// two others may be in another sum. Only first packets of vectors matter for updates, see endpoint.Aggregate.
 type noted struct {
 	program.Program
 	sums sums
-	came map[int][]uint64 // by job, the marks that were presented since the last sum
+	came map[int][]uint64 // by job, the marks that arrived since the last sum
 	out  program.Out
 }
 
-// note has what switches add up noted in s, where they do.
+// note wraps the programs of switches that add, so that s records their sums.
 func (s sums) note(parts *system.Parts) {
 	if parts.Program == nil || parts.Passes {
 		return
@@ -49,13 +49,15 @@ func (s sums) note(parts *system.Parts) {
 	}
 }
 
-// told says whether an update is told by a packet, and of which sum that would be.
+// told reports whether a packet can identify an update, and its sum.
 func told(p *program.Packet) (of sumOf, is bool) {
-	return sumOf{int(p.Job - closedloop.FirstJob), p.Inside}, p.Seg == 0 && (p.Kind == program.Data || p.Kind == program.Result)
+	return sumOf{int(p.Job - closedloop.FirstJob), p.Inside}, p.Seg == 0 &&
+		(p.Kind == program.Data || p.Kind == program.Result)
 }
 
 // Receive implements program.Program.
-func (n *noted) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
+func (n *noted) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32,
+	out program.Out) program.Class {
 	if of, is := told(p); is && p.Kind == program.Data {
 		marks, sum := n.sums[of]
 		if !sum {
@@ -67,7 +69,8 @@ func (n *noted) Receive(now olaf.Time, from program.Port, p *program.Packet, lan
 	return n.Program.Receive(now, from, p, lanes, n)
 }
 
-// Emit implements program.Out. A sum that is not of what came, such as one that packets which were sent again are in once, is left to stamps.
+// Emit implements program.Out. It ignores a sum that does not match the arrivals, for example after retransmissions
+// that it contains once; stamps must then do.
 func (n *noted) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 	if of, is := told(p); is && n.sums[of] == nil {
 		var all uint64

@@ -14,24 +14,24 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// Loop is what hosts beside the device do, which wait for what its switch sends back: every worker on a link of its own, and the
-// server of each job where the system has one. Clusters of the workload are its jobs, of as many workers each, updates_per_worker
-// the rounds of a job, and an output rate that of all links, in both directions. Slots are those of the switch's table. The zero
-// value of an option is the system's own.
+// Loop describes closed-loop hosts connected to the device: each worker, and the server of each job if the system has
+// one, has its own link. The workload's clusters are the jobs, with equal numbers of workers; updates_per_worker is the
+// number of rounds, an output rate that of all links in both directions, and slots the size of the switch's table. Zero
+// options select the system's own.
 type Loop struct {
-	Values  int           `json:"values"`          // of a vector, 32 bits each
-	Model   string        `json:"model,omitempty"` // whose gradient that is, for who reads it
-	Compute olaf.Duration `json:"compute"`         // of a gradient; 0 communicates all the time
-	Spread  float64       `json:"spread"`          // of this time, as a share of itself
-	Delay   olaf.Duration `json:"delay"`           // of a link
-	Loss    float64       `json:"loss"`            // share of frames that every link loses
+	Values  int           `json:"values"`          // per vector, 32 bits each
+	Model   string        `json:"model,omitempty"` // name of the model, for information
+	Compute olaf.Duration `json:"compute"`         // per gradient; 0 communicates all the time
+	Spread  float64       `json:"spread"`          // of this time, as a fraction of it
+	Delay   olaf.Duration `json:"delay"`           // per link
+	Loss    float64       `json:"loss"`            // share of frames lost on every link
 	Apart   olaf.Duration `json:"apart"`           // hosts start within this time
-	Limit   olaf.Duration `json:"limit"`           // of a run, after which it hung
+	Limit   olaf.Duration `json:"limit"`           // for a run; one that takes longer has hung
 
-	Mode  string `json:"mode,omitempty"`  // how workers wait for each other; absent: the usual one of each system
-	Bound *int   `json:"bound,omitempty"` // of staleness, where workers go on without waiting for all; 0 is one as well
+	Mode  string `json:"mode,omitempty"`  // how workers wait for each other; default: that of each system
+	Bound *int   `json:"bound,omitempty"` // staleness of asynchronous workers; 0 is a valid bound
 
-	Racks int `json:"racks,omitempty"` // that the workers of a job hang on, below the device; 0 and 1 hang all on that
+	Racks int `json:"racks,omitempty"` // racks of a job's workers, below the device; 0 and 1 connect all to the device
 
 	Packet   olaf.Size     `json:"packet,omitempty"`
 	Window   int           `json:"window,omitempty"`
@@ -39,18 +39,18 @@ type Loop struct {
 	Recovery string        `json:"recovery,omitempty"`
 	Profile  string        `json:"program_profile,omitempty"`
 	Sharing  string        `json:"sharing,omitempty"`
-	// Ranges are the slots of each job of a table that jobs divide; none divides it evenly.
+	// Ranges contains the reserved slots of each job; empty for an even division.
 	Ranges     []system.Range `json:"slot_ranges,omitempty"`
 	Congestion bool           `json:"congestion,omitempty"`
 	Wrap       bool           `json:"wrap,omitempty"`
 }
 
-// DefaultLoop is a job that communicates all the time, over short links.
+// DefaultLoop returns a job that communicates all the time, over short links.
 func DefaultLoop() *Loop {
 	return &Loop{Values: 100_000, Delay: 500 * olaf.Nanosecond, Apart: 10 * olaf.Microsecond, Limit: 60 * olaf.Second}
 }
 
-// Of a loop where nobody says otherwise: what is beside a frame on an Ethernet, and how much runs.
+// Defaults of a loop: the overhead per Ethernet frame, and the amount of work.
 const (
 	LoopOverhead = olaf.Size(24)
 	LoopRate     = 10 * olaf.Gbps
@@ -59,12 +59,12 @@ const (
 	LoopRuns     = 5
 )
 
-// AheadCompute is the time of a gradient of workers that go on without waiting for all, where nobody says otherwise: three times what a
-// link of the usual rate takes for its vector. Over slower links it is longer.
+// AheadCompute is the default compute time of asynchronous workers: three times the transmission time of a vector at
+// the default rate. It is longer for slower links.
 const AheadCompute = olaf.Millisecond
 
-// The same on wires of this machine, whose links a thread keeps in time, and whose hosts are woken late now and then: silence of less
-// than the timeout means nothing there.
+// Defaults on wires of this machine, whose links are timed by a thread and whose hosts sometimes wake up late, so that
+// shorter silences mean nothing.
 const (
 	MeasuredRate    = 20 * olaf.Mbps
 	MeasuredWorkers = 4
@@ -72,17 +72,17 @@ const (
 	MeasuredTimeout = 200 * olaf.Millisecond
 )
 
-// Loops says whether its workers wait for answers: a loop was asked for, or those of the system under test never do otherwise.
+// Loops reports whether workers run closed loop: a loop was requested, or the system under test has no open-loop mode.
 func (s *Spec) Loops() bool {
 	if s.Loop != nil {
 		return true
 	}
 	found, err := s.Systems.Find(s.Queue)
-	return err == nil && !found.Open() && found.Looped()
+	return err == nil && !found.Open() && found.CanLoop()
 }
 
-// Close makes a specification that of a loop, with what is usual of one in every field that was not given; measured says that it is for a
-// device whose time is no virtual one.
+// Close turns a specification into one of a loop, with defaults for every field that was not given; measured means that
+// the device has no virtual time.
 func (s *Spec) Close(given func(field string) bool, measured bool) {
 	if s.Loop == nil {
 		s.Loop = DefaultLoop()
@@ -98,8 +98,11 @@ func (s *Spec) Close(given func(field string) bool, measured bool) {
 	}
 	for field, usual := range map[string]func(){
 		"workload.workers": func() { w.Workers = workers }, "workload.clusters": func() { w.Clusters = 1 },
-		"workload.updates_per_worker": func() { w.UpdatesPerWorker = LoopUpdates }, "out_rates": func() { s.OutRates = []olaf.Rate{rate} }, "workload.values": func() { w.Values = 0 },
-		"versus": func() { s.Versus = "" }, "slots": func() { s.Slots = 0 }, "overhead": func() { s.Overhead = LoopOverhead }, "runs": func() { s.Runs = runs },
+		"workload.updates_per_worker": func() { w.UpdatesPerWorker = LoopUpdates },
+		"out_rates":                   func() { s.OutRates = []olaf.Rate{rate} },
+		"workload.values":             func() { w.Values = 0 },
+		"versus":                      func() { s.Versus = "" }, "slots": func() { s.Slots = 0 },
+		"overhead": func() { s.Overhead = LoopOverhead }, "runs": func() { s.Runs = runs },
 	} {
 		if !given(field) {
 			usual()
@@ -108,14 +111,14 @@ func (s *Spec) Close(given func(field string) bool, measured bool) {
 	s.settle(given)
 }
 
-// loopOption is an option of a system that a loop can say.
+// loopOption is an option of a system that a loop can set.
 type loopOption struct {
-	name  string // of its flag
-	field string // of the specification
+	name  string // flag
+	field string // field of the specification
 	said  func(*Spec) bool
 }
 
-// loopOptions are all of them. Slots that each job has to itself are slots, too.
+// loopOptions lists all of them. Slots reserved per job count as slots.
 var loopOptions = []loopOption{
 	{system.OptionSlots, "slots", func(s *Spec) bool { return s.Slots != 0 }},
 	{system.OptionSlots, "loop.slot_ranges", func(s *Spec) bool { return len(s.Loop.Ranges) > 0 }},
@@ -131,7 +134,7 @@ var loopOptions = []loopOption{
 	{system.OptionH, "h", func(s *Spec) bool { return s.H != nil }},
 }
 
-// LoopOptions are the options of a system that a loop can say, by the names of their flags.
+// LoopOptions returns the flags of the system options that a loop can set.
 func LoopOptions() (names []string) {
 	for i := range loopOptions {
 		if o := &loopOptions[i]; !slices.Contains(names, o.name) {
@@ -141,25 +144,25 @@ func LoopOptions() (names []string) {
 	return names
 }
 
-// RefuseOptions refuses options, by the names of their flags, that mean nothing to any of the systems that run, as the one under test
-// puts it. The error matches system.ErrOptions. A specification is not refused for them once it is made: runs are kept that say more
-// than their system listened to.
+// RefuseOptions rejects options, by flag, that apply to none of the systems, with the error for the system under test.
+// The error matches system.ErrOptions. An existing specification is not checked, because stored runs may contain
+// options that their system ignored.
 func (s *Spec) RefuseOptions(given ...string) error {
 	var refused error
 	for _, name := range s.Queues() {
 		found, err := s.Systems.Find(name)
-		if err != nil || !found.Looped() {
-			continue // the specification says so better
+		if err != nil || !found.CanLoop() {
+			continue // the specification has a better error for this
 		}
 		how, err := s.mode(found)
 		if err != nil {
 			return err
 		}
 		mode := *how
-		if mode.Takes = slices.Clone(mode.Takes); mode.Sync { // a sum is of all
+		if mode.Takes = slices.Clone(mode.Takes); mode.Sync { // a sum is always of all workers
 			mode.Takes = slices.DeleteFunc(mode.Takes, func(o string) bool { return o == system.OptionH })
 		}
-		if err = mode.Refuse(found, given); err == nil {
+		if err = mode.CheckOptions(found, given); err == nil {
 			return nil
 		}
 		refused = cmp.Or(refused, err)
@@ -167,7 +170,7 @@ func (s *Spec) RefuseOptions(given ...string) error {
 	return refused
 }
 
-// unheard refuses what a file says of a loop that no system listens to, with the field that says it.
+// unheard rejects options of a loop in a file that apply to no system, naming the field.
 func (s *Spec) unheard() error {
 	for i := range loopOptions {
 		o := &loopOptions[i]
@@ -181,10 +184,10 @@ func (s *Spec) unheard() error {
 	return nil
 }
 
-// MaxLoopValues is as much as the packets of a vector can be numbered, with the smallest packets that there are.
+// MaxLoopValues is the number of values whose packets can be numbered, at the smallest packet size.
 const MaxLoopValues = 1 << 30
 
-// checkLoop says what is wrong with a loop by itself; what hosts and switch make of it is tried by NewPlan.
+// checkLoop checks a loop without its hosts and switch, which NewPlan tries to build.
 func (s *Spec) checkLoop() error {
 	l, w := s.Loop, &s.Workload
 	refusals := []struct {
@@ -193,7 +196,8 @@ func (s *Spec) checkLoop() error {
 	}{
 		{w.Workers%w.Clusters != 0, fmt.Sprintf("%d workers in %d jobs; every job has as many", w.Workers, w.Clusters)},
 		{s.Slots < 0, fmt.Sprintf("%d slots; use 1 and more, or 0 for the system's own", s.Slots)},
-		{l.Values < 1 || l.Values > MaxLoopValues, fmt.Sprintf("vectors of %d values; use 1 to %d", l.Values, MaxLoopValues)},
+		{l.Values < 1 || l.Values > MaxLoopValues,
+			fmt.Sprintf("vectors of %d values; use 1 to %d", l.Values, MaxLoopValues)},
 		{w.Values != 0, "values of workers that wait are loop.values"},
 		{s.H != nil && !s.Ahead(), "h is for workers that do not wait for the sum of all"},
 		{s.H != nil && (*s.H < 1 || *s.H > MaxH), fmt.Sprintf("h is %d; use 1 to %d", s.h(), MaxH)},
@@ -203,7 +207,8 @@ func (s *Spec) checkLoop() error {
 		{s.Trace != nil, "a trace gives the send times of workers that do not wait"},
 		{s.RewardFilter, "the reward filter is a queue's, and packets of a loop pass none"},
 		{l.Racks < 0, fmt.Sprintf("%d racks; use 1 and more", l.Racks)},
-		{!s.fills(), fmt.Sprintf("%s of a job do not fill %d racks; use fewer", olaf.Plural(s.fan(), "worker"), l.Racks)},
+		{!s.fills(), fmt.Sprintf("%s of a job do not fill %d racks; use fewer", olaf.Plural(s.fan(), "worker"),
+			l.Racks)},
 		{l.Limit <= 0, fmt.Sprintf("a run of %v at most; it must be above 0", l.Limit)},
 		{s.Overhead < 0, fmt.Sprintf("%v beside a frame", s.Overhead)},
 	}
@@ -215,10 +220,10 @@ func (s *Spec) checkLoop() error {
 	return nil
 }
 
-// fan is how many workers a job has.
+// fan returns the number of workers per job.
 func (s *Spec) fan() int { return max(1, s.Workload.Workers/s.Workload.Clusters) }
 
-// perRack is how many workers of a job a rack takes; 0 where all hang on one switch.
+// perRack returns the number of a job's workers per rack; 0 if all are on one switch.
 func (s *Spec) perRack() int {
 	if s.Loop.Racks < 2 {
 		return 0
@@ -226,13 +231,13 @@ func (s *Spec) perRack() int {
 	return (s.fan() + s.Loop.Racks - 1) / s.Loop.Racks
 }
 
-// fills says that no rack is left without workers.
+// fills reports whether every rack has workers.
 func (s *Spec) fills() bool {
 	per := s.perRack()
 	return per == 0 || (s.fan()+per-1)/per == s.Loop.Racks
 }
 
-// parts are what the hosts of a system's loop and its switch are built from.
+// parts returns the building blocks of a system's hosts and switch.
 func (s *Spec) parts(of *system.System) (system.Parts, error) {
 	l := s.Loop
 	mode, err := s.mode(of)
@@ -240,8 +245,10 @@ func (s *Spec) parts(of *system.System) (system.Parts, error) {
 		return system.Parts{}, err
 	}
 	o := system.Options{
-		Slots: s.Slots, Wrap: l.Wrap, Profile: l.Profile, Recovery: l.Recovery, Timeout: l.Timeout, Packet: l.Packet, Window: l.Window,
-		Sharing: l.Sharing, Ranges: l.Ranges, Congestion: l.Congestion, Jobs: s.Workload.Clusters, PerRack: s.perRack(), Bound: s.bound(),
+		Slots: s.Slots, Wrap: l.Wrap, Profile: l.Profile, Recovery: l.Recovery, Timeout: l.Timeout, Packet: l.Packet,
+		Window:  l.Window,
+		Sharing: l.Sharing, Ranges: l.Ranges, Congestion: l.Congestion, Jobs: s.Workload.Clusters, PerRack: s.perRack(),
+		Bound: s.bound(),
 	}
 	if s.H != nil {
 		o.H = *s.H
@@ -249,17 +256,17 @@ func (s *Spec) parts(of *system.System) (system.Parts, error) {
 	return mode.Parts(&o)
 }
 
-// mode is how workers of a system wait for each other here. The error matches system.ErrMode and says which modes there are.
+// mode returns the mode of a system's workers here. The error matches system.ErrMode and lists the modes.
 func (s *Spec) mode(of *system.System) (*system.Mode, error) {
-	mode, err := s.Systems.Looped().Mode(of, s.Loop.Mode)
+	mode, err := s.Systems.LoopedOnes().Mode(of, s.Loop.Mode)
 	return mode, olaf.InField("mode", err)
 }
 
-// Ahead says whether workers of some system go on without waiting for the sum of all.
+// Ahead reports whether some system's workers continue without the complete sum.
 func (s *Spec) Ahead() bool {
 	return s.Loop != nil && slices.ContainsFunc(s.Queues(), func(name string) bool {
 		found, err := s.Systems.Find(name)
-		if err != nil || !found.Looped() {
+		if err != nil || !found.CanLoop() {
 			return false
 		}
 		mode, err := s.mode(found)
@@ -267,7 +274,7 @@ func (s *Spec) Ahead() bool {
 	})
 }
 
-// bound is the staleness of a gradient up to which it is sent.
+// bound returns the largest staleness at which a gradient is sent.
 func (s *Spec) bound() int {
 	if s.Loop.Bound == nil {
 		return system.DefaultBound
@@ -275,19 +282,19 @@ func (s *Spec) bound() int {
 	return *s.Loop.Bound
 }
 
-// Wait lets workers wait for each other in another mode than the one at hand.
+// Wait selects another mode.
 func (s *Spec) Wait(mode string, given func(field string) bool) {
 	s.Loop.Mode = mode
 	s.settle(given)
 }
 
-// settle leaves a mode out that is the usual one of all systems, as specifications did that knew no other, and gives workers that go on
-// by themselves time to compute.
+// settle omits a mode that is the default of all systems, like specifications from before there were others, and gives
+// asynchronous workers a compute time.
 func (s *Spec) settle(given func(field string) bool) {
 	l, usual := s.Loop, true
 	for _, name := range s.Queues() {
 		found, err := s.Systems.Find(name)
-		usual = usual && err == nil && found.Looped() && found.Modes[0].Name == l.Mode
+		usual = usual && err == nil && found.CanLoop() && found.Modes[0].Name == l.Mode
 	}
 	if usual {
 		l.Mode = ""
@@ -297,13 +304,13 @@ func (s *Spec) settle(given func(field string) bool) {
 	}
 }
 
-// keepsPace refuses gradients that come faster than links carry them, of workers whom no answer holds back.
+// keepsPace rejects gradients that come faster than links can carry them, if no answer limits their workers.
 func (s *Spec) keepsPace(c *Config, net *closedloop.Network, parts *system.Parts) error {
 	if c.mode.Sync || parts.Server != nil {
 		return nil
 	}
 	l := endpoint.Layout{Values: s.Loop.Values, PerPacket: parts.PerPacket}
-	takes := olaf.Duration(float64(olaf.Second) * 8 * float64(olaf.LaneBytes) * float64(s.Loop.Values) / float64(closedloop.Ceiling(net, parts)))
+	takes := olaf.Duration(float64(olaf.Second) * 8 * float64(olaf.LaneBytes) * float64(s.Loop.Values) / float64(closedloop.GoodputCeiling(net, parts)))
 	if s.Loop.Compute >= takes {
 		return nil
 	}
@@ -312,12 +319,12 @@ func (s *Spec) keepsPace(c *Config, net *closedloop.Network, parts *system.Parts
 		ErrSpec, s.Loop.Compute, olaf.Plural(l.Packets(), "packet"), c.OutRate, least, c.mode.Name))
 }
 
-// numbered refuses a loop whose packets have more numbers than frames have room for, where they are written.
+// numbered rejects a loop with more packets than its frames can number.
 func (s *Spec) numbered(of *system.System) error {
 	parts, err := s.parts(of)
 	if err == nil {
 		l := endpoint.Layout{Values: s.Loop.Values, PerPacket: parts.PerPacket}
-		err = parts.Numbered(l.Packets(), s.Workload.UpdatesPerWorker)
+		err = parts.CheckNumbers(l.Packets(), s.Workload.UpdatesPerWorker)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", of.Name, err)
@@ -325,24 +332,24 @@ func (s *Spec) numbered(of *system.System) error {
 	return nil
 }
 
-// hosts are a configuration's, with their links and what they do.
+// hosts returns a configuration's hosts, with their links and work.
 func (p *Plan) hosts(c *Config) (net closedloop.Network, job closedloop.Job, parts system.Parts, err error) {
 	s := &p.Spec
 	l := s.Loop
 	if parts, err = s.parts(c.system); err != nil {
 		return net, job, parts, err
 	}
-	if err = parts.Lose(c.Queue, l.Loss); err != nil {
+	if err = parts.CheckLoss(c.Queue, l.Loss); err != nil {
 		return net, job, parts, fmt.Errorf("%w: %w", ErrSpec, err)
 	}
 	if parts.Program == nil {
-		parts.Program, parts.Passes = c.system.Switched(), true
+		parts.Program, parts.Passes = c.system.SwitchProgram(), true
 	}
 	net = closedloop.Network{
 		Workers: s.fan(), Jobs: s.Workload.Clusters, PerRack: s.perRack(), Cycle: olaf.Cycle,
 		Link: closedloop.Link{Rate: c.OutRate, Delay: l.Delay, Overhead: s.Overhead, Loss: l.Loss},
 	}
-	updates, err := closedloop.Rounds(s.Workload.UpdatesPerWorker)
+	updates, err := closedloop.CheckRounds(s.Workload.UpdatesPerWorker)
 	if err != nil {
 		return net, job, parts, err
 	}
@@ -351,8 +358,8 @@ func (p *Plan) hosts(c *Config) (net closedloop.Network, job closedloop.Job, par
 	return net, job, parts, s.keepsPace(c, &net, &parts)
 }
 
-// Patience refuses loops that would take long or much memory in virtual time; workers that do not wait are never refused. The error matches
-// netsim.ErrLong and says what they take. Nothing is built.
+// Patience rejects loops that would take long or much memory in virtual time, never open-loop work. The error matches
+// netsim.ErrLong and gives the cost. It builds nothing.
 func (s *Spec) Patience() error {
 	if s.Loop == nil {
 		return nil
@@ -373,10 +380,10 @@ func (s *Spec) Patience() error {
 		}
 		all.Add(one, s.Runs)
 	}
-	return all.Patience()
+	return all.CheckPatience()
 }
 
-// checkLoops tries whether hosts and switches can be built.
+// checkLoops checks that hosts and switches can be built.
 func (p *Plan) checkLoops() error {
 	if p.Spec.Loop == nil {
 		return nil
@@ -390,16 +397,16 @@ func (p *Plan) checkLoops() error {
 	return nil
 }
 
-// loopJobs are the jobs as the switch of a configuration knows them.
+// loopJobs returns the jobs as configured at a configuration's switch.
 func (p *Plan) loopJobs(c *Config) ([]program.Job, error) {
 	net, job, parts, err := p.hosts(c)
 	if err != nil {
 		return nil, err
 	}
-	return closedloop.Jobs(net, job, parts, c.mode.Sync)
+	return closedloop.PlanJobs(net, job, parts, c.mode.Sync)
 }
 
-// cluster is how tables number a cluster: jobs of a loop have the numbers that are on the wire.
+// cluster returns a cluster's number in tables: for a loop, the job number on the wire.
 func (p *Plan) cluster(c olaf.ClusterID) olaf.ClusterID {
 	if p.Spec.Loop != nil {
 		return c + closedloop.FirstJob
@@ -407,15 +414,16 @@ func (p *Plan) cluster(c olaf.ClusterID) olaf.ClusterID {
 	return c
 }
 
-// loops says whether hosts can wait beside a device for a configuration's switch.
+// loops checks that closed-loop hosts can run on a device for a configuration's switch.
 func loops(dev fpga.Device, c *Config) error {
 	if _, ok := dev.(fpga.Looper); !ok {
-		return fmt.Errorf("%w: %s and the others answer their workers differently, so they cannot run side by side", fpga.ErrRefused, dev.Identity().Address)
+		return fmt.Errorf("%w: %s and the others answer their workers differently, so they cannot run side by side", fpga.ErrRefused,
+			dev.Identity().Address)
 	}
-	return fpga.CheckProgramBuilt(dev, c.system.Switched())
+	return fpga.CheckProgramBuilt(dev, c.system.SwitchProgram())
 }
 
-// LoopTitle says in a few words who waits for what.
+// LoopTitle describes the workers and mode in a few words.
 func (s *Spec) LoopTitle() string {
 	workers := olaf.Plural(s.fan(), "worker")
 	if s.perRack() > 0 {
@@ -428,7 +436,7 @@ func (s *Spec) LoopTitle() string {
 	return title
 }
 
-// loopAbout says what ran.
+// loopAbout describes what ran.
 func (s *Spec) loopAbout() string {
 	l, w := s.Loop, &s.Workload
 	what := fmt.Sprintf("%d values", l.Values)
@@ -451,7 +459,7 @@ func (s *Spec) loopAbout() string {
 		olaf.Plural(s.Runs, "run"), s.Seed)
 }
 
-// loopStatements are what numbers of loops must be read with.
+// loopStatements returns the statements for reading a loop's numbers.
 func (s *Spec) loopStatements(measured bool) []string {
 	said := slices.Clone(ofLoops)
 	if measured {
@@ -472,10 +480,10 @@ func (s *Spec) loopStatements(measured bool) []string {
 	return append(said, "the device is the switch above the racks; the rack switches run the same program with tables of the same length, and program counts cover all of them")
 }
 
-// whoseAge says what an age is, wherever hosts wait.
+// whoseAge defines ages for closed-loop hosts.
 const whoseAge = "an age is that of a job's model where its last worker has it, by the newest gradient inside, from when that was computed; a round holds one of every worker, so that ages by worker differ only by when each computed its own"
 
-// whoseAheadAge says the same of workers that go on without waiting for all.
+// whoseAheadAge defines ages for asynchronous workers.
 const whoseAheadAge = "an age is that of a job's model where its last worker has it, or its server where one has the weights, by the newest gradient inside, from when that was computed"
 
 var ofWires = []string{
@@ -484,7 +492,7 @@ var ofWires = []string{
 	"exact is what its values say: every worker holds every value of every sum against what it must be. Frames do not say whose contributions are inside",
 }
 
-// insideAhead says of wires how the content of sums is known that are of no round.
+// insideAhead explains for wires how the contents of sums without rounds are known.
 const insideAhead = "exact is what its values say: hosts hold every value of every packet against the gradients that were added. Frames do not say whose these are: who is inside, and how old its weights were, is noted in this process where frames leave and where the switch adds them, and goes by the order in which they come"
 
 var ofLoops = []string{

@@ -19,7 +19,7 @@ import (
 	"github.com/olafctl/olaf/results/archive"
 )
 
-// looping is a small loop of a system: 2 jobs of 3 workers.
+// looping returns a small loop of a system: 2 jobs of 3 workers.
 func looping(of string) Spec {
 	s := usual()
 	s.Queue = of
@@ -29,10 +29,10 @@ func looping(of string) Spec {
 	return s
 }
 
-// loopSystems are all that can loop, with what makes each exact.
+// loopSystems returns a loop for every system that supports it, with settings that make it exact.
 func loopSystems(t *testing.T) (specs []Spec) {
 	t.Helper()
-	for _, found := range system.All().Looped() {
+	for _, found := range system.All().LoopedOnes() {
 		s := looping(found.Name)
 		if p := found.Program; p != nil && len(p.Profiles) > 0 {
 			s.Loop.Profile = p.Profiles[len(p.Profiles)-1]
@@ -50,8 +50,8 @@ func loopSystems(t *testing.T) (specs []Spec) {
 	return specs
 }
 
-// TestLoopIsTheSimulatorsOnTheDevice holds that a loop through the device gives what the same hosts give around the program
-// alone, with the device's registers as the counts, and the same bytes on any number of cards.
+// TestLoopIsTheSimulatorsOnTheDevice checks that a loop through the device gives the results of the same hosts around
+// the program alone, with the counts from the device's registers, and the same bytes on any number of cards.
 func TestLoopIsTheSimulatorsOnTheDevice(t *testing.T) {
 	for _, s := range loopSystems(t) {
 		t.Run(fmt.Sprintf("%s/%d", s.Queue, s.Loop.Racks), func(t *testing.T) {
@@ -69,7 +69,8 @@ func TestLoopIsTheSimulatorsOnTheDevice(t *testing.T) {
 				if g, most := run.Metrics.Of("goodput_gbps"), run.Metrics.Of("ceiling_gbps"); !(g > 0 && g < most) {
 					t.Errorf("%v of %v Gbit/s", g, most)
 				}
-				if run.Counters.Of("received") != 8 || run.Counters.Of("slots_left") != 0 || run.Counters.Of("frames_switched") == 0 || !run.Metrics.Of("aom_cluster_ns").Known() {
+				if run.Counters.Of("received") != 8 || run.Counters.Of("slots_left") != 0 || run.Counters.Of("frames_switched") == 0 ||
+					!run.Metrics.Of("aom_cluster_ns").Known() {
 					t.Errorf("%v", run.Counters)
 				}
 			}
@@ -94,39 +95,41 @@ func alone(t *testing.T, p *Plan, run *results.Run) {
 	}
 }
 
-// TestLoopIsExactUnderLoss holds that every round has exactly one gradient of every worker, whatever is lost.
+// TestLoopIsExactUnderLoss checks that every round has exactly one gradient of every worker, with any losses.
 func TestLoopIsExactUnderLoss(t *testing.T) {
 	for _, s := range loopSystems(t) {
 		if found, err := system.All().Find(s.Queue); err != nil || found.Program == nil {
-			continue // whose transport is taken to be reliable
+			continue // their transport is taken to be reliable
 		}
 		s.Loop.Loss = 0.01
 		m := mustBench(t, s, Options{})
 		if err := m.Err(); err != nil {
 			t.Errorf("%s: %v", s.Queue, err)
 		}
-		if run := m.Outcome.Runs[0][0]; run.Counters.Of("frames_lost") == 0 || run.Counters.Of("packets_resent")+run.Counters.Of("control_sent") == 0 {
+		if run := m.Outcome.Runs[0][0]; run.Counters.Of("frames_lost") == 0 ||
+			run.Counters.Of("packets_resent")+run.Counters.Of("control_sent") == 0 {
 			t.Errorf("%s: %v", s.Queue, run.Counters)
 		}
 	}
 }
 
-// TestHungLoopIsInvalid holds that a loop that can't end is ended, marked, and says how long it had.
+// TestHungLoopIsInvalid checks that a loop that cannot finish is ended and marked, with its time limit.
 func TestHungLoopIsInvalid(t *testing.T) {
 	s := looping("switchml")
 	s.Loop.Loss, s.Loop.Limit, s.Runs = 1, 20*olaf.Millisecond, 1
 	m := mustBench(t, s, Options{})
-	if err := m.Err(); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "it hung: not every host was done after 20ms of virtual time") {
+	if err := m.Err(); !errors.Is(err, ErrInvalid) ||
+		!strings.Contains(err.Error(), "it hung: not every host was done after 20ms of virtual time") {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestKeptLoopRepeats holds that a kept loop is measured again from its rounds and repeated from its plan.
+// TestKeptLoopRepeats checks that a stored loop can be measured again from its rounds and repeated from its plan.
 func TestKeptLoopRepeats(t *testing.T) {
 	s := looping("atp")
 	s.Versus = "switchml"
 	_, f := keep(t, s)
-	proof, err := archive.Verify(f, system.All().Declared)
+	proof, err := archive.Verify(f, system.All().FindDeclaration)
 	if err != nil || proof.Runs != 2 || proof.Observations != 2*2*4 {
 		t.Fatalf("proof %+v: %v", proof, err)
 	}
@@ -138,7 +141,7 @@ func TestKeptLoopRepeats(t *testing.T) {
 	}
 }
 
-// TestLoopIsRecorded holds that what arrives anywhere is written in the system's own frames.
+// TestLoopIsRecorded checks that all arriving frames are written in the system's own format.
 func TestLoopIsRecorded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "loop.pcapng")
 	s := looping("atp")
@@ -160,14 +163,15 @@ func TestLoopIsRecorded(t *testing.T) {
 	}
 }
 
-// TestLoopBeyondItsFrames holds that nothing is recorded, nor written, where frames can't number the packets of all rounds.
+// TestLoopBeyondItsFrames checks that recording is rejected if frames cannot number the packets of all rounds.
 func TestLoopBeyondItsFrames(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "loop.pcapng")
 	s := looping("atp")
 	const packets = 323 // of 62 values for 20,000
 	const most = 65_535 / packets
 	s.Workload.UpdatesPerWorker = most + 1
-	if _, err := s.Record(path, false); !errors.Is(err, system.ErrOptions) || !strings.Contains(err.Error(), fmt.Sprintf("use --updates %d", most)) {
+	if _, err := s.Record(path, false); !errors.Is(err, system.ErrOptions) ||
+		!strings.Contains(err.Error(), fmt.Sprintf("use --updates %d", most)) {
 		t.Errorf("%v", err)
 	}
 	if _, err := os.Stat(path); !errors.Is(err, fs.ErrNotExist) {
@@ -183,7 +187,7 @@ func TestLoopBeyondItsFrames(t *testing.T) {
 	}
 }
 
-// TestLoopsThatCannotBe holds that what does not go together is refused before anything runs, and says what would.
+// TestLoopsThatCannotBe checks that conflicting settings are rejected before anything runs, with advice.
 func TestLoopsThatCannotBe(t *testing.T) {
 	for want, change := range map[string]func(*Spec){
 		"33 workers; a bitmap has bits for 1 to 32":                 func(s *Spec) { s.Workload.Workers = 66 },
@@ -193,17 +197,25 @@ func TestLoopsThatCannotBe(t *testing.T) {
 		"20000 slots; there can be 1 to 16384":                      func(s *Spec) { s.Slots = 20_000 },
 		"a window of 100 packets over 75 aggregators of the job":    func(s *Spec) { atp(s, 150); s.Loop.Window = 100 },
 		"70000 aggregators; an index of 16 bits reaches 1 to 65536": func(s *Spec) { atp(s, 70_000); s.Loop.Sharing = "" },
-		"32 workers; profile paper takes 31":                        func(s *Spec) { atp(s, 400); s.Workload.Workers, s.Loop.Profile = 64, "paper" },
-		"no sharing is called \"some\"; there are dynamic, static":  func(s *Spec) { atp(s, 400); s.Loop.Sharing = "some" },
-		"a loss of 1.5; it must be 0 to 1":                          func(s *Spec) { s.Loop.Loss = 1.5 },
-		"workers of fifo do not wait beside a device":               func(s *Spec) { s.Versus = "fifo" },
-		"the transport of ring is taken to be reliable":             func(s *Spec) { s.Versus, s.Loop.Loss = "ring", 0.1 },
-		"3 workers of a job do not fill 4 racks":                    func(s *Spec) { s.Loop.Racks = 4 },
-		"-1 racks":                                                  func(s *Spec) { s.Loop.Racks = -1 },
-		"profile p4ml knows one level of switches; take paper":      func(s *Spec) { atp(s, 400); s.Loop.Sharing, s.Loop.Racks = "", 3 },
-		"h is for workers that do not wait for the sum of all":      func(s *Spec) { s.H = new(3) },
-		"vectors of 0 values":                                       func(s *Spec) { s.Loop.Values = 0 },
-		"unknown system \"nobody\"":                                 func(s *Spec) { s.Queue = "nobody" },
+		"32 workers; profile paper takes 31": func(s *Spec) {
+			atp(s, 400)
+			s.Workload.Workers,
+				s.Loop.Profile = 64, "paper"
+		},
+		"no sharing is called \"some\"; there are dynamic, static": func(s *Spec) { atp(s, 400); s.Loop.Sharing = "some" },
+		"a loss of 1.5; it must be 0 to 1":                         func(s *Spec) { s.Loop.Loss = 1.5 },
+		"workers of fifo do not wait beside a device":              func(s *Spec) { s.Versus = "fifo" },
+		"the transport of ring is taken to be reliable":            func(s *Spec) { s.Versus, s.Loop.Loss = "ring", 0.1 },
+		"3 workers of a job do not fill 4 racks":                   func(s *Spec) { s.Loop.Racks = 4 },
+		"-1 racks":                                                 func(s *Spec) { s.Loop.Racks = -1 },
+		"profile p4ml knows one level of switches; take paper": func(s *Spec) {
+			atp(s, 400)
+			s.Loop.Sharing, s.Loop.Racks = "",
+				3
+		},
+		"h is for workers that do not wait for the sum of all": func(s *Spec) { s.H = new(3) },
+		"vectors of 0 values":       func(s *Spec) { s.Loop.Values = 0 },
+		"unknown system \"nobody\"": func(s *Spec) { s.Queue = "nobody" },
 	} {
 		s := looping("switchml")
 		change(&s)
@@ -218,11 +230,13 @@ func atp(s *Spec, aggregators int) {
 	s.Queue, s.Slots, s.Loop.Sharing = "atp", aggregators, system.Static
 }
 
-// TestLoopInAFile holds that a file may say no more than the system, and that what is printed is read back.
+// TestLoopInAFile checks that a file may contain only the system, and that printed files can be read.
 func TestLoopInAFile(t *testing.T) {
-	f, err := ParseFile(system.All(), "loop.yaml", []byte("system: atp\nslots: 450\nworkload:\n  clusters: 3\n  workers: 6\nloop:\n  loss: 0.001\n"))
+	f, err := ParseFile(system.All(), "loop.yaml",
+		[]byte("system: atp\nslots: 450\nworkload:\n  clusters: 3\n  workers: 6\nloop:\n  loss: 0.001\n"))
 	must(t, err)
-	if f.Loop == nil || f.Loop.Loss != 0.001 || f.Loop.Values != DefaultLoop().Values || f.Workload.UpdatesPerWorker != LoopUpdates || f.OutRates[0] != LoopRate || f.Versus != "" {
+	if f.Loop == nil || f.Loop.Loss != 0.001 || f.Loop.Values != DefaultLoop().Values || f.Workload.UpdatesPerWorker != LoopUpdates ||
+		f.OutRates[0] != LoopRate || f.Versus != "" {
 		t.Errorf("%+v %+v", f.Spec, f.Loop)
 	}
 	text, err := f.Text()
@@ -234,25 +248,30 @@ func TestLoopInAFile(t *testing.T) {
 	if !bytes.Equal(a, b) {
 		t.Errorf("%s\n%s", a, b)
 	}
-	if f, err := ParseFile(system.All(), "one.yaml", []byte("system: switchml\n")); err != nil || f.Loop == nil || f.Workload.Workers != LoopWorkers {
+	if f, err := ParseFile(system.All(), "one.yaml", []byte("system: switchml\n")); err != nil || f.Loop == nil ||
+		f.Workload.Workers != LoopWorkers {
 		t.Errorf("%+v %v", f, err)
 	}
 }
 
-// TestLoopOptionsInAFile holds that a file says to each system what its workers listen to, and that what else it says is refused in its line.
+// TestLoopOptionsInAFile checks that a file can set each system's options, and that others are rejected with their
+// lines.
 func TestLoopOptionsInAFile(t *testing.T) {
 	lines := map[string]string{
-		"slots": "slots: 512\nloop: {}\n", "packet": "loop:\n  packet: 1024B\n", "window": "loop:\n  window: 8\n", "timeout": "loop:\n  timeout: 1ms\n",
-		"recovery": "loop:\n  recovery: none\n", "program-profile": "loop:\n  program_profile: paper\n", "sharing": "loop:\n  sharing: static\n",
-		"congestion": "loop:\n  congestion: true\n", "wrap": "loop:\n  wrap: true\n", "bound": "loop:\n  bound: 0\n", "h": "h: 3\nloop: {}\n",
+		"slots": "slots: 512\nloop: {}\n", "packet": "loop:\n  packet: 1024B\n", "window": "loop:\n  window: 8\n",
+		"timeout":  "loop:\n  timeout: 1ms\n",
+		"recovery": "loop:\n  recovery: none\n", "program-profile": "loop:\n  program_profile: paper\n",
+		"sharing":    "loop:\n  sharing: static\n",
+		"congestion": "loop:\n  congestion: true\n", "wrap": "loop:\n  wrap: true\n", "bound": "loop:\n  bound: 0\n",
+		"h": "h: 3\nloop: {}\n",
 	}
 	if len(lines) != len(LoopOptions()) {
 		t.Fatalf("%d options, %d tried", len(LoopOptions()), len(lines))
 	}
-	for _, found := range system.All().Looped() {
+	for _, found := range system.All().LoopedOnes() {
 		for option, says := range lines {
 			_, err := ParseFile(system.All(), "loop.yaml", []byte("system: "+found.Name+"\n"+says))
-			if slices.Contains(found.Modes[0].Takes, option) && option != system.OptionH { // a sum is of all
+			if slices.Contains(found.Modes[0].Takes, option) && option != system.OptionH { // a sum is always of all workers
 				if err != nil {
 					t.Errorf("%s takes %s: %v", found.Name, option, err)
 				}
@@ -262,13 +281,16 @@ func TestLoopOptionsInAFile(t *testing.T) {
 			if option == "slots" || option == system.OptionH {
 				line = 2
 			}
-			want := fmt.Sprintf("loop.yaml:%d: bad options of a system: --%s does not apply to %s in mode sync, which takes ", line, option, found.Name)
-			if kind, _ := olaf.KindOf(err); err == nil || !strings.HasPrefix(err.Error(), want) || kind != olaf.Usage || strings.Contains(err.Error(), "--h,") {
+			want := fmt.Sprintf("loop.yaml:%d: bad options of a system: --%s does not apply to %s in mode sync, which takes ", line,
+				option, found.Name)
+			if kind, _ := olaf.KindOf(err); err == nil || !strings.HasPrefix(err.Error(), want) || kind != olaf.Usage ||
+				strings.Contains(err.Error(), "--h,") {
 				t.Errorf("%v, want %q", err, want)
 			}
 		}
 	}
-	if _, err := ParseFile(system.All(), "loop.yaml", []byte("system: ps\nloop:\n  slot_ranges: [0-3]\n")); err == nil || !strings.Contains(err.Error(), "loop.yaml:3: ") {
+	if _, err := ParseFile(system.All(), "loop.yaml", []byte("system: ps\nloop:\n  slot_ranges: [0-3]\n")); err == nil ||
+		!strings.Contains(err.Error(), "loop.yaml:3: ") {
 		t.Errorf("ranges of nothing: %v", err)
 	}
 	if _, err := ParseFile(system.All(), "loop.yaml", []byte("system: ps\nversus: atp\nloop:\n  window: 8\n")); err != nil {
@@ -276,7 +298,8 @@ func TestLoopOptionsInAFile(t *testing.T) {
 	}
 }
 
-// TestUsualTimeoutOnWires holds that workers are given a silence where some listen to one, so that what is printed is read back.
+// TestUsualTimeoutOnWires checks that workers get a default timeout if some system has one, so that the printed file
+// can be read.
 func TestUsualTimeoutOnWires(t *testing.T) {
 	for of, want := range map[string]olaf.Duration{"ps": 0, "switchml": MeasuredTimeout} {
 		s := usual()
@@ -288,10 +311,10 @@ func TestUsualTimeoutOnWires(t *testing.T) {
 	}
 }
 
-// aheadOf are loops of all systems in every mode in which workers do not wait for the sum of all.
+// aheadOf returns loops of all systems in every asynchronous mode.
 func aheadOf(t *testing.T) (specs []Spec) {
 	t.Helper()
-	for _, found := range system.All().Looped() {
+	for _, found := range system.All().LoopedOnes() {
 		for _, mode := range found.Modes {
 			if mode.Sync {
 				continue
@@ -314,8 +337,8 @@ func aheadOf(t *testing.T) (specs []Spec) {
 	return specs
 }
 
-// TestLoopGoesAhead holds of workers that do not wait for the sum of all what holds of others: the device gives what the program alone gives,
-// whatever the number of cards, and what is kept comes out again. Whose gradients are inside of an update is known.
+// TestLoopGoesAhead checks for asynchronous workers that the device gives the results of the program alone, for any
+// number of cards, that stored runs can be repeated, and that the contributors of an update are known.
 func TestLoopGoesAhead(t *testing.T) {
 	for _, s := range aheadOf(t) {
 		t.Run(s.Queue, func(t *testing.T) {
@@ -333,13 +356,14 @@ func TestLoopGoesAhead(t *testing.T) {
 			}
 			run := &m.Outcome.Runs[0][0]
 			alone(t, m.Outcome.Plan, run)
-			if age, stale := run.Metrics.Of("aom_worker_ns"), run.Metrics.Of("staleness_updates"); !(age > 0) || !(stale > 0) || run.Counters.Of("received") < 12 || run.Metrics.Of("aggregation_ns").Known() {
+			if age, stale := run.Metrics.Of("aom_worker_ns"), run.Metrics.Of("staleness_updates"); !(age > 0) || !(stale > 0) ||
+				run.Counters.Of("received") < 12 || run.Metrics.Of("aggregation_ns").Known() {
 				t.Errorf("age %v, staleness %v: %v", age, stale, run.Counters)
 			}
 			if s.H != nil && run.Counters.Of("vectors_sent") < 2*12*int64(*s.H) {
 				t.Errorf("%v", run.Counters)
 			}
-			proof, err := archive.Verify(f, system.All().Declared)
+			proof, err := archive.Verify(f, system.All().FindDeclaration)
 			if err != nil || proof.Runs != 1 || int64(proof.Observations) != run.Counters.Of("received") {
 				t.Errorf("proof %+v: %v", proof, err)
 			}
@@ -350,8 +374,8 @@ func TestLoopGoesAhead(t *testing.T) {
 	}
 }
 
-// TestWhoIsInside holds that all gradients inside of every sum are known, of one switch and of a tree: also where one that was made in between
-// two of them is in another sum, which stamps alone do not tell.
+// TestWhoIsInside checks that all gradients in every sum are known, for one switch and for a tree, also if one made
+// between two of them is in another sum, so that stamps are not enough.
 func TestWhoIsInside(t *testing.T) {
 	for _, racks := range []int{1, 2} {
 		s := looping("iswitch")
@@ -370,8 +394,8 @@ func TestWhoIsInside(t *testing.T) {
 	}
 }
 
-// TestUsualModeIsLeftOut holds that a specification of the usual mode is the one that knew no other, and that one that links can't keep up with
-// is refused.
+// TestUsualModeIsLeftOut checks that a specification of the default mode equals one without a mode, and that one too
+// fast for its links is rejected.
 func TestUsualModeIsLeftOut(t *testing.T) {
 	never := func(string) bool { return false }
 	s := looping("iswitch")
@@ -386,11 +410,12 @@ func TestUsualModeIsLeftOut(t *testing.T) {
 		t.Errorf("%+v: %s", s.Loop, s.LoopTitle())
 	}
 	s.Loop.Compute = 50 * olaf.Microsecond
-	if _, err := NewPlan(s); !errors.Is(err, ErrSpec) || olaf.FieldOf(err) != "loop.compute" || !strings.Contains(err.Error(), "a gradient is computed in 50us") {
+	if _, err := NewPlan(s); !errors.Is(err, ErrSpec) || olaf.FieldOf(err) != "loop.compute" ||
+		!strings.Contains(err.Error(), "a gradient is computed in 50us") {
 		t.Errorf("%v in %s", err, olaf.FieldOf(err))
 	}
 	s.Loop.Compute = 0
-	s.Queue = "ps" // whose server answers
+	s.Queue = "ps" // its server answers
 	if _, err := NewPlan(s); err != nil {
 		t.Error(err)
 	}
@@ -400,7 +425,7 @@ func TestUsualModeIsLeftOut(t *testing.T) {
 	}
 }
 
-// workersTold counts the gradients of each worker inside of updates; nobody's are of a worker below 0.
+// workersTold counts the gradients of each worker in updates; unknown ones count below 0.
 type workersTold map[int]int
 
 func (w workersTold) Event(e Event) error {

@@ -12,9 +12,9 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// Alone is the specification of one of the systems of s at one output rate, which runs nothing else: under the same seeds it gives
-// the numbers that this configuration has in s. What it leaves out decides nothing of these, so that equal configurations
-// are equal specifications, wherever they come from.
+// Alone returns the specification of one of the systems of s at one output rate, alone: with the same seeds it gives
+// the numbers of that configuration in s. It drops everything that cannot affect them, so that equal configurations
+// have equal specifications.
 func (s *Spec) Alone(name string, rate olaf.Rate) (Spec, error) {
 	of, err := s.find(name)
 	if err != nil {
@@ -24,12 +24,13 @@ func (s *Spec) Alone(name string, rate olaf.Rate) (Spec, error) {
 		return Spec{}, fmt.Errorf("%w: %s is not among %v", ErrSpec, name, s.Queues())
 	}
 	if s.Topology == ToBoth {
-		return Spec{}, olaf.InField("topology", fmt.Errorf("%w: a cell has one topology; ask for %s or %s", ErrSpec, ToServer, ToWorkers))
+		return Spec{}, olaf.InField("topology",
+			fmt.Errorf("%w: a cell has one topology; ask for %s or %s", ErrSpec, ToServer, ToWorkers))
 	}
 	one := *s
 	one.Experiment, one.Runs, one.OutRates = benchName, 1, []olaf.Rate{rate}
 	if one.Queue, one.Versus = name, ""; name != s.Queue {
-		one.DequeueCycles, one.MergeCycles = nil, nil // of the system under test alone
+		one.DequeueCycles, one.MergeCycles = nil, nil // only for the system under test
 	}
 	if !of.Adds() {
 		one.H = nil
@@ -40,26 +41,25 @@ func (s *Spec) Alone(name string, rate olaf.Rate) (Spec, error) {
 	return one, nil
 }
 
-// Lots carries out lots of runs on twins of its own, which it keeps open from one lot to the next: opening one costs more than
-// a short run. All specifications must have the same systems. It is safe for concurrent use; lots that are carried out at once have a
-// twin each.
+// Lots carries out lots of runs on private twins, which it reuses, because opening one takes longer than a short run.
+// All specifications must have the same systems. It is safe for concurrent use; concurrent lots use separate twins.
 type Lots struct {
 	mu   sync.Mutex
 	free []*testbed.Testbed
 }
 
-// Run carries out n runs of a specification of one configuration, from the run of the given number on: the same runs as in the
-// whole experiment. A run that is not valid says so itself.
+// Run carries out n runs of a specification with one configuration, from run number from on: the same runs as in the
+// whole experiment. A run reports itself if it is invalid.
 func (l *Lots) Run(ctx context.Context, s Spec, from, n int) (runs []results.Run, err error) {
 	o := s.Opening(testbed.Access{})
 	o.Cards = 1
-	own := o.ReadPorts != 0 || o.Unit != nil // no other lot's twin is like it
+	own := o.ReadPorts != 0 || o.Unit != nil // not usable for other lots
 	bed, err := l.take(ctx, o, own)
 	if err != nil {
 		return nil, err
 	}
 	runs, err = lot(ctx, bed, s, from, n)
-	if err != nil || own { // nobody knows in which state it is
+	if err != nil || own { // its state is unknown
 		return runs, errors.Join(err, bed.Close())
 	}
 	l.give(bed)
@@ -87,7 +87,7 @@ func lot(ctx context.Context, bed *testbed.Testbed, s Spec, from, n int) (runs [
 	return runs, nil
 }
 
-// take is a twin that nobody works on.
+// take returns an idle twin.
 func (l *Lots) take(ctx context.Context, o testbed.OpenOptions, own bool) (*testbed.Testbed, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -105,7 +105,7 @@ func (l *Lots) give(bed *testbed.Testbed) {
 	l.free = append(l.free, bed)
 }
 
-// Close gives the twins back that nobody works on.
+// Close closes the idle twins.
 func (l *Lots) Close() (err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -11,8 +11,8 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// TestLotsAreTheWholeBench holds that a bench in parts, one configuration and a few runs at a time, gives the very runs of the whole,
-// under every profile: lots of one kind of card come after those of another.
+// TestLotsAreTheWholeBench checks that a bench in parts, one configuration and a few runs at a time, gives the runs of
+// the whole under every profile, with lots of different cards in turn.
 func TestLotsAreTheWholeBench(t *testing.T) {
 	raced.Skip(t)
 	var lots Lots // the same twin for all that can share one
@@ -24,7 +24,7 @@ func TestLotsAreTheWholeBench(t *testing.T) {
 		s.Profile = engine.Profile(profile)
 		if s.Profile.ReadPorts() == 0 {
 			cycles := 3
-			s.DequeueCycles = &cycles // of the first system alone
+			s.DequeueCycles = &cycles // for the first system only
 		}
 		whole := mustBench(t, s, Options{})
 		for i, rows := range whole.Outcome.Runs {
@@ -56,7 +56,7 @@ func TestLotsAreTheWholeBench(t *testing.T) {
 	}
 }
 
-// TestAlone holds that what decides nothing of a configuration is left out, and that others are refused.
+// TestAlone checks that settings that cannot affect a configuration are dropped, and that unknown systems are rejected.
 func TestAlone(t *testing.T) {
 	s := usual()
 	cycles := 3
@@ -79,7 +79,7 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// BenchmarkTinyLots is what a cell of a sweep costs beside its updates: every lot is of another specification.
+// BenchmarkTinyLots measures the cost of a sweep's cell beyond its updates: every lot has another specification.
 func BenchmarkTinyLots(b *testing.B) {
 	s := usual()
 	s.Workload.UpdatesPerWorker, s.Workload.Workers, s.Runs, s.Versus = 2, 9, 1, ""

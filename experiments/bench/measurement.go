@@ -21,29 +21,29 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// ErrInvalid says that at least one run must not be used.
+// ErrInvalid: at least one run is invalid.
 var ErrInvalid = errors.New("invalid run")
 
-// Options say where a single-queue experiment runs.
+// Options selects where a single-queue experiment runs.
 type Options struct {
-	Device string // an address as Open takes it; empty for the twin
+	Device string // address for testbed.Open; empty for the twin
 	Access testbed.Access
 	Listen string // where a second controller can reach the tables; empty for a private socket
-	Cards  int    // cards side by side; 0 for one a core
-	// AgeErrorPct is by how much of a run's mean AoM its ages may be wrong; see Testbed.
+	Cards  int    // number of parallel cards; 0 for one per core
+	// AgeErrorPct is the accepted error of ages relative to a run's mean AoM; see Testbed.
 	AgeErrorPct float64
 	Stream      *Stream
-	// Twin sets beside each age what the twin makes of the plan, and what it makes of the arrivals that the device logged.
+	// Twin adds to each age the twin's result for the plan and for the logged arrivals.
 	Twin bool
-	// Notes are to be read beside the numbers.
+	// Notes are added to the report's statements.
 	Notes  []string
-	Beside Beside // what was published of such a specification; nil for nothing
-	// Declared is what the runs count and measure; see Plan.
+	Beside Beside // comparison with published numbers; may be nil
+	// Declared overrides the counters and metrics of runs; see Plan.
 	Declared *metric.Declaration
 }
 
-// Beside sets what a specification measured beside what was published of it, and says what the comparison must be read
-// with; nothing where no paper has run such a specification.
+// Beside compares the results of a specification with published numbers, and returns statements for reading them;
+// nothing if no paper ran such a specification.
 type Beside func(*Spec, *results.Bench) (rows []results.PaperRow, statements []string)
 
 // Measurement is the result of a single-queue experiment.
@@ -52,7 +52,7 @@ type Measurement struct {
 	Outcome *Outcome
 }
 
-// Measure runs spec to its end. When it is stopped early the report holds the runs that were done, beside the error.
+// Measure runs spec to its end. If it is stopped early, it returns a report on the finished runs and the error.
 func Measure(ctx context.Context, spec Spec, o Options) (*Measurement, error) {
 	plan, err := NewPlan(spec)
 	if err != nil {
@@ -85,7 +85,7 @@ func Measure(ctx context.Context, spec Spec, o Options) (*Measurement, error) {
 	}
 	err = errors.Join(err, bed.Close())
 	if outcome == nil || err != nil && outcome.empty() {
-		return nil, err // there is nothing to show, and nothing to keep
+		return nil, err // there is nothing to show or store
 	}
 	report, reportErr := NewMeasurement(outcome, o.Beside)
 	if report != nil {
@@ -94,9 +94,9 @@ func Measure(ctx context.Context, spec Spec, o Options) (*Measurement, error) {
 	return report, errors.Join(err, reportErr)
 }
 
-// onDevice is the plan without engine cycles where a device has none, whatever the profile of a specification.
+// onDevice returns the plan without engine cycles if the device has none, for any profile.
 func (p *Plan) onDevice(dev fpga.Device) (*Plan, error) {
-	if _, real := fpga.FindArrivalLog(dev); !real { // a model or a card's logic, which has some
+	if _, real := fpga.FindArrivalLog(dev); !real { // a model or a card's logic, which have some
 		return p, nil
 	}
 	none, err := fpga.HasNoEngineCycles(dev)
@@ -112,7 +112,7 @@ func (p *Plan) onDevice(dev fpga.Device) (*Plan, error) {
 	return plan, err
 }
 
-// empty says that no run came to its end.
+// empty reports whether no run was finished.
 func (o *Outcome) empty() bool {
 	return !slices.ContainsFunc(o.Runs, func(runs []results.Run) bool { return len(runs) > 0 })
 }
@@ -136,27 +136,31 @@ func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
 	}
 	if t := o.Plan.Spec.Trace; t != nil {
 		d := &o.Departures
-		b.Statements = append(b.Statements, fmt.Sprintf("traffic of %s (%.12s…): frames leave within %v of its instants, %v on average; a run past %v is invalid", t.Name, t.Digest, d.Max, d.Mean, t.MaxDeparture))
+		b.Statements = append(b.Statements,
+			fmt.Sprintf("traffic of %s (%.12s…): frames leave within %v of its instants, %v on average; a run past %v is invalid", t.Name, t.Digest, d.Max, d.Mean, t.MaxDeparture))
 	}
 	if o.sentHere() && o.Plan.Spec.inBursts() {
 		b.Statements = append(b.Statements, o.burstStatement())
 	}
 	b.Statements = append(b.Statements, o.Plan.Spec.topologyStatements()...)
 	if n := o.Plan.Spec.Workload.Segments(); n > 1 {
-		b.Statements = append(b.Statements, fmt.Sprintf("an update is a vector of %d values in %d frames, each a segment, one behind the other: what is counted are frames, and an age is that of the oldest segment that a server, or a worker, has of a vector",
-			o.Plan.Spec.Workload.Values, n))
+		b.Statements = append(b.Statements,
+			fmt.Sprintf("an update is a vector of %d values in %d frames, each a segment, one behind the other: what is counted are frames, and an age is that of the oldest segment that a server, or a worker, has of a vector",
+				o.Plan.Spec.Workload.Values, n))
 	}
 	if u := o.Plan.Spec.unit(); u != nil {
-		b.Statements = append(b.Statements, fmt.Sprintf("accelerator: updates pass %v in front of the program, one after the other; %s may wait, and %.1f %% of those for it found no room", u.Rate(), olaf.Plural(u.Room, "update"), o.turnedAway()))
+		b.Statements = append(b.Statements,
+			fmt.Sprintf("accelerator: updates pass %v in front of the program, one after the other; %s may wait, and %.1f %% of those for it found no room", u.Rate(), olaf.Plural(u.Room, "update"), o.turnedAway()))
 	}
 	if o.Plan.Spec.Loop != nil {
 		b.Statements = append(b.Statements, o.Plan.Spec.loopStatements(o.Measured)...)
 	}
 	if o.heldByDeliveries() {
-		b.Statements = append(b.Statements, "slots_held is over the time from the first to the last delivery: the card's map is older than 1.4, and does not say over how many cycles it counted")
+		b.Statements = append(b.Statements,
+			"slots_held is over the time from the first to the last delivery: the card's map is older than 1.4, and does not say over how many cycles it counted")
 	}
 	b.Statements = append(b.Statements, o.captured.statements()...)
-	for i := range b.Rows { // a configuration without a finished run has a row as well
+	for i := range b.Rows { // a configuration without a finished run has a row, too
 		b.Rows[i].Queue, b.Rows[i].OutRateBPS = o.Plan.Configs[i].Queue, int64(o.Plan.Configs[i].OutRate)
 	}
 	b.Comparisons = o.comparisons()
@@ -167,7 +171,7 @@ func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
 	return &Measurement{Bench: b, Outcome: o}, nil
 }
 
-// turnedAway is which share of the updates for programs were lost in front of them, in per cent over all runs.
+// turnedAway returns the percentage of updates lost in front of programs, over all runs.
 func (o *Outcome) turnedAway() float64 {
 	lost, sent := int64(0), int64(0)
 	for i, runs := range o.Runs {
@@ -181,14 +185,14 @@ func (o *Outcome) turnedAway() float64 {
 	return 100 * float64(lost) / float64(max(sent, 1))
 }
 
-// heldByDeliveries says whether a card counted what a program's table held, and not for how long.
+// heldByDeliveries reports whether a card counted its table's occupancy without the time.
 func (o *Outcome) heldByDeliveries() bool {
 	return slices.ContainsFunc(slices.Concat(o.Runs...), func(r results.Run) bool {
 		return r.Counters.Of("held_slot_cycles") > 0 && r.Counters.Of("held_cycles") == 0
 	})
 }
 
-// comparisons sets the system under test against each of the others at every output rate, within a topology.
+// comparisons compares the system under test with each of the others at every output rate, within a topology.
 func (o *Outcome) comparisons() []results.Comparison {
 	var out []results.Comparison
 	configs := o.Plan.Configs
@@ -196,28 +200,29 @@ func (o *Outcome) comparisons() []results.Comparison {
 		if len(o.Runs[i]) == 0 || !o.Plan.tests(&configs[i]) {
 			continue
 		}
-		for k := i + 1; k < len(configs) && configs[k].OutRate == configs[i].OutRate && configs[k].Topology == configs[i].Topology; k++ {
+		for k := i + 1; k < len(configs) && configs[k].OutRate == configs[i].OutRate &&
+			configs[k].Topology == configs[i].Topology; k++ {
 			out = append(out, results.CompareRuns(o.Runs[i], o.Runs[k]))
 		}
 	}
 	return out
 }
 
-// tests says whether a configuration is of the system under test.
+// tests reports whether a configuration is of the system under test.
 func (p *Plan) tests(c *Config) bool { return c.system != nil && c.system.Name == p.Spec.Queue }
 
-// Result is the report with all its runs, as workbook and store take it.
+// Result returns the report with all its runs, for workbook and store.
 func (r *Measurement) Result() *sheets.Result {
 	return &sheets.Result{Bench: r.Bench, Runs: slices.Concat(r.Outcome.Runs...)}
 }
 
-// Sheets are the tables of the report, with their figures.
+// Sheets returns the tables of the report, with their figures.
 func (r *Measurement) Sheets() []table.Sheet { return sheets.Book(r.Result()).Sheets }
 
-// Document is the JSON form, results.BenchSchema.
+// Document returns the JSON form, results.BenchSchema.
 func (r *Measurement) Document() any { return r.Bench }
 
-// WriteText prints what came out and what was run.
+// WriteText prints the results and the settings.
 func (r *Measurement) WriteText(w io.Writer, v text.View) error {
 	s := &r.Outcome.Plan.Spec
 	load := &s.Workload
@@ -226,11 +231,12 @@ func (r *Measurement) WriteText(w io.Writer, v text.View) error {
 		if r.Outcome.Measured {
 			how += ", measured"
 		}
-		return text.Bench(w, v, r.Bench, fmt.Sprintf("%s on %s (%s), %s: %s", s.Experiment, r.Outcome.Device.Address, r.Outcome.Device.Build, how, s.loopAbout()))
+		return text.Bench(w, v, r.Bench, fmt.Sprintf("%s on %s (%s), %s: %s", s.Experiment, r.Outcome.Device.Address,
+			r.Outcome.Device.Build, how, s.loopAbout()))
 	}
 	profile := fmt.Sprintf(", profile %s", s.Profile)
 	if r.Outcome.sentHere() {
-		profile = "" // a program of the machine has no engine cycles
+		profile = "" // a program on the machine has no engine cycles
 	}
 	return text.Bench(w, v, r.Bench, fmt.Sprintf("%s on %s (%s)%s%s: %d workers in %d clusters, %d updates of %s each, %v offered %s, %s, %s, seed %d",
 		s.Experiment, r.Outcome.Device.Address, r.Outcome.Device.Build, s.topology(), profile,
@@ -238,7 +244,7 @@ func (r *Measurement) WriteText(w io.Writer, v text.View) error {
 		olaf.Plural(s.Slots, "slot"), olaf.Plural(s.Runs, "run"), s.Seed))
 }
 
-// topology says where results go if it is not the usual place.
+// topology describes the topology unless it is the default.
 func (s *Spec) topology() string {
 	if s.Topology == "" {
 		return ""
@@ -249,7 +255,7 @@ func (s *Spec) topology() string {
 	return fmt.Sprintf(", topology %s", s.Topology)
 }
 
-// update says how large one is.
+// update describes the size of an update.
 func (s *Spec) update() string {
 	w := &s.Workload
 	if w.Segments() == 1 {
@@ -258,7 +264,8 @@ func (s *Spec) update() string {
 	return fmt.Sprintf("%d values in %d frames of %v", w.Values, w.Segments(), w.Size)
 }
 
-// arrivals says how updates are spread over time. Where a program of this machine sends them the rate inside a burst is no more than planned.
+// arrivals describes the distribution of updates over time. If a program of this machine sends them, the rate inside a
+// burst is only planned.
 func (s *Spec) arrivals(planned bool) string {
 	if s.Trace != nil {
 		return "as " + s.Trace.Name + " tells"
@@ -270,13 +277,13 @@ func (s *Spec) arrivals(planned bool) string {
 	return fmt.Sprintf("in bursts of %d %s %v", s.Workload.BurstPackets, at, s.Workload.LineRate)
 }
 
-// sentHere says whether a program sent the updates in real time, which keeps the times of a plan as well as its machine lets it.
+// sentHere reports whether a program sent the updates in real time, so that their times depend on the machine.
 func (o *Outcome) sentHere() bool {
 	paced := func(r results.Run) bool { return r.LatenessNS != nil }
 	return o.Plan.Spec.Loop == nil && slices.ContainsFunc(slices.Concat(o.Runs...), paced)
 }
 
-// Table is one line a configuration, with every statistic's mean and interval.
+// Table returns one line per configuration, with every statistic's mean and interval.
 func (r *Measurement) Table() (header []string, rows [][]string) {
 	header = []string{"queue", "out_rate_bps", "runs", "invalid_runs"}
 	metrics := results.MetricsOf(slices.Concat(r.Outcome.Runs...))
@@ -285,7 +292,8 @@ func (r *Measurement) Table() (header []string, rows [][]string) {
 	}
 	for i := range r.Bench.Rows {
 		row := &r.Bench.Rows[i]
-		cells := []string{row.Queue, strconv.FormatInt(row.OutRateBPS, 10), strconv.Itoa(row.Runs), strconv.Itoa(row.InvalidRuns)}
+		cells := []string{row.Queue, strconv.FormatInt(row.OutRateBPS, 10), strconv.Itoa(row.Runs),
+			strconv.Itoa(row.InvalidRuns)}
 		for _, m := range metrics {
 			stat := row.Stats.Of(m.Name)
 			cells = append(cells, text.Exact(stat.Mean), text.Exact(stat.CI95))
@@ -295,14 +303,15 @@ func (r *Measurement) Table() (header []string, rows [][]string) {
 	return header, rows
 }
 
-// Paper compares with the published numbers that this experiment reaches.
+// Paper returns the comparison with published numbers.
 func (r *Measurement) Paper() []results.PaperRow { return r.Bench.Paper }
 
-// Err is nil when every run was valid and none is missing.
+// Err returns nil if every run was valid and none is missing.
 func (r *Measurement) Err() error {
 	for i := range r.Bench.Rows {
 		if row := &r.Bench.Rows[i]; row.InvalidRuns > 0 {
-			return fmt.Errorf("%w: %s at %v: %s", ErrInvalid, row.Queue, r.Outcome.Plan.Configs[i].OutRate, row.Reasons[0])
+			return fmt.Errorf("%w: %s at %v: %s", ErrInvalid, row.Queue, r.Outcome.Plan.Configs[i].OutRate,
+				row.Reasons[0])
 		}
 	}
 	if r.Bench.Partial {

@@ -9,8 +9,8 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// TestPlannedBursts says of runs whose senders kept time in this machine that the rate inside a burst was planned, and of a twin's, which
-// keeps it, nothing of the kind.
+// TestPlannedBursts checks that bursts are called planned for senders in real time on this machine, and not for the
+// twin, which keeps exact time.
 func TestPlannedBursts(t *testing.T) {
 	spec := usual()
 	spec.Runs, spec.Versus, spec.OutRates, spec.Workload.UpdatesPerWorker = 1, "", spec.OutRates[:1], 20
@@ -25,8 +25,10 @@ func TestPlannedBursts(t *testing.T) {
 		var b strings.Builder
 		must(t, m.WriteText(&b, text.View{}))
 		said := strings.Join(strings.Fields(b.String()), " ")
-		noted := slices.ContainsFunc(m.Bench.Statements, func(s string) bool { return strings.HasPrefix(s, "bursts are planned at 100Gbps: ") })
-		if strings.Contains(said, "in bursts of 135 at 100Gbps") == here || strings.Contains(said, "in bursts of 135 planned at 100Gbps") != here || noted != here {
+		noted := slices.ContainsFunc(m.Bench.Statements,
+			func(s string) bool { return strings.HasPrefix(s, "bursts are planned at 100Gbps: ") })
+		if strings.Contains(said, "in bursts of 135 at 100Gbps") == here ||
+			strings.Contains(said, "in bursts of 135 planned at 100Gbps") != here || noted != here {
 			t.Errorf("senders of this machine %v: noted %v, %s", here, noted, said)
 		}
 	}

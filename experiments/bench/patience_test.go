@@ -8,7 +8,8 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 )
 
-// A loop that takes long is refused before anything is built, as a job of the simulator is; workers that do not wait are not.
+// TestPatienceOfLoops checks that a loop that takes long is rejected before anything is built, like a job of the
+// simulator; open-loop work is not.
 func TestPatienceOfLoops(t *testing.T) {
 	for _, c := range []struct {
 		name   string

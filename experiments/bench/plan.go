@@ -18,33 +18,33 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Config is one point that is measured: a discipline at an output rate.
+// Config is one point of the measurement: a discipline at an output rate.
 type Config struct {
-	// Queue is what its rows are called: the system, and the topology where a plan has both.
+	// Queue is the name in rows: the system and, in a plan with both topologies, S.
 	Queue   string    `json:"queue"`
 	OutRate olaf.Rate `json:"out_rate"`
-	// Topology is given where the plan has both: of those that answer workers.
+	// Topology is set if the plan has both, for those that answer workers.
 	Topology Topology `json:"topology,omitempty"`
 	// Engine cycles of 4 ns on the output (docs/reference/semantics.md, Engine cycles).
 	DequeueCycles int `json:"dequeue_cycles"`
 	MergeCycles   int `json:"merge_cycles"`
-	// H is how many updates complete a sum; absent of a system whose switches do not add up.
+	// H is the number of updates per sum; absent if the system's switches do not add.
 	H      int `json:"h,omitempty"`
 	output engine.Output
 	system *system.System
-	mode   *system.Mode // of hosts that wait; nil of others
+	mode   *system.Mode // for closed-loop hosts; else nil
 }
 
-// Plan is a specification with everything resolved. Two equal plans give the same numbers on the twin, bit for bit.
+// Plan is a completely resolved specification. Equal plans give the same numbers on the twin, bit for bit.
 type Plan struct {
 	Spec    Spec     `json:"spec"`
-	Configs []Config `json:"configs"` // by output rate, the queue under test first; of both topologies P first
-	Seeds   []uint64 `json:"seeds"`   // one a run; every configuration runs under each, so that runs pair up
-	// Declared is what the runs count and measure; nil for what the system of each says.
+	Configs []Config `json:"configs"` // by output rate, the queue under test first; with both topologies, P first
+	Seeds   []uint64 `json:"seeds"`   // one per run; every configuration runs under each, so that runs pair up
+	// Declared overrides the counters and metrics of runs; nil for each system's own.
 	Declared *metric.Declaration `json:"-"`
 }
 
-// Declaration is what the runs of one of the plan's configurations count and measure.
+// Declaration returns the counters and metrics of a configuration's runs.
 func (p *Plan) Declaration(c *Config) *metric.Declaration {
 	switch {
 	case p.Declared != nil:
@@ -55,7 +55,7 @@ func (p *Plan) Declaration(c *Config) *metric.Declaration {
 	return c.system.Declaration()
 }
 
-// Measures is everything that any run of the plan counts and measures.
+// Measures returns the counters and metrics of all configurations together.
 func (p *Plan) Measures() *metric.Declaration {
 	all := make([]*metric.Declaration, len(p.Configs))
 	for i := range p.Configs {
@@ -64,7 +64,7 @@ func (p *Plan) Measures() *metric.Declaration {
 	return metric.Union(all...)
 }
 
-// NewPlan validates s and resolves it; its errors are those of Spec.Validate.
+// NewPlan validates and resolves s; its errors are those of Spec.Validate.
 func NewPlan(s Spec) (*Plan, error) {
 	if err := s.Validate(); err != nil {
 		return nil, err
@@ -88,7 +88,8 @@ func NewPlan(s Spec) (*Plan, error) {
 			if err != nil {
 				return nil, err
 			}
-			c := Config{Queue: of.Name, OutRate: rate, DequeueCycles: out.DequeueCycles, MergeCycles: out.MergeCycles, output: out, system: of}
+			c := Config{Queue: of.Name, OutRate: rate, DequeueCycles: out.DequeueCycles, MergeCycles: out.MergeCycles,
+				output: out, system: of}
 			if of.Adds() {
 				c.H = s.h()
 			}
@@ -97,27 +98,29 @@ func NewPlan(s Spec) (*Plan, error) {
 	}
 	p.answered()
 	for i := range p.Seeds {
-		// Neighbouring run numbers are spread over the whole seed space.
+		// Spread neighbouring run numbers over the whole seed space.
 		p.Seeds[i] = splitmix.Mix(s.Seed*1_000_003 + uint64(i))
 	}
 	return p, p.checkLoops()
 }
 
-// addressing is the same on every testbed, so that captures of different runs compare.
+// addressing returns the same addresses on every testbed, so that captures of different runs can be compared.
 func (p *Plan) addressing() pktgen.Addressing { return pktgen.DefaultAddressing() }
 
-// job is what the generator plays under one seed's schedule.
+// job returns the generator's job for one seed's schedule.
 func (p *Plan) job(source pktgen.Source) pktgen.Job {
 	w := &p.Spec.Workload
-	return pktgen.Job{Placement: w.Placement, Addressing: p.addressing(), Size: w.Size, Values: w.Values, Source: source}
+	return pktgen.Job{Placement: w.Placement, Addressing: p.addressing(), Size: w.Size, Values: w.Values,
+		Source: source}
 }
 
-// queue is how the card shall work for one configuration. Provenance is always on where it costs nothing but memory:
-// without it the per-worker age of merged updates is not known.
+// queue returns the card's settings for one configuration. Provenance is on if it only costs memory: without it the
+// workers of merged updates have no ages.
 func (p *Plan) queue(c *Config) fpga.QueueConfig {
 	discipline, _ := engine.FindDiscipline(c.system.Discipline)
-	if p.Spec.Loop != nil { // whose packets pass no queue
-		return fpga.QueueConfig{Discipline: discipline.Name, Depth: 1, Program: c.system.Switched(), H: p.Spec.fan()}
+	if p.Spec.Loop != nil { // its packets bypass the queue
+		return fpga.QueueConfig{Discipline: discipline.Name, Depth: 1, Program: c.system.SwitchProgram(),
+			H: p.Spec.fan()}
 	}
 	queue := fpga.QueueConfig{
 		Discipline: discipline.Name, Depth: p.Spec.Slots, Output: c.output,
@@ -128,19 +131,20 @@ func (p *Plan) queue(c *Config) fpga.QueueConfig {
 	if c.system.Adds() {
 		queue.Program, queue.H, queue.Segments = c.system.Program, c.H, p.Spec.Workload.Segments()
 	}
-	if p.answers(c) { // sums cross the switch as fast as it can, and the links behind it set the pace
+	if p.answers(c) { // sums cross the switch at full speed, and the links after it limit the rate
 		queue.Downlink, queue.Output.Rate = queue.Output.Rate, 0
 	}
 	return queue
 }
 
-// measure is what the metrics of one configuration's runs need to know.
+// measure returns the settings for measuring a configuration's runs.
 func (p *Plan) measure(c *Config) results.Config {
 	if p.Spec.Loop != nil {
-		return results.Config{Declared: p.Declaration(c), Clusters: p.Spec.Workload.Clusters, Workers: p.Spec.Workload.Workers}
+		return results.Config{Declared: p.Declaration(c), Clusters: p.Spec.Workload.Clusters,
+			Workers: p.Spec.Workload.Workers}
 	}
 	rate := c.OutRate
-	if p.answers(c) { // each cluster's links carry its own sums
+	if p.answers(c) { // each cluster's links carry only its sums
 		rate *= olaf.Rate(p.Spec.Workload.Clusters)
 	}
 	config := results.Config{
@@ -156,33 +160,35 @@ func (p *Plan) measure(c *Config) results.Config {
 	return config
 }
 
-// speedupShare is which part of a worker's updates T(N) waits for: a tenth, which the losses of FIFO leave within reach.
+// speedupShare is the fraction of a worker's updates that T(N) waits for: a tenth, which FIFO can reach despite its
+// losses.
 const speedupShare = 10
 
-// workerPort is the shell's port behind which all workers of a testbed are.
+// workerPort is the shell's port for all workers of a testbed.
 const workerPort = 0
 
-// Tables are what VNP4-1 and VNP4-2 must hold: every worker's identity, the parameter server, a multicast group a cluster. Where
-// a switch program is in front of the queue, its tables admit the workers.
+// Tables returns the contents of VNP4-1 and VNP4-2: every worker's identity, the parameter server, and a multicast
+// group per cluster. With a switch program in front of the queue, its tables contain the workers.
 func (p *Plan) Tables() (p4ctl.Tables, error) {
 	w, a := &p.Spec.Workload, p.addressing()
 	t := p4ctl.Tables{Servers: []netip.Addr{a.Server}}
 	for i := range w.Workers {
-		t.Workers = append(t.Workers, p4ctl.Worker{Address: netip.AddrFrom4(a.Worker(i).SrcIP), Cluster: p.cluster(w.Cluster(i)), ID: olaf.WorkerID(i)})
+		t.Workers = append(t.Workers, p4ctl.Worker{Address: netip.AddrFrom4(a.Worker(i).SrcIP),
+			Cluster: p.cluster(w.Cluster(i)), ID: olaf.WorkerID(i)})
 	}
 	t = t.WithGroups(workerPort)
 	told := map[string]bool{}
 	for i := range p.Configs {
 		of := p.Configs[i].system
-		if p.Spec.Loop == nil && !of.Adds() || told[of.Switched().Name] {
+		if p.Spec.Loop == nil && !of.Adds() || told[of.SwitchProgram().Name] {
 			continue
 		}
-		told[of.Switched().Name] = true
+		told[of.SwitchProgram().Name] = true
 		jobs, err := p.jobs(&p.Configs[i])
 		if err != nil {
 			return t, err
 		}
-		entries, err := p4ctl.EntriesOf(of.Switched(), jobs...)
+		entries, err := p4ctl.EntriesOf(of.SwitchProgram(), jobs...)
 		if err != nil {
 			return t, err
 		}
@@ -191,7 +197,7 @@ func (p *Plan) Tables() (p4ctl.Tables, error) {
 	return t.Canonical(), nil
 }
 
-// jobs are the clusters as the switch program of a configuration knows them. Each worker is behind a port of its own.
+// jobs returns the clusters as configured at a configuration's switch program. Each worker has its own port.
 func (p *Plan) jobs(c *Config) ([]program.Job, error) {
 	if p.Spec.Loop != nil {
 		return p.loopJobs(c)
@@ -208,10 +214,10 @@ func (p *Plan) jobs(c *Config) ([]program.Job, error) {
 	return jobs, nil
 }
 
-// Runs is how many single runs the plan has.
+// Runs returns the number of single runs in the plan.
 func (p *Plan) Runs() int { return len(p.Configs) * len(p.Seeds) }
 
-// Outline tells what runs, for those who follow the events.
+// Outline describes the work to the consumers of its events.
 func (p *Plan) Outline() (*Outline, error) {
 	config, err := json.Marshal(p)
 	if err != nil {
@@ -220,12 +226,13 @@ func (p *Plan) Outline() (*Outline, error) {
 	o := &Outline{Experiment: p.Spec.Experiment, Config: config, Seeds: p.Seeds}
 	for i := range p.Configs {
 		c := &p.Configs[i]
-		o.Configurations = append(o.Configurations, Configuration{fmt.Sprintf("%s at %v", c.Queue, c.OutRate), p.measure(c)})
+		o.Configurations = append(o.Configurations,
+			Configuration{fmt.Sprintf("%s at %v", c.Queue, c.OutRate), p.measure(c)})
 	}
 	return o, nil
 }
 
-// Hash is the SHA-256 of the plan's canonical JSON: equal plans, equal hashes.
+// Hash returns the SHA-256 of the plan's canonical JSON: equal plans have equal hashes.
 func (p *Plan) Hash() (string, error) {
 	o, err := p.Outline()
 	if err != nil {

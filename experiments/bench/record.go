@@ -12,27 +12,27 @@ import (
 	"github.com/olafctl/olaf/fpga/twin"
 )
 
-// FrameRecorder hands out every frame that left the card, while it records. Cards of a device that Records are FrameRecorders.
+// FrameRecorder provides every frame that left the card, while it records. Cards of a device that Records implement it.
 type FrameRecorder interface {
-	// Record turns recording off and on, from the next configuration of the queue.
+	// Record turns recording on or off, from the next configuration of the queue.
 	Record(on bool)
-	// DrainPackets appends what left since the last call to buf; gradients are valid until the next.
+	// DrainPackets appends the packets that left since the last call to buf; gradients are valid until the next.
 	DrainPackets(buf []twin.Packet) []twin.Packet
 }
 
-// Recording is a sink that writes what reached the parameter server, or the workers, in the first run, of the queue under test at
-// its first output rate, to a capture file, in the frames of its system; of a loop what arrived anywhere. The file appears when
-// Commit says so.
+// Recording is a sink that writes a capture file of the first run, for the queue under test at its first output rate,
+// in its system's frames: what reached the parameter server or the workers, or for a loop what arrived anywhere. The
+// file appears on Commit.
 type Recording struct {
 	file   *capture.File
-	format *frame.Format // nil is OLAF's
+	format *frame.Format // nil for OLAF's
 	buffer []byte
 	lanes  []uint32
-	ends   []string // that are captured; nil of what the device itself hands out
-	lost   int64    // there
+	ends   []string // captured ends; nil if the device provides the frames
+	lost   int64    // at the ends
 }
 
-// Record begins a capture file of the first run in the frames of its system. One that exists matches capture.ErrExists unless
+// Record begins a capture file of the first run in its system's frames. An existing file gives capture.ErrExists unless
 // force is set.
 func (s *Spec) Record(path string, force bool) (*Recording, error) {
 	format := s.Frame()
@@ -55,20 +55,22 @@ func (s *Spec) Record(path string, force bool) (*Recording, error) {
 		return r, err
 	}
 	from := capture.Interface{
-		Name: format.Name, SnapBytes: int(olaf.MaxFrame), Comment: format.Title + "'s own frames; the run's wire took OLAF's, whose headers are longer",
+		Name: format.Name, SnapBytes: int(olaf.MaxFrame),
+		Comment: format.Title + "'s own frames; the run's wire took OLAF's, whose headers are longer",
 	}
 	if s.Loop != nil {
-		from.SnapBytes, from.Comment = closedloop.Kept(false), format.Title+"'s frames as they arrive at the switch and at hosts, cut behind their headers"
+		from.SnapBytes, from.Comment = closedloop.KeptBytes(false),
+			format.Title+"'s frames as they arrive at the switch and at hosts, cut behind their headers"
 	}
 	r.file, err = capture.CreateFrom(path, force, from)
 	return r, err
 }
 
-// endBytes is how much of a frame is kept at the ends: all of it, as gradients are added up on the way.
+// endBytes is the length stored per frame at the ends: all of it, because gradients are added on the way.
 var endBytes = int(olaf.MaxFrame)
 
-// RecordEnds begins a capture file of the first run at both ends of a device that can be captured there: what workers sent and what reached
-// the server, as they were, each end an interface of the file, which is of the format that has several.
+// RecordEnds begins a capture file of the first run at both ends of a device: what workers sent and what reached the
+// server, unchanged. Each end is an interface of the file, which needs a format with several.
 func RecordEnds(path string, force bool, names ...string) (*Recording, error) {
 	if capture.FormatOf(path) != capture.PCAPNG {
 		return nil, fmt.Errorf("%w: %s holds one interface, and both ends are captured; write a .pcapng", ErrSpec, path)
@@ -81,13 +83,13 @@ func RecordEnds(path string, force bool, names ...string) (*Recording, error) {
 	return &Recording{file: file, ends: names}, err
 }
 
-// Records says that the first run is written.
+// Records reports whether a run is the first one.
 func (r *Recording) Records(id RunID) bool { return id == RunID{} }
 
-// Wants says that observations are of no use.
+// Wants returns false: observations are not used.
 func (r *Recording) Wants(RunID) bool { return false }
 
-// Event writes frames as the run goes on, so that memory stays flat.
+// Event writes frames during the run, so that memory stays constant.
 func (r *Recording) Event(e Event) error {
 	switch e := e.(type) {
 	case Framed:
@@ -105,8 +107,8 @@ func (r *Recording) Event(e Event) error {
 	return nil
 }
 
-// write keeps what reached the parameter server, merged updates and bypassed frames, or the copies that reached workers. Who is
-// inside is a comment.
+// write stores what reached the parameter server, merged updates and bypassed frames, or the copies that reached
+// workers. Contributors become a comment.
 func (r *Recording) write(p *twin.Packet) error {
 	if p.Kind == twin.Ack {
 		return nil
@@ -115,10 +117,11 @@ func (r *Recording) write(p *twin.Packet) error {
 	if err != nil {
 		return err
 	}
-	return r.file.WritePacket(&capture.Packet{UnixNS: p.At.NS(), Data: r.buffer[:n], Wire: n, Comment: merged(p.Contributors)})
+	return r.file.WritePacket(&capture.Packet{UnixNS: p.At.NS(), Data: r.buffer[:n], Wire: n,
+		Comment: merged(p.Contributors)})
 }
 
-// encode writes the frame of an update. What the queue was bypassed by has the frame that it came in.
+// encode writes the frame of an update. A frame that bypassed the queue keeps its own format.
 func (r *Recording) encode(p *twin.Packet) (n int, err error) {
 	if r.format == nil || p.Kind == twin.Bypassed && p.Format == 0 {
 		return olaf.EncodeUpdate(r.buffer, addresses(&p.Addresses), &p.Update, p.Lanes)
@@ -127,14 +130,15 @@ func (r *Recording) encode(p *twin.Packet) (n int, err error) {
 	for _, v := range p.Lanes {
 		r.lanes = append(r.lanes, uint32(v))
 	}
-	packet := program.Packet{Kind: program.Data, Job: p.Update.Cluster, Seg: p.Seg, Worker: p.Update.Worker, Count: p.Update.Count, Lanes: p.Update.Lanes}
+	packet := program.Packet{Kind: program.Data, Job: p.Update.Cluster, Seg: p.Seg, Worker: p.Update.Worker,
+		Count: p.Update.Count, Lanes: p.Update.Lanes}
 	if p.Kind == twin.Answered {
 		packet.Kind = program.Result
 	}
 	return r.format.Encode(r.buffer, &frame.Outer{Addresses: *addresses(&p.Addresses)}, &packet, r.lanes)
 }
 
-// merged says who is inside a frame of several.
+// merged formats the contributors of a merged frame.
 func merged(inside []olaf.Contributor) string {
 	if len(inside) < 2 {
 		return ""
@@ -147,10 +151,10 @@ func merged(inside []olaf.Contributor) string {
 	return b.String()
 }
 
-// Frames is how many were written.
+// Frames returns the number of frames written.
 func (r *Recording) Frames() uint64 { return r.file.Packets() }
 
-// About says how many frames there are, and of which ends.
+// About returns the number of frames, per end.
 func (r *Recording) About() string {
 	text := olaf.Plural(r.Frames(), "frame")
 	for i, name := range r.ends {
@@ -165,9 +169,10 @@ func (r *Recording) About() string {
 // Commit makes the file appear.
 func (r *Recording) Commit() error { return r.file.Commit() }
 
-// Abandon leaves no file behind, unless it was committed.
+// Abandon removes the file, unless it was committed.
 func (r *Recording) Abandon() error { return r.file.Abandon() }
 
 func addresses(a *twin.Addresses) *olaf.Addresses {
-	return &olaf.Addresses{SrcMAC: a.SourceMAC, DstMAC: a.DestMAC, SrcIP: a.SourceIP, DstIP: a.DestIP, SrcPort: a.SourcePort}
+	return &olaf.Addresses{SrcMAC: a.SourceMAC, DstMAC: a.DestMAC, SrcIP: a.SourceIP, DstIP: a.DestIP,
+		SrcPort: a.SourcePort}
 }

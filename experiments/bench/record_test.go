@@ -17,8 +17,8 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed/testbedtest"
 )
 
-// TestRecordingIsOfTheRunItself holds that a capture is written while the runs go on, whoever runs beside, that it changes no
-// number, and that it has the frames of the first run and no others.
+// TestRecordingIsOfTheRunItself checks that a capture is written during the runs, next to parallel ones, that it
+// changes no number, and that it contains exactly the frames of the first run.
 func TestRecordingIsOfTheRunItself(t *testing.T) {
 	plain, err := json.Marshal(mustBench(t, small(t), Options{}).Document())
 	must(t, err)
@@ -53,19 +53,20 @@ func TestRecordingIsOfTheRunItself(t *testing.T) {
 	}
 }
 
-// TestRecordingNeedsADeviceThatRecords holds that nothing runs where no frames are handed out.
+// TestRecordingNeedsADeviceThatRecords checks that nothing runs on a device that does not provide frames.
 func TestRecordingNeedsADeviceThatRecords(t *testing.T) {
 	s := small(t)
 	r, err := s.Record(filepath.Join(t.TempDir(), "run.pcapng"), false)
 	must(t, err)
 	defer r.Abandon()
 	address := testbedtest.Serve(t, testbed.ServeOptions{})
-	if _, err := Measure(t.Context(), s, Options{Device: address, Access: testbedtest.Access(), Stream: NewStream(r)}); !errors.Is(err, testbed.ErrUnsupported) {
+	if _, err := Measure(t.Context(), s, Options{Device: address, Access: testbedtest.Access(), Stream: NewStream(r)}); !errors.Is(err,
+		testbed.ErrUnsupported) {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestRecordingOfAnotherSystem holds that a system's own frames are written, with who is inside beside them.
+// TestRecordingOfAnotherSystem checks that a system's own frames are written, with their contributors as comments.
 func TestRecordingOfAnotherSystem(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.pcapng")
 	s := small(t)
@@ -90,7 +91,7 @@ func TestRecordingOfAnotherSystem(t *testing.T) {
 	}
 }
 
-// recorded captures a bench, and says where.
+// recorded captures a bench and returns the path.
 func recorded(t *testing.T, s Spec) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "run.pcapng")
@@ -101,7 +102,7 @@ func recorded(t *testing.T, s Spec) (path string) {
 	return path
 }
 
-// eachFrame reads a capture: the bytes of every frame, its length on the wire, and what is said of it.
+// eachFrame reads a capture: the bytes of every frame, its length on the wire, and its comments.
 func eachFrame(t *testing.T, path string, take func(data []byte, length int, comments []string)) {
 	t.Helper()
 	f, err := os.Open(path)

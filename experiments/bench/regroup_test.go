@@ -14,8 +14,8 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 )
 
-// TestRegroupingUnderLoad moves workers between clusters while the generator fires, and accounts for every update: the
-// identities hold, and each update counts for the cluster that its worker was in when it was generated.
+// TestRegroupingUnderLoad moves workers between clusters while the generator runs, and accounts for every update: the
+// identities hold, and each update counts for its worker's cluster at its generation.
 func TestRegroupingUnderLoad(t *testing.T) {
 	for _, device := range []string{"twin:", testbedtest.Serve(t, testbed.ServeOptions{})} {
 		for config := range 4 { // Olaf and FIFO at 40 and 20 Gb/s
@@ -24,9 +24,9 @@ func TestRegroupingUnderLoad(t *testing.T) {
 	}
 }
 
-// move is one regrouping of a test.
+// move is one regrouping in a test.
 type move struct {
-	at     olaf.Time // on the run clock
+	at     olaf.Time // in run time
 	to     olaf.ClusterID
 	worker olaf.WorkerID
 }
@@ -65,14 +65,15 @@ func regroupUnderLoad(t *testing.T, device string, config int) {
 		if state == pktgen.Done {
 			break
 		}
-		moves = append(moves, regroup(t, bed, move{olaf.Time(i) * olaf.Time(step), olaf.ClusterID(i % spec.Workload.Clusters), olaf.WorkerID(5 * i % spec.Workload.Workers)}))
+		moves = append(moves, regroup(t, bed, move{olaf.Time(i) * olaf.Time(step), olaf.ClusterID(i % spec.Workload.Clusters),
+			olaf.WorkerID(5 * i % spec.Workload.Workers)}))
 	}
 	must(t, fpga.DrainQueue(ctx, dev))
 	seen = bed.Cards[0].Tap.Drain(seen)
 	counters, err := fpga.Snapshot(dev)
 	must(t, err)
 
-	account, err := fpga.NewAccount(system.Queued().Ledger)
+	account, err := fpga.NewAccount(system.QueueDeclaration().Ledger)
 	must(t, err)
 	got := (&Rig{accounts: []*fpga.Account{account}, tables: make([]built, 1)}).Account(&counters, int64(len(seen)))
 	if err := got.Check(); err != nil {
@@ -82,7 +83,8 @@ func regroupUnderLoad(t *testing.T, device string, config int) {
 		t.Errorf("%s config %d: %+v", device, config, got)
 	}
 	if len(moves) < 10 || got.Of("misidentified") == 0 {
-		t.Errorf("%s config %d: %d moves, %d updates under a new identity: no load was regrouped", device, config, len(moves), got.Of("misidentified"))
+		t.Errorf("%s config %d: %d moves, %d updates under a new identity: no load was regrouped", device, config, len(moves),
+			got.Of("misidentified"))
 	}
 	checkClusters(t, tablesOf(t, plan), moves, seen)
 }
@@ -116,7 +118,7 @@ func regroup(t *testing.T, bed *testbed.Testbed, m move) move {
 	return m
 }
 
-// checkClusters compares the cluster of every delivered update with where its newest contributor was when it generated it.
+// checkClusters compares the cluster of every delivered update with its newest contributor's cluster at the generation.
 func checkClusters(t *testing.T, before p4ctl.Tables, moves []move, seen []olaf.Observation) {
 	t.Helper()
 	home := map[olaf.WorkerID]olaf.ClusterID{}

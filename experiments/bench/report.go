@@ -7,21 +7,21 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// Report is what an experiment found, ready to be printed, exported and compared with the paper.
+// Report is the result of an experiment, ready to be printed, exported and compared with the paper.
 type Report interface {
-	// Document is the JSON form, with its schema.
+	// Document returns the JSON form, with its schema.
 	Document() any
-	// WriteText prints it for people.
+	// WriteText prints the report as text.
 	WriteText(io.Writer, text.View) error
-	// Table is the list for CSV: a header row, then rows.
+	// Table returns the rows for CSV, with a header.
 	Table() (header []string, rows [][]string)
-	// Paper compares with every published number the experiment reaches.
+	// Paper returns the comparison with every published number that the experiment reproduces.
 	Paper() []results.PaperRow
-	// Err is nil when every run was valid and complete.
+	// Err returns nil if every run was valid and complete.
 	Err() error
 }
 
-// Attaching is a Report with more than it prints: files that are kept beside its document, by their names.
+// Attaching is a Report with additional files, which are stored next to its document by name.
 type Attaching interface {
 	Files() (map[string][]byte, error)
 }

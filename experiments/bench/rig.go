@@ -15,23 +15,23 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 )
 
-// Rig is one card of a testbed, made ready for the runs of a plan. It is not safe for concurrent use.
+// Rig is one card of a testbed, prepared for the runs of a plan. It is not safe for concurrent use.
 type Rig struct {
 	testbed.Card
 	Generator *pktgen.Generator
 	Plan      *Plan
 	accounts  []*fpga.Account // by configuration
-	tables    []built         // by configuration, of a program in front of the queue
-	config    int             // that was prepared last
-	wire      pktgen.Wire     // of the flows that are loaded
-	loaded    bool            // some are
+	tables    []built         // by configuration, for a program in front of the queue
+	config    int             // the last prepared one
+	wire      pktgen.Wire     // format of the loaded flows
+	loaded    bool            // flows are loaded
 	traffic   traffic
-	span      olaf.Duration // of the traffic that is loaded: when its last frame is due
+	span      olaf.Duration // of the loaded traffic: when its last frame is due
 	discarded []olaf.Observation
 }
 
-// Rig makes a card ready for the plan's runs; Close gives back what their traffic holds, and leaves the card open. A
-// generator that still runs is stopped: who has the card now writes it alone, so that whoever started it is gone.
+// Rig prepares a card for the plan's runs. Close releases their traffic and leaves the card open. It stops a running
+// generator, because its owner is gone if this process has exclusive access.
 func (p *Plan) Rig(card testbed.Card) (*Rig, error) {
 	accounts, tables := make([]*fpga.Account, len(p.Configs)), make([]built, len(p.Configs))
 	for i := range p.Configs {
@@ -74,7 +74,7 @@ func feedQueue(dev fpga.Device) error {
 	return errors.Join(err, dev.Write32(regmap.GeneratorControl, v&^regmap.GeneratorControlWire))
 }
 
-// fits says whether a device was built for what a configuration needs in front of its queue.
+// fits checks that a device has what a configuration needs in front of its queue.
 func (p *Plan) fits(dev fpga.Device, c *Config) error {
 	if p.Spec.Loop != nil {
 		return loops(dev, c)
@@ -98,13 +98,13 @@ func (p *Plan) fits(dev fpga.Device, c *Config) error {
 	return err
 }
 
-// built is how much there is of a program's, in front of the queue.
+// built is the size of a program's table in front of the queue.
 type built struct {
 	slots  int
 	memory olaf.Size
 }
 
-// table says so of a device; nothing where the configuration has no program there.
+// table reads it from a device; zero if the configuration has no program there.
 func (p *Plan) table(dev fpga.Device, c *Config) (t built, err error) {
 	if p.Spec.Loop != nil || !c.system.Adds() {
 		return t, nil
@@ -123,7 +123,7 @@ func (p *Plan) table(dev fpga.Device, c *Config) (t built, err error) {
 // Close ends the traffic.
 func (r *Rig) Close() error { return r.traffic.close() }
 
-// Load programs the generator with the traffic of a seed and says how many updates of each worker that is.
+// Load programs the generator with the traffic of a seed and returns the number of updates per worker.
 func (r *Rig) Load(ctx context.Context, seed int) (updates []int64, err error) {
 	source, err := r.traffic.load(r.Plan.Seeds[seed])
 	if err != nil {
@@ -142,7 +142,7 @@ func (r *Rig) Load(ctx context.Context, seed int) (updates []int64, err error) {
 	return counted.updates, nil
 }
 
-// describe makes the flows that are loaded those of a configuration, whose frames may be another system's.
+// describe changes the loaded flows to a configuration's frame format.
 func (r *Rig) describe(ctx context.Context, c *Config) error {
 	wire, err := r.Plan.wireOn(r.Device, c)
 	if err != nil || !r.loaded || wire == r.wire {
@@ -157,22 +157,24 @@ func (r *Rig) describe(ctx context.Context, c *Config) error {
 	return nil
 }
 
-// describeHosts makes the flows those of the hosts of a loop, which the generator does not play: who they are, and whose frames theirs are.
+// describeHosts sets the flows to the hosts of a loop, which the generator does not send for: their identities and
+// frame format.
 func (r *Rig) describeHosts(ctx context.Context, c *Config, parts *system.Parts) error {
 	wire, err := r.Plan.wireOn(r.Device, c)
-	if err != nil || wire == (pktgen.Wire{}) { // nothing that a card knew
+	if err != nil || wire == (pktgen.Wire{}) { // nothing for a card to parse
 		return err
 	}
 	full := program.Packet{Kind: program.Data, Job: closedloop.FirstJob, Lanes: uint16(parts.PerPacket)}
-	job := pktgen.Job{Placement: r.Plan.Spec.Workload.Placement, Addressing: r.Plan.addressing(), Size: parts.Size(&full, false), Wire: wire}
+	job := pktgen.Job{Placement: r.Plan.Spec.Workload.Placement, Addressing: r.Plan.addressing(),
+		Size: parts.FrameSize(&full, false), Wire: wire}
 	if err := r.Generator.Describe(ctx, job); err != nil {
 		return fmt.Errorf("describe the hosts: %w", err)
 	}
 	return nil
 }
 
-// wireOn is whose frames a card is told that those of a configuration are: OLAF's, which it queues without a program, or those
-// of the program that adds them up. A card that knows no others is told nothing.
+// wireOn returns the frame format for a card: OLAF's without a program, else the program's. A card with OLAF's format
+// only is not configured.
 func (p *Plan) wireOn(dev fpga.Device, c *Config) (pktgen.Wire, error) {
 	if p.Spec.Loop == nil && !c.system.Adds() {
 		return pktgen.Wire{}, nil
@@ -181,11 +183,11 @@ func (p *Plan) wireOn(dev fpga.Device, c *Config) (pktgen.Wire, error) {
 	if err != nil || capabilities&regmap.CommonCapabilitiesWireFormats == 0 {
 		return pktgen.Wire{}, err
 	}
-	d := c.system.Switched()
+	d := c.system.SwitchProgram()
 	return pktgen.Wire{Format: uint8(d.Code), ToS: d.ToS}, nil
 }
 
-// tallied counts what each worker sends while it is loaded.
+// tallied counts the updates of each worker while they are loaded.
 type tallied struct {
 	pktgen.Source
 	segments int
@@ -205,8 +207,7 @@ func (c *tallied) Fill(dst []regmap.Descriptor) int {
 	return n
 }
 
-// Prepare configures the queue for one of the plan's configurations, empties the capture and clears all counters, so that
-// nothing of an earlier run is left.
+// Prepare configures the queue for one of the plan's configurations, empties the capture and clears all counters.
 func (r *Rig) Prepare(ctx context.Context, config int) error {
 	r.config = config
 	queue, err := r.Plan.queueOn(r.Device, &r.Plan.Configs[config])
@@ -223,7 +224,7 @@ func (r *Rig) Prepare(ctx context.Context, config int) error {
 	return fpga.ClearCounters(r.Device)
 }
 
-// Snapshot reads the counters, those of the program as well where the configuration has one.
+// Snapshot reads the counters, including the program's if the configuration has one.
 func (r *Rig) Snapshot() (fpga.Counters, error) {
 	if r.Plan.Spec.Loop != nil || r.Plan.Configs[r.config].system.Adds() {
 		return fpga.SnapshotProgram(r.Device)
@@ -231,7 +232,7 @@ func (r *Rig) Snapshot() (fpga.Counters, error) {
 	return fpga.Snapshot(r.Device)
 }
 
-// Account puts the card's counters beside what the capture observed.
+// Account combines the card's counters with the number of captured frames.
 func (r *Rig) Account(c *fpga.Counters, observed int64) olaf.Counts {
 	counts := r.accounts[r.config].Counts(c)
 	counts.Add("received", observed)
@@ -243,7 +244,7 @@ func (r *Rig) Account(c *fpga.Counters, observed int64) olaf.Counts {
 	return counts
 }
 
-// queueOn is how a device shall work for one configuration: a card need not be able to log who is inside an update.
+// queueOn returns a device's settings for one configuration: a card may not support provenance.
 func (p *Plan) queueOn(dev fpga.Device, c *Config) (fpga.QueueConfig, error) {
 	queue := p.queue(c)
 	capabilities, err := dev.Read32(regmap.CommonCapabilities)

@@ -18,35 +18,36 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// ErrRun says that a run could not be carried out to its end.
+// ErrRun: a run did not reach its end.
 var ErrRun = errors.New("run failed")
 
-// Outcome is what a plan yielded: the runs that were done, by configuration and then by seed.
+// Outcome contains the finished runs of a plan, by configuration and then by seed.
 type Outcome struct {
 	Plan       *Plan
 	Device     fpga.Identity
 	TablesHash string
 	P4InfoHash string
-	Runs       [][]results.Run // Runs[config] has one element a finished seed, in seed order
+	Runs       [][]results.Run // Runs[config] has one element per finished seed, in seed order
 	Partial    bool            // some seeds are missing
-	Measured   bool            // by the clocks of this machine: the device's time is no virtual one
-	// Departures is how far frames left from the instants of Spec.Trace, over all seeds.
+	Measured   bool            // on this machine's clocks: the device has no virtual time
+	// Departures is the deviation of departures from the instants of Spec.Trace, over all seeds.
 	Departures trace.DepartureError
-	// captured is how well the runs were captured, where something beside the device captures.
+	// captured is the quality of the captures, if there were any.
 	captured captured
 }
 
-// Run carries plan out on bed and publishes what happens to stream. It writes and verifies the tables, then runs every
-// seed on every configuration, side by side on the testbed's cards; what comes back is the same whatever their number.
+// Run carries out plan on bed and publishes events to stream. It writes and verifies the tables, then runs every seed
+// on every configuration, in parallel on the testbed's cards; the result does not depend on their number.
 //
-// When ctx ends or another controller takes the tables, the generators are stopped, and the runs done so far come back
-// as a partial outcome together with the cause.
+// If ctx ends or another controller takes the tables, it stops the generators, and returns the finished runs as a
+// partial outcome together with the cause.
 func Run(ctx context.Context, plan *Plan, bed *testbed.Testbed, stream *Stream) (*Outcome, error) {
 	return run(ctx, plan, bed, stream, nil)
 }
 
-// run sets each run beside the twin's of the plan, where there are any.
-func run(ctx context.Context, plan *Plan, bed *testbed.Testbed, stream *Stream, planned [][]results.Run) (*Outcome, error) {
+// run is Run with the twin's runs of the plan for comparison, if any.
+func run(ctx context.Context, plan *Plan, bed *testbed.Testbed, stream *Stream, planned [][]results.Run) (*Outcome,
+	error) {
 	ctx, stop := bed.Guard(ctx)
 	defer stop()
 	hash, err := plan.Program(ctx, bed)
@@ -54,8 +55,10 @@ func run(ctx context.Context, plan *Plan, bed *testbed.Testbed, stream *Stream, 
 		return nil, cause(ctx, err)
 	}
 	measured := !bed.Can(testbed.VirtualTime)
-	r := &runner{plan: plan, stream: stream, ageError: bed.AgeError(), planned: planned, measured: measured, done: make([][]results.Run, len(plan.Seeds))}
-	out := &Outcome{Plan: plan, Device: bed.Cards[0].Device.Identity(), TablesHash: hash, P4InfoHash: bed.P4InfoHash, Measured: measured}
+	r := &runner{plan: plan, stream: stream, ageError: bed.AgeError(), planned: planned, measured: measured,
+		done: make([][]results.Run, len(plan.Seeds))}
+	out := &Outcome{Plan: plan, Device: bed.Cards[0].Device.Identity(), TablesHash: hash, P4InfoHash: bed.P4InfoHash,
+		Measured: measured}
 	if err := stream.publish(Started{plan, out.Device, hash, bed.Can(testbed.Repeats)}); err != nil {
 		return nil, err
 	}
@@ -68,7 +71,8 @@ func run(ctx context.Context, plan *Plan, bed *testbed.Testbed, stream *Stream, 
 	return out, errors.Join(err, stream.publish(Finished{err, out.Partial}))
 }
 
-// Program writes and verifies the tables, on a device that was built for the plan, and returns the hash of their content.
+// Program writes and verifies the tables, on a device that was built for the plan, and returns the hash of their
+// content.
 func (p *Plan) Program(ctx context.Context, bed *testbed.Testbed) (hash string, err error) {
 	for i := range p.Configs {
 		c := &p.Configs[i]
@@ -93,7 +97,7 @@ func (p *Plan) Program(ctx context.Context, bed *testbed.Testbed) (hash string, 
 	return bed.Program(ctx, tables)
 }
 
-// cause prefers why a context ended over the error that its end provoked.
+// cause replaces an error by the cause of the context's end, if it has ended.
 func cause(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -115,7 +119,7 @@ func (o *Outcome) collect(done [][]results.Run) {
 	}
 }
 
-// runner hands seeds to cards.
+// runner distributes seeds to cards.
 type runner struct {
 	plan   *Plan
 	stream *Stream
@@ -127,11 +131,11 @@ type runner struct {
 	departures trace.DepartureError
 	captured   captured
 	ageError   float64         // per cent
-	planned    [][]results.Run // of the twin, by configuration, to be set beside what is measured; nil for nothing
+	planned    [][]results.Run // the twin's, by configuration, for comparison; may be nil
 	measured   bool            // see Outcome
 }
 
-// all works the seeds off, every card by itself, until done or until one of them fails.
+// all runs all seeds on the cards in parallel, until done or until one fails.
 func (r *runner) all(ctx context.Context, cards []testbed.Card) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, card := range cards {
@@ -172,18 +176,18 @@ func (r *runner) work(ctx context.Context, card testbed.Card) (err error) {
 	}
 }
 
-// station is one card and what is reused from run to run on it.
+// station is one card and what is reused between its runs.
 type station struct {
 	*runner
 	*Rig
 	collector    *results.Collector
 	observations []olaf.Observation
-	recorder     FrameRecorder // of a run whose frames somebody takes
-	ends         testbed.Ends  // the same, of a device that is captured at both
+	recorder     FrameRecorder // while the frames of a run are recorded
+	ends         testbed.Ends  // the same, for a device captured at both ends
 	packets      []twin.Packet
 }
 
-// seed loads one seed's traffic once and measures every configuration under it.
+// seed loads one seed's traffic once and measures every configuration with it.
 func (b *station) seed(ctx context.Context, index int) ([]results.Run, error) {
 	measure := b.loop
 	if b.plan.Spec.Loop == nil {
@@ -206,7 +210,7 @@ func (b *station) seed(ctx context.Context, index int) ([]results.Run, error) {
 	return runs, nil
 }
 
-// measure is one run: configure, clear, fire, watch, drain, count.
+// measure measures one run: configure, clear, start, watch, drain, count.
 func (b *station) measure(ctx context.Context, id RunID) (run results.Run, err error) {
 	portsBefore, err := b.prepare(ctx, id)
 	if err != nil {
@@ -249,7 +253,7 @@ func (b *station) measure(ctx context.Context, id RunID) (run results.Run, err e
 	return run, err
 }
 
-// prepare configures the queue, forgets what an earlier run left behind, and says where the network ports' counts stand.
+// prepare configures the queue, discards the remains of an earlier run, and returns the network ports' current counts.
 func (b *station) prepare(ctx context.Context, id RunID) ([]fpga.Port, error) {
 	b.recorder = nil
 	if r, ok := b.Device.(FrameRecorder); ok {
@@ -272,7 +276,7 @@ func (b *station) prepare(ctx context.Context, id RunID) ([]fpga.Port, error) {
 	return fpga.PortCounts(b.Device)
 }
 
-// watch fires the generator and stays until everything that was sent has arrived, or can't any more.
+// watch starts the generator and waits until everything that was sent has arrived, or cannot arrive any more.
 func (b *station) watch(ctx context.Context, id RunID) (counters fpga.Counters, err error) {
 	if err := b.fire(ctx, id); err != nil {
 		return counters, err
@@ -294,13 +298,13 @@ func (b *station) watch(ctx context.Context, id RunID) (counters fpga.Counters, 
 	return counters, b.settle(ctx, id, &counters)
 }
 
-// What the queue delivered last may be on the wire or in the kernel for a while.
+// The queue's last frames may be on the wire or in the kernel for a while.
 const (
 	settleStep = olaf.Millisecond
 	SettleTime = 200 * olaf.Millisecond
 )
 
-// settle waits until as many frames were observed as the card says it sent and delivered, or until nothing more can be expected.
+// settle waits until as many frames were observed as the card has sent and delivered, or until no more are expected.
 func (b *station) settle(ctx context.Context, id RunID, counters *fpga.Counters) error {
 	for waited := olaf.Duration(0); waited < SettleTime && b.behind(counters); waited += settleStep {
 		if err := b.Device.Sleep(ctx, settleStep); err != nil {
@@ -313,7 +317,7 @@ func (b *station) settle(ctx context.Context, id RunID, counters *fpga.Counters)
 	return nil
 }
 
-// behind says whether frames are still to be expected at the tap, or at the ends that are captured.
+// behind reports whether more frames are expected at the tap, or at the captured ends.
 func (b *station) behind(counters *fpga.Counters) bool {
 	delivered := counters.Queue.DeliveredFrames
 	if b.ends != nil {
@@ -324,7 +328,7 @@ func (b *station) behind(counters *fpga.Counters) bool {
 	return b.collector.ObservedCount() < int64(delivered)
 }
 
-// book takes down how a run was captured, for the experiment, and withholds what that leaves in doubt.
+// book records the quality of a run's capture and withholds what it makes doubtful.
 func (b *station) book(run *results.Run, seen *fpga.Capture) {
 	if seen == nil {
 		return
@@ -340,13 +344,13 @@ func (b *station) book(run *results.Run, seen *fpga.Capture) {
 	b.captured.add(seen, withheld)
 }
 
-// WatchStep is how much device time passes between two looks at the generator.
+// WatchStep is the device time between polls of the generator.
 const WatchStep = 100 * olaf.Microsecond
 
-// overdue is how much later than planned a generator may be done. One that is busy for longer stands still.
+// overdue is the tolerance for a generator's end. One that is busy for longer has stalled.
 const overdue = 10 * olaf.Second
 
-// fire starts the generator and collects what arrives until everything was sent.
+// fire starts the generator and collects arrivals until everything was sent.
 func (b *station) fire(ctx context.Context, id RunID) error {
 	if err := b.Generator.Arm(); err != nil {
 		return err
@@ -377,7 +381,7 @@ func (b *station) fire(ctx context.Context, id RunID) error {
 	}
 }
 
-// observe takes what reached the parameter server, or the workers, since the last look.
+// observe collects what reached the parameter server, or the workers, since the last call.
 func (b *station) observe(id RunID) error {
 	b.observations = b.Tap.Drain(b.observations[:0])
 	for i := range b.observations {

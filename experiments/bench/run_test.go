@@ -18,10 +18,10 @@ import (
 	"github.com/olafctl/olaf/p4ctl"
 )
 
-// usual is DefaultSpec of all systems.
+// usual returns DefaultSpec for all systems.
 func usual() Spec { return DefaultSpec(system.All()) }
 
-// small is Table1 cut down to what a test can afford.
+// small returns Table1 reduced to a test's size.
 func small(t *testing.T) Spec {
 	t.Helper()
 	s := usual()
@@ -47,7 +47,7 @@ func mustBench(t *testing.T, s Spec, o Options) *Measurement {
 	return report
 }
 
-// TestSameBytesOnAnyNumberOfCards holds the promise of determinism.
+// TestSameBytesOnAnyNumberOfCards checks that results are deterministic.
 func TestSameBytesOnAnyNumberOfCards(t *testing.T) {
 	var first []byte
 	for _, cards := range []int{1, 2, 5} {
@@ -126,7 +126,8 @@ func TestStreamTellsEverything(t *testing.T) {
 	}
 }
 
-// TestInterruptLeavesAPartialReport stops after some runs: what was done comes back, marked, with the reason.
+// TestInterruptLeavesAPartialReport stops after some runs: the finished ones are returned, marked as partial, with the
+// reason.
 func TestInterruptLeavesAPartialReport(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := 0
@@ -168,8 +169,8 @@ func TestASinkThatFailsEndsTheExperiment(t *testing.T) {
 	}
 }
 
-// TestMissingWorkerIsSeen holds that a mistake in the tables is not averaged away: the worker's updates bypass the queue,
-// and the run says so and is invalid.
+// TestMissingWorkerIsSeen checks that an error in the tables is not averaged away: the worker's updates bypass the
+// queue, and the run is invalid for that reason.
 func TestMissingWorkerIsSeen(t *testing.T) {
 	plan, err := NewPlan(small(t))
 	if err != nil {
@@ -206,7 +207,7 @@ func TestMissingWorkerIsSeen(t *testing.T) {
 	}
 }
 
-// stuck is a card whose generator never gets done.
+// stuck is a card whose generator never finishes.
 type stuck struct{ fpga.Device }
 
 func (s stuck) Read32(addr uint32) (uint32, error) {
@@ -217,7 +218,7 @@ func (s stuck) Read32(addr uint32) (uint32, error) {
 	return v, err
 }
 
-// TestAGeneratorThatStandsStillEndsTheRun holds that nobody waits for ever.
+// TestAGeneratorThatStandsStillEndsTheRun checks that a stalled generator ends the run.
 func TestAGeneratorThatStandsStillEndsTheRun(t *testing.T) {
 	plan, err := NewPlan(small(t))
 	must(t, err)
@@ -225,12 +226,13 @@ func TestAGeneratorThatStandsStillEndsTheRun(t *testing.T) {
 	must(t, err)
 	defer bed.Close()
 	bed.Cards[0].Device = stuck{bed.Cards[0].Device}
-	if _, err := Run(t.Context(), plan, bed, NewStream()); !errors.Is(err, ErrRun) || !strings.Contains(err.Error(), "10s after its last frame was due") {
+	if _, err := Run(t.Context(), plan, bed, NewStream()); !errors.Is(err, ErrRun) ||
+		!strings.Contains(err.Error(), "10s after its last frame was due") {
 		t.Error(err)
 	}
 }
 
-// leaky is a card whose network adapters claim to lose three frames in every run.
+// leaky is a card whose network adapters report a loss of three frames in every run.
 type leaky struct {
 	fpga.Device
 	drops uint64
@@ -241,8 +243,8 @@ func (l *leaky) PortCounts() ([]fpga.Port, error) {
 	return []fpga.Port{{}, {Dropped: l.drops}}, nil
 }
 
-// TestAdapterDropsAreAccountedFor holds that frames which a card's adapters lost are in the accounts. Here they are lost
-// beside frames that all arrived, so that the accounts must not balance.
+// TestAdapterDropsAreAccountedFor checks that frames lost by a card's adapters are in the accounts. Here they are
+// reported although all frames arrived, so that the accounts must not balance.
 func TestAdapterDropsAreAccountedFor(t *testing.T) {
 	plan, err := NewPlan(small(t))
 	if err != nil {
@@ -289,7 +291,7 @@ func TestRefusedSpecs(t *testing.T) {
 	}
 }
 
-// TestPlanHash holds that the hash tells plans apart and nothing else.
+// TestPlanHash checks that hashes differ exactly if plans differ.
 func TestPlanHash(t *testing.T) {
 	hash := func(s Spec) string {
 		p, err := NewPlan(s)
@@ -309,7 +311,7 @@ func TestPlanHash(t *testing.T) {
 	}
 }
 
-// TestTablesArePreempted holds that losing the tables ends a run with the reason.
+// TestTablesArePreempted checks that losing the tables ends a run with the reason.
 func TestTablesArePreempted(t *testing.T) {
 	plan, err := NewPlan(small(t))
 	if err != nil {
@@ -325,7 +327,8 @@ func TestTablesArePreempted(t *testing.T) {
 		if _, ok := e.(RunStarted); !ok || other != nil {
 			return nil
 		}
-		if other, err = p4ctl.Dial(t.Context(), bed.Tables.Target(), p4ctl.Options{ElectionID: p4ctl.DefaultElectionID().Next()}); err != nil {
+		if other, err = p4ctl.Dial(t.Context(), bed.Tables.Target(),
+			p4ctl.Options{ElectionID: p4ctl.DefaultElectionID().Next()}); err != nil {
 			return err
 		}
 		<-bed.Tables.Preempted()
@@ -340,7 +343,7 @@ func TestTablesArePreempted(t *testing.T) {
 	}
 }
 
-// BenchmarkBench is the bare command's work: 4 configurations × 30 runs × 13,500 updates.
+// BenchmarkBench measures the work of the plain command: 4 configurations × 30 runs × 13,500 updates.
 func BenchmarkBench(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {

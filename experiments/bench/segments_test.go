@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
-// inPieces is a small bench of vectors of 100 values, two frames of 48 and one of 4, beside a queue.
+// inPieces returns a small bench of vectors of 100 values, two frames of 48 and one of 4, with a queue for comparison.
 func inPieces(t *testing.T) Spec {
 	s := small(t)
 	s.Queue, s.Versus, s.H = "iswitch", "fifo", new(3)
@@ -20,7 +20,7 @@ func inPieces(t *testing.T) Spec {
 	return s
 }
 
-// seen keeps what arrived in the first run of every configuration.
+// seen stores the arrivals of the first run of every configuration.
 type seen map[int][]olaf.Observation
 
 func (s seen) Event(e Event) error {
@@ -34,8 +34,8 @@ func (s seen) Event(e Event) error {
 	return nil
 }
 
-// The segments of a vector are added up by themselves: H of the same segment and cluster leave as one frame of their length, each
-// contribution once, whether to the server or to the workers.
+// TestVectorsOfSeveralFrames checks that the segments of a vector are added separately: H of the same segment and
+// cluster leave as one frame of their length, with each contribution once, to the server or to the workers.
 func TestVectorsOfSeveralFrames(t *testing.T) {
 	for _, topology := range []Topology{"", ToWorkers} {
 		s := inPieces(t)
@@ -49,7 +49,8 @@ func TestVectorsOfSeveralFrames(t *testing.T) {
 		}
 		run := &m.Outcome.Runs[0][0]
 		w := &s.Workload
-		if sent := run.Counters.Of("sent"); sent != int64(w.Frames()) || sent != 3*int64(w.Total()) || run.Counters.Of("vectors_in") != sent {
+		if sent := run.Counters.Of("sent"); sent != int64(w.Frames()) || sent != 3*int64(w.Total()) ||
+			run.Counters.Of("vectors_in") != sent {
 			t.Errorf("%s: %v", topology, run.Counters)
 		}
 		once := map[olaf.Contributor]bool{}
@@ -72,7 +73,7 @@ func TestVectorsOfSeveralFrames(t *testing.T) {
 	}
 }
 
-// A captured sum says its segment in its system's own frame.
+// TestRecordingOfSegments checks that a captured sum contains its segment in its system's own frame.
 func TestRecordingOfSegments(t *testing.T) {
 	s := inPieces(t)
 	s.Versus, s.Runs = "", 1
@@ -99,7 +100,8 @@ func TestSegmentsThatAreRefused(t *testing.T) {
 		change func(*Spec)
 		say    string
 	}{
-		"a queue that merges":      {func(s *Spec) { s.Queue, s.H = "olaf", nil }, "the queue of olaf takes a frame for a whole update"},
+		"a queue that merges": {func(s *Spec) { s.Queue, s.H = "olaf", nil },
+			"the queue of olaf takes a frame for a whole update"},
 		"one beside":               {func(s *Spec) { s.Versus = "fifo,olaf" }, "100 values in frames of 256B are 3 frames"},
 		"a trace":                  {func(s *Spec) { s.Trace = recorded; recorded.Updates = 1 }, "an update of a trace is one frame"},
 		"less than a frame":        {func(s *Spec) { s.Workload.Values = 40 }, "make frames of 224B"},
@@ -115,7 +117,8 @@ func TestSegmentsThatAreRefused(t *testing.T) {
 	}
 	s := inPieces(t)
 	s.Workload.Values = 48 * 456 // in 9 clusters
-	if _, err := Measure(t.Context(), s, Options{}); !errors.Is(err, fpga.ErrRefused) || !strings.Contains(err.Error(), "456 segments each; there are 9 clusters, and twin: was built with 4096") {
+	if _, err := Measure(t.Context(), s, Options{}); !errors.Is(err, fpga.ErrRefused) ||
+		!strings.Contains(err.Error(), "456 segments each; there are 9 clusters, and twin: was built with 4096") {
 		t.Errorf("%v", err)
 	}
 	if _, err := Measure(t.Context(), inPieces(t), Options{Device: "rtl:"}); err == nil {

@@ -27,14 +27,14 @@ func smallSpec() Spec {
 	return spec
 }
 
-// TestBenchThroughAnAgent holds that numbers do not depend on who owns the device.
+// TestBenchThroughAnAgent checks that numbers do not depend on the device's owner.
 func TestBenchThroughAnAgent(t *testing.T) {
 	address := testbedtest.Serve(t, testbed.ServeOptions{})
 	here, err := Measure(context.Background(), smallSpec(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for range 2 { // the second bench finds what the first left
+	for range 2 { // the second bench finds the first one's remains
 		there, err := Measure(context.Background(), smallSpec(), Options{Device: address, Access: testbedtest.Access()})
 		if err != nil {
 			t.Fatal(err)
@@ -50,12 +50,13 @@ func TestBenchThroughAnAgent(t *testing.T) {
 	}
 }
 
-// hosting is a twin that takes a program for hosts that wait, and for nobody else.
+// hosting is a twin whose programs serve closed-loop hosts only.
 type hosting struct{ *twin.Twin }
 
 func (hosting) AddsUpdates() bool { return false }
 
-// TestAgentsOfHostsThatWait holds that what an agent lends is asked before anything is written whether updates pass its programs.
+// TestAgentsOfHostsThatWait checks that an agent's device is asked whether updates pass its programs before anything is
+// written.
 func TestAgentsOfHostsThatWait(t *testing.T) {
 	built := programs.AllPrograms()
 	row := testbed.Local(testbed.Device{
@@ -66,7 +67,8 @@ func TestAgentsOfHostsThatWait(t *testing.T) {
 		return &testbed.Parts{Cards: []testbed.Card{{Device: hosting{card}, Tap: card}}, Tables: backend, Profile: p4.Twin()}, err
 	})
 	access := testbed.Access{Devices: testbed.Devices{row, testbed.Agent(built...)}}
-	s, err := testbed.Serve(t.Context(), "waits:", testbed.ServeOptions{Listen: "127.0.0.1:0", Device: testbed.DeviceOptions{Access: access}})
+	s, err := testbed.Serve(t.Context(), "waits:",
+		testbed.ServeOptions{Listen: "127.0.0.1:0", Device: testbed.DeviceOptions{Access: access}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,17 +95,19 @@ func TestAgentsOfHostsThatWait(t *testing.T) {
 	}
 }
 
-// TestJournalOutlivesTheAgent restarts an agent and finds the tables of the bench before.
+// TestJournalOutlivesTheAgent restarts an agent and finds the previous bench's tables.
 func TestJournalOutlivesTheAgent(t *testing.T) {
 	journal := filepath.Join(t.TempDir(), "tables.journal")
 	var hashes []string
 	for i := range 2 {
-		s, err := testbed.Serve(context.Background(), "", testbed.ServeOptions{Listen: "unix:" + filepath.Join(t.TempDir(), "s"), Journal: journal})
+		s, err := testbed.Serve(context.Background(), "",
+			testbed.ServeOptions{Listen: "unix:" + filepath.Join(t.TempDir(), "s"), Journal: journal})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if i == 0 {
-			if _, err := Measure(context.Background(), smallSpec(), Options{Device: "grpc:" + s.Target, Access: testbedtest.Access()}); err != nil {
+			if _, err := Measure(context.Background(), smallSpec(),
+				Options{Device: "grpc:" + s.Target, Access: testbedtest.Access()}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -152,20 +156,23 @@ func TestDevicesThatCannotBeOpened(t *testing.T) {
 		{"a card without its tables and a capture", testbedtest.New(t).Access.Bus, testbed.ErrIncomplete},
 	} {
 		access.Bus = c.bus
-		if _, err := testbed.Open(context.Background(), testbedtest.CardAddress, testbed.OpenOptions{Access: access}); !errors.Is(err, c.want) {
+		if _, err := testbed.Open(context.Background(), testbedtest.CardAddress, testbed.OpenOptions{Access: access}); !errors.Is(err,
+			c.want) {
 			t.Errorf("a bench on %s: %v, want %q", c.name, err, c.want)
 		}
 	}
 }
 
-// BenchmarkBenchThroughAgent is Table 1's four configurations for five seeds, in this process and through an agent.
+// BenchmarkBenchThroughAgent measures Table 1's four configurations for five seeds, in this process and through an
+// agent.
 func BenchmarkBenchThroughAgent(b *testing.B) {
 	spec := usual()
 	spec.Runs = 5
 	for name, address := range map[string]string{"twin": "twin:", "agent": testbedtest.Serve(b, testbed.ServeOptions{})} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := Measure(context.Background(), spec, Options{Device: address, Access: testbedtest.Access(), Cards: 1}); err != nil {
+				if _, err := Measure(context.Background(), spec,
+					Options{Device: address, Access: testbedtest.Access(), Cards: 1}); err != nil {
 					b.Fatal(err)
 				}
 			}

@@ -12,17 +12,17 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// Share is a part of a bench that one machine can do by itself: every configuration under some of the seeds.
+// Share is a part of a bench that one machine can do on its own: every configuration under some of the seeds.
 type Share struct {
 	Spec Spec `json:"spec"` // of the whole bench
 	From int  `json:"from"` // number of the first run
 	Runs int  `json:"runs"`
 }
 
-// sharedRuns is how many seeds a Share has at most.
+// sharedRuns is the maximum number of seeds per Share.
 const sharedRuns = 10
 
-// Shares cut a bench into parts, in the order of its seeds.
+// Shares divides a bench into parts, in the order of its seeds.
 func (s *Spec) Shares() (all []Share) {
 	for from := 0; from < s.Runs; from += sharedRuns {
 		all = append(all, Share{*s, from, min(sharedRuns, s.Runs-from)})
@@ -30,17 +30,17 @@ func (s *Spec) Shares() (all []Share) {
 	return all
 }
 
-// Shared is what came of a Share, as JSON.
+// Shared is the result of a Share, as JSON.
 type Shared struct {
 	Device        fpga.Identity        `json:"device"`
 	TablesHash    string               `json:"tables_hash"`
 	P4InfoHash    string               `json:"p4info_hash"`
 	Runs          [][]results.Run      `json:"runs"` // by configuration and seed
 	Departures    trace.DepartureError `json:"departures"`
-	DeparturesSum olaf.Duration        `json:"departures_sum"` // which their mean is of
+	DeparturesSum olaf.Duration        `json:"departures_sum"` // sum for the mean
 }
 
-// Run carries a Share out on a twin of its own. One that was read from JSON must be handed systems before.
+// Run carries out a Share on a new twin. A Share read from JSON needs its systems set before.
 func (s *Share) Run(ctx context.Context) (*Shared, error) {
 	plan, err := NewPlan(s.Spec)
 	if err != nil {
@@ -68,7 +68,7 @@ func (s *Share) Run(ctx context.Context) (*Shared, error) {
 	return &Shared{out.Device, out.TablesHash, out.P4InfoHash, out.Runs, out.Departures, out.Departures.Sum}, nil
 }
 
-// Together is the measurement of a bench whose Shares were carried out: the one that Measure makes of it on a twin, to the byte.
+// Together combines the results of a bench's Shares: the measurement equals that of Measure on a twin, to the byte.
 func (s *Spec) Together(parts []*Shared, beside Beside) (*Measurement, error) {
 	plan, err := NewPlan(*s)
 	if err != nil {
@@ -77,7 +77,8 @@ func (s *Spec) Together(parts []*Shared, beside Beside) (*Measurement, error) {
 	out := &Outcome{Plan: plan, Runs: make([][]results.Run, len(plan.Configs))}
 	for _, p := range parts {
 		if len(p.Runs) != len(plan.Configs) {
-			return nil, fmt.Errorf("%w: a share of another bench, of %d configurations and not %d", ErrSpec, len(p.Runs), len(plan.Configs))
+			return nil, fmt.Errorf("%w: a share of another bench, of %d configurations and not %d", ErrSpec,
+				len(p.Runs), len(plan.Configs))
 		}
 		out.Device, out.TablesHash, out.P4InfoHash = p.Device, p.TablesHash, p.P4InfoHash
 		p.Departures.Sum = p.DeparturesSum

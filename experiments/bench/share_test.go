@@ -11,8 +11,8 @@ import (
 	"github.com/olafctl/olaf/results/paper"
 )
 
-// TestSharesAreTheWholeBench holds that a bench that was cut up by seeds, each share of which was carried out by itself and came back as
-// JSON in any order of work, is the whole bench to the byte: the document, every run and what was published beside it.
+// TestSharesAreTheWholeBench checks that a bench divided by seeds, with each share carried out separately in any order
+// and returned as JSON, equals the whole bench to the byte: the document, every run and the published numbers.
 func TestSharesAreTheWholeBench(t *testing.T) {
 	bursts := usual()
 	bursts.Workload.UpdatesPerWorker, bursts.Runs = 20, 2*sharedRuns+3
@@ -46,7 +46,8 @@ func TestSharesAreTheWholeBench(t *testing.T) {
 		}
 		together, err := s.Together(parts, beside)
 		must(t, err)
-		for _, c := range []struct{ was, made any }{{whole.Bench, together.Bench}, {whole.Outcome.Runs, together.Outcome.Runs}, {whole.Outcome.Device, together.Outcome.Device}} {
+		for _, c := range []struct{ was, made any }{{whole.Bench, together.Bench}, {whole.Outcome.Runs, together.Outcome.Runs},
+			{whole.Outcome.Device, together.Outcome.Device}} {
 			was, err := json.Marshal(c.was)
 			must(t, err)
 			made, err := json.Marshal(c.made)
@@ -67,7 +68,7 @@ func TestSharesAreTheWholeBench(t *testing.T) {
 	}
 }
 
-// through takes a value to another machine.
+// through sends a value through JSON, like to another machine.
 func through(t *testing.T, from, to any) {
 	t.Helper()
 	raw, err := json.Marshal(from)

@@ -16,24 +16,25 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// SimulateOptions are the sides of a Simulation that do not change its numbers.
+// SimulateOptions contains settings of a Simulation that do not change its numbers.
 type SimulateOptions struct {
-	// Stream hears of everything; nil for nobody. Without a sink nobody can use the Collector's metrics, so that runs are
-	// only accounted for: Simulated.Runs then hold counters, and a simulation costs no more than its Results.
+	// Stream receives all events; it may be nil. Without a sink the Collector's metrics are not needed, so that runs
+	// are only accounted for: Simulated.Runs then contains counters only, and a simulation costs no more than its
+	// Results.
 	Stream *Stream
-	// First belongs to the first network under the first seed. Where it has a watcher, that one ends the run and
-	// not the context, and the run comes on top of those that fill the cores.
+	// First contains options for the first network under the first seed. If it has a watcher, the watcher ends that
+	// run, not the context, and the run is in addition to those that fill the cores.
 	First netsim.Options
-	// Failed is told of the first run that fails, beside which one that is watched still goes on; nil for nobody.
+	// Failed, if set, is called with the first error of a run, while a watched run may still continue.
 	Failed func(error)
-	// Metrics has all runs measured, also where no sink of the stream takes what is measured.
+	// Metrics measures all runs even if no sink needs the measurements.
 	Metrics bool
-	// run simulates one; nil for netsim.Run.
+	// run simulates one run; nil for netsim.Run.
 	run func(context.Context, *netsim.Topology, netsim.Options) (*netsim.Result, error)
 }
 
-// Simulate carries s out side by side on all cores and publishes what happens; what comes back is the same whatever their
-// number. When ctx ends, the seeds that every network finished come back beside its error.
+// Simulate carries out s in parallel on all cores and publishes events; the result does not depend on their number. If
+// ctx ends, it returns the seeds that every network finished, and ctx's error.
 func Simulate(ctx context.Context, s *Simulation, o SimulateOptions) (*Simulated, error) {
 	outline, err := s.Outline()
 	if err != nil {
@@ -57,7 +58,7 @@ func Simulate(ctx context.Context, s *Simulation, o SimulateOptions) (*Simulated
 	return out, errors.Join(err, o.Stream.publish(Finished{err, out.Partial}))
 }
 
-// simulator hands runs to cores, seed by seed.
+// simulator distributes runs to cores, seed by seed.
 type simulator struct {
 	*Simulation
 	SimulateOptions
@@ -67,11 +68,11 @@ type simulator struct {
 	stopped *netsim.Result
 }
 
-// finished is what came of one run.
+// finished is the result of one run.
 type finished struct {
 	there  bool
 	run    results.Run
-	result *netsim.Result // nil of an invalid run
+	result *netsim.Result // nil for an invalid run
 }
 
 func (r *simulator) all(ctx context.Context) error {
@@ -88,7 +89,7 @@ func (r *simulator) all(ctx context.Context) error {
 	}
 	if r.First.Watcher != nil {
 		r.next.Store(1)
-		// Its watcher ends this run, so that what was done can be measured; the context would throw it away.
+		// Its watcher ends this run, so that it can be measured; the context would discard it.
 		work(func(ctx context.Context) error {
 			return r.one(context.WithoutCancel(ctx), results.NewCollector(results.Config{}), 0)
 		})
@@ -99,7 +100,7 @@ func (r *simulator) all(ctx context.Context) error {
 	return g.Wait()
 }
 
-// many simulates what is left, on one core.
+// many simulates the remaining runs, on one core.
 func (r *simulator) many(ctx context.Context) error {
 	c := results.NewCollector(results.Config{})
 	for {
@@ -116,7 +117,7 @@ func (r *simulator) many(ctx context.Context) error {
 	}
 }
 
-// one is one run from its first event to its account.
+// one carries out one run completely.
 func (r *simulator) one(ctx context.Context, c *results.Collector, ordinal int) error {
 	id := RunID{Config: ordinal % len(r.Networks), Index: ordinal / len(r.Networks)}
 	network, seed := &r.Networks[id.Config], r.Seeds[id.Index]
@@ -162,12 +163,12 @@ func (r *simulator) one(ctx context.Context, c *results.Collector, ordinal int) 
 	return nil
 }
 
-// measures says whether anybody takes the metrics of runs.
+// measures reports whether the metrics of runs are needed.
 func (r *simulator) measures() bool { return r.Metrics || r.Stream.lossless() }
 
-// account measures a run by what the tap saw, or, where nobody wants its metrics, only says whether it is valid.
+// account measures a run from what the tap observed or, if its metrics are not needed, only checks its validity.
 func (r *simulator) account(c *results.Collector, result *netsim.Result, broken error) (run results.Run) {
-	totals := olaf.NewCounts(system.Networked().Ledger)
+	totals := olaf.NewCounts(system.NetworkDeclaration().Ledger)
 	if broken == nil {
 		totals = result.Totals.Clone()
 	}
@@ -181,7 +182,7 @@ func (r *simulator) account(c *results.Collector, result *netsim.Result, broken 
 		}
 	}
 	if broken != nil {
-		run.Invalid = []string{broken.Error()} // nothing else that is wrong says more
+		run.Invalid = []string{broken.Error()} // other errors only follow from this one
 	}
 	return run
 }
@@ -189,7 +190,8 @@ func (r *simulator) account(c *results.Collector, result *netsim.Result, broken 
 // collect sorts the seeds that every network finished by network.
 func (r *simulator) collect() *Simulated {
 	n := len(r.Networks)
-	out := &Simulated{Simulation: r.Simulation, Stopped: r.stopped, Runs: make([][]results.Run, n), Results: make([][]*netsim.Result, n)}
+	out := &Simulated{Simulation: r.Simulation, Stopped: r.stopped, Runs: make([][]results.Run, n),
+		Results: make([][]*netsim.Result, n)}
 	for seed := range r.Seeds {
 		of := r.done[seed*n : (seed+1)*n]
 		whole := true
@@ -210,23 +212,23 @@ func (r *simulator) collect() *Simulated {
 	return out
 }
 
-// tapBatch is how many frames a tap gathers before it publishes them.
+// tapBatch is the number of frames that a tap publishes together.
 const tapBatch = 1024
 
-// tap takes the deliveries of one run to its Collector, to the stream, and to another observer.
+// tap passes the deliveries of one run to its Collector, to the stream, and to another observer.
 type tap struct {
 	collector *results.Collector
-	other     netsim.Observer // nil for none
-	stream    *Stream         // nil where nobody wants the frames
+	other     netsim.Observer // may be nil
+	stream    *Stream         // nil if the frames are not needed
 	id        RunID
 	stop      context.CancelCauseFunc
 	err       error
 
 	frames []olaf.Observation
-	inside []olaf.Contributor // of all frames, one after the other
+	inside []olaf.Contributor // of all frames, concatenated
 }
 
-// tap is nil where nobody listens.
+// tap returns nil if there are no listeners.
 func (r *simulator) tap(id RunID, c *results.Collector, other netsim.Observer, stop context.CancelCauseFunc) *tap {
 	if !r.measures() {
 		if other == nil {
@@ -255,7 +257,7 @@ func (t *tap) Deliver(server, worker int, o *olaf.Observation) {
 		return
 	}
 	seen := *o
-	// The list is the simulator's own; growing inside leaves earlier frames with the memory that they have.
+	// The simulator reuses the list. When inside grows, earlier frames keep their old memory.
 	from := len(t.inside)
 	if seen.Contributors != nil {
 		t.inside = append(t.inside, seen.Contributors...)
@@ -268,7 +270,7 @@ func (t *tap) Deliver(server, worker int, o *olaf.Observation) {
 	}
 }
 
-// flush publishes what was gathered. After an error nothing more is published.
+// flush publishes the collected frames. After an error it publishes nothing more.
 func (t *tap) flush() error {
 	if t.stream == nil || t.err != nil || len(t.frames) == 0 {
 		return t.err

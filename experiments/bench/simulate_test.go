@@ -23,7 +23,7 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// waitingNetworks is two short networks whose workers wait for answers, in two ways.
+// waitingNetworks returns two short closed-loop networks, in two modes.
 func waitingNetworks(t testing.TB, runs int) *Simulation {
 	t.Helper()
 	s := twoNetworks(t, runs)
@@ -35,7 +35,7 @@ func waitingNetworks(t testing.TB, runs int) *Simulation {
 	return s
 }
 
-// twoNetworks is two short networks, one with transmission control.
+// twoNetworks returns two short networks, one with transmission control.
 func twoNetworks(t testing.TB, runs int) *Simulation {
 	t.Helper()
 	s := &Simulation{Experiment: "simulate"}
@@ -53,7 +53,7 @@ func twoNetworks(t testing.TB, runs int) *Simulation {
 	return s
 }
 
-// simulatedReport is the least report over a Simulation.
+// simulatedReport is the smallest report on a Simulation.
 type simulatedReport struct{ of *Simulated }
 
 func (r simulatedReport) Document() any { return map[string]any{"runs": r.of.Runs} }
@@ -66,7 +66,7 @@ func (r simulatedReport) Paper() []results.PaperRow     { return nil }
 func (r simulatedReport) Err() error                    { return r.of.Err() }
 func (r simulatedReport) Simulated() *Simulated         { return r.of }
 
-// keepSimulation runs s into a fresh store.
+// keepSimulation runs s into a new store.
 func keepSimulation(t *testing.T, s *Simulation, prepare func(*Keeper)) (*Simulated, *store.Folder) {
 	t.Helper()
 	st, err := store.Open(t.TempDir())
@@ -93,11 +93,11 @@ func keepSimulation(t *testing.T, s *Simulation, prepare func(*Keeper)) (*Simula
 
 func asIs(*Keeper) {}
 
-// TestKeptSimulationIsComputedAgain measures kept frames by the Collector of the bench and repeats all from the plan: the
-// same bits every time.
+// TestKeptSimulationIsComputedAgain measures stored frames with the Collector of the bench and repeats everything from
+// the plan: the same bits every time.
 func TestKeptSimulationIsComputedAgain(t *testing.T) {
 	out, f := keepSimulation(t, twoNetworks(t, 3), asIs)
-	proof, err := archive.Verify(f, system.All().Declared)
+	proof, err := archive.Verify(f, system.All().FindDeclaration)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -108,7 +108,7 @@ func TestKeptSimulationIsComputedAgain(t *testing.T) {
 	if n, err := Repeat(t.Context(), system.All(), f, NewStream()); err != nil || n != 6 {
 		t.Errorf("%d runs repeated: %v", n, err)
 	}
-	r, err := archive.Load(f, system.All().Declared)
+	r, err := archive.Load(f, system.All().FindDeclaration)
 	if err != nil || len(r.Runs) != 6 || len(r.Samples) == 0 {
 		t.Fatalf("%d runs, %d samples: %v", len(r.Runs), len(r.Samples), err)
 	}
@@ -121,37 +121,41 @@ func TestKeptSimulationIsComputedAgain(t *testing.T) {
 	for i := range out.Runs[1] {
 		withheld += results.Float(out.Runs[1][i].Counters.Of("tc_withheld")) / 3
 	}
-	if rows := r.Bench.Rows; withheld == 0 || math.Abs(float64(rows[1].Stats.Of("tc_withheld").Mean-withheld)) > 1e-9 || rows[0].Stats.Of("tc_withheld").N != 0 {
-		t.Errorf("%v withheld with control, rows %+v and %+v", withheld, rows[0].Stats.Of("tc_withheld"), rows[1].Stats.Of("tc_withheld"))
+	if rows := r.Bench.Rows; withheld == 0 || math.Abs(float64(rows[1].Stats.Of("tc_withheld").Mean-withheld)) > 1e-9 ||
+		rows[0].Stats.Of("tc_withheld").N != 0 {
+		t.Errorf("%v withheld with control, rows %+v and %+v", withheld, rows[0].Stats.Of("tc_withheld"),
+			rows[1].Stats.Of("tc_withheld"))
 	}
 	if !f.Manifest.Valid || archive.HasDocumentOnly(f) || !archive.HasDocument(f) {
 		t.Errorf("manifest %+v", f.Manifest)
 	}
 }
 
-// TestKeptWaitingIsComputedAgain is the same of workers that wait for answers.
+// TestKeptWaitingIsComputedAgain does the same for closed-loop workers.
 func TestKeptWaitingIsComputedAgain(t *testing.T) {
 	out, f := keepSimulation(t, waitingNetworks(t, 2), asIs)
-	proof, err := archive.Verify(f, system.All().Declared)
+	proof, err := archive.Verify(f, system.All().FindDeclaration)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if frames := out.Runs[0][0].Counters.Of("delivered") + out.Runs[1][0].Counters.Of("delivered"); !proof.Raw || proof.Runs != 2 || proof.Observations != frames || frames == 0 {
+	if frames := out.Runs[0][0].Counters.Of("delivered") + out.Runs[1][0].Counters.Of("delivered"); !proof.Raw || proof.Runs != 2 ||
+		proof.Observations != frames || frames == 0 {
 		t.Errorf("proof %+v of %d frames", proof, frames)
 	}
 	if n, err := Repeat(t.Context(), system.All(), f, NewStream()); err != nil || n != 4 {
 		t.Errorf("%d runs repeated: %v", n, err)
 	}
-	r, err := archive.Load(f, system.All().Declared)
+	r, err := archive.Load(f, system.All().FindDeclaration)
 	if err != nil || len(r.Runs) != 4 || r.Runs[0].Queue != "switchml sync" || r.Runs[2].Queue != "iswitch async" {
 		t.Fatalf("%+v: %v", r.Runs, err)
 	}
-	if sync, async := &r.Runs[0], &r.Runs[2]; !sync.Metrics.Of("aom_worker_ns").Known() || async.Metrics.Of("aom_worker_ns").Known() || sync.Metrics.Of("utilisation").Known() {
+	if sync, async := &r.Runs[0], &r.Runs[2]; !sync.Metrics.Of("aom_worker_ns").Known() || async.Metrics.Of("aom_worker_ns").Known() ||
+		sync.Metrics.Of("utilisation").Known() {
 		t.Errorf("workers are %v and %v old", sync.Metrics.Of("aom_worker_ns"), async.Metrics.Of("aom_worker_ns"))
 	}
 }
 
-// TestSimulatorsMeterIsTheCollector holds what is printed of a simulation against what is kept of it.
+// TestSimulatorsMeterIsTheCollector compares a simulation's printed numbers with its stored ones.
 func TestSimulatorsMeterIsTheCollector(t *testing.T) {
 	for name, networks := range map[string]func(testing.TB, int) *Simulation{"in queues": twoNetworks, "waiting": waitingNetworks} {
 		t.Run(name, func(t *testing.T) { meterIsCollector(t, networks(t, 2)) })
@@ -176,10 +180,10 @@ func meterIsCollector(t *testing.T, s *Simulation) {
 	}
 }
 
-// TestSimulationWithoutFrames keeps numbers alone; they repeat all the same.
+// TestSimulationWithoutFrames stores numbers alone; they can still be repeated.
 func TestSimulationWithoutFrames(t *testing.T) {
 	_, f := keepSimulation(t, twoNetworks(t, 2), (*Keeper).NumbersOnly)
-	if proof, err := archive.Verify(f, system.All().Declared); err != nil || proof.Observations != 0 || proof.Rows != 2 {
+	if proof, err := archive.Verify(f, system.All().FindDeclaration); err != nil || proof.Observations != 0 || proof.Rows != 2 {
 		t.Errorf("%+v %v", proof, err)
 	}
 	if n, err := Repeat(t.Context(), system.All(), f, NewStream()); err != nil || n != 4 {
@@ -187,7 +191,8 @@ func TestSimulationWithoutFrames(t *testing.T) {
 	}
 }
 
-// TestGivenArrivalsKeepAllFrames cannot be repeated from the topology, which only names the file.
+// TestGivenArrivalsKeepAllFrames checks a simulation that cannot be repeated from the topology, which only names the
+// file.
 func TestGivenArrivalsKeepAllFrames(t *testing.T) {
 	s := twoNetworks(t, 2)
 	s.Networks = s.Networks[:1]
@@ -195,7 +200,7 @@ func TestGivenArrivalsKeepAllFrames(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, f := keepSimulation(t, s, (*Keeper).NumbersOnly)
-	if proof, err := archive.Verify(f, system.All().Declared); err != nil || proof.Runs != 2 || proof.Observations != 4 {
+	if proof, err := archive.Verify(f, system.All().FindDeclaration); err != nil || proof.Runs != 2 || proof.Observations != 4 {
 		t.Errorf("%+v %v", proof, err)
 	}
 	if n, err := Repeat(t.Context(), system.All(), f, NewStream()); err != nil || n != 0 {
@@ -245,7 +250,7 @@ func TestASimulationReadsBackAsItWas(t *testing.T) {
 	}
 }
 
-// TestEventsOfASimulation counts what sinks and the board see.
+// TestEventsOfASimulation counts the events at sinks and board.
 func TestEventsOfASimulation(t *testing.T) {
 	s := twoNetworks(t, 2)
 	l := &listener{counts: map[string]int{}}
@@ -254,7 +259,8 @@ func TestEventsOfASimulation(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if l.counts["started"] != 1 || l.counts["run"] != 4 || l.counts["done"] != 4 || l.counts["finished"] != 1 || l.counts["observed"] < 4 {
+	if l.counts["started"] != 1 || l.counts["run"] != 4 || l.counts["done"] != 4 || l.counts["finished"] != 1 ||
+		l.counts["observed"] < 4 {
 		t.Errorf("events %v", l.counts)
 	}
 	p := stream.Progress()
@@ -273,7 +279,7 @@ func TestEventsOfASimulation(t *testing.T) {
 	}
 }
 
-// TestInvalidSimulationIsNeverAveraged lets the simulator break an identity under one seed.
+// TestInvalidSimulationIsNeverAveraged makes the simulator break an identity under one seed.
 func TestInvalidSimulationIsNeverAveraged(t *testing.T) {
 	s := twoNetworks(t, 3)
 	broken := func(ctx context.Context, topology *netsim.Topology, opt netsim.Options) (*netsim.Result, error) {
@@ -308,19 +314,19 @@ func TestInvalidSimulationIsNeverAveraged(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := archive.Load(f, system.All().Declared)
+	r, err := archive.Load(f, system.All().FindDeclaration)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if row := &r.Bench.Rows[1]; row.Runs != 2 || row.InvalidRuns != 1 || row.Stats.Of("aom_cluster_ns").N != 2 || f.Manifest.Valid {
 		t.Errorf("%+v", row)
 	}
-	if _, err := archive.Verify(f, system.All().Declared); err != nil {
+	if _, err := archive.Verify(f, system.All().FindDeclaration); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestInterruptedSimulation keeps the seeds that every network finished.
+// TestInterruptedSimulation checks that the seeds that every network finished are returned.
 func TestInterruptedSimulation(t *testing.T) {
 	s := twoNetworks(t, 40)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -339,7 +345,7 @@ func TestInterruptedSimulation(t *testing.T) {
 	}
 }
 
-// TestASinkEndsASimulation has a full disk stop it in the middle of a run.
+// TestASinkEndsASimulation stops a simulation midway with a full disk.
 func TestASinkEndsASimulation(t *testing.T) {
 	full := errors.New("disk full")
 	l := &listener{counts: map[string]int{}, at: func(e Event) error {
@@ -354,13 +360,14 @@ func TestASinkEndsASimulation(t *testing.T) {
 	}
 }
 
-// counting is a sink that takes numbers, and frames if wanted.
+// counting is a sink that needs numbers, and optionally frames.
 type counting struct{ frames bool }
 
 func (counting) Event(Event) error  { return nil }
 func (c counting) Wants(RunID) bool { return c.frames }
 
-// BenchmarkSimulate says what measuring and keeping cost beside the simulation itself, per delivered frame.
+// BenchmarkSimulate measures the cost of measuring and storing compared with the simulation itself, per delivered
+// frame.
 func BenchmarkSimulate(b *testing.B) {
 	large := func() *Simulation {
 		topology, err := netsim.Preset(system.All(), "multihop", netsim.Scale{Clusters: 1000, WorkersPerCluster: 100})

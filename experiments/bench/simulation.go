@@ -14,20 +14,20 @@ type Simulation struct {
 	Experiment string
 	Networks   []Network
 	Seeds      []uint64
-	// Compared asks for comparisons of the first network with every other one.
+	// Compared adds comparisons of the first network with every other one.
 	Compared bool
 }
 
 // Network is one configuration of a Simulation.
 type Network struct {
-	Name     string // unlike any other of the Simulation: most often the topology's Title
+	Name     string // unique in the Simulation; usually the topology's Title
 	Topology *netsim.Topology
 }
 
-// Runs is how many single runs there are.
+// Runs returns the number of single runs.
 func (s *Simulation) Runs() int { return len(s.Networks) * len(s.Seeds) }
 
-// simulationFile is the JSON form of a Simulation, which its kept runs are repeated from.
+// simulationFile is the JSON form of a Simulation, from which its stored runs are repeated.
 type simulationFile struct {
 	Experiment string        `json:"experiment"`
 	Networks   []networkFile `json:"networks"`
@@ -37,11 +37,11 @@ type simulationFile struct {
 type networkFile struct {
 	Name     string          `json:"name"`
 	Topology json.RawMessage `json:"topology"`
-	// Sends is the digest of arrivals that were read from a file, which the topology only names.
+	// Sends is the digest of arrivals read from a file, which the topology only names.
 	Sends string `json:"sends_sha256,omitempty"`
 }
 
-// Outline tells what is simulated, for those who follow the events.
+// Outline describes the work to the consumers of its events.
 func (s *Simulation) Outline() (*Outline, error) {
 	file := simulationFile{Experiment: s.Experiment, Seeds: s.Seeds}
 	o := &Outline{Experiment: s.Experiment, Seeds: s.Seeds, Repeats: true}
@@ -58,7 +58,7 @@ func (s *Simulation) Outline() (*Outline, error) {
 		sends := n.Topology.SendsDigest()
 		o.Repeats = o.Repeats && sends == ""
 		file.Networks = append(file.Networks, networkFile{n.Name, topology, sends})
-		o.Configurations = append(o.Configurations, Configuration{n.Name, n.Topology.Measure()})
+		o.Configurations = append(o.Configurations, Configuration{n.Name, n.Topology.CollectorConfig()})
 	}
 	var err error
 	if o.Config, err = json.Marshal(&file); err != nil {
@@ -67,8 +67,8 @@ func (s *Simulation) Outline() (*Outline, error) {
 	return o, nil
 }
 
-// ReadSimulation reads what Outline wrote, for systems of a set. Networks whose arrivals were read from a file come without them and
-// cannot run.
+// ReadSimulation parses the output of Outline, for systems of a set. Networks with arrivals from a file come without
+// them and cannot run.
 func ReadSimulation(systems system.Set, text []byte) (*Simulation, error) {
 	var file simulationFile
 	if err := json.Unmarshal(text, &file); err != nil {
@@ -76,7 +76,7 @@ func ReadSimulation(systems system.Set, text []byte) (*Simulation, error) {
 	}
 	s := &Simulation{Experiment: file.Experiment, Seeds: file.Seeds}
 	for _, n := range file.Networks {
-		t, err := netsim.Parse(systems, n.Name, n.Topology)
+		t, err := netsim.ParseTopology(systems, n.Name, n.Topology)
 		if err != nil {
 			return nil, err
 		}
@@ -85,16 +85,16 @@ func ReadSimulation(systems system.Set, text []byte) (*Simulation, error) {
 	return s, nil
 }
 
-// What a kept frame takes, and an update inside a merged one, rounded up from BenchmarkSimulate.
+// Storage per frame, and per update in a merged one, rounded up from BenchmarkSimulate.
 const (
 	frameBytes  = 14
 	insideBytes = 5
 )
 
-// FrameBytes is about how much the frames of one seed take in a store: at most, by the rates of workers and links.
+// FrameBytes estimates the storage for the frames of one seed: an upper limit from the rates of workers and links.
 func (s *Simulation) FrameBytes() (bytes float64) {
 	for i := range s.Networks {
-		sent, delivered := s.Networks[i].Topology.Traffic()
+		sent, delivered := s.Networks[i].Topology.EstimateTraffic()
 		bytes += float64(frameBytes * delivered)
 		if s.Networks[i].Topology.Merges() {
 			bytes += float64(insideBytes * sent)
@@ -103,19 +103,19 @@ func (s *Simulation) FrameBytes() (bytes float64) {
 	return bytes
 }
 
-// Simulated is what a Simulation yielded.
+// Simulated is the result of a Simulation.
 type Simulated struct {
 	Simulation *Simulation
 	// Runs and Results are by network, in the order of the seeds that every network has finished. A run that breaks an
-	// accounting identity is invalid: it is among the Runs, and not among the Results.
+	// accounting identity is invalid: it is in Runs, but not in Results.
 	Runs    [][]results.Run
 	Results [][]*netsim.Result
-	// Stopped is the first run where its watcher ended it early; it belongs to neither list.
+	// Stopped is the first run if its watcher ended it early; it is in neither list.
 	Stopped *netsim.Result
 	Partial bool // some seeds are missing
 }
 
-// Err is nil when every run was valid and none is missing.
+// Err returns nil if every run was valid and none is missing.
 func (s *Simulated) Err() error {
 	for i := range s.Runs {
 		for k := range s.Runs[i] {
@@ -130,7 +130,7 @@ func (s *Simulated) Err() error {
 	return nil
 }
 
-// Validity says in words which runs count.
+// Validity describes which runs count.
 func (s *Simulated) Validity() string {
 	valid, total, why := 0, 0, ""
 	for i := range s.Runs {
@@ -147,16 +147,17 @@ func (s *Simulated) Validity() string {
 	case valid < total:
 		return fmt.Sprintf("INVALID: %d of %d runs are left out: %s", total-valid, total, why)
 	case s.Partial:
-		return fmt.Sprintf("PARTIAL: stopped after %d of %d runs; every number is over what was done", total, s.Simulation.Runs())
+		return fmt.Sprintf("PARTIAL: stopped after %d of %d runs; every number is over what was done", total,
+			s.Simulation.Runs())
 	}
 	return fmt.Sprintf("valid: %d of %d runs, accounting identities exact in every run", valid, total)
 }
 
-// simulatedCounts is said beside the numbers of every kept simulation.
+// simulatedCounts is a statement for every stored simulation.
 const simulatedCounts = "counts and lost_pct are over the whole run, warm-up included, with the network taken as one queue, because only these balance; " +
 	"window_* and loss_* are after the warm-up; ages are over the window, and workers are numbered within their cluster"
 
-// bench is the outcome in the form of a bench: one row a network.
+// bench returns the outcome in the form of a bench: one row per network.
 func (s *Simulated) bench(o *Outline) *results.Bench {
 	b := &results.Bench{
 		Schema: results.BenchSchema, Experiment: o.Experiment, Config: o.Config, Partial: s.Partial,

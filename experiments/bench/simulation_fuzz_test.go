@@ -7,7 +7,7 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 )
 
-// FuzzSimulation reads anything as a simulation that was kept: what is taken tells of itself again as it was read.
+// FuzzSimulation reads arbitrary text as a stored simulation: accepted ones survive a round trip.
 func FuzzSimulation(f *testing.F) {
 	for _, seed := range []string{
 		`{"experiment":"simulate","networks":[{"name":"olaf","topology":{"switches":[{"name":"a","slots":4,"rate":"10M","system":"olaf"}],"clusters":[{"at":["a"],"workers":3,"interval":"5ms"}]}}],"seeds":[1,2]}`,

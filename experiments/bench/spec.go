@@ -1,6 +1,6 @@
-// Package bench measures: a Spec says what to run, a Plan fixes every seed and setting, a testbed (a card or its twin)
-// carries it out, or a Simulation of networks does, and a stream of Events tells what happened. What came out is a Report,
-// and a Keeper puts it into the run store, from which it can be run again.
+// Package bench runs measurements: a Spec defines the work, a Plan fixes every seed and setting, a testbed (a card or
+// its twin) or a Simulation of networks carries it out, and a stream of Events reports progress. The result is a
+// Report; a Keeper stores it in the run store, from which it can be run again.
 package bench
 
 import (
@@ -18,28 +18,29 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 )
 
-// ErrSpec is the kind of every refused specification.
+// ErrSpec matches every rejected specification.
 var ErrSpec = olaf.NewError(olaf.Usage, "bad specification")
 
-// Spec is what to run on a single-queue testbed, before anything is resolved. Zero values of optional fields stand for
-// the defaults of Table1.
+// Spec defines the work on a single-queue testbed, before anything is resolved. Zero optional fields stand for the
+// defaults of Table1.
 type Spec struct {
 	Experiment string `json:"experiment"`
 	Queue      string `json:"queue"`            // the system under test
-	Versus     string `json:"versus,omitempty"` // those it is compared with, separated by commas; empty for none
-	// H is how many updates complete a sum of the systems whose switches add up; nil is as many as a cluster has workers.
+	Versus     string `json:"versus,omitempty"` // systems for comparison, separated by commas; may be empty
+	// H is the number of updates per sum for systems whose switches add; nil for a cluster's number of workers.
 	H *int `json:"h,omitempty"`
-	// Accelerator charges the time of the published hardware in front of programs, with room for as many updates as slots.
+	// Accelerator adds the time of the published hardware in front of programs, with room for as many updates as slots.
 	Accelerator bool `json:"accelerator,omitempty"`
-	// Topology is where results go: to a server, back to the workers, or in turns.
+	// Topology selects where results go: to a server, back to the workers, or both in turn.
 	Topology Topology `json:"topology,omitempty"`
-	// Loop is what hosts do that wait for answers; nil of systems whose workers do not wait.
+	// Loop configures closed-loop hosts; nil for open loop.
 	Loop *Loop `json:"loop,omitempty"`
-	// Systems are those that there are to choose from. JSON is without them, and who reads it hands them over.
+	// Systems is the set of available systems. It is not in the JSON form, whose readers must set it.
 	Systems system.Set `json:"-"`
 
 	Workload pktgen.Burst `json:"workload"`
-	// Trace replaces the bursts by a recorded training; of Workload then count workers, clusters, updates, size and rates.
+	// Trace replaces the bursts by a recorded training; only workers, clusters, updates, size and rates of Workload
+	// then apply.
 	Trace    *TraceTraffic `json:"trace,omitempty"`
 	OutRates []olaf.Rate   `json:"out_rates"`
 	Slots    int           `json:"slots"`
@@ -56,11 +57,11 @@ type Spec struct {
 	Seed uint64 `json:"seed"`
 }
 
-// maxRuns bounds a specification; the device's own limits are checked against its registers.
+// maxRuns limits a specification; the device's own limits are checked against its registers.
 const maxRuns = 100_000
 
-// Validate says the first thing that is wrong with s, as a user would need to hear it, and in which field. The error matches
-// ErrSpec, or pktgen.ErrWorkload for the traffic.
+// Validate returns the first error in s, with its field. The error matches ErrSpec, or pktgen.ErrWorkload for the
+// traffic.
 func (s *Spec) Validate() error {
 	if err := s.Workload.Validate(); err != nil {
 		return olaf.InField("workload", err)
@@ -76,7 +77,8 @@ func (s *Spec) Validate() error {
 		say   string
 	}{
 		{"out_rates", len(s.OutRates) == 0, "no output rate given"},
-		{"slots", s.Loop == nil && (s.Slots < 1 || s.Slots > engine.MaxSlots), fmt.Sprintf("%d slots; the queue has 1 to %d", s.Slots, engine.MaxSlots)},
+		{"slots", s.Loop == nil && (s.Slots < 1 || s.Slots > engine.MaxSlots),
+			fmt.Sprintf("%d slots; the queue has 1 to %d", s.Slots, engine.MaxSlots)},
 		{"runs", s.Runs < 1 || s.Runs > maxRuns, fmt.Sprintf("%d runs; use 1 to %d", s.Runs, maxRuns)},
 	}
 	for _, c := range checks {
@@ -91,12 +93,13 @@ func (s *Spec) Validate() error {
 		return olaf.InField("reward_threshold", err)
 	}
 	if s.RewardThreshold != 0 && !s.RewardFilter {
-		return olaf.InField("reward_threshold", fmt.Errorf("%w: a reward threshold does nothing without the reward filter; switch reward_filter on (--reward-filter), or leave the threshold out", ErrSpec))
+		return olaf.InField("reward_threshold",
+			fmt.Errorf("%w: a reward threshold does nothing without the reward filter; switch reward_filter on (--reward-filter), or leave the threshold out", ErrSpec))
 	}
 	return olaf.InField("out_rates", s.checkRates())
 }
 
-// checkSystems looks at the systems that run, and at what only some of them take.
+// checkSystems checks the systems, and the settings that only some of them support.
 func (s *Spec) checkSystems() error {
 	adds := false
 	for i, name := range s.Queues() {
@@ -134,14 +137,15 @@ func (s *Spec) checkSystems() error {
 	switch {
 	case s.H == nil:
 	case !adds:
-		return olaf.InField("h", fmt.Errorf("%w: h is for systems whose switches sum, not for %s", ErrSpec, strings.Join(s.Queues(), ", ")))
+		return olaf.InField("h", fmt.Errorf("%w: h is for systems whose switches sum, not for %s", ErrSpec,
+			strings.Join(s.Queues(), ", ")))
 	case *s.H < 1 || *s.H > MaxH:
 		return olaf.InField("h", fmt.Errorf("%w: h is %d; use 1 to %d", ErrSpec, *s.H, MaxH))
 	}
 	return nil
 }
 
-// unit is the hardware that is charged for: that of the first system that has one; nil where none is.
+// unit returns the accelerator to simulate: that of the first system that has one; nil if none.
 func (s *Spec) unit() *aggregator.Unit {
 	if !s.Accelerator {
 		return nil
@@ -160,7 +164,7 @@ func (s *Spec) unit() *aggregator.Unit {
 	return nil
 }
 
-// checkSegments refuses updates of several frames where something would take each for an update.
+// checkSegments rejects updates of several frames for queues that treat each frame as an update.
 func (s *Spec) checkSegments() error {
 	if s.Workload.Segments() == 1 {
 		return nil
@@ -175,13 +179,14 @@ func (s *Spec) checkSegments() error {
 	for _, found := range systems {
 		if kind, _ := engine.FindDiscipline(found.Discipline); kind.Merges {
 			return fmt.Errorf("%w: the queue of %s takes a frame for a whole update and merges those of a cluster; %d values in frames of %v are %d frames. Systems that queue or add up frames by themselves take them, such as %s --versus fifo",
-				ErrSpec, found.Name, s.Workload.Values, s.Workload.Size, s.Workload.Segments(), strings.Join(s.Systems.Adding().Names(), ", "))
+				ErrSpec, found.Name, s.Workload.Values, s.Workload.Size, s.Workload.Segments(),
+				strings.Join(s.Systems.Adding().Names(), ", "))
 		}
 	}
 	return nil
 }
 
-// checkUnit refuses an accelerator that there is none of.
+// checkUnit rejects an accelerator for systems without one.
 func (s *Spec) checkUnit() error {
 	switch {
 	case s.unit() == nil:
@@ -192,7 +197,8 @@ func (s *Spec) checkUnit() error {
 	return nil
 }
 
-// Opening is what the testbed of a specification is opened for. An access without programs takes those of the systems.
+// Opening returns the options for opening a specification's testbed. An access without programs gets those of the
+// systems.
 func (s *Spec) Opening(access testbed.Access) testbed.OpenOptions {
 	if access.Programs == nil {
 		access.Programs = s.Systems.Programs()
@@ -200,7 +206,7 @@ func (s *Spec) Opening(access testbed.Access) testbed.OpenOptions {
 	return testbed.OpenOptions{Access: access, ReadPorts: s.Profile.ReadPorts(), Unit: s.unit()}
 }
 
-// checkFilter refuses a reward filter that none of the systems has, of which some add up all that comes.
+// checkFilter rejects a reward filter if no system supports it.
 func (s *Spec) checkFilter() error {
 	systems, err := s.systems()
 	if err != nil {
@@ -213,13 +219,13 @@ func (s *Spec) checkFilter() error {
 		ErrSpec, strings.Join(s.Queues(), ", "), strings.Join(names(s.Systems, filters), ", "))
 }
 
-// filters says whether the ports of a system compare rewards where they are told to.
+// filters reports whether the ports of a system can filter by reward.
 func filters(of *system.System) bool {
 	kind, _ := engine.FindDiscipline(of.Discipline)
 	return kind.FiltersReward
 }
 
-// names are those of the systems of which something holds.
+// names returns the names of the systems for which holds is true.
 func names(all system.Set, holds func(*system.System) bool) (these []string) {
 	for i := range all {
 		if holds(&all[i]) {
@@ -229,10 +235,10 @@ func names(all system.Set, holds func(*system.System) bool) (these []string) {
 	return these
 }
 
-// MaxH is as many updates as one frame can say that it holds.
+// MaxH is the largest number of updates that a frame can contain.
 const MaxH = math.MaxUint16
 
-// find is a system of these whose workers need not wait.
+// find returns a system that can run with these settings.
 func (s *Spec) find(name string) (*system.System, error) {
 	all := s.Systems
 	found, err := all.Find(name)
@@ -240,22 +246,26 @@ func (s *Spec) find(name string) (*system.System, error) {
 	case len(all) == 0:
 		return nil, fmt.Errorf("%w: %s can't be found, because no systems were given", ErrSpec, name)
 	case err != nil:
-		return nil, fmt.Errorf("%w: unknown system %q; use one of %s, or alone one that runs on servers: %s", ErrSpec, name,
-			strings.Join(all.Benched().Names(), ", "), strings.Join(names(all, func(s *system.System) bool { return s.OnServers }), ", "))
-	case s.Loop != nil && !found.Looped():
-		return nil, fmt.Errorf("%w: workers of %s do not wait beside a device; use one of %v here", ErrSpec, name, all.Looped().Names())
-	case s.Loop == nil && !found.Open() && found.Looped() && name == s.Queue: // of a cell, whose bench is told of its workers by another system
+		return nil, fmt.Errorf("%w: unknown system %q; use one of %s, or alone one that runs on servers: %s", ErrSpec,
+			name,
+			strings.Join(all.ForBench().Names(), ", "),
+			strings.Join(names(all, func(s *system.System) bool { return s.OnServers }), ", "))
+	case s.Loop != nil && !found.CanLoop():
+		return nil, fmt.Errorf("%w: workers of %s do not wait beside a device; use one of %v here", ErrSpec, name,
+			all.LoopedOnes().Names())
+	case s.Loop == nil && !found.Open() && found.CanLoop() && name == s.Queue: // in a sweep's cell, where another system decides that workers do not wait
 		return nil, fmt.Errorf("%w: workers of %s wait for answers, and those of a sweep of benches do not; use some of %v there, or let workers wait in networks: olafctl simulate --preset isw-lab --sweep system=%s,…",
 			ErrSpec, name, names(all, (*system.System).Open), name)
-	case s.Loop == nil && !found.Open() && found.Looped():
-		return nil, fmt.Errorf("%w: workers of %s wait for answers, and those of %s do not; one bench has one kind", ErrSpec, name, s.Queue)
+	case s.Loop == nil && !found.Open() && found.CanLoop():
+		return nil, fmt.Errorf("%w: workers of %s wait for answers, and those of %s do not; one bench has one kind",
+			ErrSpec, name, s.Queue)
 	case s.Loop == nil && !found.Open():
-		return nil, fmt.Errorf("%w: workers of %s wait for answers, so that 'olafctl simulate' runs it; use one of %v here", ErrSpec, name, all.Benched().Names())
+		return nil, fmt.Errorf("%w: workers of %s wait for answers, so that 'olafctl simulate' runs it; use one of %v here", ErrSpec, name, all.ForBench().Names())
 	}
 	return found, nil
 }
 
-// systems are those that run, the one under test first.
+// systems returns the systems that run, the one under test first.
 func (s *Spec) systems() ([]*system.System, error) {
 	var all []*system.System
 	for _, name := range s.Queues() {
@@ -268,7 +278,7 @@ func (s *Spec) systems() ([]*system.System, error) {
 	return all, nil
 }
 
-// Frame is how the system under test writes updates on the wire; nil as OLAF's.
+// Frame returns the frame format of the system under test; nil for OLAF's.
 func (s *Spec) Frame() *frame.Format {
 	found, err := s.find(s.Queue)
 	switch {
@@ -284,7 +294,7 @@ func (s *Spec) Frame() *frame.Format {
 	return found.Frame
 }
 
-// h is how many updates complete a sum.
+// h returns the number of updates per sum.
 func (s *Spec) h() int {
 	if s.H != nil {
 		return *s.H
@@ -298,22 +308,23 @@ func (s *Spec) checkRates() error {
 			return fmt.Errorf("%w: output rate %v is given twice", ErrSpec, r)
 		}
 		if r <= 0 || r > s.Workload.LineRate {
-			return fmt.Errorf("%w: output rate %v must be above 0 and at most the line rate %v", ErrSpec, r, s.Workload.LineRate)
+			return fmt.Errorf("%w: output rate %v must be above 0 and at most the line rate %v", ErrSpec, r,
+				s.Workload.LineRate)
 		}
 	}
 	return nil
 }
 
-// FixedReward is a threshold of the reward filter as the register holds it, in Q24.8. The error matches ErrSpec.
+// FixedReward converts a threshold of the reward filter to the register's Q24.8. The error matches ErrSpec.
 func FixedReward(threshold float64) (int32, error) {
 	fixed := math.Round(threshold * 256)
-	if !(fixed >= 0 && fixed <= math.MaxInt32) { // not a number is neither
+	if !(fixed >= 0 && fixed <= math.MaxInt32) { // false for NaN
 		return 0, fmt.Errorf("%w: reward threshold %v; use 0 to below %d", ErrSpec, threshold, (math.MaxInt32+1)/256)
 	}
 	return int32(fixed), nil
 }
 
-// Queues are the systems that run, the one under test first, each once.
+// Queues returns the names of the systems that run, the one under test first, without duplicates.
 func (s *Spec) Queues() []string {
 	names := []string{s.Queue}
 	if s.Versus == "" {
@@ -327,8 +338,8 @@ func (s *Spec) Queues() []string {
 	return names
 }
 
-// Misnamed says what is wrong with a list of systems that somebody wants beside another; empty of one that is well. Specifications
-// that were kept are not asked: they name each once, whatever the list says.
+// Misnamed returns the error in a list of systems to compare with, or "". It does not apply to stored specifications,
+// whose duplicates are ignored.
 func Misnamed(queue, versus string) string {
 	names := strings.Split(versus, ",")
 	for i := range names {
@@ -347,8 +358,8 @@ func Misnamed(queue, versus string) string {
 	return ""
 }
 
-// output resolves the serialiser of one system: the profile's cycles, unless the specification overrides those of the one
-// under test.
+// output resolves the serialiser of one system: the profile's cycles, unless the specification overrides those of the
+// system under test.
 func (s *Spec) output(of *system.System, rate olaf.Rate) (engine.Output, error) {
 	out, err := s.Profile.Output(of.Discipline, rate)
 	if err != nil {
@@ -369,10 +380,10 @@ func (s *Spec) output(of *system.System, rate olaf.Rate) (engine.Output, error) 
 	return out, nil
 }
 
-// benchName is what a specification is called that is of no experiment.
+// benchName is the experiment's name in a specification that is not from an experiment.
 const benchName = "bench"
 
-// DefaultSpec is the lab testbed with the traffic that was found to fit what the OLAF paper published of it, for systems of a set.
+// DefaultSpec returns the lab testbed with the traffic fitted to the OLAF paper, for systems of a set.
 func DefaultSpec(systems system.Set) Spec {
 	workload, err := pktgen.PresetBurst("olaf-table1")
 	if err != nil {

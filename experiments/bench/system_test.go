@@ -15,15 +15,15 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// summing is a small bench of a system whose switch adds up, beside two that queue.
+// summing returns a small bench of a system whose switch adds, and two that queue.
 func summing(t *testing.T) Spec {
 	s := small(t)
 	s.Queue, s.Versus = "iswitch", "olaf, fifo"
 	return s
 }
 
-// A system with a program is measured as queues are: its sums cross the queue, everything is accounted for, and the systems
-// beside it are as they are without it.
+// TestSystemWithProgram checks that a system with a program is measured like a queue: its sums cross the queue, the
+// accounts balance, and the other systems' numbers do not change.
 func TestSystemWithProgram(t *testing.T) {
 	m := mustBench(t, summing(t), Options{})
 	if err := m.Err(); err != nil {
@@ -44,7 +44,8 @@ func TestSystemWithProgram(t *testing.T) {
 	}
 	run := &m.Outcome.Runs[0][0]
 	sent, h := run.Counters.Of("sent"), int64(m.Outcome.Plan.Configs[0].H)
-	if h != 3 || run.Counters.Of("in") != sent/h || run.Counters.Of("count_delivered") != h*run.Counters.Of("received") || run.Counters.Of("vectors_in") != sent {
+	if h != 3 || run.Counters.Of("in") != sent/h || run.Counters.Of("count_delivered") != h*run.Counters.Of("received") ||
+		run.Counters.Of("vectors_in") != sent {
 		t.Errorf("of %d sent with H = %d: %v", sent, h, run.Counters)
 	}
 	if lost := run.Counters.Lost(); lost != sent-run.Counters.Of("count_delivered") {
@@ -59,7 +60,7 @@ func TestSystemWithProgram(t *testing.T) {
 	}
 }
 
-// held is the metric of what a run's table held.
+// held returns the metric of the occupancy of a run's table.
 func held(t *testing.T, r *results.Run) *metric.Metric {
 	t.Helper()
 	i := slices.IndexFunc(r.Declared.Metrics, func(m *metric.Metric) bool { return m.Name == "slots_held" })
@@ -69,7 +70,7 @@ func held(t *testing.T, r *results.Run) *metric.Metric {
 	return r.Declared.Metrics[i]
 }
 
-// Where a card does not say for how long it counted, the document says over what else slots held are.
+// TestHeldOfOlderMap checks the statement for a card that does not report for how long it counted.
 func TestHeldOfOlderMap(t *testing.T) {
 	s := summing(t)
 	s.Versus, s.Runs = "olaf", 1
@@ -90,7 +91,7 @@ func TestHeldOfOlderMap(t *testing.T) {
 	}
 }
 
-// What no sum was ever completed of is no measurement.
+// TestNothingComesOut checks that a run in which no sum was completed is invalid.
 func TestNothingComesOut(t *testing.T) {
 	s := summing(t)
 	h := MaxH
@@ -122,7 +123,8 @@ func TestSystemsThatAreRefused(t *testing.T) {
 	}
 }
 
-// A device that lacks the program is told so before anything runs, and one with too few segments.
+// TestDeviceWithoutProgram checks that a device without the program, or with too few segments, is rejected before
+// anything runs.
 func TestDeviceWithoutProgram(t *testing.T) {
 	_, err := Measure(t.Context(), summing(t), Options{Access: testbed.Access{Devices: testbed.Devices{testbed.Twin()}}})
 	var without *fpga.NotBuilt
@@ -131,15 +133,17 @@ func TestDeviceWithoutProgram(t *testing.T) {
 	}
 	s := summing(t)
 	s.Workload.Clusters, s.Workload.Workers, s.Workload.UpdatesPerWorker = 5000, 5000, 2
-	if _, err := Measure(t.Context(), s, Options{}); !errors.Is(err, fpga.ErrRefused) || !strings.Contains(err.Error(), "4096 segments") {
+	if _, err := Measure(t.Context(), s, Options{}); !errors.Is(err, fpga.ErrRefused) ||
+		!strings.Contains(err.Error(), "4096 segments") {
 		t.Errorf("%v", err)
 	}
 }
 
-// A kept bench of such a system verifies and repeats, and is loaded with what its own system declares.
+// TestKeptSystemVerifies checks that a stored bench of such a system verifies and repeats, and is loaded with its
+// system's declaration.
 func TestKeptSystemVerifies(t *testing.T) {
 	_, f := keep(t, summing(t))
-	proof, err := archive.Verify(f, system.All().Declared)
+	proof, err := archive.Verify(f, system.All().FindDeclaration)
 	if err != nil || len(proof.New) > 0 {
 		t.Fatalf("%+v, %v", proof, err)
 	}
@@ -149,14 +153,15 @@ func TestKeptSystemVerifies(t *testing.T) {
 	if n, err := Repeat(t.Context(), nil, f, NewStream()); err == nil {
 		t.Errorf("%d runs repeated of a system that is not there", n)
 	}
-	r, err := archive.Load(f, system.All().Declared)
+	r, err := archive.Load(f, system.All().FindDeclaration)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if d := r.Runs[0].Declared; d.System != "iswitch" || len(r.Runs[0].Counters.Ledger().Rules()) < 8 {
 		t.Errorf("loaded as %q", d.System)
 	}
-	if m := results.MetricsIn(r.Bench.Rows); !slices.ContainsFunc(m, func(m *metric.Metric) bool { return m.Name == "vectors_in" && m.Title != "" }) {
+	if m := results.MetricsIn(r.Bench.Rows); !slices.ContainsFunc(m,
+		func(m *metric.Metric) bool { return m.Name == "vectors_in" && m.Title != "" }) {
 		t.Error("the rows do not know what vectors_in is")
 	}
 }

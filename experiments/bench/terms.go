@@ -11,24 +11,27 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// terms are the rules of a fair comparison, as far as a bench of workers that do not wait has anything to say about them. There are none
-// where no systems of different papers stand side by side.
+// terms returns the rules of a fair comparison that apply to an open-loop bench. It returns none unless systems of
+// different papers are compared.
 func (p *Plan) terms() []string {
 	systems, err := p.Spec.systems()
 	if err != nil || p.Spec.Loop != nil || papers(systems) < 2 {
 		return nil
 	}
 	s := &p.Spec
-	readers := map[Topology]string{"": "P, the link from the switch to the server", ToWorkers: "S, the links from the switch to the workers", ToBoth: "P, the link from the switch to the server; S, the links from the switch to the workers"}
+	readers := map[Topology]string{"": "P, the link from the switch to the server",
+		ToWorkers: "S, the links from the switch to the workers",
+		ToBoth:    "P, the link from the switch to the server; S, the links from the switch to the workers"}
 	terms := []string{
 		fmt.Sprintf("Same arrivals and seeds for all. Every frame takes %v + %v on the line, even where a system's own frames are shorter. Bottleneck: %s.", s.Workload.Size, s.Overhead, readers[s.Topology]),
 		"Ages are by the newest contribution, over virtual time; progress is a gradient vector. Nothing is sent again: what finds no room is lost.",
-		p.costs(), "Switch memory: " + p.each(systems, s.memory) + ".", "Arithmetic: " + p.each(systems, arithmetic) + "; ages do not depend on it.",
+		p.costs(), "Switch memory: " + p.each(systems, s.memory) + ".",
+		"Arithmetic: " + p.each(systems, arithmetic) + "; ages do not depend on it.",
 	}
 	return slices.DeleteFunc(terms, func(t string) bool { return t == "" })
 }
 
-// papers is how many papers some systems are of.
+// papers returns the number of different papers of some systems.
 func papers(systems []*system.System) int {
 	named := map[string]bool{}
 	for _, s := range systems {
@@ -38,7 +41,7 @@ func papers(systems []*system.System) int {
 	return len(named)
 }
 
-// each says something of every system.
+// each formats a description of every system.
 func (p *Plan) each(systems []*system.System, says func(*system.System) string) string {
 	said := make([]string, len(systems))
 	for i, of := range systems {
@@ -47,7 +50,7 @@ func (p *Plan) each(systems []*system.System, says func(*system.System) string) 
 	return strings.Join(said, ", ")
 }
 
-// costs say who pays engine cycles, and who could be charged and is not.
+// costs describes which systems have engine cycles, and whose accelerator is left out.
 func (p *Plan) costs() string {
 	var pays, free, spared []string
 	for i := range p.Configs {
@@ -56,7 +59,8 @@ func (p *Plan) costs() string {
 			continue
 		}
 		if c.DequeueCycles+c.MergeCycles > 0 {
-			pays = append(pays, fmt.Sprintf("%s pays %d a departure and %d a merge", c.system.Title, c.DequeueCycles, c.MergeCycles))
+			pays = append(pays, fmt.Sprintf("%s pays %d a departure and %d a merge", c.system.Title, c.DequeueCycles,
+				c.MergeCycles))
 		} else {
 			free = append(free, c.system.Title)
 		}
@@ -66,15 +70,17 @@ func (p *Plan) costs() string {
 	}
 	said := fmt.Sprintf("Engine cycles (profile %s): none are charged.", p.Spec.Profile)
 	if len(pays) > 0 {
-		said = fmt.Sprintf("Engine cycles (profile %s): %s; none are charged to %s. --profile ideal charges none.", p.Spec.Profile, strings.Join(pays, ", "), strings.Join(free, ", "))
+		said = fmt.Sprintf("Engine cycles (profile %s): %s; none are charged to %s. --profile ideal charges none.",
+			p.Spec.Profile, strings.Join(pays, ", "), strings.Join(free, ", "))
 	}
 	if len(spared) > 0 {
-		said += fmt.Sprintf(" The time of the accelerator of %s is left out; --accelerator charges it.", strings.Join(spared, ", "))
+		said += fmt.Sprintf(" The time of the accelerator of %s is left out; --accelerator charges it.",
+			strings.Join(spared, ", "))
 	}
 	return said
 }
 
-// memory is what a system's switch has for frames.
+// memory describes the frame memory of a system's switch.
 func (s *Spec) memory(of *system.System) string {
 	queue := olaf.Size(s.Slots) * s.Workload.Size
 	if !of.Adds() {
@@ -88,7 +94,7 @@ func (s *Spec) memory(of *system.System) string {
 	return said
 }
 
-// arithmetic is in what a system adds.
+// arithmetic describes a system's arithmetic.
 func arithmetic(of *system.System) string {
 	switch kind, _ := engine.FindDiscipline(of.Discipline); {
 	case of.Adds():

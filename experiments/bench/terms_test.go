@@ -5,20 +5,25 @@ import (
 	"testing"
 )
 
-// TestTerms holds that systems of different papers are never set side by side without what each is charged, and that baselines, and
-// the default bench, say nothing.
+// TestTerms checks that systems of different papers are never compared without their costs, and that baselines and the
+// default bench have no terms.
 func TestTerms(t *testing.T) {
 	for name, c := range map[string]struct {
 		system, versus string
 		change         func(*Spec)
-		want           []string // none for no terms
+		want           []string // empty for no terms
 	}{
 		"the default":     {"olaf", "fifo", nil, nil},
 		"with a baseline": {"iswitch", "fifo", nil, nil},
 		"alone":           {"iswitch", "", nil, nil},
-		"two papers":      {"iswitch", "olaf,fifo", nil, []string{"OLAF pays 2 a departure and 1 a merge; none are charged to iSwitch, FIFO", "iSwitch is left out; --accelerator", "iSwitch 4352B with its 9 segments", "OLAF 2048B", "iSwitch float32, OLAF int32 that saturates, FIFO adds nothing", "P, the link from the switch to the server."}},
-		"charged":         {"olaf", "iswitch", func(s *Spec) { s.Accelerator, s.Profile = true, "ideal" }, []string{"profile ideal): none are charged."}},
-		"both topologies": {"iswitch", "olaf", func(s *Spec) { s.Topology = ToBoth }, []string{"S, the links from the switch to the workers"}},
+		"two papers": {"iswitch", "olaf,fifo", nil,
+			[]string{"OLAF pays 2 a departure and 1 a merge; none are charged to iSwitch, FIFO", "iSwitch is left out; --accelerator",
+				"iSwitch 4352B with its 9 segments", "OLAF 2048B", "iSwitch float32, OLAF int32 that saturates, FIFO adds nothing",
+				"P, the link from the switch to the server."}},
+		"charged": {"olaf", "iswitch", func(s *Spec) { s.Accelerator, s.Profile = true, "ideal" },
+			[]string{"profile ideal): none are charged."}},
+		"both topologies": {"iswitch", "olaf", func(s *Spec) { s.Topology = ToBoth },
+			[]string{"S, the links from the switch to the workers"}},
 	} {
 		s := small(t)
 		s.Queue, s.Versus, s.Slots = c.system, c.versus, 8

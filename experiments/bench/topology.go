@@ -6,24 +6,24 @@ import (
 	"strings"
 )
 
-// Topology says whom results reach.
+// Topology selects the receivers of results.
 type Topology string
 
 // The topologies.
 const (
-	ToServer  Topology = "P"   // everything crosses the link to the parameter server, where ages are taken; the zero value too
-	ToWorkers Topology = "S"   // the switch answers its workers, by one link a worker, and ages are taken there
-	ToBoth    Topology = "P,S" // in turns, under the same traffic: the second of those systems that answer their workers
+	ToServer  Topology = "P"   // all results cross the link to the parameter server, where ages are measured; also the zero value
+	ToWorkers Topology = "S"   // the switch answers its workers, over one link each; ages are measured there
+	ToBoth    Topology = "P,S" // both with the same traffic: the second for systems that answer their workers
 )
 
-// Topologies are what users may choose.
+// Topologies returns the user's choices.
 func Topologies() []string { return []string{string(ToServer), string(ToWorkers), string(ToBoth)} }
 
-// Set takes a topology by its name. The error matches ErrSpec.
+// Set parses the name of a topology. The error matches ErrSpec.
 func (t *Topology) Set(name string) error {
 	switch Topology(strings.ReplaceAll(name, " ", "")) {
 	case ToServer:
-		*t = "" // as a specification without one
+		*t = "" // like a specification without one
 	case ToWorkers:
 		*t = ToWorkers
 	case ToBoth, "S,P":
@@ -34,15 +34,15 @@ func (t *Topology) Set(name string) error {
 	return nil
 }
 
-// UnmarshalText reads it in a file or a document.
+// UnmarshalText parses the name in a file or document.
 func (t *Topology) UnmarshalText(text []byte) error {
-	if err := t.Set(string(text)); err != nil { // which is said once it is known where it stands
+	if err := t.Set(string(text)); err != nil { // reported later, with its position
 		*t = Topology(text)
 	}
 	return nil
 }
 
-// String is the topology's name.
+// String returns the topology's name.
 func (t Topology) String() string {
 	if t == "" {
 		return string(ToServer)
@@ -50,10 +50,10 @@ func (t Topology) String() string {
 	return string(t)
 }
 
-// Type is what help calls it.
+// Type returns the name in help.
 func (t Topology) Type() string { return "P|S|P,S" }
 
-// answering are the systems whose switches answer their workers, and mute the names of the others.
+// answering returns the names of the systems whose switches do not answer their workers.
 func (s *Spec) answering() (mute []string, err error) {
 	systems, err := s.systems()
 	for _, found := range systems {
@@ -64,7 +64,7 @@ func (s *Spec) answering() (mute []string, err error) {
 	return mute, err
 }
 
-// checkTopology refuses systems whose switches answer nobody where the workers wait for answers.
+// checkTopology rejects systems whose switches do not answer if the results should go to workers.
 func (s *Spec) checkTopology() error {
 	topology := s.Topology
 	if err := topology.Set(s.Topology.String()); err != nil || topology == "" {
@@ -79,20 +79,21 @@ func (s *Spec) checkTopology() error {
 	case topology == ToWorkers && len(mute) > 0:
 		return fmt.Errorf("%w: the switches of %s answer no worker; topology %s goes with %s, and --versus none; %s shows the others in %s beside", ErrSpec, mute[0], ToWorkers, adding, ToBoth, ToServer)
 	case topology == ToBoth && len(mute) == len(s.Queues()):
-		return fmt.Errorf("%w: the switches of %s answer no worker; topology %s goes with %s", ErrSpec, strings.Join(mute, ", "), ToWorkers, adding)
+		return fmt.Errorf("%w: the switches of %s answer no worker; topology %s goes with %s", ErrSpec,
+			strings.Join(mute, ", "), ToWorkers, adding)
 	}
 	return nil
 }
 
-// answers says whether results of a configuration go back to the workers.
+// answers reports whether results of a configuration go back to the workers.
 func (p *Plan) answers(c *Config) bool {
 	return p.Spec.Topology == ToWorkers || c.Topology == ToWorkers
 }
 
-// Answers says whether results of one of the plan's configurations go back to the workers.
+// Answers reports whether results of one of the plan's configurations go back to the workers.
 func (p *Plan) Answers(config int) bool { return p.answers(&p.Configs[config]) }
 
-// answered adds to the plan what topology S is asked for beside P: the same configurations, of the systems that answer.
+// answered adds to a plan with both topologies the configurations for S: the same ones, for the systems that answer.
 func (p *Plan) answered() {
 	if p.Spec.Topology != ToBoth {
 		return
@@ -105,7 +106,7 @@ func (p *Plan) answered() {
 	}
 }
 
-// topologyStatements say whose ages those of a topology are, and which systems have none.
+// topologyStatements states where ages of a topology are measured, and which systems have none.
 func (s *Spec) topologyStatements() []string {
 	const switched = "topology S: the switch answers; a sum leaves by one link a worker of its cluster at the output rate, without a limit, and ages are those at the workers. No number of topology P is one of these"
 	switch s.Topology {

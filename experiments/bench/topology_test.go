@@ -11,8 +11,8 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// TestTopologyS holds that ages are taken at the workers: nothing is lost however slow the links to them are, and what is
-// answered later is older.
+// TestTopologyS checks that ages are measured at the workers: nothing is lost however slow their links are, and a later
+// answer is older.
 func TestTopologyS(t *testing.T) {
 	s := small(t)
 	s.Queue, s.Versus, s.H, s.Topology = "iswitch", "", new(3), ToWorkers
@@ -29,7 +29,8 @@ func TestTopologyS(t *testing.T) {
 	if !(fast.Mean < slow.Mean) {
 		t.Errorf("%v at 40 Gbps, %v at 5 Gbps", fast.Mean, slow.Mean)
 	}
-	for _, wrong := range []Spec{{Queue: "olaf", Topology: ToWorkers}, {Queue: "olaf", Versus: "fifo", Topology: ToBoth}, {Queue: "iswitch", Versus: "fifo", Topology: ToWorkers}, {Queue: "iswitch", Topology: "Q"}} {
+	for _, wrong := range []Spec{{Queue: "olaf", Topology: ToWorkers}, {Queue: "olaf", Versus: "fifo", Topology: ToBoth},
+		{Queue: "iswitch", Versus: "fifo", Topology: ToWorkers}, {Queue: "iswitch", Topology: "Q"}} {
 		s.Queue, s.Versus, s.Topology, s.H = wrong.Queue, wrong.Versus, wrong.Topology, nil
 		if _, err := NewPlan(s); !errors.Is(err, ErrSpec) {
 			t.Errorf("%+v: %v", wrong, err)
@@ -37,8 +38,8 @@ func TestTopologyS(t *testing.T) {
 	}
 }
 
-// TestBothTopologies holds that a bench of both has the rows of P as without S, and those of S below as without P, that only like is
-// compared, and that what is kept repeats.
+// TestBothTopologies checks that a bench of both topologies has the rows of P as without S, followed by those of S as
+// without P, that only equal topologies are compared, and that stored runs repeat.
 func TestBothTopologies(t *testing.T) {
 	of := func(topology Topology, versus string) *Measurement {
 		s := small(t)

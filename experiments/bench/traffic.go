@@ -11,8 +11,8 @@ import (
 )
 
 // TraceTraffic is a recorded training in place of a workload's bursts. A recording is scaled to the workload's workers,
-// clusters, updates, frame and mean rate, anew for every run under its seed. A trace that was scaled before is played as
-// it is, the same in every run.
+// clusters, updates, frame and mean rate, separately for every run with its seed. An already scaled trace is played
+// unchanged, the same in every run.
 type TraceTraffic struct {
 	Name      string  `json:"name"`
 	Digest    string  `json:"sha256"` // of the recording
@@ -20,16 +20,16 @@ type TraceTraffic struct {
 	Block     int     `json:"block"`
 	Spread    float64 `json:"spread"` // slowest over fastest cluster
 	Jitter    float64 `json:"jitter"`
-	// MaxDeparture is how far any frame may leave from its instant in the trace before a run counts as invalid.
+	// MaxDeparture is the largest deviation of a frame from its instant in the trace before a run counts as invalid.
 	MaxDeparture olaf.Duration `json:"max_departure"`
-	// Updates is how many a trace that is played as it is has; 0 for a recording that is scaled.
+	// Updates is the number in a trace that is played unchanged; 0 for a recording that is scaled.
 	Updates uint64 `json:"updates,omitempty"`
 
 	recording *trace.Recording
 }
 
-// NewTraceTraffic loads the trace at a path, or an embedded one. Where it is played as it is, w becomes what it says:
-// workers, clusters, frame, rate and updates.
+// NewTraceTraffic loads the trace at a path, or an embedded one. If it is played unchanged, it sets the workers,
+// clusters, frame, rate and updates in w.
 func NewTraceTraffic(name string, w *pktgen.Burst) (t *TraceTraffic, err error) {
 	d := trace.DefaultScaling()
 	t = &TraceTraffic{Name: name, Averaging: d.Averaging, Block: d.Block, Spread: d.Spread, Jitter: d.Jitter,
@@ -62,7 +62,7 @@ func NewTraceTraffic(name string, w *pktgen.Burst) (t *TraceTraffic, err error) 
 	return t, nil
 }
 
-// digest is that of the recording; empty where there is none.
+// digest returns the recording's digest; empty without one.
 func (t *TraceTraffic) digest() string {
 	if t == nil {
 		return ""
@@ -70,18 +70,20 @@ func (t *TraceTraffic) digest() string {
 	return t.Digest
 }
 
-// scaling is what the workload asks of the recording under one seed.
+// scaling returns the scaling of the recording for the workload under one seed.
 func (t *TraceTraffic) scaling(w *pktgen.Burst, seed uint64) trace.Scaling {
 	s := trace.DefaultScaling()
 	s.Placement, s.Updates, s.Rate, s.Frame, s.Line = w.Placement, w.UpdatesPerWorker, w.MeanRate, w.Size, w.LineRate
-	s.Averaging, s.Block, s.Spread, s.Jitter, s.ActiveClusters, s.Seed = t.Averaging, t.Block, t.Spread, t.Jitter, w.ActiveClusters, seed
+	s.Averaging, s.Block, s.Spread, s.Jitter, s.ActiveClusters, s.Seed = t.Averaging, t.Block, t.Spread, t.Jitter,
+		w.ActiveClusters, seed
 	return s
 }
 
-// validate says what is wrong. The error matches ErrSpec or trace.ErrScaling.
+// validate checks the settings. The error matches ErrSpec or trace.ErrScaling.
 func (t *TraceTraffic) validate(w *pktgen.Burst) error {
 	if t.MaxDeparture < 0 {
-		return fmt.Errorf("%w: a frame can't leave within %v of its instant; the limit is 0 or more", ErrSpec, t.MaxDeparture)
+		return fmt.Errorf("%w: a frame can't leave within %v of its instant; the limit is 0 or more", ErrSpec,
+			t.MaxDeparture)
 	}
 	if t.Updates > 0 {
 		return nil
@@ -90,7 +92,7 @@ func (t *TraceTraffic) validate(w *pktgen.Burst) error {
 	return s.Check()
 }
 
-// find loads the recording of a specification that was read from a document, and checks that it is the same one.
+// find loads the recording of a specification read from a document, and checks its digest.
 func (t *TraceTraffic) find() error {
 	if t.recording != nil {
 		return nil
@@ -101,25 +103,25 @@ func (t *TraceTraffic) find() error {
 		return err
 	}
 	if now.Digest != t.Digest || now.Updates != t.Updates {
-		return fmt.Errorf("%w: %s has the digest %s now, the specification was made with %s", ErrSpec, t.Name, now.Digest,
-			t.Digest)
+		return fmt.Errorf("%w: %s has the digest %s now, the specification was made with %s", ErrSpec, t.Name,
+			now.Digest, t.Digest)
 	}
 	t.recording = now.recording
 	return nil
 }
 
-// traffic is what a generator plays, seed after seed.
+// traffic is a generator's input, seed after seed.
 type traffic interface {
-	// load starts the stream of a seed.
+	// load starts the stream for a seed.
 	load(seed uint64) (pktgen.Source, error)
-	// faults says why what was loaded must not be used, given how late the generator was at most; empty if it may be.
+	// faults returns why the loaded traffic is invalid, given the generator's largest delay; empty if it is valid.
 	faults(late olaf.Duration) []string
-	// departures is how far what was loaded last is from the instants it was recorded at.
+	// departures returns the deviation of the loaded traffic from its recorded instants.
 	departures() trace.DepartureError
 	close() error
 }
 
-// newTraffic is the traffic of a specification.
+// newTraffic returns the traffic of a specification.
 func (s *Spec) newTraffic() (traffic, error) {
 	if s.Loop != nil {
 		return silence{}, nil
@@ -135,7 +137,7 @@ func (s *Spec) newTraffic() (traffic, error) {
 	return burstTraffic{schedule}, err
 }
 
-// silence is the traffic of a generator that stands still, as hosts send.
+// silence is the traffic of an idle generator, for closed-loop hosts.
 type silence struct{}
 
 func (silence) load(uint64) (pktgen.Source, error) { return nil, nil }
@@ -158,7 +160,7 @@ type traceTraffic struct {
 	*TraceTraffic
 	workload *pktgen.Burst
 	schedule *trace.Schedule
-	file     io.Closer // of a trace that is played as it is
+	file     io.Closer // of a trace that is played unchanged
 }
 
 func (t *traceTraffic) load(seed uint64) (pktgen.Source, error) {

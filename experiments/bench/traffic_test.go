@@ -68,7 +68,8 @@ func TestLateDeparturesMakeARunInvalid(t *testing.T) {
 	}
 }
 
-// A specification that went through a document finds its recording again, and notices another one.
+// TestTraceOfAStoredSpecification checks that a specification from a document finds its recording, and notices a
+// different one.
 func TestTraceOfAStoredSpecification(t *testing.T) {
 	doc, err := json.Marshal(tracedSpec(t))
 	if err != nil {
@@ -97,7 +98,7 @@ func TestTraceOfAStoredSpecification(t *testing.T) {
 	}
 }
 
-// A trace that was scaled before is played as it is, and decides the workload.
+// TestScaledTraceIsPlayedAsItIs checks that a scaled trace is played unchanged, and sets the workload.
 func TestScaledTraceIsPlayedAsItIs(t *testing.T) {
 	reader, closer, err := trace.Open("builtin:lander8")
 	must(t, err)

@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 )
 
-// whoseFlows reads the flow table when a run is over, by configuration.
+// whoseFlows reads the flow table at the end of a run, by configuration.
 type whoseFlows struct {
 	generator *pktgen.Generator
 	by        map[int][]regmap.Flow
@@ -23,7 +23,7 @@ func (w *whoseFlows) Event(e Event) (err error) {
 	return err
 }
 
-// flowsOf are the flow tables of a plan's configurations, after their last run.
+// flowsOf returns the flow tables of a plan's configurations, after their last runs.
 func flowsOf(t *testing.T, s Spec) map[int][]regmap.Flow {
 	t.Helper()
 	plan, err := NewPlan(s)
@@ -37,7 +37,8 @@ func flowsOf(t *testing.T, s Spec) map[int][]regmap.Flow {
 	return seen.by
 }
 
-// The flows of every configuration say whose frames theirs are, whatever ran before it: OLAF's where no program adds them up.
+// TestFlowsSayWhoseFramesTheyAre checks that the flows of every configuration have its frame format, whatever ran
+// before: OLAF's if no program adds them.
 func TestFlowsSayWhoseFramesTheyAre(t *testing.T) {
 	beside := small(t)
 	beside.Queue, beside.Versus, beside.H, beside.Runs = "iswitch", "olaf,fifo", new(3), 2
@@ -59,7 +60,8 @@ func TestFlowsSayWhoseFramesTheyAre(t *testing.T) {
 				}
 				for i := range of {
 					if f := &of[i]; f.Format != want.Format || f.ToS != want.ToS || f.Seg != uint64(i%s.Workload.Segments()) {
-						t.Fatalf("%s: flow %d is %+v, want format %d, type of service %#x", plan.Configs[config].Queue, i, f, want.Format, want.ToS)
+						t.Fatalf("%s: flow %d is %+v, want format %d, type of service %#x", plan.Configs[config].Queue, i, f,
+							want.Format, want.ToS)
 					}
 				}
 			}
@@ -67,12 +69,13 @@ func TestFlowsSayWhoseFramesTheyAre(t *testing.T) {
 	}
 }
 
-// Hosts that wait are described as well, one entry a worker; those whose packets a device only passes on it knows nothing of.
+// TestFlowsSayWhoseHostsWait checks that closed-loop hosts have one entry per worker, and none if the device only
+// forwards their packets.
 func TestFlowsSayWhoseHostsWait(t *testing.T) {
 	for _, s := range loopSystems(t) {
 		plan, err := NewPlan(s)
 		must(t, err)
-		d := plan.Configs[0].system.Switched()
+		d := plan.Configs[0].system.SwitchProgram()
 		of := flowsOf(t, s)[0]
 		if d.Code == 0 {
 			if len(of) != 0 {
@@ -92,7 +95,7 @@ func TestFlowsSayWhoseHostsWait(t *testing.T) {
 	}
 }
 
-// What a capture has is of the type of service that the flows say.
+// TestCapturesHaveTheFlowsToS checks that captured frames have the flows' type of service.
 func TestCapturesHaveTheFlowsToS(t *testing.T) {
 	const offToS = 15
 	s := inPieces(t)

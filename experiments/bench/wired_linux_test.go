@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// wiring is a small loop of a system on wires of this machine: 2 jobs of 3 workers.
+// wiring returns a small loop of a system on wires of this machine: 2 jobs of 3 workers.
 func wiring(of string) Spec {
 	s := usual()
 	s.Queue = of
@@ -27,11 +27,11 @@ func wiring(of string) Spec {
 	return s
 }
 
-// framed are the systems of loops that have frames.
+// framed returns the systems of loops with a frame format.
 func framed(t *testing.T) (names []string) {
 	t.Helper()
-	for _, s := range system.All().Looped() {
-		if s.Framed() {
+	for _, s := range system.All().LoopedOnes() {
+		if s.HasFrames() {
 			names = append(names, s.Name)
 		}
 	}
@@ -41,7 +41,7 @@ func framed(t *testing.T) (names []string) {
 	return names
 }
 
-// measured runs a specification on wires, where this process has the rights.
+// measured runs a specification on wires, if this process has the rights.
 func measured(t *testing.T, s Spec, o Options) *Measurement {
 	t.Helper()
 	device := testbed.Host(system.All().Programs()...)
@@ -54,8 +54,9 @@ func measured(t *testing.T, s Spec, o Options) *Measurement {
 	return m
 }
 
-// TestLoopOnWires holds at any load what must be of hosts that wait on real wires: every value of every sum, the identities, one round for
-// each that was asked for, nothing left in the switch, and the registers' classes for every frame that the switch took.
+// TestLoopOnWires checks what must be true under any load for closed-loop hosts on real wires: every value of every
+// sum, the identities, the requested rounds, an empty switch at the end, and the registers' classes for every frame in
+// the switch.
 func TestLoopOnWires(t *testing.T) {
 	for _, name := range framed(t) {
 		t.Run(name, func(t *testing.T) {
@@ -63,7 +64,8 @@ func TestLoopOnWires(t *testing.T) {
 			must(t, m.Err())
 			run := &m.Outcome.Runs[0][0]
 			c := run.Counters
-			if c.Of("received") != 6 || c.Of("slots_left") != 0 || c.Of("packets_inexact") != 0 || c.Of("frames_switched") == 0 || c.Of("frames_underway") != 0 {
+			if c.Of("received") != 6 || c.Of("slots_left") != 0 || c.Of("packets_inexact") != 0 || c.Of("frames_switched") == 0 ||
+				c.Of("frames_underway") != 0 {
 				t.Errorf("%v", c)
 			}
 			if g := run.Metrics.Of("goodput_gbps"); !(g > 0 && g < run.Metrics.Of("ceiling_gbps")) || run.LatenessNS == nil {
@@ -73,11 +75,11 @@ func TestLoopOnWires(t *testing.T) {
 	}
 }
 
-// TestAheadOnWires holds at any load what must be of workers that go on without waiting for the sum of all: every packet holds what was added,
-// who is inside of each sum is known, and every gradient was sent or discarded. Packets of longer vectors may hold different sets, and then whose
-// they are is known of the first alone.
+// TestAheadOnWires checks what must be true under any load for asynchronous workers: every packet contains what was
+// added, the contributors of each sum are known, and every gradient was sent or discarded. Packets of longer vectors
+// may contain different sets, and then only the first one's are known.
 func TestAheadOnWires(t *testing.T) {
-	for _, of := range system.All().Looped() {
+	for _, of := range system.All().LoopedOnes() {
 		if !slices.ContainsFunc(of.Modes, func(m system.Mode) bool { return !m.Sync }) {
 			continue
 		}
@@ -86,7 +88,7 @@ func TestAheadOnWires(t *testing.T) {
 			s.Loop.Values = 300
 			s.Wait("async", func(string) bool { return false })
 			s.Loop.Compute, s.Loop.Spread = 10*olaf.Millisecond, 0.5
-			fan := 1 // gradients of an update
+			fan := 1 // gradients per update
 			if of.Program != nil {
 				fan = 2
 				s.H = &fan
@@ -95,7 +97,7 @@ func TestAheadOnWires(t *testing.T) {
 			m := measured(t, s, Options{Stream: NewStream(told)})
 			must(t, m.Err())
 			run := &m.Outcome.Runs[0][0]
-			want := 2 * 3 // updates of either job
+			want := 2 * 3 // updates of both jobs
 			if of.Program == nil {
 				want *= 3 // of every worker
 			}
@@ -103,7 +105,8 @@ func TestAheadOnWires(t *testing.T) {
 			for _, n := range told {
 				inside += n
 			}
-			if c := run.Counters; told[-1] != 0 || inside != want*fan || c.Of("received") != int64(want) || c.Of("vectors_computed") < int64(want) || c.Of("frames_underway") != 0 {
+			if c := run.Counters; told[-1] != 0 || inside != want*fan || c.Of("received") != int64(want) ||
+				c.Of("vectors_computed") < int64(want) || c.Of("frames_underway") != 0 {
 				t.Errorf("%v are inside of updates, want %d in %d: %v", told, want*fan, want, c)
 			}
 			if late := run.Metrics.Of("staleness_updates"); !(late >= 0 && late < 10) {
@@ -116,7 +119,8 @@ func TestAheadOnWires(t *testing.T) {
 	}
 }
 
-// TestLostOnWires holds that every round has exactly one gradient of every worker whatever is lost on the way, by the values of all sums.
+// TestLostOnWires checks by the values of all sums that every round has exactly one gradient of every worker, with any
+// losses.
 func TestLostOnWires(t *testing.T) {
 	for _, name := range framed(t) {
 		t.Run(name, func(t *testing.T) {
@@ -124,36 +128,38 @@ func TestLostOnWires(t *testing.T) {
 			s.Loop.Loss, s.Loop.Timeout = 0.02, 20*olaf.Millisecond
 			found, err := system.All().Find(name)
 			must(t, err)
-			if found.Program == nil { // nothing of theirs is sent again
+			if found.Program == nil { // they do not retransmit
 				if err := refused(t, s); !errors.Is(err, ErrSpec) || !strings.Contains(err.Error(), "leave the loss out") {
 					t.Errorf("%v", err)
 				}
 				return
 			}
 			if profiles := found.Program.Profiles; len(profiles) > 0 {
-				s.Loop.Profile = profiles[len(profiles)-1] // that is exact under loss
+				s.Loop.Profile = profiles[len(profiles)-1] // the one that is exact under loss
 			}
 			m := measured(t, s, Options{})
 			must(t, m.Err())
 			c := m.Outcome.Runs[0][0].Counters
-			if c.Of("frames_lost") == 0 || c.Of("packets_resent")+c.Of("control_sent") == 0 || c.Of("packets_inexact") != 0 || c.Of("received") != 6 {
+			if c.Of("frames_lost") == 0 || c.Of("packets_resent")+c.Of("control_sent") == 0 || c.Of("packets_inexact") != 0 ||
+				c.Of("received") != 6 {
 				t.Errorf("%v", c)
 			}
 		})
 	}
 }
 
-// TestHungOnWires holds that hosts that wait for ever are ended, and that nothing is lost without a word.
+// TestHungOnWires checks that hosts that never finish are ended, and that all losses are reported.
 func TestHungOnWires(t *testing.T) {
 	s := wiring("switchml")
 	s.Loop.Loss, s.Loop.Limit = 1, 300*olaf.Millisecond
 	m := measured(t, s, Options{})
-	if err := m.Err(); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), "it hung: not every host was done after 300ms, which was all it was given") {
+	if err := m.Err(); !errors.Is(err, ErrInvalid) ||
+		!strings.Contains(err.Error(), "it hung: not every host was done after 300ms, which was all it was given") {
 		t.Errorf("%v", err)
 	}
 }
 
-// TestCannotBeOnWires holds that what only a simulator has is refused before anything is laid.
+// TestCannotBeOnWires checks that simulator-only settings are rejected before anything is built.
 func TestCannotBeOnWires(t *testing.T) {
 	for what, change := range map[string]func(*Spec){
 		"racks below it are the simulator's":    func(s *Spec) { s.Loop.Racks = 2 },
@@ -171,7 +177,7 @@ func TestCannotBeOnWires(t *testing.T) {
 	}
 }
 
-// unframed is the set of systems, where of one's packets nothing but a length is known.
+// unframed returns the systems, with one of them reduced to packet lengths only.
 func unframed(t *testing.T, name string) system.Set {
 	t.Helper()
 	all := system.All()
@@ -188,16 +194,17 @@ func unframed(t *testing.T, name string) system.Set {
 	return all
 }
 
-// TestNumbersOnWires holds that rounds whose packets frames can't number are refused before the first of any system.
+// TestNumbersOnWires checks that rounds whose packets cannot be numbered are rejected before any system runs.
 func TestNumbersOnWires(t *testing.T) {
 	s := wiring("switchml")
 	s.Versus, s.Workload.UpdatesPerWorker = "atp", 2000
-	if err := refused(t, s); !errors.Is(err, system.ErrOptions) || !strings.Contains(err.Error(), "atp: ") || !strings.Contains(err.Error(), "use --updates 1337") {
+	if err := refused(t, s); !errors.Is(err, system.ErrOptions) || !strings.Contains(err.Error(), "atp: ") ||
+		!strings.Contains(err.Error(), "use --updates 1337") {
 		t.Errorf("%v", err)
 	}
 }
 
-// refused is why a specification is not measured.
+// refused returns why a specification is not measured.
 func refused(t *testing.T, s Spec) error {
 	t.Helper()
 	device := testbed.Host(system.All().Programs()...)
@@ -208,8 +215,8 @@ func refused(t *testing.T, s Spec) error {
 	return err
 }
 
-// TestKeptOnWires holds that all rounds of measured runs are kept, that their numbers are measured again from them, and that nobody repeats
-// what comes once.
+// TestKeptOnWires checks that all rounds of measured runs are stored, that their numbers can be recomputed from them,
+// and that such runs are not repeated.
 func TestKeptOnWires(t *testing.T) {
 	st, err := store.Open(t.TempDir())
 	must(t, err)
@@ -223,7 +230,7 @@ func TestKeptOnWires(t *testing.T) {
 	must(t, err)
 	f, err := st.Load(id)
 	must(t, err)
-	if proof, err := archive.Verify(f, system.All().Declared); err != nil || proof.Runs != 2 || proof.Observations != 2*6 {
+	if proof, err := archive.Verify(f, system.All().FindDeclaration); err != nil || proof.Runs != 2 || proof.Observations != 2*6 {
 		t.Errorf("proof %+v: %v", proof, err)
 	}
 	if n, err := Repeat(t.Context(), system.All(), f, NewStream()); err != nil || n != 0 {
@@ -231,7 +238,7 @@ func TestKeptOnWires(t *testing.T) {
 	}
 }
 
-// TestRecordedOnWires holds that every frame that came anywhere is in the capture, whole, as one of the system's own.
+// TestRecordedOnWires checks that every arriving frame is in the capture, complete, in the system's own format.
 func TestRecordedOnWires(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "wires.pcapng")
 	s := wiring("atp")

@@ -9,12 +9,12 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// ErrAccounting is the kind of a broken accounting identity.
+// ErrAccounting matches every broken accounting identity.
 var ErrAccounting = olaf.ErrAccounting
 
-// check verifies that no update was made or lost by the simulator itself: every one that was sent was delivered, dropped
-// by an engine, taken out by a replacement, lost on a link, or is still inside; and every engine's own identities.
-func (s *sim) check() error {
+// checkAccounts verifies that the simulator neither created nor lost updates: every update sent was delivered, dropped by an
+// engine, replaced, lost on a link, or is still in the network. It also checks every engine's own identities.
+func (s *sim) checkAccounts() error {
 	var saturated uint64
 	for i := range s.ports {
 		d := s.ports[i].output.Discipline()
@@ -23,35 +23,36 @@ func (s *sim) check() error {
 		}
 		saturated += d.Stats().CountSaturations
 	}
-	if err := s.audit(); err != nil {
+	if err := s.auditPrograms(); err != nil {
 		return err
 	}
-	if f := s.fate(); saturated == 0 && f.Sent != f.accounted() {
+	if f := s.countFates(); saturated == 0 && f.Sent != f.sumParts() {
 		return fmt.Errorf("%w: sent = delivered + dropped + replaced + lost on links + inside + flying: %d ≠ %d + %d + %d + %d + %d + %d",
 			ErrAccounting, f.Sent, f.Delivered, f.Dropped, f.Replaced, f.LostOnLinks, f.Queued, f.Flying)
 	}
 	return s.meter.total.counts().Balance()
 }
 
-// Fate is what became of all updates that were sent, warm-up included. Its parts add up to Sent.
+// Fate counts what happened to all updates sent, including the warm-up. Its parts add up to Sent.
 type Fate struct {
 	Sent        uint64
 	Delivered   uint64 // merged ones included
 	Dropped     uint64 // by queues, or by a program that did not add them
 	Replaced    uint64 // by a newer one of the same worker
 	LostOnLinks uint64
-	Queued      uint64 // in slots of ports or of switches that add up; the frame on the wire is not
+	Queued      uint64 // in slots of ports or of switches that add; excludes the frame on the wire
 	Flying      uint64 // on links
 }
 
-func (f *Fate) accounted() uint64 {
+func (f *Fate) sumParts() uint64 {
 	return f.Delivered + f.Dropped + f.Replaced + f.LostOnLinks + f.Queued + f.Flying
 }
 
-// fate sums up what became of updates.
-func (s *sim) fate() Fate {
+// countFates counts the updates sent by their outcome.
+func (s *sim) countFates() Fate {
 	t := &s.meter.total
-	f := Fate{Sent: t[countSent], Delivered: t[countUpdates], Dropped: t[countDroppedUpdates], Flying: uint64(s.meter.airborne)}
+	f := Fate{Sent: t[countSent], Delivered: t[countUpdates], Dropped: t[countDroppedUpdates],
+		Flying: uint64(s.meter.airborne)}
 	for i := range s.ports {
 		p := &s.ports[i]
 		f.Replaced += p.output.Discipline().Stats().SumDiscarded
@@ -69,7 +70,7 @@ func (s *sim) fate() Fate {
 		})
 	}
 	for i := range s.stations {
-		f.Queued += s.stations[i].held()
+		f.Queued += s.stations[i].countHeld()
 	}
 	for i := range s.cables {
 		f.LostOnLinks += s.cables[i].up.Lost
@@ -81,9 +82,9 @@ func (s *sim) fate() Fate {
 	return f
 }
 
-// networkCounts returns the account of a network with the counts after the warm-up, which are among its values.
+// networkCounts returns the account of a network with the counts after the warm-up, taken from window.
 func networkCounts(window metric.Values) olaf.Counts {
-	c := olaf.NewCounts(system.Networked().Ledger)
+	c := olaf.NewCounts(system.NetworkDeclaration().Ledger)
 	for _, counter := range metric.OfWindow().Counters {
 		if window.Has(counter.Name) {
 			c.Add(counter.Name, int64(window.Of(counter.Name)))
@@ -92,16 +93,17 @@ func networkCounts(window metric.Values) olaf.Counts {
 	return c
 }
 
-// totals is what became of every update of the whole run, warm-up included, with the network taken as one queue: what
-// merged or was lost at any hop counts, what went on to the next one does not. Updates that are on their way at the end
-// are queued; frames that a link lost are flushed. Beside it stand the counts after the warm-up.
-func (s *sim) totals(window metric.Values) olaf.Counts {
-	t, f := &s.meter.total, s.fate()
+// sumTotals returns the account of every update of the whole run, including the warm-up, with the network taken as one
+// queue: merges and losses at any hop count, transfers to the next hop do not. Updates in flight at the end count as
+// queued, frames lost on links as flushed. It also contains the counts after the warm-up.
+func (s *sim) sumTotals(window metric.Values) olaf.Counts {
+	t, f := &s.meter.total, s.countFates()
 	c := networkCounts(window)
 	for name, n := range map[string]uint64{
-		"sent": t[countSent], "tc_withheld": t[countWithheld], "in": t[countSent], "delivered": t[countDelivered], "received": t[countDelivered], "queued": uint64(s.inside()),
+		"sent": t[countSent], "tc_withheld": t[countWithheld], "in": t[countSent], "delivered": t[countDelivered],
+		"received": t[countDelivered], "queued": uint64(s.framesInside()),
 		"count_delivered": f.Delivered, "count_queued": f.Queued + f.Flying, "count_flushed": f.LostOnLinks,
-		// What a dropped frame held beside itself is lost with it.
+		// A dropped merged frame also loses the other updates in it.
 		"count_discarded": f.Replaced + t[countDroppedUpdates] - t[countDropped],
 	} {
 		c.Add(name, int64(n))
@@ -133,8 +135,8 @@ func (s *sim) totals(window metric.Values) olaf.Counts {
 	return c
 }
 
-// inside counts the frames that are in slots or on links.
-func (s *sim) inside() int64 {
+// framesInside counts the frames in slots or on links.
+func (s *sim) framesInside() int64 {
 	n := int64(s.meter.airborne)
 	for i := range s.ports {
 		p := &s.ports[i]
@@ -146,7 +148,7 @@ func (s *sim) inside() int64 {
 		}
 	}
 	for i := range s.stations {
-		n += int64(s.stations[i].held())
+		n += int64(s.stations[i].countHeld())
 	}
 	for i := range s.sources {
 		n += int64(s.sources[i].sent.len())

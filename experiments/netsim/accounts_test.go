@@ -9,21 +9,21 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// measuring hands every delivery to a Collector.
+// measuring passes every delivery to a Collector.
 type measuring struct{ *results.Collector }
 
 func (m measuring) Deliver(_, _ int, o *olaf.Observation) { m.Observe(o) }
 
-// TestCollectorAgrees measures the same runs by the simulator's own meter and by the Collector of the bench: every number
-// that both have is the same, and the accounts of the whole run balance.
+// TestCollectorAgrees measures the same runs with the simulator's own meter and with the Collector of the bench: common
+// numbers are equal, and the accounts of the whole run balance.
 func TestCollectorAgrees(t *testing.T) {
-	topologies := watched(t)
+	topologies := watchedTopologies(t)
 	for _, name := range []string{"fat-tree", "rack"} {
 		topologies[name] = mustPreset(t, name, Scale{})
 	}
 	for name, topology := range topologies {
 		t.Run(name, func(t *testing.T) {
-			c := results.NewCollector(topology.Measure())
+			c := results.NewCollector(topology.CollectorConfig())
 			r := mustRun(t, topology, Options{Observer: measuring{c}})
 			run := c.Finish(r.Totals)
 			if !run.Valid() {
@@ -43,30 +43,35 @@ func TestCollectorAgrees(t *testing.T) {
 			}
 			for i := range run.Clusters {
 				a, b := &r.Clusters[i], &run.Clusters[i]
-				if a.Cluster != b.Cluster || int64(a.Values.Of("window_delivered_frames")) != b.Deliveries || a.Values.Of("aom_cluster_ns") != b.AoM || a.Values.Of("aom_worker_ns") != b.AoMWorker {
+				if a.Cluster != b.Cluster || int64(a.Values.Of("window_delivered_frames")) != b.Deliveries ||
+					a.Values.Of("aom_cluster_ns") != b.AoM || a.Values.Of("aom_worker_ns") != b.AoMWorker {
 					t.Errorf("cluster %+v by the meter, %+v by the Collector", a, b)
 				}
 			}
 			if c := r.Totals; c.Offered() == 0 || c.Of("received") != c.Of("delivered") || name == "failing" && c.Of("flushed") == 0 {
 				t.Errorf("totals %+v", c)
 			}
-			if sent, delivered := topology.Traffic(); float64(r.Totals.Output()) > delivered+1 || float64(r.Totals.Offered()) > sent+float64(len(r.Clusters)*100) {
-				t.Errorf("%d sent and %d delivered, at most %v and %v were expected", r.Totals.Offered(), r.Totals.Output(), sent, delivered)
+			if sent, delivered := topology.EstimateTraffic(); float64(r.Totals.Output()) > delivered+1 ||
+				float64(r.Totals.Offered()) > sent+float64(len(r.Clusters)*100) {
+				t.Errorf("%d sent and %d delivered, at most %v and %v were expected", r.Totals.Offered(), r.Totals.Output(), sent,
+					delivered)
 			}
 		})
 	}
 }
 
-// TestTotalsCountWithheldFromTheStart measures one run with and without a warm-up: what was withheld in it counts in the
-// totals and not in the window.
+// TestTotalsCountWithheldFromTheStart measures one run with and without a warm-up: updates withheld in it count in the
+// totals, not in the window.
 func TestTotalsCountWithheldFromTheStart(t *testing.T) {
-	topology := watched(t)["controlled"]
+	topology := watchedTopologies(t)["controlled"]
 	topology.Warmup, topology.Duration = 5*olaf.Second, 10*olaf.Second
 	late := mustRun(t, topology, Options{})
 	topology.Warmup, topology.Duration = 0, 15*olaf.Second
 	whole := mustRun(t, topology, Options{})
-	if n := late.Totals.Of("tc_withheld"); n == 0 || n != whole.Totals.Of("tc_withheld") || results.Float(n) != whole.Of("window_withheld") || results.Float(n) <= late.Of("window_withheld") {
-		t.Errorf("withheld in all %v and %v, in the window %v and %v", n, whole.Totals.Of("tc_withheld"), late.Of("window_withheld"), whole.Of("window_withheld"))
+	if n := late.Totals.Of("tc_withheld"); n == 0 || n != whole.Totals.Of("tc_withheld") ||
+		results.Float(n) != whole.Of("window_withheld") || results.Float(n) <= late.Of("window_withheld") {
+		t.Errorf("withheld in all %v and %v, in the window %v and %v", n, whole.Totals.Of("tc_withheld"), late.Of("window_withheld"),
+			whole.Of("window_withheld"))
 	}
 	topology.Control.Enabled = false
 	if off := mustRun(t, topology, Options{}); off.Totals.Of("tc_withheld") != 0 {

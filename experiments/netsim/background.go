@@ -32,7 +32,7 @@ func (s *sim) addExtras() {
 	}
 }
 
-// offerBackground presents a packet of a background source to a port.
+// offerBackground offers a background packet to a port.
 func (s *sim) offerBackground(to, x int32) {
 	p := &s.ports[to]
 	taken, started := p.output.Bypass(olaf.Time(s.now), s.extras[x].size, x)
@@ -40,20 +40,20 @@ func (s *sim) offerBackground(to, x int32) {
 		p.bypassDropped++
 	}
 	if started {
-		s.launch(to)
+		s.launchFrame(to)
 	}
 }
 
-// scheduleExtra plans a source's next background packet.
+// scheduleExtra schedules a source's next background packet.
 func (s *sim) scheduleExtra(i int) {
 	x := &s.extras[i]
-	x.w.gen = x.source.generation(&x.w)
+	x.w.gen = x.source.generationTime(&x.w)
 	if x.w.gen < x.source.end {
-		s.queue.Push(calendar.Event{At: x.w.gen, Ord: s.arrival(), What: kindExtra | uint64(i)})
+		s.queue.Push(calendar.Event{At: x.w.gen, Ord: s.arrivalOrder(), What: kindExtra | uint64(i)})
 	}
 }
 
-func (s *sim) extra(i int32) {
+func (s *sim) sendExtra(i int32) {
 	x := &s.extras[i]
 	x.w.seq++
 	s.meter.backgroundSent++

@@ -22,8 +22,8 @@ func preset(b testing.TB, name string, scale Scale) *Topology {
 	return t
 }
 
-// BenchmarkNS3Model is the model of docs/notes/ns3, whole runs of 60 simulated seconds; packets/s is what
-// docs/notes/ns3.md compares.
+// BenchmarkNS3Model measures whole runs of the model in docs/notes/ns3 over 60 simulated seconds; docs/notes/ns3.md
+// compares packets/s.
 func BenchmarkNS3Model(b *testing.B) {
 	for _, perCluster := range []int{10, 100} {
 		b.Run(fmt.Sprint(10*perCluster, "-workers"), func(b *testing.B) {
@@ -52,7 +52,7 @@ func BenchmarkOlaf(b *testing.B) {
 	}
 }
 
-// cpu is the user and system time that this process has used.
+// cpu returns the user and system time of this process.
 func cpu(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -61,7 +61,7 @@ func cpu(b *testing.B) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// benchmarkRuns reports rates per second of CPU time, which hold on a machine that others use as well.
+// benchmarkRuns reports rates per second of CPU time, so that other load on the machine does not matter.
 func benchmarkRuns(b *testing.B, t *Topology) {
 	b.ReportAllocs()
 	var events, packets uint64
@@ -80,16 +80,16 @@ func benchmarkRuns(b *testing.B, t *Topology) {
 	b.ReportMetric(used/float64(b.N), "cpu-s/run")
 }
 
-// BenchmarkSteadyState counts allocations per event once pools have grown.
+// BenchmarkSteadyState counts allocations per event after the pools have grown.
 func BenchmarkSteadyState(b *testing.B) {
 	t := preset(b, "multihop", Scale{})
 	t.Control.Enabled = true
 	t.Duration = 30 * 24 * olaf.Hour
-	s := ready(b, t)
+	s := newReadySim(b, t)
 	step := func() {
 		e := s.queue.Pop()
 		s.now, s.order = e.At, e.Ord
-		s.handle(&e)
+		s.handleEvent(&e)
 	}
 	for range 1_000_000 {
 		step()

@@ -14,18 +14,18 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// ear measures one run of jobs by what it hears of them. It implements closedloop.Observer.
-type ear struct {
+// loopMeter measures a run of closed-loop jobs by observing it. It implements closedloop.Observer.
+type loopMeter struct {
 	*Jobs
 	opt     Options
-	outside *outside
-	packets int // of a vector
+	outside *externalMeter
+	packets int // per vector
 	err     error
 
-	latest  []olaf.Time // by worker, its latest generation
-	gens    []olaf.Time // by worker, when the gradient at hand was ready
-	seqs    []uint32    // by worker, how many it has sent
-	pending []bool      // by worker, that has not been sent
+	latest  []olaf.Time // latest generation time by worker
+	gens    []olaf.Time // by worker, the time at which its current gradient was ready
+	seqs    []uint32    // by worker, the number sent
+	pending []bool      // by worker, whether its current gradient is still unsent
 	heard   []delivery  // by job
 
 	dropped, lost gone
@@ -33,30 +33,31 @@ type ear struct {
 	observation   olaf.Observation
 }
 
-// gone is frames that nobody sends again, and the gradients inside of them.
+// gone counts frames that are lost for good, and the gradients in them.
 type gone struct{ frames, updates uint64 }
 
-// delivery is the sum of a job that is coming together at the server.
+// delivery is a job's sum while it is being received by the server.
 type delivery struct {
-	inside uint64 // of its packets; of workers that do not wait nothing
+	inside uint64 // contributors, as in its packets; always 0 for asynchronous workers
 	seen   []uint32
 	left   int
-	newest int64 // ns, of the last one that was whole
+	newest int64 // ns, of the last complete sum
 	at     olaf.Time
-	// out are the gradients that are on their way, in the order in which they were sent.
+	// out contains the gradients in flight, in the order of sending.
 	out []olaf.Contributor
 }
 
-func newEar(j *Jobs, opt Options) (*ear, error) {
-	outside, err := newOutside(j.topology)
+func newLoopMeter(j *Jobs, opt Options) (*loopMeter, error) {
+	outside, err := newExternalMeter(j.topology)
 	if err != nil {
 		return nil, err
 	}
 	workers := j.Network.Jobs * j.Network.Workers
-	e := &ear{
+	e := &loopMeter{
 		Jobs: j, opt: opt, outside: outside, packets: j.Job.Packets(),
-		latest: make([]olaf.Time, workers), gens: make([]olaf.Time, workers), seqs: make([]uint32, workers), pending: make([]bool, workers),
-		heard: make([]delivery, j.Network.Jobs),
+		latest: make([]olaf.Time, workers), gens: make([]olaf.Time, workers), seqs: make([]uint32, workers),
+		pending: make([]bool, workers),
+		heard:   make([]delivery, j.Network.Jobs),
 	}
 	for i := range e.heard {
 		e.heard[i] = delivery{seen: make([]uint32, e.packets), left: e.packets, newest: -1}
@@ -64,9 +65,10 @@ func newEar(j *Jobs, opt Options) (*ear, error) {
 	return e, nil
 }
 
-// begin says how long a gradient takes: what lies between the worker's update before and this one in other runs of the topology.
-func (e *ear) begin(worker int, _ uint32) olaf.Duration {
-	next, more := e.outside.generation(worker)
+// computeTime returns the compute time of a gradient: the gap between the worker's previous and next update in open-loop runs
+// of the topology.
+func (e *loopMeter) computeTime(worker int, _ uint32) olaf.Duration {
+	next, more := e.outside.nextGeneration(worker)
 	if !more {
 		return e.Job.Limit
 	}
@@ -75,31 +77,32 @@ func (e *ear) begin(worker int, _ uint32) olaf.Duration {
 	return takes
 }
 
-// Computed implements closedloop.Observer. One that was not sent until the next is ready was kept back.
-func (e *ear) Computed(now olaf.Time, worker int) {
+// Computed implements closedloop.Observer. A gradient that is unsent when the next one is ready was withheld.
+func (e *loopMeter) Computed(now olaf.Time, worker int) {
 	if e.pending[worker] {
-		e.outside.withheld(worker, e.gens[worker])
+		e.outside.recordWithhold(worker, e.gens[worker])
 	}
 	e.gens[worker], e.pending[worker] = now, true
 }
 
 // Sent implements closedloop.Observer.
-func (e *ear) Sent(_ olaf.Time, worker int) {
+func (e *loopMeter) Sent(_ olaf.Time, worker int) {
 	if !e.pending[worker] {
 		return
 	}
 	e.pending[worker] = false
-	e.outside.sent(worker, e.gens[worker])
+	e.outside.recordSend(worker, e.gens[worker])
 	d := &e.heard[worker/e.Network.Workers]
-	d.out = append(d.out, olaf.Contributor{GenNS: uint64(e.gens[worker].NS()), Seq: e.seqs[worker], Worker: olaf.WorkerID(worker % e.Network.Workers)})
+	d.out = append(d.out, olaf.Contributor{GenNS: uint64(e.gens[worker].NS()), Seq: e.seqs[worker],
+		Worker: olaf.WorkerID(worker % e.Network.Workers)})
 	e.seqs[worker]++
 }
 
-// Whole implements closedloop.Observer: the server has a sum when it has all packets of it.
-func (e *ear) Whole(now olaf.Time, p *program.Packet) {
+// Whole implements closedloop.Observer. The server has a sum once it has all packets of it.
+func (e *loopMeter) Whole(now olaf.Time, p *program.Packet) {
 	job := int(p.Job - closedloop.FirstJob)
 	d := &e.heard[job]
-	if e.Mode.Sync && !d.renews(p) {
+	if e.Mode.Sync && !d.startsSum(p) {
 		return
 	}
 	at := &d.seen[p.Seg%uint64(e.packets)]
@@ -118,12 +121,12 @@ func (e *ear) Whole(now olaf.Time, p *program.Packet) {
 		}
 	}
 	d.newest, d.at = int64(p.NewestNS), now
-	e.deliver(now, job, p)
+	e.recordSum(now, job, p)
 }
 
-// renews says that a packet is of the sum at hand or of a later one, with which it begins anew. The server may have sent what
-// was whole before once more.
-func (d *delivery) renews(p *program.Packet) bool {
+// startsSum reports whether a packet belongs to the current sum or starts a later one. The server may have repeated a
+// packet of an earlier one.
+func (d *delivery) startsSum(p *program.Packet) bool {
 	if int64(p.NewestNS) <= d.newest {
 		return false
 	}
@@ -134,27 +137,28 @@ func (d *delivery) renews(p *program.Packet) bool {
 	return true
 }
 
-// deliver is a sum that the server has. One that holds nothing of what is on its way was counted before.
-func (e *ear) deliver(now olaf.Time, job int, p *program.Packet) {
+// recordSum records a sum at the server. A sum without gradients in flight was counted before.
+func (e *loopMeter) recordSum(now olaf.Time, job int, p *program.Packet) {
 	d := &e.heard[job]
-	inside, newest, n := d.take(e.inside[:0], p)
+	inside, newest, n := d.takeGradients(e.inside[:0], p)
 	if e.inside = inside; n == 0 {
 		return
 	}
-	e.outside.merged(job, n-1, now)
-	e.outside.frame(job, now, nanoseconds(p.NewestNS), n)
+	e.outside.recordMerges(job, n-1, now)
+	e.outside.recordFrame(job, now, timeOfNS(p.NewestNS), n)
 	first := job * e.Network.Workers
 	for i := range inside {
-		e.outside.worker(first+int(inside[i].Worker), now, nanoseconds(inside[i].GenNS))
+		e.outside.recordWorker(first+int(inside[i].Worker), now, timeOfNS(inside[i].GenNS))
 	}
 	if len(inside) == 0 {
-		e.outside.nameless()
+		e.outside.setNameless()
 	}
 	if e.opt.Observer == nil {
 		return
 	}
 	e.observation = olaf.Observation{At: now, Queued: -1, Update: olaf.Update{
-		GenNS: p.NewestNS, Seq: newest.Seq, Cluster: e.outside.sim.clusters[job].id, Worker: newest.Worker, Count: uint16(n), Lanes: uint16(e.Job.Layout.Values),
+		GenNS: p.NewestNS, Seq: newest.Seq, Cluster: e.outside.sim.clusters[job].id, Worker: newest.Worker,
+		Count: uint16(n), Lanes: uint16(e.Job.Layout.Values),
 	}}
 	if len(inside) > 0 {
 		e.observation.Contributors = inside
@@ -162,11 +166,11 @@ func (e *ear) deliver(now olaf.Time, job int, p *program.Packet) {
 	e.opt.Observer.Deliver(0, first+int(newest.Worker), &e.observation)
 }
 
-// take takes the gradients inside of a packet off those that are on their way, and says how many they are and which is the
-// newest. Whose the others are is known only where all that are on their way are inside; they are then listed in the order of
-// their instants. Otherwise those are taken that were sent just before the newest, as a switch adds up what comes one after the
-// other.
-func (d *delivery) take(inside []olaf.Contributor, p *program.Packet) (_ []olaf.Contributor, newest olaf.Contributor, n int) {
+// takeGradients removes the gradients in a packet from those in flight, and returns their number and the newest. Their
+// identities are certain only if all in flight are in the packet; they are then returned in the order of generation.
+// Otherwise it removes those sent just before the newest, because a switch adds gradients in order of arrival.
+func (d *delivery) takeGradients(inside []olaf.Contributor, p *program.Packet) (_ []olaf.Contributor,
+	newest olaf.Contributor, n int) {
 	if n = min(int(p.Vectors), len(d.out)); n == 0 {
 		return inside, newest, 0
 	}
@@ -182,30 +186,31 @@ func (d *delivery) take(inside []olaf.Contributor, p *program.Packet) (_ []olaf.
 }
 
 // Dropped implements closedloop.Observer.
-func (e *ear) Dropped(now olaf.Time, p *program.Packet) {
-	n := e.without(p, &e.dropped)
-	e.outside.dropped(int(p.Job-closedloop.FirstJob), n, now)
+func (e *loopMeter) Dropped(now olaf.Time, p *program.Packet) {
+	n := e.removeLost(p, &e.dropped)
+	e.outside.recordDrop(int(p.Job-closedloop.FirstJob), n, now)
 }
 
 // Lost implements closedloop.Observer.
-func (e *ear) Lost(_ olaf.Time, p *program.Packet) { e.without(p, &e.lost) }
+func (e *loopMeter) Lost(_ olaf.Time, p *program.Packet) { e.removeLost(p, &e.lost) }
 
-// without takes what is lost for good off what is on its way: workers that wait send it again, and what comes down was at the
-// server.
-func (e *ear) without(p *program.Packet, of *gone) (n int) {
+// removeLost removes gradients that are lost for good from those in flight. Synchronous workers send them again, and
+// results on the way down were already at the server.
+func (e *loopMeter) removeLost(p *program.Packet, of *gone) (n int) {
 	if e.Mode.Sync || p.Kind == program.Result {
 		return 0
 	}
-	_, _, n = e.heard[p.Job-closedloop.FirstJob].take(e.inside[:0], p)
+	_, _, n = e.heard[p.Job-closedloop.FirstJob].takeGradients(e.inside[:0], p)
 	of.updates += uint64(n)
 	of.frames += uint64(min(n, 1))
 	return n
 }
 
-func nanoseconds(ns uint64) olaf.Time { return olaf.Time(ns) * olaf.Time(olaf.Nanosecond) }
+func timeOfNS(ns uint64) olaf.Time { return olaf.Time(ns) * olaf.Time(olaf.Nanosecond) }
 
-// record takes what the server receives, in the system's own frames: what reaches the root, or the servers in it.
-func (e *ear) record() func(*closedloop.Frame) {
+// newTap returns a tap that records what the server receives, in the system's own frames: the packets that reach the
+// root, or the jobs' servers.
+func (e *loopMeter) newTap() func(*closedloop.Frame) {
 	framer := closedloop.NewFramer(e.parts.Frame, &e.Network, e.parts.Server != nil)
 	workers := e.Network.Jobs * e.Network.Workers
 	from, to := workers, workers+1
@@ -224,8 +229,8 @@ func (e *ear) record() func(*closedloop.Frame) {
 	}
 }
 
-// follow lets the watcher look at the run, and tells how far it is.
-func (e *ear) follow(last, next olaf.Time, look *closedloop.Look) (until olaf.Time, on bool) {
+// followRun lets the watcher look at the run, and reports progress.
+func (e *loopMeter) followRun(last, next olaf.Time, look *closedloop.Look) (until olaf.Time, on bool) {
 	if e.opt.Progress != nil && look.Events() > 0 {
 		e.opt.Progress(float64(next) / float64(e.Job.Limit))
 	}
@@ -233,31 +238,31 @@ func (e *ear) follow(last, next olaf.Time, look *closedloop.Look) (until olaf.Ti
 		return math.MaxInt64, true
 	}
 	e.outside.sim.events = look.Events()
-	until, on = e.opt.Watcher.Before(last, next, func(at olaf.Time) *Snapshot { return e.look(at, look) })
+	until, on = e.opt.Watcher.Before(last, next, func(at olaf.Time) *Snapshot { return e.takeSnapshot(at, look) })
 	if !on {
-		e.outside.sim.stop(int64(min(max(until, last), next)))
+		e.outside.sim.stopAt(int64(min(max(until, last), next)))
 	}
 	return until, on
 }
 
-// look takes a picture of the run.
-func (e *ear) look(at olaf.Time, look *closedloop.Look) *Snapshot {
-	v := e.outside.sim.look(at)
-	v.Waits, v.Fate, v.Ports = e.topology.Title(), e.fate(), nil
-	ports := look.Ports(at)
+// takeSnapshot returns a snapshot of the run.
+func (e *loopMeter) takeSnapshot(at olaf.Time, takeSnapshot *closedloop.Look) *Snapshot {
+	v := e.outside.sim.takeSnapshot(at)
+	v.Waits, v.Fate, v.Ports = e.topology.Title(), e.countFates(), nil
+	ports := takeSnapshot.Ports(at)
 	for i, sw := range e.way.switches {
 		p := &ports[i+1]
 		held := p.Waiting
 		if sw.HoldTx && p.Sending {
 			held++
 		}
-		v.Ports = append(v.Ports, PortSnapshot{PortResult: e.port(i, &p.Port), Occupancy: held})
+		v.Ports = append(v.Ports, PortSnapshot{PortResult: e.portResult(i, &p.Port), Occupancy: held})
 	}
 	return v
 }
 
-// fate is what became of all gradients that were sent.
-func (e *ear) fate() Fate {
+// countFates counts the gradients sent by their outcome.
+func (e *loopMeter) countFates() Fate {
 	t := &e.outside.sim.meter.total
 	f := Fate{Sent: t[countSent], Delivered: t[countUpdates], Dropped: e.dropped.updates, LostOnLinks: e.lost.updates}
 	for i := range e.heard {
@@ -266,8 +271,8 @@ func (e *ear) fate() Fate {
 	return f
 }
 
-// stalled counts the clusters of which the server had not heard for so long that workers must have tried again many times.
-func (e *ear) stalled(end olaf.Time) (n int) {
+// countStalled counts the clusters without a delivery for so long that their workers must have tried again many times.
+func (e *loopMeter) countStalled(end olaf.Time) (n int) {
 	const tries = 10
 	for i := range e.heard {
 		if end.Sub(e.heard[i].at) > tries*e.patience {
@@ -277,32 +282,32 @@ func (e *ear) stalled(end olaf.Time) (n int) {
 	return n
 }
 
-// result is what was measured, with the ports towards the server.
-func (e *ear) result(run *closedloop.Result) (*Result, error) {
+// makeResult returns the measurements, with the ports towards the server.
+func (e *loopMeter) makeResult(run *closedloop.Result) (*Result, error) {
 	for worker, kept := range e.pending {
 		if kept {
-			e.outside.withheld(worker, e.gens[worker])
+			e.outside.recordWithhold(worker, e.gens[worker])
 		}
 	}
-	if err := e.check(run); err != nil {
+	if err := e.checkAccounts(run); err != nil {
 		return nil, err
 	}
-	r := e.outside.result()
+	r := e.outside.makeResult()
 	r.Events = run.Events
-	if err := r.account(e.totals(r.Values)); err != nil {
+	if err := r.setTotals(e.sumTotals(r.Values)); err != nil {
 		return nil, err
 	}
 	for i := range e.way.switches {
-		r.Ports = append(r.Ports, e.port(i, &run.Ports[i+1]))
+		r.Ports = append(r.Ports, e.portResult(i, &run.Ports[i+1]))
 	}
-	r.Waited = &Waited{run, e.stalled(olaf.Time(r.Time))}
+	r.Waited = &Waited{run, e.countStalled(olaf.Time(r.Time))}
 	return r, nil
 }
 
-// check verifies that every gradient is somewhere, and, where workers wait for each other and every sum was exact, that no worker
-// has more than one on its way. The error matches ErrAccounting.
-func (e *ear) check(run *closedloop.Result) error {
-	if f := e.fate(); f.Sent != f.accounted() {
+// checkAccounts verifies that every gradient is accounted for. For synchronous workers with exact sums it also checks that no
+// worker has more than one in flight. The error matches ErrAccounting.
+func (e *loopMeter) checkAccounts(run *closedloop.Result) error {
+	if f := e.countFates(); f.Sent != f.sumParts() {
 		return fmt.Errorf("%w: gradients sent = delivered + dropped + lost on links + on their way: %d ≠ %d + %d + %d + %d",
 			ErrAccounting, f.Sent, f.Delivered, f.Dropped, f.LostOnLinks, f.Flying)
 	}
@@ -311,34 +316,38 @@ func (e *ear) check(run *closedloop.Result) error {
 	}
 	for job := range e.heard {
 		if out := len(e.heard[job].out); out > e.Network.Workers {
-			return fmt.Errorf("%w: %d gradients of cluster %d are on their way, of %d workers that wait", ErrAccounting, out, e.outside.sim.clusters[job].id, e.Network.Workers)
+			return fmt.Errorf("%w: %d gradients of cluster %d are on their way, of %d workers that wait", ErrAccounting,
+				out, e.outside.sim.clusters[job].id, e.Network.Workers)
 		}
 	}
 	return nil
 }
 
-// totals is what became of every gradient of the whole run, with the network taken as one queue: one that is inside of a sum, or
-// of a part of one that was lost, was merged into it.
-func (e *ear) totals(window metric.Values) olaf.Counts {
-	t, f := &e.outside.sim.meter.total, e.fate()
+// sumTotals returns the account of every gradient of the whole run, with the network taken as one queue. A gradient in a
+// sum, or in a lost part of one, counts as merged into it.
+func (e *loopMeter) sumTotals(window metric.Values) olaf.Counts {
+	t, f := &e.outside.sim.meter.total, e.countFates()
 	c := networkCounts(window)
 	heldBeside := f.Dropped - e.dropped.frames + f.LostOnLinks - e.lost.frames
 	for name, n := range map[string]uint64{
 		"sent": f.Sent, "in": f.Sent, "delivered": t[countDelivered], "received": t[countDelivered], "queued": f.Flying,
-		engine.Appended.String(): t[countDelivered] + f.Flying + e.lost.frames, engine.Aggregated.String(): t[countAggregated] + heldBeside,
+		engine.Appended.String():    t[countDelivered] + f.Flying + e.lost.frames,
+		engine.Aggregated.String():  t[countAggregated] + heldBeside,
 		engine.DroppedFull.String(): e.dropped.frames, "flushed": e.lost.frames,
-		"count_delivered": f.Delivered, "count_queued": f.Flying, "count_flushed": f.LostOnLinks, "count_discarded": f.Dropped - e.dropped.frames,
+		"count_delivered": f.Delivered, "count_queued": f.Flying, "count_flushed": f.LostOnLinks,
+		"count_discarded": f.Dropped - e.dropped.frames,
 	} {
 		c.Add(name, int64(n))
 	}
 	return c
 }
 
-// port is the port of a switch towards the server. Nothing is merged in it, and no link fails.
-func (e *ear) port(i int, p *closedloop.Port) PortResult {
+// portResult returns the result of a switch's port towards the server. It merges nothing, and its link never fails.
+func (e *loopMeter) portResult(i int, p *closedloop.Port) PortResult {
 	sw := &e.way.switches[i]
 	values := map[string]results.Float{
-		"in": results.Float(p.In), "appended": results.Float(p.In - p.Dropped), "dropped": results.Float(p.Dropped), "left": results.Float(p.Left),
+		"in": results.Float(p.In), "appended": results.Float(p.In - p.Dropped), "dropped": results.Float(p.Dropped),
+		"left":           results.Float(p.Left),
 		"peak_occupancy": results.Float(p.Most), "utilisation": p.Busy,
 	}
 	to := e.topology.Servers[0].Name
@@ -346,7 +355,8 @@ func (e *ear) port(i int, p *closedloop.Port) PortResult {
 		to = e.way.switches[sw.parent].Name
 	}
 	rows := PortStatistics()
-	return PortResult{Port: sw.Name + "→" + to, Queue: e.topology.Queue, Slots: sw.Slots, Values: metric.NewValues(rows, func(i int) results.Float {
-		return values[rows[i].Name]
-	})}
+	return PortResult{Port: sw.Name + "→" + to, Queue: e.topology.Queue, Slots: sw.Slots,
+		Values: metric.NewValues(rows, func(i int) results.Float {
+			return values[rows[i].Name]
+		})}
 }

@@ -8,19 +8,19 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrLong is the kind of a refusal to start what would take too long without being asked.
+// ErrLong rejects runs that would take long unless confirmed.
 var ErrLong = olaf.NewError(olaf.Usage, "this would take long")
 
 const (
-	// eventsPerSecond is what one core does with a few thousand workers, rounded down.
+	// eventsPerSecond is the rate of one core with a few thousand workers, rounded down.
 	eventsPerSecond = 4e6
-	// patience is how long a run may take before somebody has to say that it is wanted.
+	// patience is the duration above which a run needs confirmation.
 	patience = 10 * time.Minute
 )
 
-// Estimate is about how many events runs of t take, from its rates and the lengths of its paths.
-func (t *Topology) Estimate() (float64, error) {
-	n, err := build(t)
+// EstimateEvents estimates the number of events in runs of t, from its rates and path lengths.
+func (t *Topology) EstimateEvents() (float64, error) {
+	n, err := buildNetwork(t)
 	if err != nil {
 		return 0, err
 	}
@@ -38,34 +38,35 @@ func (t *Topology) Estimate() (float64, error) {
 	}
 	for i := range n.ports {
 		p := &n.ports[i]
-		rate := float64(p.spec.Rate) / float64((t.Update + p.spec.Overhead).Bits()) // frames a second at most
+		rate := float64(p.spec.Rate) / float64((t.Update + p.spec.Overhead).Bits()) // upper limit, in frames per second
 		events += float64(3 * math.Min(rate*(t.Warmup+t.Duration).Seconds(), events))
 	}
 	return events, nil
 }
 
-// Patience refuses runs of t that would take more than ten minutes on one core. The error matches ErrLong and says how
-// long.
-func (t *Topology) Patience(runs int) error {
-	events, err := t.Estimate()
+// CheckPatience rejects runs of t that would take more than ten minutes on one core. The error matches ErrLong and gives the
+// duration.
+func (t *Topology) CheckPatience(runs int) error {
+	events, err := t.EstimateEvents()
 	if err != nil {
 		return err
 	}
 	events *= float64(max(runs, 1))
-	return Patient(events/eventsPerSecond, fmt.Sprintf("%.2g events", events), "shorten the duration")
+	return CheckDuration(events/eventsPerSecond, fmt.Sprintf("%.2g events", events), "shorten the duration")
 }
 
-// Patient refuses what takes more than ten minutes on one core: so many seconds for what there is of it. instead is what would
-// take less. The error matches ErrLong.
-func Patient(seconds float64, what, instead string) error {
+// CheckDuration rejects work that takes more than ten minutes on one core. what describes its size, instead suggests a way to
+// reduce it. The error matches ErrLong.
+func CheckDuration(seconds float64, what, instead string) error {
 	if seconds < patience.Seconds() {
 		return nil
 	}
-	return fmt.Errorf("%w: about %s, %s on one core; %s, or add --yes if you mean it", ErrLong, what, spoken(seconds), instead)
+	return fmt.Errorf("%w: about %s, %s on one core; %s, or add --yes if you mean it", ErrLong, what,
+		formatDuration(seconds), instead)
 }
 
-// spoken is a span of wall time in the unit that people would use.
-func spoken(seconds float64) string {
+// formatDuration formats a span of wall time in a suitable unit.
+func formatDuration(seconds float64) string {
 	for _, u := range []struct {
 		name  string
 		worth float64

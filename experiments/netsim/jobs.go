@@ -10,9 +10,9 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 )
 
-// Jobs are the clusters of a topology as jobs whose workers wait for answers: the same switches, links, slots and workers, and
-// gradients that take what lies between the updates of workers who do not wait. The server stands above the switches, answers
-// every sum, and is where ages are taken, so that what comes out has the statistics of the topology's other runs.
+// Jobs runs the clusters of a topology as closed-loop jobs on the same switches, links, slots and workers. A gradient
+// takes as long as the gap between open-loop updates. The server is above the switches, answers every sum, and measures
+// the ages, so that the statistics equal those of open-loop runs.
 type Jobs struct {
 	System  *system.System
 	Mode    *system.Mode
@@ -23,42 +23,42 @@ type Jobs struct {
 	topology *Topology
 	way      *way
 	parts    system.Parts
-	patience olaf.Duration // after which a worker tries again, unless somebody says otherwise
+	patience olaf.Duration // default retry timeout of a worker
 }
 
-// NewJobs prepares them of a topology that is Waiting. Errors match ErrTopology where the network has what such workers cannot,
-// and system.ErrOptions or closedloop.ErrConfig where options do not fit it.
+// NewJobs prepares the jobs of a topology with Waiting set. Errors match ErrTopology if the network has features that
+// closed-loop workers do not support, and system.ErrOptions or closedloop.ErrConfig if options do not fit it.
 func NewJobs(t *Topology) (*Jobs, error) {
-	way, err := t.way()
+	way, err := t.buildWay()
 	if err != nil {
 		return nil, err
 	}
 	j := &Jobs{topology: t, way: way}
-	if j.System, j.Mode, err = t.Waiting.resolve(t.systems); err != nil {
+	if j.System, j.Mode, err = t.Waiting.resolveMode(t.systems); err != nil {
 		return nil, err
 	}
-	j.Options, _ = t.Waiting.options()
-	j.network()
+	j.Options, _ = t.Waiting.systemOptions()
+	j.setNetwork()
 	j.Options.Jobs = j.Network.Jobs
-	j.wait()
+	j.setTimeout()
 	if j.parts, err = j.Mode.Parts(&j.Options); err != nil {
 		return nil, err
 	}
-	j.job()
+	j.setJob()
 	return j, nil
 }
 
-// try says why hosts and switches can't be built. Nothing plays.
-func (j *Jobs) try() error {
-	_, err := closedloop.Jobs(j.Network, j.Job, j.parts, j.Mode.Sync)
+// tryBuild checks that hosts and switches can be built, without running them.
+func (j *Jobs) tryBuild() error {
+	_, err := closedloop.PlanJobs(j.Network, j.Job, j.parts, j.Mode.Sync)
 	return err
 }
 
-// unlimited is the rate of a worker's link where the topology has none.
+// unlimited replaces the missing rate of a worker's link.
 const unlimited = 1_000_000 * olaf.Gbps
 
-// network is the topology's switches below a root in the place of its server.
-func (j *Jobs) network() {
+// setNetwork sets the network: the topology's switches below a root in place of its server.
+func (j *Jobs) setNetwork() {
 	t := j.topology
 	access := &t.Clusters[0].Access
 	j.Network = closedloop.Network{
@@ -72,27 +72,28 @@ func (j *Jobs) network() {
 	for _, sw := range j.way.switches {
 		slots := sw.Slots
 		if sw.HoldTx {
-			slots-- // the frame on the wire has one
+			slots-- // the frame on the wire occupies one
 		}
 		j.Network.Hops.Switches = append(j.Network.Hops.Switches, closedloop.Hop{
-			Parent: sw.parent + 1, Slots: slots, Up: closedloop.Link{Rate: sw.up.Rate, Delay: sw.up.Delay, Overhead: sw.up.Overhead, Loss: sw.up.Loss},
+			Parent: sw.parent + 1, Slots: slots,
+			Up: closedloop.Link{Rate: sw.up.Rate, Delay: sw.up.Delay, Overhead: sw.up.Overhead, Loss: sw.up.Loss},
 		})
 	}
 	for _, home := range j.way.homes {
 		j.Network.Hops.Homes = append(j.Network.Hops.Homes, home+1)
 	}
 	if t.Waiting.Loss > 0 {
-		j.Network.Lose(t.Waiting.Loss)
+		j.Network.SetLoss(t.Waiting.Loss)
 	}
 }
 
-// triesAfter is how many times as long as an answer can be expected to take a worker waits for it: what systems have of their
-// own is meant for round trips of microseconds.
+// triesAfter is the default retry timeout in units of the expected response time. The systems' own timeouts are meant
+// for round trips of microseconds.
 const triesAfter = 4
 
-// wait says after which silence workers try again.
-func (j *Jobs) wait() {
-	_, longest := j.topology.periods()
+// setTimeout sets the workers' retry timeout.
+func (j *Jobs) setTimeout() {
+	_, longest := j.topology.periodRange()
 	j.patience = triesAfter * (j.roundTrip() + longest)
 	if j.Options.Timeout > 0 {
 		j.patience = j.Options.Timeout
@@ -101,8 +102,8 @@ func (j *Jobs) wait() {
 	}
 }
 
-// periods are the shortest and the longest of all clusters.
-func (t *Topology) periods() (shortest, longest olaf.Duration) {
+// periodRange returns the shortest and the longest period of all clusters.
+func (t *Topology) periodRange() (shortest, longest olaf.Duration) {
 	shortest, longest = t.Clusters[0].Period, t.Clusters[0].Period
 	for i := range t.Clusters {
 		shortest, longest = min(shortest, t.Clusters[i].Period), max(longest, t.Clusters[i].Period)
@@ -110,7 +111,7 @@ func (t *Topology) periods() (shortest, longest olaf.Duration) {
 	return shortest, longest
 }
 
-// roundTrip is the longest from a worker to the server and back, of delays alone.
+// roundTrip returns the longest round trip from a worker to the server, without transmission times.
 func (j *Jobs) roundTrip() (most olaf.Duration) {
 	for _, home := range j.way.homes {
 		delay := j.Network.Link.Delay
@@ -122,39 +123,39 @@ func (j *Jobs) roundTrip() (most olaf.Duration) {
 	return most
 }
 
-// job is what the workers do until the topology's time is over.
-func (j *Jobs) job() {
+// setJob sets the workers' job, which lasts for the topology's duration.
+func (j *Jobs) setJob() {
 	t := j.topology
 	j.Job = closedloop.Job{Limit: t.Warmup + t.Duration, ServerApply: t.Servers[0].Processing}
 	j.Job.Layout.Values, j.Job.PerPacket = int((t.Update-olaf.HeaderBytes)/olaf.LaneBytes), j.parts.PerPacket
-	shortest, _ := t.periods()
-	// With random gaps there can be more than the time holds periods, but not many times as many.
+	shortest, _ := t.periodRange()
+	// Random gaps allow more updates than periods, but not many times as many.
 	updates := 2*float64(j.Job.Limit/shortest) + 100
 	if !j.Mode.Sync {
-		updates *= float64(j.Network.Workers) // an update may hold as little as one gradient
+		updates *= float64(j.Network.Workers) // an update may contain as little as one gradient
 	}
-	j.Job.Updates = uint32(min(updates, math.MaxUint32)) // which nobody lives to see
+	j.Job.Updates = uint32(min(updates, math.MaxUint32)) // more than any run reaches
 }
 
-// Waited is what hosts that wait for answers counted and measured beside a Result, over the whole run.
+// Waited contains the counts and measurements of closed-loop hosts over the whole run.
 type Waited struct {
 	*closedloop.Result
-	Stalled int // clusters that the server had not heard of for long when time was over
+	Stalled int // clusters without recent deliveries at the end
 }
 
-// run plays them once, under the topology's seed.
-func (j *Jobs) run(ctx context.Context, opt Options) (*Result, error) {
-	e, err := newEar(j, opt)
+// runOnce runs the jobs once, with the topology's seed.
+func (j *Jobs) runOnce(ctx context.Context, opt Options) (*Result, error) {
+	e, err := newLoopMeter(j, opt)
 	if err != nil {
 		return nil, err
 	}
 	job := j.Job
-	job.Begin, job.Observer = e.begin, e
+	job.Begin, job.Observer = e.computeTime, e
 	if opt.Watcher != nil || opt.Progress != nil {
-		job.Follow = e.follow
+		job.Follow = e.followRun
 	}
 	if opt.Record != nil {
-		job.Tap = e.record()
+		job.Tap = e.newTap()
 	}
 	run, err := closedloop.Run(ctx, j.Network, job, j.parts, j.Mode.Sync, j.topology.Seed)
 	if err != nil {
@@ -163,6 +164,6 @@ func (j *Jobs) run(ctx context.Context, opt Options) (*Result, error) {
 	if e.err != nil {
 		return nil, e.err
 	}
-	run.Hung = false // nobody meant it to end
-	return e.result(run)
+	run.Hung = false // it was never meant to end
+	return e.makeResult(run)
 }

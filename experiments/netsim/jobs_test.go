@@ -20,7 +20,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// waitingHop is the multi-hop network of Table 3 whose workers wait, for 20 seconds.
+// waitingHop returns the multi-hop network of Table 3 with closed-loop workers, for 20 seconds.
 func waitingHop(t testing.TB, w Waiting) *Topology {
 	t.Helper()
 	top, err := Preset(system.All(), "multihop", Scale{Interval2: 300 * olaf.Millisecond})
@@ -31,8 +31,8 @@ func waitingHop(t testing.TB, w Waiting) *Topology {
 	return top
 }
 
-// Workers that wait for each other take a round trip and a gradient for each update, lose nothing for good, and are all inside of
-// every sum.
+// TestClustersThatWait checks that synchronous workers take a round trip and a gradient per update, lose nothing for
+// good, and all contribute to every sum.
 func TestClustersThatWait(t *testing.T) {
 	for _, w := range []Waiting{{System: "iswitch"}, {System: "switchml", Packet: 1024}} {
 		runs, err := RunSeeds(context.Background(), waitingHop(t, w), []uint64{1, 2}, Options{}, nil)
@@ -44,9 +44,11 @@ func TestClustersThatWait(t *testing.T) {
 				v := r.Groups[g].Values
 				rounds := float64(v.Of("window_sent")) / 50
 				if between := 20e3 / rounds; between < limits[0] || between > limits[1] {
-					t.Errorf("%s, %s: %.0f ms between updates, want %g to %g", w.System, r.Groups[g].Group, between, limits[0], limits[1])
+					t.Errorf("%s, %s: %.0f ms between updates, want %g to %g", w.System, r.Groups[g].Group, between, limits[0],
+						limits[1])
 				}
-				if v.Of("window_delivered_updates") != 10*v.Of("window_delivered_frames") || v.Of("loss_updates_pct") != 0 || v.Of("never_delivered") != 0 {
+				if v.Of("window_delivered_updates") != 10*v.Of("window_delivered_frames") || v.Of("loss_updates_pct") != 0 ||
+					v.Of("never_delivered") != 0 {
 					t.Errorf("%s, %s: %v", w.System, r.Groups[g].Group, v)
 				}
 				if !(v.Of("aom_worker_ns") >= v.Of("aom_cluster_ns")) {
@@ -56,7 +58,8 @@ func TestClustersThatWait(t *testing.T) {
 			if late := r.Of("window_sent") - r.Of("window_delivered_updates"); late < 0 || late > 100 {
 				t.Errorf("%s: %g updates are on their way at the end", w.System, float64(late))
 			}
-			if len(r.Ports) != 3 || !slices.ContainsFunc(r.Ports, func(p PortResult) bool { return p.Port == "sw3→ps" && p.Values.Of("left") > 0 }) {
+			if len(r.Ports) != 3 || !slices.ContainsFunc(r.Ports,
+				func(p PortResult) bool { return p.Port == "sw3→ps" && p.Values.Of("left") > 0 }) {
 				t.Errorf("%s: ports %+v", w.System, r.Ports)
 			}
 			if r.Waited.Stalled != 0 || r.Waited.Endpoints.Of("packets_inexact") != 0 || r.Events == 0 {
@@ -66,8 +69,8 @@ func TestClustersThatWait(t *testing.T) {
 	}
 }
 
-// Workers that do not wait for each other make exactly the gradients of the topology's other runs, and nobody says whose are in a
-// sum of several.
+// TestClustersThatDoNotWait checks that asynchronous workers make exactly the gradients of open-loop runs of the
+// topology, and that a sum of several names no contributors.
 func TestClustersThatDoNotWait(t *testing.T) {
 	bound := 1
 	top := waitingHop(t, Waiting{System: "iswitch", Mode: "async", H: 5, Bound: &bound})
@@ -80,8 +83,10 @@ func TestClustersThatDoNotWait(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.Of("window_generated") != own.Of("window_generated") || r.Of("window_generated") != r.Of("window_sent")+r.Of("window_withheld") {
-		t.Errorf("%g gradients, %g sent and %g withheld; the topology's own runs have %g", r.Of("window_generated"), r.Of("window_sent"), r.Of("window_withheld"), own.Of("window_generated"))
+	if r.Of("window_generated") != own.Of("window_generated") ||
+		r.Of("window_generated") != r.Of("window_sent")+r.Of("window_withheld") {
+		t.Errorf("%g gradients, %g sent and %g withheld; the topology's own runs have %g", r.Of("window_generated"),
+			r.Of("window_sent"), r.Of("window_withheld"), own.Of("window_generated"))
 	}
 	if r.Of("aom_worker_ns").Known() || !r.Of("aom_cluster_ns").Known() {
 		t.Errorf("ages %g of clusters, %g of workers", r.Of("aom_cluster_ns"), r.Of("aom_worker_ns"))
@@ -91,7 +96,7 @@ func TestClustersThatDoNotWait(t *testing.T) {
 	}
 }
 
-// observed keeps what was delivered.
+// observed stores the deliveries.
 type observed struct {
 	frames []olaf.Observation
 	worker []int
@@ -103,26 +108,29 @@ func (o *observed) Deliver(_, worker int, seen *olaf.Observation) {
 	o.frames, o.worker = append(o.frames, one), append(o.worker, worker)
 }
 
-// What an observer hears is what is measured, by the Collector of all benches, and it balances; a sum of one gradient says whose it
-// is, as does one of everybody.
+// TestWaitingIsObserved checks that the Collector of benches gets the same numbers from the observer, that they
+// balance, and that a sum of one gradient, or of all workers, names its contributors.
 func TestWaitingIsObserved(t *testing.T) {
 	for name, w := range map[string]Waiting{
-		"everybody": {System: "switchml", Loss: 0.01}, "one": {System: "iswitch", Mode: "async", H: 1}, "some": {System: "iswitch", Mode: "async", H: 4},
-		"lossy": {System: "iswitch", Mode: "async", H: 2, Loss: 0.02}, "server": {System: "atp"}, "inexact": {System: "iswitch", Loss: 0.02, Recovery: "fbcast"},
+		"everybody": {System: "switchml", Loss: 0.01}, "one": {System: "iswitch", Mode: "async", H: 1},
+		"some":  {System: "iswitch", Mode: "async", H: 4},
+		"lossy": {System: "iswitch", Mode: "async", H: 2, Loss: 0.02}, "server": {System: "atp"},
+		"inexact": {System: "iswitch", Loss: 0.02, Recovery: "fbcast"},
 	} {
 		top, o := waitingHop(t, w), new(observed)
 		r, err := Run(context.Background(), top, Options{Observer: o})
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
-		c := results.NewCollector(top.Measure())
+		c := results.NewCollector(top.CollectorConfig())
 		named := 0
 		next := map[[2]int]uint32{} // by cluster and worker
 		for i := range o.frames {
 			f := &o.frames[i]
 			c.Observe(f)
 			who := [2]int{int(f.Update.Cluster), int(f.Update.Worker)}
-			if f.Queued != -1 || f.Update.Lanes != (1000-64)/4 || o.worker[i]/10 != who[0]-1 || f.Update.Seq < next[who] || f.Update.GenNS >= uint64(f.At.NS()) {
+			if f.Queued != -1 || f.Update.Lanes != (1000-64)/4 || o.worker[i]/10 != who[0]-1 || f.Update.Seq < next[who] ||
+				f.Update.GenNS >= uint64(f.At.NS()) {
 				t.Fatalf("%s: frame %d of worker %d: %+v", name, i, o.worker[i], f)
 			}
 			next[who] = f.Update.Seq + 1
@@ -142,7 +150,8 @@ func TestWaitingIsObserved(t *testing.T) {
 				t.Errorf("%s: %s is %v, by the collector %v", name, m.Name, v, kept)
 			}
 		}
-		if all := name == "everybody" || name == "one" || name == "server"; name != "inexact" && (all != (named == len(o.frames)) || r.Of("aom_worker_ns").Known() != all) {
+		if all := name == "everybody" || name == "one" || name == "server"; name != "inexact" &&
+			(all != (named == len(o.frames)) || r.Of("aom_worker_ns").Known() != all) {
 			t.Errorf("%s: %d of %d frames say whose they are, workers are %v old", name, named, len(o.frames), r.Of("aom_worker_ns"))
 		}
 		if run.Metrics.Of("utilisation").Known() {
@@ -156,14 +165,14 @@ func TestWaitingIsObserved(t *testing.T) {
 
 func (t *Topology) sync(tb *testing.T) bool {
 	tb.Helper()
-	_, mode, err := t.Waiting.resolve(t.systems)
+	_, mode, err := t.Waiting.resolveMode(t.systems)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	return mode.Sync
 }
 
-// slow lets a run go on step by step and looks at everything.
+// slow runs step by step and looks at everything.
 type slow struct {
 	looks  int
 	most   int // slots in use
@@ -175,7 +184,7 @@ type slow struct {
 func (s *slow) Before(last, next olaf.Time, look func(olaf.Time) *Snapshot) (olaf.Time, bool) {
 	v := look(next)
 	s.looks++
-	if v.Fate.Sent != v.Fate.accounted() || v.Now != next || v.Waits == "" || len(v.Ports) != 3 {
+	if v.Fate.Sent != v.Fate.sumParts() || v.Now != next || v.Waits == "" || len(v.Ports) != 3 {
 		s.wrong = fmt.Sprintf("at %v: %+v", next, v)
 	}
 	if v.Events < s.events || last > 0 && v.Events == 0 {
@@ -191,7 +200,8 @@ func (s *slow) Before(last, next olaf.Time, look func(olaf.Time) *Snapshot) (ola
 	return next + olaf.Time(10*olaf.Millisecond), s.until == 0 || next < s.until
 }
 
-// Whoever watches changes nothing, and who ends a run gets what it was up to there.
+// TestWatchingWorkersThatWait checks that watching changes nothing, and that a run ended by the watcher returns its
+// results so far.
 func TestWatchingWorkersThatWait(t *testing.T) {
 	top := waitingHop(t, Waiting{System: "switchml"})
 	alone, err := Run(context.Background(), top, Options{})
@@ -214,18 +224,20 @@ func TestWatchingWorkersThatWait(t *testing.T) {
 	}
 	s = &slow{until: olaf.Time(10 * olaf.Second)}
 	stopped, err := Run(context.Background(), top, Options{Watcher: s})
-	if err != nil || stopped.Time < 10*olaf.Second || stopped.Time > 10*olaf.Second+200*olaf.Millisecond || stopped.Of("window_sent") >= alone.Of("window_sent") {
+	if err != nil || stopped.Time < 10*olaf.Second || stopped.Time > 10*olaf.Second+200*olaf.Millisecond ||
+		stopped.Of("window_sent") >= alone.Of("window_sent") {
 		t.Errorf("%v: ended at %v with %v sent", err, stopped.Time, stopped.Of("window_sent"))
 	}
 }
 
-// What the server receives is recorded in the system's own frames: for a switch in its place what reaches it, and for a server of
-// its own what it gets.
+// TestRecordOwnFrames checks that the recorded packets at the server are in the system's own frames: those that reach a
+// switch in its place, or those that a separate server receives.
 func TestRecordOwnFrames(t *testing.T) {
 	for _, c := range []struct {
 		waiting Waiting
 		format  *wire.Format
-	}{{Waiting{System: "iswitch"}, wire.ISwitch}, {Waiting{System: "switchml"}, wire.SwitchML}, {Waiting{System: "atp"}, wire.ATPReleased}} {
+	}{{Waiting{System: "iswitch"}, wire.ISwitch}, {Waiting{System: "switchml"}, wire.SwitchML},
+		{Waiting{System: "atp"}, wire.ATPReleased}} {
 		top := waitingHop(t, c.waiting)
 		packets, last := 0, int64(0)
 		r, err := Run(context.Background(), top, Options{Record: func(p *capture.Packet) error {
@@ -247,13 +259,14 @@ func TestRecordOwnFrames(t *testing.T) {
 			t.Errorf("%s: %d packets are recorded of %d sums", c.waiting.System, packets, r.Totals.Of("delivered"))
 		}
 		refused := errors.New("no room")
-		if _, err := Run(context.Background(), top, Options{Record: func(*capture.Packet) error { return refused }}); !errors.Is(err, refused) {
+		if _, err := Run(context.Background(), top, Options{Record: func(*capture.Packet) error { return refused }}); !errors.Is(err,
+			refused) {
 			t.Errorf("%s: %v", c.waiting.System, err)
 		}
 	}
 }
 
-// packets is how many a gradient takes.
+// packets returns the number of packets per gradient.
 func (*Waited) packets(t *testing.T, top *Topology) int {
 	t.Helper()
 	j, err := NewJobs(top)
@@ -263,18 +276,19 @@ func (*Waited) packets(t *testing.T, top *Topology) int {
 	return j.Job.Packets()
 }
 
-// A file says all of it, and what is wrong in which line.
+// TestWaitingInAFile checks that a file can contain every setting, and that mistakes are reported with their lines.
 func TestWaitingInAFile(t *testing.T) {
 	bound := 0
 	for _, w := range []Waiting{
-		{System: "switchml", Packet: 1024, Slots: 12, Timeout: olaf.Second}, {System: "iswitch", Mode: "async", H: 3, Bound: &bound, Loss: 0.5},
+		{System: "switchml", Packet: 1024, Slots: 12, Timeout: olaf.Second},
+		{System: "iswitch", Mode: "async", H: 3, Bound: &bound, Loss: 0.5},
 		{System: "iswitch", Profile: "isw-x", Recovery: "help", Slots: 40, Wrap: true}, {System: "atp", Window: 5, Congestion: true},
 	} {
 		text, err := waitingHop(t, w).Text()
 		if err != nil {
 			t.Fatal(err)
 		}
-		back, err := Parse(system.All(), "", text)
+		back, err := ParseTopology(system.All(), "", text)
 		if err != nil || back.Resolve() != nil {
 			t.Fatalf("%v, %v:\n%s", err, back.Resolve(), text)
 		}
@@ -294,7 +308,8 @@ func TestWaitingInAFile(t *testing.T) {
 		"switchml\n    mode: any": `switchml has no mode "any"`,
 		"switchml\n    loss: 2":   "a loss of 2; it must be 0 to 1",
 	} {
-		top, err := Parse(system.All(), "net.yaml", bytes.Replace(text, []byte("system: switchml"), []byte("system: "+change), 1))
+		top, err := ParseTopology(system.All(), "net.yaml",
+			bytes.Replace(text, []byte("system: switchml"), []byte("system: "+change), 1))
 		if err == nil {
 			err = top.Resolve()
 		}
@@ -307,8 +322,8 @@ func TestWaitingInAFile(t *testing.T) {
 	}
 }
 
-// An ATP cluster whose sum and its repeat were both lost stands still: of ten packets that are sent again at one instant a port
-// of five slots drops the same four every time.
+// TestTheSameFourAreLost shows that an ATP cluster whose sum and repeat were both lost stalls: of ten packets that are
+// resent at one instant, a port of five slots drops the same four every time.
 func TestTheSameFourAreLost(t *testing.T) {
 	j, err := NewJobs(waitingHop(t, Waiting{System: "atp"}))
 	if err != nil {
@@ -327,14 +342,14 @@ func TestTheSameFourAreLost(t *testing.T) {
 			heard[key]++
 		}
 	}
-	r, err := j.run(context.Background(), Options{})
+	r, err := j.runOnce(context.Background(), Options{})
 	if err != nil || r.Waited.Stalled == 0 {
 		t.Fatalf("%v, %+v", err, r)
 	}
 	lost, through := 0, 0
 	for key, n := range sent {
 		switch {
-		case n < 4: // of a cluster that goes on
+		case n < 4: // of a cluster that has not stalled
 		case heard[key] == 0:
 			lost++
 		case heard[key] == n:
@@ -348,7 +363,7 @@ func TestTheSameFourAreLost(t *testing.T) {
 	}
 }
 
-// What stands still is counted, and what cannot be played is refused.
+// TestClustersRefuse checks that stalled clusters are counted and that invalid settings are rejected.
 func TestClustersRefuse(t *testing.T) {
 	r, err := Run(context.Background(), waitingHop(t, Waiting{System: "switchml", Loss: 1}), Options{})
 	if err != nil || r.Waited.Stalled != 10 {

@@ -2,36 +2,36 @@ package netsim
 
 import "github.com/olafctl/olaf"
 
-// What enters a link leaves it in the same order, a constant delay later. So a link is a line, of which only the first
-// frame has an event, and its memory is walked from front to back.
+// A link delivers frames in order, a constant delay later. It is therefore a queue in which only the first frame needs
+// an event, and its memory is accessed sequentially.
 
-// frame is an update, or a background packet, on the link behind a port. It fills one cache line.
+// frame is an update, or a background packet, on the link behind a port. It fits in one cache line.
 type frame struct {
-	at       int64 // when it is at the other end, and
+	at       int64 // when it reaches the other end, and
 	ord      uint64
-	update   olaf.Update // its Count is 0 when it is none, or lost
+	update   olaf.Update // Count is 0 for other packets and lost ones
 	appended olaf.Time
 	inside   int32 // number of contributors
-	place    int32 // of the first of them in the link's ring; else of a background packet's source, or lost
+	place    int32 // of the first of them in the link's ring; else index of the background source, or lost
 }
 
-// lost is the place of a frame that its link lost, or that was leaving when it failed.
+// lost is the place of a frame that was lost on its link, or cut off by a link failure.
 const lost int32 = -1
 
-// link holds the frames behind a port, and in another ring who is inside them, each frame's contributors side by side.
+// link contains the frames behind a port, and in another ring their contributors, contiguous for each frame.
 type link struct {
 	line[frame]
 	inside     []olaf.Contributor
 	head, tail int32
 }
 
-// push makes room for a frame and notes its contributors.
-func (l *link) push(inside []olaf.Contributor) *frame {
+// pushFrame adds a frame and copies its contributors.
+func (l *link) pushFrame(inside []olaf.Contributor) *frame {
 	n := int32(len(inside))
 	if l.len() == 0 {
 		l.head, l.tail = 0, 0
 	}
-	for !l.room(n) {
+	for !l.hasRoom(n) {
 		l.growInside()
 	}
 	f := l.line.push()
@@ -41,8 +41,8 @@ func (l *link) push(inside []olaf.Contributor) *frame {
 	return f
 }
 
-// room says whether n contributors fit, at tail, which moves to the ring's start if they do not fit before its end.
-func (l *link) room(n int32) bool {
+// hasRoom reports whether n contributors fit at tail, which moves to the ring's start if they do not fit before its end.
+func (l *link) hasRoom(n int32) bool {
 	end := int32(len(l.inside))
 	if l.tail < l.head {
 		return l.tail+n < l.head
@@ -57,7 +57,7 @@ func (l *link) room(n int32) bool {
 	return false
 }
 
-// growInside doubles the ring and writes it anew from its start.
+// growInside doubles the ring and moves its content to the start.
 func (l *link) growInside() {
 	was := l.inside
 	l.inside = make([]olaf.Contributor, max(8, 2*len(was)))
@@ -73,16 +73,16 @@ func (l *link) growInside() {
 	}
 }
 
-// contributors lists who is inside f; nil when nobody logged it.
-func (l *link) contributors(f *frame) []olaf.Contributor {
+// contributorsOf returns the contributors of f, or nil if they were not logged.
+func (l *link) contributorsOf(f *frame) []olaf.Contributor {
 	if f.inside == 0 {
 		return nil
 	}
 	return l.inside[f.place : f.place+f.inside]
 }
 
-// drop takes the first frame away.
-func (l *link) drop() {
+// dropFirst removes the first frame.
+func (l *link) dropFirst() {
 	if f := l.at(0); f.inside > 0 {
 		l.head = f.place + f.inside
 	}

@@ -8,7 +8,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A link gives back its frames and who is inside them in the order in which they came, however its rings wrap and grow.
+// TestLinkOrder checks that a link returns its frames and their contributors in order, however its rings wrap and grow.
 func TestLinkOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var l link
@@ -16,7 +16,7 @@ func TestLinkOrder(t *testing.T) {
 		next := uint32(0)
 		for step := range rapid.IntRange(1, 300).Draw(t, "steps") {
 			if len(want) > 0 && rapid.IntRange(0, 2).Draw(t, "drop") == 0 {
-				l.drop()
+				l.dropFirst()
 				want = want[1:]
 			} else {
 				var inside []olaf.Contributor
@@ -24,7 +24,7 @@ func TestLinkOrder(t *testing.T) {
 					inside = append(inside, olaf.Contributor{Seq: next})
 					next++
 				}
-				l.push(inside).at = int64(step)
+				l.pushFrame(inside).at = int64(step)
 				if rapid.IntRange(0, 9).Draw(t, "lose") == 0 {
 					f := l.at(l.len() - 1)
 					f.inside, f.place, inside = 0, lost, nil
@@ -35,7 +35,7 @@ func TestLinkOrder(t *testing.T) {
 				t.Fatalf("step %d: %d frames, want %d", step, l.len(), len(want))
 			}
 			for i, w := range want {
-				if got := l.contributors(l.at(i)); !slices.Equal(got, w) {
+				if got := l.contributorsOf(l.at(i)); !slices.Equal(got, w) {
 					t.Fatalf("step %d: frame %d holds %v, want %v", step, i, got, w)
 				}
 			}

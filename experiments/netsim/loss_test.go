@@ -14,10 +14,11 @@ import (
 	"github.com/olafctl/olaf/internal/splitmix"
 )
 
-// lossy is one switch without a queue to speak of, whose every cable may lose.
-func lossy(link, access float64, control bool) *Topology {
+// lossyTopology returns one switch with short queues, whose links lose frames.
+func lossyTopology(link, access float64, control bool) *Topology {
 	const ms = olaf.Millisecond
-	t := oneSwitch("fifo", 100, ms/10, Clusters{Workers: 4, Period: 10 * ms, Phase: Span{0, 5 * ms}, Access: Access{Rate: olaf.Gbps, Delay: ms, Loss: access}})
+	t := oneSwitch("fifo", 100, ms/10, Clusters{Workers: 4, Period: 10 * ms, Phase: Span{0, 5 * ms},
+		Access: Access{Rate: olaf.Gbps, Delay: ms, Loss: access}})
 	t.Duration, t.Links[0].Loss = 20*olaf.Second, link
 	if control {
 		t.Control = Control{Enabled: true, Threshold: olaf.Hour, Slope: "threshold", Count: CountClusters, Window: olaf.Second}
@@ -25,9 +26,10 @@ func lossy(link, access float64, control bool) *Topology {
 	return t
 }
 
-// A link loses the frames whose own number draws it, on the way up and on the way down, and every update is accounted for.
+// TestLinksLoseByCounter checks that a link loses the frames whose numbers are drawn, in both directions, and that
+// every update is accounted for.
 func TestLinksLoseByCounter(t *testing.T) {
-	topology := lossy(0.2, 0, false)
+	topology := lossyTopology(0.2, 0, false)
 	topology.Clusters[0].Workers = 1
 	var got []uint32
 	r := mustRun(t, topology, Options{Observer: observer(func(o *olaf.Observation) { got = append(got, o.Update.Seq) })})
@@ -38,7 +40,7 @@ func TestLinksLoseByCounter(t *testing.T) {
 			want = append(want, seq)
 		}
 	}
-	if len(want)-len(got) > 1 || !slices.Equal(got, want[:len(got)]) { // the last may be on its way
+	if len(want)-len(got) > 1 || !slices.Equal(got, want[:len(got)]) { // the last may be in flight
 		t.Errorf("%d updates came through, %d were drawn to", len(got), len(want))
 	}
 	lost, heard := float64(r.Ports[0].Values.Of("lost_on_link")), float64(r.Of("acks"))
@@ -50,16 +52,18 @@ func TestLinksLoseByCounter(t *testing.T) {
 	}
 }
 
-// Workers' own links lose as well, whether or not transmission control decides; each worker misses ACKs of its own.
+// TestAccessLinksLose checks that workers' links lose frames too, with and without transmission control, and that each
+// worker misses different ACKs.
 func TestAccessLinksLose(t *testing.T) {
 	for _, control := range []bool{false, true} {
-		topology := lossy(0, 0.25, control)
+		topology := lossyTopology(0, 0.25, control)
 		r := mustRun(t, topology, Options{Workers: true})
 		sent, workers := float64(r.Of("window_sent")), float64(topology.Clusters[0].Workers)
 		near(t, "share delivered", float64(r.Of("window_delivered_frames"))/sent, 0.75, 0.03)
 		near(t, "copies of ACKs that were lost", float64(r.Of("acks_lost"))/float64(r.Of("acks"))/workers, 0.25, 0.05)
 		if lost := float64(r.Totals.Of("flushed")); lost < sent*0.2 || r.Ports[0].Values.Of("lost_on_link") != 0 {
-			t.Errorf("%v of %v updates are accounted as lost, %v by the switch's link", lost, sent, r.Ports[0].Values.Of("lost_on_link"))
+			t.Errorf("%v of %v updates are accounted as lost, %v by the switch's link", lost, sent,
+				r.Ports[0].Values.Of("lost_on_link"))
 		}
 		for i := range r.Workers {
 			if w := &r.Workers[i]; w.Received < w.Sent*6/10 || w.Received > w.Sent*9/10 {
@@ -69,8 +73,8 @@ func TestAccessLinksLose(t *testing.T) {
 	}
 }
 
-// Links that could lose, but never do, give the very numbers of links that cannot: workers who each know for themselves decide as
-// those who share what they know.
+// TestLossOfNothing checks that lossy links with a loss of nearly zero give the numbers of lossless ones: workers with
+// individual ACK states decide like those with a shared one.
 func TestLossOfNothing(t *testing.T) {
 	for _, name := range []string{"multihop", "fat-tree", "single"} {
 		plain := mustPreset(t, name, Scale{})
@@ -86,21 +90,23 @@ func TestLossOfNothing(t *testing.T) {
 	}
 }
 
-// ACKs that find no room in front of a slow direction are lost, and only these.
+// TestAcksFindNoRoom checks that exactly the ACKs that find no room in front of a slow direction are lost.
 func TestAcksFindNoRoom(t *testing.T) {
-	topology := lossy(0, 0, false)
-	topology.Links[0].AckRate = 1008 * 8 * 200 // 200 ACKs a second of twice as many
+	topology := lossyTopology(0, 0, false)
+	topology.Links[0].AckRate = 1008 * 8 * 200 // half of 400 ACKs per second
 	all := mustRun(t, topology, Options{})
 	topology.Links[0].AckSlots = 3
 	some := mustRun(t, topology, Options{})
 	if all.Of("acks_lost") != 0 || some.Of("window_delivered_frames") != all.Of("window_delivered_frames") {
-		t.Errorf("%v ACKs lost without a limit; %v and %v deliveries", all.Of("acks_lost"), all.Of("window_delivered_frames"), some.Of("window_delivered_frames"))
+		t.Errorf("%v ACKs lost without a limit; %v and %v deliveries", all.Of("acks_lost"), all.Of("window_delivered_frames"),
+			some.Of("window_delivered_frames"))
 	}
 	near(t, "ACKs heard", float64(some.Of("acks")), float64(all.Of("acks")), 0.01)
 	near(t, "ACKs lost", float64(some.Of("acks_lost")), float64(some.Of("window_delivered_frames"))/2, 0.02)
 }
 
-// Whatever loses in a network, nothing is lost from the account, and the same seed loses the same.
+// TestLossesBalance checks that the account balances with any losses in the network, and that the same seed loses the
+// same frames.
 func TestLossesBalance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		topology := drawTopology(t)
@@ -132,7 +138,7 @@ func TestLossesBalance(t *testing.T) {
 	})
 }
 
-// A loss that is said of links holds for workers that wait as well: what every link loses can be said once.
+// TestWaitingWorkersLose checks that a loss set on each link equals one set for all links, for closed-loop workers too.
 func TestWaitingWorkersLose(t *testing.T) {
 	run := func(set func(*Topology)) *Result {
 		topology := mustPreset(t, "multihop", Scale{})
@@ -141,7 +147,7 @@ func TestWaitingWorkersLose(t *testing.T) {
 		set(topology)
 		return mustRun(t, topology, Options{})
 	}
-	none, every := run(func(*Topology) {}), run(func(t *Topology) { t.Lose(0.01) })
+	none, every := run(func(*Topology) {}), run(func(t *Topology) { t.SetLoss(0.01) })
 	each := run(func(t *Topology) {
 		for i := range t.Links {
 			t.Links[i].Loss = 0.01
@@ -159,7 +165,7 @@ func TestWaitingWorkersLose(t *testing.T) {
 	}
 }
 
-// Losses and rooms that there cannot be are refused where they are said.
+// TestRefusedLosses checks that impossible losses and queue sizes are rejected with their position.
 func TestRefusedLosses(t *testing.T) {
 	for want, set := range map[string]func(*Topology){
 		"a loss of 1.5; it must be 0 to 1":     func(t *Topology) { t.Links[0].Loss = 1.5 },
@@ -167,14 +173,14 @@ func TestRefusedLosses(t *testing.T) {
 		"ack_slots is -1; it must be 1 or":     func(t *Topology) { t.Links[0].AckSlots, t.Links[0].AckRate = -1, olaf.Mbps },
 		"ack_slots is 2; it must be 1 or more": func(t *Topology) { t.Links[0].AckSlots = 2 },
 	} {
-		topology := lossy(0, 0, false)
+		topology := lossyTopology(0, 0, false)
 		set(topology)
 		if err := topology.Check(); !errors.Is(err, ErrTopology) || !strings.Contains(fmt.Sprint(err), want) {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
-	topology := lossy(1, 1, false)
-	topology.Lose(0)
+	topology := lossyTopology(1, 1, false)
+	topology.SetLoss(0)
 	if topology.Links[0].Loss != 0 || topology.Clusters[0].Access.Loss != 0 {
 		t.Error("a loss of nothing leaves one")
 	}

@@ -6,12 +6,12 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-func (s *sim) result() (*Result, error) {
-	if err := s.check(); err != nil {
+func (s *sim) makeResult() (*Result, error) {
+	if err := s.checkAccounts(); err != nil {
 		return nil, err
 	}
-	r := s.measure()
-	if err := r.account(s.totals(r.Values)); err != nil {
+	r := s.measureRun()
+	if err := r.setTotals(s.sumTotals(r.Values)); err != nil {
 		return nil, err
 	}
 	for i := range s.ports {
@@ -20,11 +20,13 @@ func (s *sim) result() (*Result, error) {
 	return r, nil
 }
 
-// measure closes the window and takes everything but the ports.
-func (s *sim) measure() *Result {
+// measureRun closes the window and returns all measurements except the ports'.
+func (s *sim) measureRun() *Result {
 	m := &s.meter
-	r := &Result{Topology: s.t.Name, Queue: s.t.Queue, Control: s.t.Control.Enabled, Seed: s.t.Seed, Window: m.window.String(),
-		Time: olaf.Duration(s.end), Events: s.events, LostPct: results.Missing(), Background: [2]uint64{m.backgroundSent, m.backgroundDelivered}}
+	r := &Result{Topology: s.t.Name, Queue: s.t.Queue, Control: s.t.Control.Enabled, Seed: s.t.Seed,
+		Window: m.window.String(),
+		Time:   olaf.Duration(s.end), Events: s.events, LostPct: results.Missing(),
+		Background: [2]uint64{m.backgroundSent, m.backgroundDelivered}}
 	all := new(measured)
 	r.Groups = s.measureGroups(all, func(i int) *measured {
 		c := &s.clusters[i]
@@ -41,14 +43,14 @@ func (s *sim) measure() *Result {
 	return r
 }
 
-// measureGroups takes all clusters, group by group, and adds them up in all.
+// measureGroups measures all clusters, group by group, and adds them up in all.
 func (s *sim) measureGroups(all *measured, cluster func(i int) *measured) []GroupResult {
 	s.sumSent()
 	out, groups := make([]GroupResult, len(s.groups)), make([]measured, len(s.groups))
 	for i := range s.clusters {
 		one, g := cluster(i), s.clusters[i].group
-		all.take(one)
-		groups[g].take(one)
+		all.addCluster(one)
+		groups[g].addCluster(one)
 		out[g].Clusters++
 		out[g].Workers += int(s.clusters[i].workers)
 	}
@@ -59,15 +61,16 @@ func (s *sim) measureGroups(all *measured, cluster func(i int) *measured) []Grou
 	return out
 }
 
-// measureCluster takes a cluster over a window, but for updates that are counted as sent too early, and calls visit with
-// the age of each worker, missing where it has none.
-func (s *sim) measureCluster(i int, w results.Window, early uint64, visit func(worker int32, age results.Float)) *measured {
+// measureCluster measures a cluster over a window, minus early updates that were counted as sent too soon. It calls
+// visit with the age of each worker, missing if it has none.
+func (s *sim) measureCluster(i int, w results.Window, early uint64,
+	visit func(worker int32, age results.Float)) *measured {
 	c, k := &s.clusters[i], &s.meter.clusters[i]
 	out := &measured{tally: k.tally}
 	out.Nameless = s.meter.nameless
 	out.tally[countSent] -= early
 	out.tally[countGenerated] -= early
-	out.Clusters.Add(averaged(k.age, w))
+	out.Clusters.Add(averageAge(k.age, w))
 	out.Peaks.Add(k.peaks.MeanNS())
 	var own metric.Series
 	for j := c.firstWorker; j < c.firstWorker+c.workers; j++ {
@@ -75,7 +78,7 @@ func (s *sim) measureCluster(i int, w results.Window, early uint64, visit func(w
 		if age.Deliveries() < 2 {
 			out.Never++
 		}
-		mean := averaged(age, w)
+		mean := averageAge(age, w)
 		own.Add(mean)
 		visit(j, mean)
 	}
@@ -83,8 +86,8 @@ func (s *sim) measureCluster(i int, w results.Window, early uint64, visit func(w
 	return out
 }
 
-// averaged is the average of a sawtooth over a window, missing where too little was delivered in it.
-func averaged(age results.Age, w results.Window) results.Float {
+// averageAge returns the average of a sawtooth over a window, missing if there are too few deliveries.
+func averageAge(age results.Age, w results.Window) results.Float {
 	age.Close(w)
 	if age.Deliveries() >= 2 || w.InitialAge >= 0 {
 		return age.MeanNS()
@@ -101,7 +104,7 @@ func (s *sim) workerResult(c *cluster, i int32, age results.Float) WorkerResult 
 	return WorkerResult{int(c.id), int(i - c.firstWorker), share, w.sent, s.meter.workers[i].received, age}
 }
 
-// portResult is a port up to an instant, busy for a time.
+// portResult returns a port's result at an instant; busy is its transmission time, both in ps.
 func (s *sim) portResult(i int, now, busy int64) PortResult {
 	p := &s.ports[i]
 	sw := &s.t.Switches[p.from]

@@ -6,7 +6,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// meter measures while a run goes on. Ages and counts cover the window only, total the whole run.
+// meter measures during a run. Ages and counts cover the window only, total the whole run.
 type meter struct {
 	window   results.Window
 	from     int64
@@ -14,11 +14,11 @@ type meter struct {
 	clusters []clusterMeter
 	workers  []workerMeter
 
-	airborne                            int // sent without a decision, and not yet at the first switch
+	airborne                            int // counted as sent, but not yet at the first switch
 	backgroundSent, backgroundDelivered uint64
 	acks, acksLost                      uint64
-	deliveries                          uint32 // only to tell one from the next
-	nameless                            bool   // frames do not tell whose updates are inside
+	deliveries                          uint32 // distinguishes consecutive deliveries
+	nameless                            bool   // frames do not name their contributors
 	obs                                 olaf.Observation
 }
 
@@ -28,15 +28,16 @@ type clusterMeter struct {
 	peaks results.Peaks
 }
 
-// workerMeter fits a cache line.
+// workerMeter fits in a cache line.
 type workerMeter struct {
 	age      results.Age
-	last     uint32 // the delivery that last held this worker
+	last     uint32 // last delivery that contained this worker
 	received uint32
 }
 
 func newMeter(t *Topology, n *network) meter {
-	m := meter{from: int64(t.Warmup), clusters: make([]clusterMeter, len(n.clusters)), workers: make([]workerMeter, n.workerCount)}
+	m := meter{from: int64(t.Warmup), clusters: make([]clusterMeter, len(n.clusters)),
+		workers: make([]workerMeter, n.workerCount)}
 	m.window = t.Window()
 	for i := range m.clusters {
 		m.clusters[i].age.Begin(m.window)
@@ -47,8 +48,8 @@ func newMeter(t *Topology, n *network) meter {
 	return m
 }
 
-// Window is the span over which t's ages are averaged: from the end of the warm-up to the end. With ns-3's timing every
-// age is 0 at 0, as in the ns-3 comparison; otherwise a sawtooth begins with its first delivery.
+// Window returns the span over which t's ages are averaged: from the end of the warm-up to the end. With ns-3's timing
+// every age is 0 at time 0, as in the ns-3 comparison; otherwise a sawtooth begins with its first delivery.
 func (t *Topology) Window() results.Window {
 	w := results.Window{From: olaf.Time(t.Warmup), To: olaf.Time(t.Warmup + t.Duration), InitialAge: results.UnknownAge}
 	if t.Timing == NS3 {
@@ -57,9 +58,9 @@ func (t *Topology) Window() results.Window {
 	return w
 }
 
-// sent notes that a worker sends an update generated at gen. Its cluster's count is left to sumSent: a worker is at hand
-// here, its cluster would have to be fetched.
-func (m *meter) sent(w *worker, gen int64) {
+// countSend counts an update that a worker sends, generated at gen. sumSent later counts it for the cluster: the worker is
+// in the cache here, the cluster is not.
+func (m *meter) countSend(w *worker, gen int64) {
 	m.total[countGenerated]++
 	m.total[countSent]++
 	if gen >= m.from {
@@ -67,7 +68,7 @@ func (m *meter) sent(w *worker, gen int64) {
 	}
 }
 
-// sumSent counts what clusters sent and generated.
+// sumSent counts the updates that clusters sent and generated.
 func (s *sim) sumSent() {
 	clusters := s.meter.clusters
 	for i := range clusters {
@@ -83,7 +84,7 @@ func (s *sim) sumSent() {
 	}
 }
 
-func (m *meter) withheld(cluster int32, gen int64) {
+func (m *meter) countWithhold(cluster int32, gen int64) {
 	m.total[countGenerated]++
 	m.total[countWithheld]++
 	if gen >= m.from {
@@ -91,7 +92,7 @@ func (m *meter) withheld(cluster int32, gen int64) {
 	}
 }
 
-func (m *meter) merged(cluster int32, class engine.Class, now int64) {
+func (m *meter) countMerge(cluster int32, class engine.Class, now int64) {
 	count := countReplaced
 	if class == engine.Aggregated {
 		count = countAggregated
@@ -102,7 +103,7 @@ func (m *meter) merged(cluster int32, class engine.Class, now int64) {
 	}
 }
 
-func (m *meter) dropped(cluster int32, u *olaf.Update, now int64) {
+func (m *meter) countDrop(cluster int32, u *olaf.Update, now int64) {
 	m.total[countDropped]++
 	m.total[countDroppedUpdates] += uint64(u.Count)
 	if now >= m.from {
@@ -112,8 +113,8 @@ func (m *meter) dropped(cluster int32, u *olaf.Update, now int64) {
 	}
 }
 
-// frame takes the delivery of a frame that holds count updates of a cluster, the newest of them generated at gen.
-func (m *meter) frame(c int32, at, gen olaf.Time, count uint16) {
+// recordFrame records the delivery of a frame with count updates of a cluster, the newest generated at gen.
+func (m *meter) recordFrame(c int32, at, gen olaf.Time, count uint16) {
 	m.deliveries++
 	m.total[countDelivered]++
 	m.total[countUpdates] += uint64(count)
@@ -129,18 +130,18 @@ func (m *meter) frame(c int32, at, gen olaf.Time, count uint16) {
 	}
 }
 
-func (m *meter) deliver(s *sim, server, c int32, f *frame, inside []olaf.Contributor) {
+func (m *meter) recordDelivery(s *sim, server, c int32, f *frame, inside []olaf.Contributor) {
 	u := &f.update
 	at := olaf.Time(s.now)
-	gen := generated(at, u.GenNS)
-	m.frame(c, at, gen, u.Count)
+	gen := unwrapStamp(at, u.GenNS)
+	m.recordFrame(c, at, gen, u.Count)
 	first := s.clusters[c].firstWorker
 	if len(inside) == 0 {
 		m.deliverWorker(first+int32(u.Worker), at, gen)
 	}
 	for i := range inside {
 		in := &inside[i]
-		m.deliverWorker(first+int32(in.Worker), at, generated(at, in.GenNS))
+		m.deliverWorker(first+int32(in.Worker), at, unwrapStamp(at, in.GenNS))
 	}
 	if s.opt.Observer == nil {
 		return

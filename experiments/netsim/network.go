@@ -13,12 +13,12 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// network is a topology with every name resolved to an index. Switches come first among the nodes, servers after them.
+// network is a topology with every name resolved to an index. Nodes are the switches, then the servers.
 type network struct {
 	names    []string
 	switches int
 	ports    []port
-	// next[server*len(names)+node] is the port that leads there; -1 where no path is.
+	// next[server*len(names)+node] is the port that leads to the server; -1 if there is no path.
 	next        []int32
 	portOf      map[[2]int32]int32 // (from, to) → port
 	clusters    []cluster
@@ -26,7 +26,7 @@ type network struct {
 	workerCount int
 	listeners   int
 	trees       []tree
-	stations    []station // per switch; nil where they only forward
+	stations    []station // per switch; nil if they only forward
 }
 
 // port is an output of a switch onto a link.
@@ -40,7 +40,7 @@ type port struct {
 	portState
 }
 
-// cluster is one training job as the simulator sees it, in half a cache line.
+// cluster is one training job in the simulator; it fits in half a cache line.
 type cluster struct {
 	id          olaf.ClusterID
 	server      int32
@@ -49,10 +49,10 @@ type cluster struct {
 	source      int32
 	firstWorker int32 // dense index of its worker 0
 	workers     int32
-	listen      int32 // its first listener; one per leaf of the tree, or per worker
+	listen      int32 // first listener; there is one per leaf of the tree, or one per worker
 }
 
-// tree is the way of ACKs from a server down to the switches that the workers of clusters of one entry hang on.
+// tree is the path of ACKs from a server down to the switches of the workers in one entry of clusters.
 type tree struct {
 	spec     *Clusters
 	attached []int32 // switches, as in spec.At
@@ -63,30 +63,30 @@ type tree struct {
 	leafOf []int32 // per entry of Clusters.At, its leaf
 }
 
-// hop is one switch of a tree.
+// hop is one switch in a tree.
 type hop struct {
-	uplink   int32 // the port whose link the ACK comes down and whose status it takes along
+	uplink   int32 // the port whose link carries the ACK, and whose status it collects
 	children []int32
-	leaf     int32 // -1: no worker hangs here
+	leaf     int32 // -1: no workers here
 }
 
-// Resolve checks t, finds its routes and reports the first thing that makes it unable to run.
+// Resolve checks t, finds its routes and returns the first error that prevents a run.
 func (t *Topology) Resolve() error {
 	if t.Waiting == nil {
-		_, err := build(t)
+		_, err := buildNetwork(t)
 		return err
 	}
 	j, err := NewJobs(t)
 	if err == nil {
-		err = j.try()
+		err = j.tryBuild()
 	}
 	if err != nil && !errors.Is(err, ErrTopology) {
-		return t.locate(t.Waiting.Pos, "system", err)
+		return t.locateError(t.Waiting.Pos, "system", err)
 	}
 	return err
 }
 
-func build(t *Topology) (*network, error) {
+func buildNetwork(t *Topology) (*network, error) {
 	if err := t.Check(); err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func build(t *Topology) (*network, error) {
 	}
 	for i := range t.Background {
 		b := &t.Background[i]
-		if _, err := n.path(t, b.Pos, index[b.At], index[b.To]-int32(n.switches)); err != nil {
+		if _, err := n.findPath(t, b.Pos, index[b.At], index[b.To]-int32(n.switches)); err != nil {
 			return nil, err
 		}
 	}
@@ -131,8 +131,8 @@ func (n *network) addPorts(t *Topology, index map[string]int32) {
 	}
 }
 
-// addRoutes finds the shortest path by hops to every server, the first link of the file at equal length, and then lets
-// the stated routes override it.
+// addRoutes finds the shortest path by hops to every server, preferring earlier links in the file, and then applies the
+// explicit routes.
 func (n *network) addRoutes(t *Topology, index map[string]int32) {
 	into := make([][]int32, len(n.names)) // ports that lead to a node
 	for i := range n.ports {
@@ -164,29 +164,32 @@ func (n *network) addRoutes(t *Topology, index map[string]int32) {
 	}
 }
 
-// path lists the ports from a switch to a server.
-func (n *network) path(t *Topology, p Pos, from, server int32) ([]int32, error) {
+// findPath returns the ports from a switch to a server.
+func (n *network) findPath(t *Topology, p Pos, from, server int32) ([]int32, error) {
 	var ports []int32
 	at := from
 	for int(at) != n.switches+int(server) {
 		next := n.next[int(server)*len(n.names)+int(at)]
 		target := n.names[n.switches+int(server)]
 		if next < 0 {
-			return nil, &Error{t.File, p.Of("at"), fmt.Sprintf("there is no path from %s to %s; add a link", n.names[at], target)}
+			return nil, &Error{t.File, p.LineOf("at"),
+				fmt.Sprintf("there is no path from %s to %s; add a link", n.names[at], target)}
 		}
 		ports = append(ports, next)
 		if len(ports) > n.switches {
-			return nil, &Error{t.File, n.routeLine(t, ports), fmt.Sprintf("the routes to %s go in a circle: %s; change one via", target, n.circle(ports))}
+			return nil, &Error{t.File, n.routeLine(t, ports),
+				fmt.Sprintf("the routes to %s go in a circle: %s; change one via", target, n.formatLoop(ports))}
 		}
 		if at = n.ports[next].to; int(at) >= n.switches && int(at) != n.switches+int(server) {
-			return nil, &Error{t.File, n.routeLine(t, ports), fmt.Sprintf("the route to %s leads through the server %s, which does not forward", target, n.names[at])}
+			return nil, &Error{t.File, n.routeLine(t, ports),
+				fmt.Sprintf("the route to %s leads through the server %s, which does not forward", target, n.names[at])}
 		}
 	}
 	return ports, nil
 }
 
-// circle names the nodes of the loop at the end of a path that is longer than there are switches.
-func (n *network) circle(ports []int32) string {
+// formatLoop formats the loop at the end of a path that is longer than the number of switches.
+func (n *network) formatLoop(ports []int32) string {
 	last := n.ports[ports[len(ports)-1]].from
 	names := []string{n.names[last]}
 	for i := len(ports) - 2; i >= 0; i-- {
@@ -198,7 +201,7 @@ func (n *network) circle(ports []int32) string {
 	return strings.Join(names, " → ")
 }
 
-// routeLine is the line of the last stated route that a path uses.
+// routeLine returns the line of the last explicit route on a path.
 func (n *network) routeLine(t *Topology, ports []int32) int {
 	for i := range t.Routes {
 		r := &t.Routes[i]
@@ -240,33 +243,33 @@ func (n *network) addClusters(t *Topology, index map[string]int32) error {
 			groups[name] = group
 			n.groups = append(n.groups, name)
 		}
-		for j := range spec.count() {
+		for j := range spec.clusterCount() {
 			n.clusters = append(n.clusters, cluster{
 				id: olaf.ClusterID(spec.ID + j), server: server, group: group, tree: int32(len(n.trees) - 1),
 				firstWorker: int32(n.workerCount), workers: int32(spec.Workers), listen: int32(n.listeners),
 			})
 			n.workerCount += spec.Workers
-			n.listeners += spec.listeners(&tr)
+			n.listeners += spec.listenerCount(&tr)
 		}
 	}
 	return nil
 }
 
-// listeners is how many of a cluster's workers know something of their own: one behind each switch, or all where ACKs get lost on
-// their links.
-func (k *Clusters) listeners(tr *tree) int {
+// listenerCount returns how many separate ACK states a cluster has: one per switch, or one per worker if their links lose
+// ACKs.
+func (k *Clusters) listenerCount(tr *tree) int {
 	if k.Access.Loss > 0 {
 		return k.Workers
 	}
 	return int(tr.leaves)
 }
 
-// treeOf joins the reverse paths from a server to some switches.
+// treeOf joins the reverse paths from a server to several switches.
 func (n *network) treeOf(t *Topology, spec *Clusters, attached []int32, server int32) (tree, error) {
 	tr := tree{spec: spec, attached: attached}
 	hopAt := map[int32]int32{}
 	for _, sw := range attached {
-		ports, err := n.path(t, spec.Pos, sw, server)
+		ports, err := n.findPath(t, spec.Pos, sw, server)
 		if err != nil {
 			return tr, err
 		}
@@ -296,7 +299,7 @@ func (n *network) treeOf(t *Topology, spec *Clusters, attached []int32, server i
 	return tr, nil
 }
 
-// addOutputs gives every port its output, sized for the highest cluster id that passes.
+// addOutputs creates every port's output, sized for the highest cluster id that passes.
 func (n *network) addOutputs(t *Topology) error {
 	highest := make([]int, len(n.ports))
 	for i := range n.clusters {
@@ -313,24 +316,24 @@ func (n *network) addOutputs(t *Topology) error {
 		queue := t.queueOf(sw)
 		out, err := engine.Profile(cmp.Or(sw.Profile, string(engine.Ideal))).Costs(queue)
 		if err != nil {
-			return &Error{t.File, sw.Of("profile"), err.Error()}
+			return &Error{t.File, sw.LineOf("profile"), err.Error()}
 		}
 		out.BypassSlots = cmp.Or(sw.Bypass, defaultBypass)
 		p.output, err = engine.NewPort(queue, engine.Config{
 			Slots: sw.Slots, Clusters: max(highest[i], 1), FreeSlotOnStart: !sw.HoldTx, Provenance: provenance,
 		}, out, nil)
 		if err != nil {
-			return &Error{t.File, sw.Of("slots"), err.Error()}
+			return &Error{t.File, sw.LineOf("slots"), err.Error()}
 		}
-		p.output.SetClock(t.clock(p.spec.Rate, p.spec.Overhead))
+		p.output.SetClock(t.linkClock(p.spec.Rate, p.spec.Overhead))
 		turns := engine.StepClock(0) // none
 		if p.spec.AckRate > 0 {
-			turns = t.clock(p.spec.AckRate, p.spec.Overhead)
+			turns = t.linkClock(p.spec.AckRate, p.spec.Overhead)
 		}
 		p.down = node.NewWire(turns, p.spec.Delay)
 		p.down.Line = node.NewLine(p.spec.AckSlots)
-		p.up.Lose(p.spec.Loss, 0, t.Seed, 2*i)
-		p.down.Lose(p.spec.Loss, 0, t.Seed, 2*i+1)
+		p.up.SetLoss(p.spec.Loss, 0, t.Seed, 2*i)
+		p.down.SetLoss(p.spec.Loss, 0, t.Seed, 2*i+1)
 		p.slots = uint32(sw.Slots)
 		p.activity.last = make([]int64, max(highest[i], 1))
 	}
@@ -339,27 +342,28 @@ func (n *network) addOutputs(t *Topology) error {
 
 const defaultBypass = 64
 
-// queueOf is the discipline of a switch's ports.
+// queueOf returns the discipline of a switch's ports.
 func (t *Topology) queueOf(sw *Switch) string { return cmp.Or(sw.Queue, t.Queue) }
 
-// clock is how long frames take on a link.
-func (t *Topology) clock(rate olaf.Rate, overhead olaf.Size) engine.Clock {
+// linkClock returns the transmission times of frames on a link.
+func (t *Topology) linkClock(rate olaf.Rate, overhead olaf.Size) engine.Clock {
 	if t.Timing == NS3 {
 		return engine.NS3Clock(rate, overhead)
 	}
 	return engine.PicosecondClock(rate, overhead)
 }
 
-// Merges says whether any queue can put several workers into one frame.
+// Merges reports whether any queue or switch can combine the updates of several workers.
 func (t *Topology) Merges() bool {
 	merges := func(queue string) bool {
 		k, _ := engine.FindDiscipline(queue)
 		return k.Merges
 	}
-	return t.Program != "" || merges(t.Queue) || slices.ContainsFunc(t.Switches, func(sw Switch) bool { return merges(sw.Queue) })
+	return t.Program != "" || merges(t.Queue) ||
+		slices.ContainsFunc(t.Switches, func(sw Switch) bool { return merges(sw.Queue) })
 }
 
-// activity counts the clusters, or their workers, that a port saw in this window or the one before.
+// activity counts the clusters, or their workers, that a port saw in this window or the previous one.
 type activity struct {
 	window    int64 // ps
 	epoch     int64 // of the counts
@@ -367,7 +371,7 @@ type activity struct {
 	now, past uint32
 }
 
-func (a *activity) roll(at int64) {
+func (a *activity) advance(at int64) {
 	epoch := at/a.window + 2 // 0 and 1 mean never
 	switch {
 	case epoch == a.epoch:
@@ -380,9 +384,9 @@ func (a *activity) roll(at int64) {
 	a.epoch = epoch
 }
 
-// see notes an update of a cluster that counts for weight.
-func (a *activity) see(at int64, cluster olaf.ClusterID, weight uint32) {
-	a.roll(at)
+// recordUpdate records an update of a cluster, which counts for weight.
+func (a *activity) recordUpdate(at int64, cluster olaf.ClusterID, weight uint32) {
+	a.advance(at)
 	last := &a.last[cluster]
 	switch *last {
 	case a.epoch:
@@ -394,17 +398,17 @@ func (a *activity) see(at int64, cluster olaf.ClusterID, weight uint32) {
 	*last = a.epoch
 }
 
-func (a *activity) count(at int64) uint32 {
-	a.roll(at)
+func (a *activity) countActive(at int64) uint32 {
+	a.advance(at)
 	return a.now + a.past
 }
 
-// status is what the port writes into an ACK.
-func (p *port) status(at int64, count Count) tc.Status {
+// ackStatus returns the status that the port writes into an ACK.
+func (p *port) ackStatus(at int64, count Count) tc.Status {
 	d := p.output.Discipline()
 	active := uint32(d.ActiveClusters())
 	if count != CountInside {
-		active = p.activity.count(at)
+		active = p.activity.countActive(at)
 	}
 	return tc.Status{Active: active, Slots: p.slots, Occupancy: uint32(d.Occupancy())}
 }

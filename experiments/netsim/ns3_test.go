@@ -35,17 +35,17 @@ var ns3Cases = []ns3Case{
 	{seed: 1, interval: 100e6, jitter: 10e6, x1: 10e6},
 	{seed: 2, interval: 100e6, interval2: 300e6, x1: 10e6},
 	{seed: 3, interval: 100e6, jitter: 99e6, x1: 500_000},
-	{seed: 4, interval: 100e6, x1: 1e6},                                             // three equal bottlenecks: equal instants all the time
+	{seed: 4, interval: 100e6, x1: 1e6},                                             // three equal bottlenecks: many simultaneous events
 	{seed: 5, interval: 100e6, x1: 999_983},                                         // a prime: no transmission time is a whole number of ns
-	{seed: 6, interval: 100e6, interval2: 150e6, jitter: 5e6, x1: 3_333_333},        // nor here
+	{seed: 6, interval: 100e6, interval2: 150e6, jitter: 5e6, x1: 3_333_333},        // here neither
 	{seed: 7, interval: 100e6, x1: 4_120_000},                                       // SW1 is saturated exactly
 	{seed: 8, interval: 50e6, interval2: 70e6, jitter: 1000, x1: 8_240_000},         //
-	{seed: 1, interval: 100e6, x1: 10e6, sends: collidingSends(100_000_000, 0)},     // all workers at once, every time
+	{seed: 1, interval: 100e6, x1: 10e6, sends: collidingSends(100_000_000, 0)},     // all workers simultaneously, every time
 	{seed: 1, interval: 100e6, x1: 10e6, sends: collidingSends(8_240_000, 824_000)}, // on the grid of the service times, unsorted
-	{seed: 1, interval: 100e6, x1: 10e6, sends: collidingSends(41_200_000, 82_400)}, // a send at the instant at which the access link gets free
+	{seed: 1, interval: 100e6, x1: 10e6, sends: collidingSends(41_200_000, 82_400)}, // a send at the instant at which the access link becomes idle
 }
 
-// collidingSends writes sends on a grid, so that many fall on the same instant, also of the same worker.
+// collidingSends writes sends on a grid, so that many are simultaneous, also for the same worker.
 func collidingSends(step, offset int64) func(io.Writer) {
 	return func(w io.Writer) {
 		fmt.Fprintln(w, SendsHeader)
@@ -67,12 +67,13 @@ func (c *ns3Case) String() string {
 	return s
 }
 
-// ours is the receive trace of the preset.
+// ours returns the receive trace of the preset.
 func (c *ns3Case) ours(t *testing.T) []byte {
 	t.Helper()
 	jitter := olaf.Duration(c.jitter) * olaf.Nanosecond
 	topology := mustPreset(t, "ns3-fifo", Scale{
-		Interval: olaf.Duration(c.interval) * olaf.Nanosecond, Interval2: olaf.Duration(c.interval2) * olaf.Nanosecond, Jitter: &jitter, X1: olaf.Rate(c.x1)})
+		Interval: olaf.Duration(c.interval) * olaf.Nanosecond, Interval2: olaf.Duration(c.interval2) * olaf.Nanosecond, Jitter: &jitter,
+		X1: olaf.Rate(c.x1)})
 	topology.Seed = c.seed
 	if c.sends != nil {
 		var file bytes.Buffer
@@ -96,8 +97,8 @@ func digest(trace []byte) string {
 
 const ns3Golden = "testdata/ns3.golden"
 
-// TestEqualToNS3 compares receive traces with those that ns-3 3.37 wrote, by digest. docs/notes/ns3.md says how the
-// digests were made.
+// TestEqualToNS3 compares the digests of receive traces with those of ns-3 3.37. docs/notes/ns3.md describes how they
+// were made.
 func TestEqualToNS3(t *testing.T) {
 	golden, err := os.ReadFile(ns3Golden)
 	if err != nil {
@@ -117,8 +118,8 @@ func TestEqualToNS3(t *testing.T) {
 	}
 }
 
-// TestAgainstNS3 builds the ns-3 program and compares whole traces. It takes half a minute, so it runs when it is asked
-// for: OLAF_NS3=1. With -update it writes the digests.
+// TestAgainstNS3 builds the ns-3 program and compares whole traces. It takes half a minute and needs OLAF_NS3=1. With
+// -update it writes the digests.
 func TestAgainstNS3(t *testing.T) {
 	if os.Getenv("OLAF_NS3") != "1" {
 		t.Skip("set OLAF_NS3=1 to compare with ns-3 itself (Debian packages libns3-dev and g++); TestEqualToNS3 compares with its digests")
@@ -143,7 +144,8 @@ func TestAgainstNS3(t *testing.T) {
 	}
 	checkTransmissionTimes(t, times.String())
 	if *update && !t.Failed() {
-		if err := errors.Join(os.WriteFile(ns3Golden, []byte(golden.String()), 0o644), os.WriteFile(txGolden, []byte(times.String()), 0o644)); err != nil {
+		if err := errors.Join(os.WriteFile(ns3Golden, []byte(golden.String()), 0o644),
+			os.WriteFile(txGolden, []byte(times.String()), 0o644)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -199,7 +201,7 @@ const txGolden = "testdata/ns3_transmission.csv"
 
 var txBits = []int{8, 2048, 8240, 8248, 72528}
 
-// txRates are rates of all sizes, few of which divide anything, and some that leave exactly half a ns.
+// txRates returns rates of all sizes. Few of them divide anything, and some leave exactly half a ns.
 func txRates() []string {
 	rates := []string{"1", "3", "1000000", "999983", "848000", "16000000000", "64000000000", "4124000000", "2147483648"}
 	state := uint64(1)
@@ -229,7 +231,7 @@ func checkTransmissionTimes(t *testing.T, table string) {
 	}
 }
 
-// TestTransmissionTimesOfNS3 compares with the times that ns-3 computed, to the nanosecond.
+// TestTransmissionTimesOfNS3 compares transmission times with ns-3's, to the nanosecond.
 func TestTransmissionTimesOfNS3(t *testing.T) {
 	table, err := os.ReadFile(txGolden)
 	if err != nil {
@@ -238,7 +240,7 @@ func TestTransmissionTimesOfNS3(t *testing.T) {
 	checkTransmissionTimes(t, string(table))
 }
 
-// The ages of the first case, as an ns-3 user computes them: age 0 at 0, over 60 s.
+// TestNS3Ages checks the ages of the first case, computed as an ns-3 user would: age 0 at 0, over 60 s.
 func TestNS3Ages(t *testing.T) {
 	r := mustRun(t, mustPreset(t, "ns3-fifo", Scale{}), Options{})
 	want := []float64{142.1, 126.0, 123.3, 167.6, 169.9, 131.6, 125.1, 136.4, 195.3, 192.5}
@@ -252,7 +254,7 @@ func TestNS3Ages(t *testing.T) {
 	}
 }
 
-// An imported trace has the ages of the run that wrote it.
+// TestImportRx checks that an imported trace has the ages of the run that wrote it.
 func TestImportRx(t *testing.T) {
 	topology := mustPreset(t, "ns3-fifo", Scale{})
 	r := mustRun(t, topology, Options{})
@@ -260,8 +262,9 @@ func TestImportRx(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := []string{"aom_cluster_ns", "aom_worker_ns", "peak_aom_ns", "never_delivered", "jain", "jain_worker_means", "jain_workers", "delivered_frames"}
-	alike(t, "imported", imported.Values, r.Values, names...)
+	names := []string{"aom_cluster_ns", "aom_worker_ns", "peak_aom_ns", "never_delivered", "jain", "jain_worker_means", "jain_workers",
+		"delivered_frames"}
+	compareValues(t, "imported", imported.Values, r.Values, names...)
 	if imported.Of("loss_packets_pct").Known() {
 		t.Error("a receive trace cannot tell losses")
 	}

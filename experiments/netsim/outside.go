@@ -5,76 +5,76 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// outside measures what something else did with a network, a trace or hosts that wait for answers, over the window and by the
-// statistics of runs of it. Clusters are counted over all entries of the topology, workers over all clusters. Calls come in the
-// order of time.
-type outside struct {
+// externalMeter measures a network that something else simulates, such as a trace or closed-loop hosts, over the same window
+// and with the same statistics. Clusters are numbered over all entries of the topology, workers over all clusters.
+// Calls must be in the order of time.
+type externalMeter struct {
 	sim   *sim
 	owner []int32 // by worker, its cluster
 }
 
-// newOutside begins to measure. Errors of the topology match ErrTopology.
-func newOutside(t *Topology) (*outside, error) {
-	n, err := build(t)
+// newExternalMeter returns a meter for the topology. Errors match ErrTopology.
+func newExternalMeter(t *Topology) (*externalMeter, error) {
+	n, err := buildNetwork(t)
 	if err != nil {
 		return nil, err
 	}
-	n.stations = nil // nobody says what tables held
+	n.stations = nil // the contents of tables are unknown
 	s := &sim{network: n, t: t, end: int64(t.Warmup + t.Duration), meter: newMeter(t, n)}
 	s.addWorkers()
-	o := &outside{sim: s, owner: make([]int32, n.workerCount)}
+	o := &externalMeter{sim: s, owner: make([]int32, n.workerCount)}
 	for w, place := range s.places {
 		o.owner[w] = int32(s.workers[place].cluster)
 	}
 	return o, nil
 }
 
-// generation is when a worker's next update is generated in runs of the topology; false when there is no further one. Each
-// call goes on by one.
-func (o *outside) generation(worker int) (olaf.Time, bool) {
+// nextGeneration returns the time of a worker's next update in runs of the topology; false after the last one. Each call
+// advances by one.
+func (o *externalMeter) nextGeneration(worker int) (olaf.Time, bool) {
 	w := &o.sim.workers[o.sim.places[worker]]
 	src := &o.sim.sources[w.source]
-	w.gen = src.generation(w)
+	w.gen = src.generationTime(w)
 	w.seq++
 	return olaf.Time(w.gen), w.gen < src.end
 }
 
-// sent is an update that a worker sends, generated at at.
-func (o *outside) sent(worker int, at olaf.Time) {
-	o.sim.meter.sent(&o.sim.workers[o.sim.places[worker]], int64(at))
+// recordSend records an update that a worker sends, generated at at.
+func (o *externalMeter) recordSend(worker int, at olaf.Time) {
+	o.sim.meter.countSend(&o.sim.workers[o.sim.places[worker]], int64(at))
 }
 
-// withheld is an update that a worker does not send.
-func (o *outside) withheld(worker int, at olaf.Time) {
-	o.sim.meter.withheld(o.owner[worker], int64(at))
+// recordWithhold records an update that a worker withholds.
+func (o *externalMeter) recordWithhold(worker int, at olaf.Time) {
+	o.sim.meter.countWithhold(o.owner[worker], int64(at))
 }
 
-// dropped is a frame of a cluster that a queue dropped, with updates inside of it that are lost.
-func (o *outside) dropped(cluster, updates int, at olaf.Time) {
+// recordDrop records a frame of a cluster that a queue dropped, with the updates lost in it.
+func (o *externalMeter) recordDrop(cluster, updates int, at olaf.Time) {
 	u := olaf.Update{Count: uint16(updates)}
-	o.sim.meter.dropped(int32(cluster), &u, int64(at))
+	o.sim.meter.countDrop(int32(cluster), &u, int64(at))
 }
 
-// merged is so many updates of a cluster that were added to one that waited.
-func (o *outside) merged(cluster, updates int, at olaf.Time) {
+// recordMerges records updates of a cluster that were added to a waiting one.
+func (o *externalMeter) recordMerges(cluster, updates int, at olaf.Time) {
 	for range updates {
-		o.sim.meter.merged(int32(cluster), engine.Aggregated, int64(at))
+		o.sim.meter.countMerge(int32(cluster), engine.Aggregated, int64(at))
 	}
 }
 
-// frame is a delivery of a frame of a cluster with updates inside, the newest generated at gen. worker says for each of them
-// whose it is.
-func (o *outside) frame(cluster int, at, gen olaf.Time, updates int) {
-	o.sim.meter.frame(int32(cluster), at, gen, uint16(updates))
+// recordFrame records the delivery of a frame of a cluster, its newest update generated at gen. The caller then calls worker
+// for each update in it.
+func (o *externalMeter) recordFrame(cluster int, at, gen olaf.Time, updates int) {
+	o.sim.meter.recordFrame(int32(cluster), at, gen, uint16(updates))
 }
 
-// worker is an update inside the latest frame.
-func (o *outside) worker(worker int, at, gen olaf.Time) {
-	o.sim.meter.deliverWorker(int32(worker), at, gen)
+// recordWorker records one update in the latest frame.
+func (o *externalMeter) recordWorker(recordWorker int, at, gen olaf.Time) {
+	o.sim.meter.deliverWorker(int32(recordWorker), at, gen)
 }
 
-// nameless says that a frame did not tell whose updates were inside.
-func (o *outside) nameless() { o.sim.meter.nameless = true }
+// setNameless records that a frame did not name its contributors.
+func (o *externalMeter) setNameless() { o.sim.meter.nameless = true }
 
-// result is what was measured; ports are missing from it.
-func (o *outside) result() *Result { return o.sim.measure() }
+// makeResult returns the measurements, without ports.
+func (o *externalMeter) makeResult() *Result { return o.sim.measureRun() }

@@ -10,13 +10,13 @@ import (
 	"github.com/olafctl/olaf/experiments/yamlfile"
 )
 
-// ErrTopology is the kind of every refused topology. The message names file and line where there is one, and the fix.
+// ErrTopology matches every rejected topology. The message names the fix, and file and line if there are any.
 var ErrTopology = olaf.NewError(olaf.Usage, "bad topology")
 
-// Error is one thing that is wrong with a topology.
+// Error is one mistake in a topology.
 type Error struct {
-	File string // empty for a topology that was built in memory
-	Line int    // 0 when unknown
+	File string // empty for a topology built in memory
+	Line int    // 0 if unknown
 	What string
 }
 
@@ -30,12 +30,12 @@ func (e *Error) Error() string {
 	return e.File + ":" + strconv.Itoa(e.Line) + ": " + e.What
 }
 
-// Unwrap makes every Error match ErrTopology.
+// Unwrap returns ErrTopology.
 func (e *Error) Unwrap() error { return ErrTopology }
 
-// Parse reads a topology file, which may name systems of a set. name is for messages. Unknown fields, wrong types and bad units are refused with their
-// line, all of them at once; what the fields mean together is checked by Check.
-func Parse(systems system.Set, name string, text []byte) (*Topology, error) {
+// ParseTopology parses a topology file, which may name systems of the set. name is for messages. It rejects unknown fields,
+// wrong types and bad units with their lines, all at once; Check checks the combination of fields.
+func ParseTopology(systems system.Set, name string, text []byte) (*Topology, error) {
 	t := &Topology{File: name, systems: systems}
 	format := yamlfile.Format{
 		Name:   "topology",
@@ -48,22 +48,22 @@ func Parse(systems system.Set, name string, text []byte) (*Topology, error) {
 	return t, nil
 }
 
-// Locate puts an error about what is expected into the line of the file that says it.
-func (t *Topology) Locate(err error) error {
-	if line := t.Of("expect"); t.File != "" && t.Has("expect") && olaf.FieldOf(err) != "" {
+// LocateExpectation adds the line of the file's expectations to an error about them.
+func (t *Topology) LocateExpectation(err error) error {
+	if line := t.LineOf("expect"); t.File != "" && t.Has("expect") && olaf.FieldOf(err) != "" {
 		return &Error{t.File, line, err.Error()}
 	}
 	return err
 }
 
-// Text writes t as a topology file.
+// Text returns t as a topology file.
 func (t *Topology) Text() ([]byte, error) {
 	c := *t
 	c.Schema = TopologySchema
 	return yaml.Marshal(&c)
 }
 
-// Document is t as a JSON document would hold it: the fields of its file.
+// Document returns t for a JSON document: the fields of its file.
 func (t *Topology) Document() (map[string]any, error) {
 	text, err := t.Text()
 	if err != nil {

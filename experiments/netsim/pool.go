@@ -2,7 +2,7 @@ package netsim
 
 import "github.com/olafctl/olaf"
 
-// pool hands out indices of reusable items, the last returned first.
+// pool allocates indices of reusable items, the last released first.
 type pool[T any] struct {
 	items []T
 	free  []int32
@@ -20,24 +20,24 @@ func (p *pool[T]) take() int32 {
 
 func (p *pool[T]) give(i int32) { p.free = append(p.free, i) }
 
-// len is how many are taken.
+// len returns the number of allocated items.
 func (p *pool[T]) len() int { return len(p.items) - len(p.free) }
 
-// line is a first-in-first-out queue in a ring that grows.
+// line is a FIFO queue in a ring that grows.
 type line[T any] struct {
-	items []T // as many as a power of two
+	items []T // the length is a power of two
 	head  uint32
 	tail  uint32
 }
 
 func (l *line[T]) len() int { return int(l.tail - l.head) }
 
-// at is the item with i before it.
+// at returns the item after i others.
 func (l *line[T]) at(i int) *T {
 	return &l.items[int(l.head+uint32(i))&(len(l.items)-1)]
 }
 
-// push makes room at the end, for the caller to fill: what was there before is still there.
+// push adds an item for the caller to fill; it may contain old data.
 func (l *line[T]) push() *T {
 	if l.len() == len(l.items) {
 		l.grow()
@@ -54,11 +54,11 @@ func (l *line[T]) grow() {
 	l.items, l.head, l.tail = items, 0, uint32(l.len())
 }
 
-// drop takes the first item away.
+// drop removes the first item.
 func (l *line[T]) drop() { l.head++ }
 
-// generated unwraps a stamp that is modulo 2^48 ns, given that it is not after at.
-func generated(at olaf.Time, genNS uint64) olaf.Time {
+// unwrapStamp unwraps a stamp modulo 2^48 ns that is not later than at.
+func unwrapStamp(at olaf.Time, genNS uint64) olaf.Time {
 	age := (uint64(at.NS()) - genNS) % olaf.GenModulus
 	return olaf.Time(at.NS()-int64(age)) * olaf.Time(olaf.Nanosecond)
 }

@@ -9,29 +9,30 @@ import (
 	"github.com/olafctl/olaf/experiments/yamlfile"
 )
 
-// Scale changes the size and the timing of a preset; zero values keep the preset's own.
+// Scale changes the size and timing of a preset; zero values leave the preset's own.
 type Scale struct {
 	Clusters          int
 	WorkersPerCluster int
 	Interval          olaf.Duration // of all clusters
 	Interval2         olaf.Duration // of the second half of the clusters
 	Jitter            *olaf.Duration
-	X1                olaf.Rate // out of the first switch
+	X1                olaf.Rate // of the link out of the first switch
 }
 
-// presets are the topologies that come with the program, simplest first.
+// presets are the built-in topologies, simplest first.
 var presets = []struct {
 	name, about string
 	make        func() *Topology
 }{
-	{"single", "one switch, one queue: 9 clusters of 3 workers", single},
-	{"multihop", "the paper's Fig. 9 with the parameters of Tables 2 and 3: 10 clusters behind two switches, a third is the bottleneck", multihop},
-	{"fat-tree", "4-ary fat tree: clusters spread over the edge switches of three pods, the server in the fourth", fatTree},
-	{"rack", "8 racks of servers under two spines", rack},
+	{"single", "one switch, one queue: 9 clusters of 3 workers", singlePreset},
+	{"multihop", "the paper's Fig. 9 with the parameters of Tables 2 and 3: 10 clusters behind two switches, a third is the bottleneck", multihopPreset},
+	{"fat-tree", "4-ary fat tree: clusters spread over the edge switches of three pods, the server in the fourth",
+		fatTree},
+	{"rack", "8 racks of servers under two spines", rackPreset},
 	{"ns3-fifo", "the model of docs/notes/ns3: FIFO only, equal to ns-3 3.37 packet for packet", ns3FIFO},
 }
 
-// Presets lists the names and what they are.
+// Presets returns the names of the presets and their descriptions.
 func Presets() [][2]string {
 	var out [][2]string
 	for _, p := range presets {
@@ -40,9 +41,9 @@ func Presets() [][2]string {
 	return out
 }
 
-// Preset builds a topology by name, which may be given systems of a set; none is enough for queues alone. Where scale asks for other numbers of clusters or workers than the preset has, link
-// rates grow with the workers and slots with the clusters, so that the load stays the same. The error matches
-// ErrTopology.
+// Preset returns the named topology, which may use systems of the set; queues alone need none. If scale changes the
+// number of clusters or workers, link rates grow with the workers and slots with the clusters, so that the load stays
+// the same. The error matches ErrTopology.
 func Preset(systems system.Set, name string, scale Scale) (*Topology, error) {
 	var names []string
 	for _, p := range presets {
@@ -59,9 +60,10 @@ func Preset(systems system.Set, name string, scale Scale) (*Topology, error) {
 // Rescale applies s to t; see Preset.
 func (t *Topology) Rescale(s Scale) error {
 	if s.Clusters < 0 || s.WorkersPerCluster < 0 {
-		return &Error{What: fmt.Sprintf("%d clusters of %d workers: both must be positive", s.Clusters, s.WorkersPerCluster)}
+		return &Error{What: fmt.Sprintf("%d clusters of %d workers: both must be positive", s.Clusters,
+			s.WorkersPerCluster)}
 	}
-	clusters, workers := t.size()
+	clusters, workers := t.countWorkers()
 	t.setClusters(s.Clusters)
 	id := 0
 	for i := range t.Clusters {
@@ -72,7 +74,7 @@ func (t *Topology) Rescale(s Scale) error {
 		if s.Clusters > 0 {
 			k.ID = id
 		}
-		id += k.count()
+		id += k.clusterCount()
 		if s.Interval > 0 {
 			k.Period = s.Interval
 		}
@@ -83,13 +85,13 @@ func (t *Topology) Rescale(s Scale) error {
 			k.Jitter = *s.Jitter
 		}
 	}
-	nowClusters, nowWorkers := t.size()
+	nowClusters, nowWorkers := t.countWorkers()
 	if t.Timing != NS3 && clusters > 0 && workers > 0 {
 		for i := range t.Links {
 			t.Links[i].Rate = olaf.Rate(float64(t.Links[i].Rate) * float64(nowWorkers) / float64(workers))
 		}
 		for i := range t.Switches {
-			if was := t.Switches[i].Slots; was > 0 { // 0 is a mistake that is still to be told
+			if was := t.Switches[i].Slots; was > 0 { // 0 is an error that Check will report
 				t.Switches[i].Slots = max(1, was*nowClusters/clusters)
 			}
 		}
@@ -100,7 +102,7 @@ func (t *Topology) Rescale(s Scale) error {
 	return nil
 }
 
-// setFirstRate gives the link out of the first cluster's first switch another rate.
+// setFirstRate changes the rate of the link out of the first cluster's first switch.
 func (t *Topology) setFirstRate(r olaf.Rate) error {
 	if len(t.Clusters) > 0 && len(t.Clusters[0].At) > 0 {
 		for i := range t.Links {
@@ -113,7 +115,7 @@ func (t *Topology) setFirstRate(r olaf.Rate) error {
 	return &Error{What: "the first cluster's switch has no output link whose rate could be changed"}
 }
 
-// setClusters deals n clusters to the entries of t, evenly.
+// setClusters distributes n clusters evenly over the entries of t.
 func (t *Topology) setClusters(n int) {
 	if n <= 0 {
 		return
@@ -125,15 +127,15 @@ func (t *Topology) setClusters(n int) {
 	}
 }
 
-func (t *Topology) size() (clusters, workers int) {
+func (t *Topology) countWorkers() (clusters, workers int) {
 	for i := range t.Clusters {
-		clusters += t.Clusters[i].count()
-		workers += t.Clusters[i].count() * t.Clusters[i].Workers
+		clusters += t.Clusters[i].clusterCount()
+		workers += t.Clusters[i].clusterCount() * t.Clusters[i].Workers
 	}
 	return clusters, workers
 }
 
-func single() *Topology {
+func singlePreset() *Topology {
 	const us = olaf.Microsecond
 	return &Topology{
 		Duration: 100 * olaf.Millisecond, Warmup: olaf.Millisecond, Seed: 1, Queue: "olaf", Update: 256,
@@ -141,14 +143,15 @@ func single() *Topology {
 		Switches: []Switch{{Name: "sw1", Slots: 8, HoldTx: true}},
 		Servers:  []Server{{Name: "ps"}},
 		Links:    []Link{{From: "sw1", To: "ps", Rate: 400 * olaf.Mbps, Delay: us}},
-		Clusters: []Clusters{{ID: 0, Count: 9, Workers: 3, At: Names{"sw1"}, Period: 100 * us, Jitter: 10 * us, Access: Access{Rate: 10 * olaf.Gbps, Delay: us}}},
+		Clusters: []Clusters{{ID: 0, Count: 9, Workers: 3, At: Names{"sw1"}, Period: 100 * us, Jitter: 10 * us,
+			Access: Access{Rate: 10 * olaf.Gbps, Delay: us}}},
 	}
 }
 
-// bottleneck is the rate of SW3 in the multi-hop experiments: 106 updates of 1 kB a second.
+// bottleneck is the rate of SW3 in the multi-hop experiments: 106 updates of 1 kB per second.
 const bottleneck = 106 * 8000 * olaf.BitPerSecond
 
-func multihop() *Topology {
+func multihopPreset() *Topology {
 	const ms = olaf.Millisecond
 	half := func(group string, id int, at string) Clusters {
 		return Clusters{
@@ -172,7 +175,7 @@ func multihop() *Topology {
 
 func ns3FIFO() *Topology {
 	hop := 100 * olaf.Microsecond
-	const framing = 30 // UDP 8, IPv4 20, PPP 2 around 1000 bytes
+	const framing = 30 // 8 B UDP, 20 B IPv4 and 2 B PPP around 1000 B
 	half := func(group string, id int, at string) Clusters {
 		return Clusters{
 			Group: group, ID: id, Count: 5, Workers: 10, At: Names{at}, Period: 100 * olaf.Millisecond,
@@ -192,13 +195,14 @@ func ns3FIFO() *Topology {
 	}
 }
 
-// fatTree is the 4-ary fat tree: four pods of two edge and two aggregation switches under four cores. The server hangs on
-// the last pod's first edge switch; the clusters are spread over the edges of the other three.
+// fatTree returns the 4-ary fat tree: four pods of two edge and two aggregation switches below four cores. The server
+// is at the last pod's first edge switch; the clusters are spread over the edges of the other three.
 func fatTree() *Topology {
 	const us = olaf.Microsecond
 	t := &Topology{
 		Duration: olaf.Second, Warmup: 100 * olaf.Millisecond, Seed: 1, Queue: "olaf", Update: 1024,
-		Control: Control{Threshold: 5 * olaf.Millisecond, Slope: tc.Urgency, Count: CountClusters, Window: 100 * olaf.Millisecond},
+		Control: Control{Threshold: 5 * olaf.Millisecond, Slope: tc.Urgency, Count: CountClusters,
+			Window: 100 * olaf.Millisecond},
 		Servers: []Server{{Name: "ps"}},
 	}
 	sw := func(format string, args ...any) string {
@@ -220,7 +224,7 @@ func fatTree() *Topology {
 		}
 		for e := range 2 {
 			name := sw("edge%d%d", pod+1, e+1)
-			link(name, up[e]) // first link, so each edge prefers its own aggregation switch
+			link(name, up[e]) // first link, so that each edge prefers its own aggregation switch
 			link(name, up[1-e])
 			edges = append(edges, name)
 		}
@@ -228,19 +232,22 @@ func fatTree() *Topology {
 	link(edges[6], "ps")
 	for i := range 3 {
 		t.Clusters = append(t.Clusters, Clusters{
-			Group: fmt.Sprintf("pods%d", i+1), ID: 8 * i, Count: 8, Workers: 8, At: Names{edges[2*i], edges[2*i+1], edges[(2*i+2)%6]},
+			Group: fmt.Sprintf("pods%d", i+1), ID: 8 * i, Count: 8, Workers: 8,
+			At:     Names{edges[2*i], edges[2*i+1], edges[(2*i+2)%6]},
 			Period: 20 * olaf.Millisecond, Jitter: olaf.Millisecond, Access: Access{Rate: olaf.Gbps, Delay: 5 * us},
 		})
 	}
 	return t
 }
 
-// rack is two tiers: racks whose top-of-rack switches reach one of two spines, and the server under the first.
-func rack() *Topology {
+// rackPreset returns two tiers: racks whose top-of-rack switches connect to one of two spines, and the server at the first
+// spine.
+func rackPreset() *Topology {
 	const us = olaf.Microsecond
 	t := &Topology{
 		Duration: olaf.Second, Warmup: 100 * olaf.Millisecond, Seed: 1, Queue: "olaf", Update: 1024,
-		Control:  Control{Threshold: 5 * olaf.Millisecond, Slope: tc.Urgency, Count: CountClusters, Window: 100 * olaf.Millisecond},
+		Control: Control{Threshold: 5 * olaf.Millisecond, Slope: tc.Urgency, Count: CountClusters,
+			Window: 100 * olaf.Millisecond},
 		Switches: []Switch{{Name: "spine1", Slots: 16}, {Name: "spine2", Slots: 16}},
 		Servers:  []Server{{Name: "ps"}},
 		Links: []Link{
@@ -251,7 +258,8 @@ func rack() *Topology {
 	for i := range 8 {
 		tor := fmt.Sprintf("tor%d", i+1)
 		t.Switches = append(t.Switches, Switch{Name: tor, Slots: 8})
-		t.Links = append(t.Links, Link{From: tor, To: fmt.Sprintf("spine%d", i%2+1), Rate: 20 * olaf.Mbps, Delay: 2 * us})
+		t.Links = append(t.Links, Link{From: tor, To: fmt.Sprintf("spine%d", i%2+1), Rate: 20 * olaf.Mbps,
+			Delay: 2 * us})
 		t.Clusters = append(t.Clusters, Clusters{
 			Group: fmt.Sprintf("rack%d", i+1), ID: 4 * i, Count: 4, Workers: 16, At: Names{tor},
 			Period: 50 * olaf.Millisecond, Jitter: 5 * olaf.Millisecond, Access: Access{Rate: olaf.Gbps, Delay: us},

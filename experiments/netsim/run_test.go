@@ -42,8 +42,8 @@ func mustRun(t testing.TB, topology *Topology, opt Options) *Result {
 	return r
 }
 
-// alike compares numbers by name, all that got has where no names are given.
-func alike(t testing.TB, what string, got, want metric.Values, names ...string) {
+// compareValues compares numbers by name; without names, all those in got.
+func compareValues(t testing.TB, what string, got, want metric.Values, names ...string) {
 	t.Helper()
 	said := 0
 	for m, v := range got.All {
@@ -60,7 +60,7 @@ func alike(t testing.TB, what string, got, want metric.Values, names ...string) 
 	}
 }
 
-// oneSwitch is a queue in front of a link that takes service for an update of 1000 B, with nothing else in the way.
+// oneSwitch returns a queue in front of a link that takes service for an update of 1000 B, without other delays.
 func oneSwitch(queue string, slots int, service olaf.Duration, k Clusters) *Topology {
 	k.At = Names{"sw"}
 	return &Topology{
@@ -72,7 +72,7 @@ func oneSwitch(queue string, slots int, service olaf.Duration, k Clusters) *Topo
 	}
 }
 
-// delays collects how long frames were queued, service included.
+// delays sums the queueing times of frames, including service.
 type delays struct {
 	sum olaf.Duration
 	n   int
@@ -90,14 +90,14 @@ func near(t *testing.T, what string, got, want, tolerance float64) {
 	}
 }
 
-// A worker that is alone has an age of half its period and the delay of its path.
+// TestSingleWorkerAge checks that the age for a single worker is half its period plus the delay of its path.
 func TestSingleWorkerAge(t *testing.T) {
 	const ms = olaf.Millisecond
 	topology := oneSwitch("olaf", 1, ms, Clusters{Workers: 1, Period: 100 * ms, Access: Access{Delay: 7 * ms}})
 	topology.Links[0].Delay = 13 * ms
 	topology.Duration = 1000 * olaf.Second
 	r := mustRun(t, topology, Options{})
-	// From the first delivery to the end, a whole number of periods and a part.
+	// From the first delivery to the end: a whole number of periods and a fraction.
 	near(t, "age", float64(r.Of("aom_cluster_ns")), float64(100*ms/2+ms+20*ms)/1000, 1e-4)
 	near(t, "peak", float64(r.Of("peak_aom_ns")), float64(100*ms+ms+20*ms)/1000, 1e-9)
 	if r.Of("window_delivered_frames")+1 < r.Of("window_sent") || r.Of("never_delivered") != 0 {
@@ -105,14 +105,14 @@ func TestSingleWorkerAge(t *testing.T) {
 	}
 }
 
-// M/D/1: the mean time in the system is s·(1 + ρ/(2(1−ρ))).
+// TestMD1 checks the mean time in an M/D/1 system: s·(1 + ρ/(2(1−ρ))).
 func TestMD1(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")
 	}
 	for _, rho := range []float64{0.3, 0.6, 0.8} {
 		service := olaf.Millisecond
-		// One Poisson source suffices: independent ones add up to one.
+		// One Poisson source is enough: independent ones add up to one.
 		topology := oneSwitch("fifo", engine.MaxSlots, service, Clusters{
 			Workers: 1, Arrivals: Poisson, Period: olaf.Duration(float64(service) / rho)})
 		topology.Duration = 2000 * olaf.Second
@@ -123,7 +123,7 @@ func TestMD1(t *testing.T) {
 	}
 }
 
-// Independent Poisson workers are as one with their rates together.
+// TestMD1OfManyWorkers checks that independent Poisson workers equal one with the sum of their rates.
 func TestMD1OfManyWorkers(t *testing.T) {
 	const rho, workers = 0.7, 50
 	service := olaf.Millisecond
@@ -135,8 +135,8 @@ func TestMD1OfManyWorkers(t *testing.T) {
 	near(t, "M/D/1", float64(d.sum)/float64(d.n), float64(service)*(1+rho/(2*(1-rho))), 0.03)
 }
 
-// D/D/1/K. A server that never idles takes c of n periodic updates per period; of a burst, one goes into service and the
-// slots are filled, and the rest is lost.
+// TestDD1KLoss checks D/D/1/K. A server that is never idle serves c of n periodic updates per period; in a burst, one
+// goes into service, the slots fill, and the rest is lost.
 func TestDD1KLoss(t *testing.T) {
 	period := 100 * olaf.Millisecond
 	for _, c := range []struct {
@@ -156,7 +156,7 @@ func TestDD1KLoss(t *testing.T) {
 	}
 }
 
-// A queue with room loses nothing.
+// TestNoLossBelowCapacity checks that a queue with room loses nothing.
 func TestNoLossBelowCapacity(t *testing.T) {
 	topology := oneSwitch("fifo", 30, olaf.Millisecond, Clusters{Workers: 20, Period: 40 * olaf.Millisecond})
 	r := mustRun(t, topology, Options{})
@@ -165,23 +165,27 @@ func TestNoLossBelowCapacity(t *testing.T) {
 	}
 }
 
-// drawTopology makes a small random network: a chain or a tree, any discipline, control, failures, background.
+// drawTopology returns a small random network: a chain or a tree, any discipline, transmission control, failures,
+// background.
 func drawTopology(t *rapid.T) *Topology {
 	const ms = olaf.Millisecond
 	topology := &Topology{
 		Duration: olaf.Duration(rapid.Int64Range(1, 800).Draw(t, "duration")) * ms,
 		Warmup:   olaf.Duration(rapid.Int64Range(0, 300).Draw(t, "warmup")) * ms,
 		Seed:     rapid.Uint64().Draw(t, "seed"), Queue: rapid.SampledFrom(engine.DisciplineNames()).Draw(t, "queue"),
-		Update: olaf.FrameSize(rapid.IntRange(0, 300).Draw(t, "lanes")), Timing: rapid.SampledFrom([]Timing{"", Exact, NS3}).Draw(t, "timing"),
+		Update:  olaf.FrameSize(rapid.IntRange(0, 300).Draw(t, "lanes")),
+		Timing:  rapid.SampledFrom([]Timing{"", Exact, NS3}).Draw(t, "timing"),
 		Servers: []Server{{Name: "ps", Processing: olaf.Duration(rapid.Int64Range(0, 3).Draw(t, "processing")) * ms}},
-		Control: Control{Enabled: rapid.Bool().Draw(t, "tc"), Threshold: 20 * ms, Slope: rapid.SampledFrom([]tc.Slope{tc.Urgency, tc.Fairness}).Draw(t, "slope"),
+		Control: Control{Enabled: rapid.Bool().Draw(t, "tc"), Threshold: 20 * ms,
+			Slope: rapid.SampledFrom([]tc.Slope{tc.Urgency, tc.Fairness}).Draw(t, "slope"),
 			Count: rapid.SampledFrom([]Count{"", CountClusters, CountSenders, CountInside}).Draw(t, "count"), Window: 50 * ms},
 	}
 	switches := rapid.IntRange(1, 4).Draw(t, "switches")
 	for i := range switches {
 		topology.Switches = append(topology.Switches, Switch{
 			Name: fmt.Sprint("sw", i), Slots: rapid.IntRange(1, 6).Draw(t, "slots"), HoldTx: rapid.Bool().Draw(t, "hold"),
-			Profile: rapid.SampledFrom([]string{"", "ideal", "calibrated", "measured-shared"}).Draw(t, "profile"), Bypass: rapid.IntRange(0, 3).Draw(t, "bypass")})
+			Profile: rapid.SampledFrom([]string{"", "ideal", "calibrated", "measured-shared"}).Draw(t, "profile"),
+			Bypass:  rapid.IntRange(0, 3).Draw(t, "bypass")})
 		to := "ps"
 		if i > 0 {
 			to = fmt.Sprint("sw", rapid.IntRange(0, i-1).Draw(t, "to"))
@@ -195,11 +199,13 @@ func drawTopology(t *rapid.T) *Topology {
 		period := olaf.Duration(rapid.Int64Range(1, 100).Draw(t, "period")) * ms
 		k := Clusters{
 			ID: 10 * i, Count: rapid.IntRange(1, 4).Draw(t, "count"), Workers: rapid.IntRange(1, 5).Draw(t, "workers"), Period: period,
-			At:       Names{fmt.Sprint("sw", rapid.IntRange(0, switches-1).Draw(t, "at")), fmt.Sprint("sw", rapid.IntRange(0, switches-1).Draw(t, "at2"))},
+			At: Names{fmt.Sprint("sw", rapid.IntRange(0, switches-1).Draw(t, "at")),
+				fmt.Sprint("sw", rapid.IntRange(0, switches-1).Draw(t, "at2"))},
 			Jitter:   olaf.Duration(rapid.Int64Range(0, int64(period)).Draw(t, "jitter")),
 			Arrivals: rapid.SampledFrom([]Arrivals{"", Periodic, Poisson}).Draw(t, "arrivals"),
-			Access:   Access{Rate: olaf.Rate(rapid.SampledFrom([]int64{0, 20_000_000}).Draw(t, "access")), Delay: olaf.Duration(rapid.Int64Range(0, 200).Draw(t, "accessdelay")) * ms},
-			Start:    olaf.Duration(rapid.Int64Range(0, 200).Draw(t, "start")) * ms,
+			Access: Access{Rate: olaf.Rate(rapid.SampledFrom([]int64{0, 20_000_000}).Draw(t, "access")),
+				Delay: olaf.Duration(rapid.Int64Range(0, 200).Draw(t, "accessdelay")) * ms},
+			Start: olaf.Duration(rapid.Int64Range(0, 200).Draw(t, "start")) * ms,
 		}
 		if rapid.Bool().Draw(t, "stops") {
 			k.Stop = k.Start + 100*ms
@@ -222,7 +228,8 @@ func drawTopology(t *rapid.T) *Topology {
 	return topology
 }
 
-// Conservation is checked inside of every run; here over networks of all kinds. The same topology gives the same bytes.
+// TestRandomNetworksConserveUpdates runs random networks, since every run checks conservation itself. The same topology
+// must give the same bytes.
 func TestRandomNetworksConserveUpdates(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		topology := drawTopology(t)
@@ -245,7 +252,7 @@ func TestRandomNetworksConserveUpdates(t *testing.T) {
 	})
 }
 
-// The order of seeds, not that of the cores, decides.
+// TestSeedsInOrder checks that results are in the order of seeds, on any number of cores.
 func TestSeedsInOrder(t *testing.T) {
 	topology := mustPreset(t, "multihop", Scale{})
 	topology.Duration, topology.Warmup = 2*olaf.Second, 0
@@ -280,7 +287,7 @@ func TestRunStopsWithItsContext(t *testing.T) {
 	}
 }
 
-// offers feeds an engine.Port what a simulated switch was offered, and compares what leaves.
+// departures records the frames that leave a simulated switch, to compare with an engine.Port that gets the same input.
 type departures []string
 
 func (d *departures) Deliver(_, worker int, o *olaf.Observation) {
@@ -294,8 +301,8 @@ func (s *queueSink) Deliver(d *engine.Departure) {
 	s.out.Deliver(0, int(d.Frame.Update.Cluster)*3+int(d.Frame.Update.Worker), &o)
 }
 
-// One switch is the twin's queue: same engine, same serialiser, same departures to the picosecond where a frame takes
-// whole cycles, with engine cycles and without.
+// TestAgreesWithTheTwinsQueue checks that one switch equals the twin's queue: with the same engine and serialiser,
+// departures are equal to the picosecond if a frame takes whole cycles, with engine cycles and without.
 func TestAgreesWithTheTwinsQueue(t *testing.T) {
 	for _, queue := range engine.DisciplineNames() {
 		for _, profile := range []engine.Profile{engine.Ideal, engine.Calibrated, engine.Measured, engine.MeasuredShared} {
@@ -314,7 +321,7 @@ func compareWithQueue(t *testing.T, queue string, profile engine.Profile, seed u
 	state := seed
 	for at := olaf.Time(0); at < olaf.Time(end); {
 		state = splitmix.Mix(state)
-		at += olaf.Time(state%24) * olaf.Time(olaf.Cycle) // 4 ns … 96 ns, mean 44; several at once too
+		at += olaf.Time(state%24) * olaf.Time(olaf.Cycle) // 4 ns … 96 ns, mean 44; also several at once
 		sends = append(sends, Send{at, int(state >> 32 % (clusters * perCluster))})
 	}
 	topology := &Topology{
@@ -348,43 +355,49 @@ func compareWithQueue(t *testing.T, queue string, profile engine.Profile, seed u
 	if strings.Join(got, "\n") != strings.Join(want.out, "\n") {
 		for i := range min(len(got), len(want.out)) {
 			if got[i] != want.out[i] {
-				t.Fatalf("%s %s seed %d: departure %d of %d is %s here and %s from the queue (of %d)", queue, profile, seed, i, len(got), got[i], want.out[i], len(want.out))
+				t.Fatalf("%s %s seed %d: departure %d of %d is %s here and %s from the queue (of %d)", queue, profile, seed, i,
+					len(got), got[i], want.out[i], len(want.out))
 			}
 		}
 		t.Fatalf("%s %s seed %d: %d departures here, %d from the queue", queue, profile, seed, len(got), len(want.out))
 	}
 	st := q.Discipline().Stats()
-	for name, class := range map[string]engine.Class{"window_aggregated": engine.Aggregated, "window_replaced": engine.Replaced, "window_dropped_frames": engine.DroppedFull} {
+	for name, class := range map[string]engine.Class{"window_aggregated": engine.Aggregated, "window_replaced": engine.Replaced,
+		"window_dropped_frames": engine.DroppedFull} {
 		if got := r.Of(name); got != results.Float(st.Class[class]) {
 			t.Errorf("%s %s seed %d: %v %s, the queue's %+v", queue, profile, seed, got, name, st.Class)
 		}
 	}
 }
 
-// The same observations through results.Collector give the same ages, where worker ids are small enough for it.
+// TestAgesAgreeWithResults checks that results.Collector computes the same ages from the same observations, if worker
+// ids are small enough for it.
 func TestAgesAgreeWithResults(t *testing.T) {
 	topology := mustPreset(t, "multihop", Scale{Clusters: 4, WorkersPerCluster: 5})
 	topology.Duration, topology.Warmup = 10*olaf.Second, olaf.Second
 	for i := range topology.Clusters {
 		topology.Clusters[i].Phase = Span{}
 	}
-	c := &collected{results.NewCollector(results.Config{Declared: system.Queued(), Clusters: 4, Workers: 20, Window: topology.Window()}), 0}
+	c := &collected{results.NewCollector(results.Config{Declared: system.QueueDeclaration(), Clusters: 4, Workers: 20,
+		Window: topology.Window()}), 0}
 	r := mustRun(t, topology, Options{Observer: c})
 	got := c.Finish(olaf.Counts{})
 	for _, p := range []struct {
 		name       string
 		ours, want results.Float
 	}{
-		{"aom_cluster", r.Of("aom_cluster_ns"), got.Metrics.Of("aom_cluster_ns")}, {"aom_worker", r.Of("aom_worker_ns"), got.Metrics.Of("aom_worker_ns")},
+		{"aom_cluster", r.Of("aom_cluster_ns"), got.Metrics.Of("aom_cluster_ns")},
+		{"aom_worker", r.Of("aom_worker_ns"), got.Metrics.Of("aom_worker_ns")},
 		{"jain", r.Of("jain"), got.Metrics.Of("jain")}, {"jain_workers", r.Of("jain_workers"), got.Metrics.Of("jain_workers")},
 		{"jain_worker_means", r.Of("jain_worker_means"), got.Metrics.Of("jain_worker_means")},
-		{"peak", r.Of("peak_aom_ns"), got.Metrics.Of("peak_aom_ns")}, {"never", r.Of("never_delivered"), got.Metrics.Of("never_delivered")},
+		{"peak", r.Of("peak_aom_ns"), got.Metrics.Of("peak_aom_ns")},
+		{"never", r.Of("never_delivered"), got.Metrics.Of("never_delivered")},
 	} {
 		near(t, p.name, float64(p.ours), float64(p.want), 1e-12)
 	}
 }
 
-// collected renumbers workers so that their ids alone are enough.
+// collected renumbers workers so that their ids are unique over all clusters.
 type collected struct {
 	*results.Collector
 	n int64
@@ -402,12 +415,14 @@ func (c *collected) Deliver(_, worker int, o *olaf.Observation) {
 	c.Observe(&one)
 }
 
-// A link that is down delivers nothing and loses what was on it; afterwards everything goes on.
+// TestLinkFailure checks that a link that is down delivers nothing and loses the frames on it, and works again
+// afterwards.
 func TestLinkFailure(t *testing.T) {
 	const ms = olaf.Millisecond
 	topology := oneSwitch("olaf", 4, 10*ms, Clusters{Count: 3, Workers: 2, Period: 20 * ms})
 	topology.Duration = 3 * olaf.Second
-	topology.Schedule = []Change{{At: olaf.Second, From: "sw", To: "ps", Link: LinkDown}, {At: 2 * olaf.Second, From: "sw", To: "ps", Link: LinkUp}}
+	topology.Schedule = []Change{{At: olaf.Second, From: "sw", To: "ps", Link: LinkDown},
+		{At: 2 * olaf.Second, From: "sw", To: "ps", Link: LinkUp}}
 	var during, after int
 	r := mustRun(t, topology, Options{Observer: observer(func(o *olaf.Observation) {
 		switch {
@@ -429,7 +444,7 @@ type observer func(*olaf.Observation)
 
 func (f observer) Deliver(_, _ int, o *olaf.Observation) { f(o) }
 
-// A new rate holds from the next frame on.
+// TestRateChange checks that a new rate applies from the next frame on.
 func TestRateChange(t *testing.T) {
 	const ms = olaf.Millisecond
 	topology := oneSwitch("fifo", 100, 10*ms, Clusters{Workers: 1, Period: 5 * ms, Phase: Span{0, olaf.Nanosecond}})
@@ -443,7 +458,8 @@ func TestRateChange(t *testing.T) {
 	}
 }
 
-// Background bypasses the engine and shares the link turn by turn.
+// TestBackgroundSharesTheLink checks that background traffic bypasses the engine and alternates with updates on the
+// link.
 func TestBackgroundSharesTheLink(t *testing.T) {
 	const ms = olaf.Millisecond
 	topology := oneSwitch("fifo", 4, 10*ms, Clusters{Workers: 4, Period: 10 * ms})
@@ -458,11 +474,13 @@ func TestBackgroundSharesTheLink(t *testing.T) {
 	}
 }
 
-// Transmission control with N below the slots changes nothing; above, it withholds at the rate the paper's rule says.
+// TestControlWithholds checks that transmission control changes nothing while N is below the number of slots, and above
+// it withholds at the rate of the paper's rule.
 func TestControlWithholds(t *testing.T) {
 	const ms = olaf.Millisecond
-	topology := oneSwitch("olaf", 10, ms/2, Clusters{Count: 10, Workers: 1, Period: 100 * ms, Jitter: 50 * ms, Access: Access{Delay: ms}})
-	// The threshold exceeds any gap between ACKs, so f stays 0 and Ps is Qmax/N.
+	topology := oneSwitch("olaf", 10, ms/2, Clusters{Count: 10, Workers: 1, Period: 100 * ms, Jitter: 50 * ms,
+		Access: Access{Delay: ms}})
+	// The threshold exceeds every gap between ACKs, so that f stays 0 and Ps is Qmax/N.
 	topology.Control = Control{Enabled: true, Threshold: olaf.Hour, Slope: tc.Urgency, Count: CountClusters}
 	if r := mustRun(t, topology, Options{}); r.Of("window_withheld") != 0 {
 		t.Errorf("%v withheld with as many slots as clusters", r.Of("window_withheld"))
@@ -474,14 +492,14 @@ func TestControlWithholds(t *testing.T) {
 	near(t, "share sent", float64(r.Of("window_sent"))/float64(r.Of("window_generated")), 0.4, 0.03)
 }
 
-// The ACK brings the status of the most congested hop, whichever it is.
+// TestAckBringsTheWorstHop checks that an ACK brings the status of the most congested hop, wherever it is.
 func TestAckBringsTheWorstHop(t *testing.T) {
 	for _, slots := range [][2]int{{2, 8}, {8, 2}} {
 		topology := mustPreset(t, "multihop", Scale{})
 		topology.Switches[0].Slots, topology.Switches[2].Slots = slots[0], slots[1]
 		topology.Control = Control{Enabled: true, Threshold: olaf.Hour, Count: CountClusters}
 		topology.Duration = 10 * olaf.Second
-		s := finished(t, topology)
+		s := runToEnd(t, topology)
 		status, _, ok := s.listeners[0].Last(olaf.Time(s.end))
 		want := tc.Status{Active: 5, Slots: 2} // SW1 serves five clusters
 		if slots[1] == 2 {
@@ -493,7 +511,7 @@ func TestAckBringsTheWorstHop(t *testing.T) {
 	}
 }
 
-// Queue status counts what the port saw of late.
+// TestActivity checks that the queue status counts the clusters that the port saw recently.
 func TestActivity(t *testing.T) {
 	a := activity{window: 100, last: make([]int64, 4)}
 	for _, step := range []struct {
@@ -501,17 +519,17 @@ func TestActivity(t *testing.T) {
 		cluster olaf.ClusterID
 		want    uint32
 	}{{0, 0, 1}, {10, 0, 1}, {20, 1, 2}, {110, 0, 2}, {199, 0, 2}, {200, 2, 2}, {250, 0, 2}, {320, 3, 3}, {1000, 1, 1}} {
-		a.see(step.at, step.cluster, 1)
-		if got := a.count(step.at); got != step.want {
+		a.recordUpdate(step.at, step.cluster, 1)
+		if got := a.countActive(step.at); got != step.want {
 			t.Errorf("at %d after cluster %d: %d active, want %d", step.at, step.cluster, got, step.want)
 		}
 	}
-	if got := a.count(5000); got != 0 {
+	if got := a.countActive(5000); got != 0 {
 		t.Errorf("%d active after a long silence", got)
 	}
 }
 
-// With a hundred thousand workers each cache line is a fetch from memory.
+// TestHotStructsFitCacheLines checks sizes, because with a hundred thousand workers each cache line is a memory access.
 func TestHotStructsFitCacheLines(t *testing.T) {
 	if s := unsafe.Sizeof(worker{}); s > 64 {
 		t.Errorf("worker has %d bytes", s)

@@ -14,15 +14,15 @@ import (
 // RxHeader is the first line of a receive trace.
 const RxHeader = "rx_ns,worker,seq,gen_ns"
 
-// RxWriter writes a receive trace: one line per received frame, in the order of reception, with the newest contributor's
-// dense index over all clusters. Lines end in LF.
+// RxWriter writes a receive trace: one line per received frame, in the order of reception, with the dense index of the
+// newest contributor over all clusters. Lines end in LF.
 type RxWriter struct {
 	w   *bufio.Writer
 	buf []byte
 	err error
 }
 
-// NewRxWriter writes the header; call Flush at the end.
+// NewRxWriter writes the header. Call Flush at the end.
 func NewRxWriter(w io.Writer) *RxWriter {
 	x := &RxWriter{w: bufio.NewWriterSize(w, 1<<16), buf: make([]byte, 0, 96)}
 	_, x.err = x.w.WriteString(RxHeader + "\n")
@@ -34,7 +34,7 @@ func (x *RxWriter) Deliver(_, worker int, o *olaf.Observation) {
 	b := strconv.AppendInt(x.buf[:0], o.At.NS(), 10)
 	b = strconv.AppendInt(append(b, ','), int64(worker), 10)
 	b = strconv.AppendUint(append(b, ','), uint64(o.Update.Seq), 10)
-	b = strconv.AppendInt(append(b, ','), generated(o.At, o.Update.GenNS).NS(), 10)
+	b = strconv.AppendInt(append(b, ','), unwrapStamp(o.At, o.Update.GenNS).NS(), 10)
 	b = append(b, '\n')
 	if x.err == nil {
 		_, x.err = x.w.Write(b)
@@ -42,7 +42,7 @@ func (x *RxWriter) Deliver(_, worker int, o *olaf.Observation) {
 	x.buf = b
 }
 
-// Flush writes what is buffered and returns the first error.
+// Flush writes buffered data and returns the first error.
 func (x *RxWriter) Flush() error {
 	if err := x.w.Flush(); x.err == nil {
 		x.err = err
@@ -50,11 +50,11 @@ func (x *RxWriter) Flush() error {
 	return x.err
 }
 
-// ImportRx measures a receive trace of any simulator, in the format of RxHeader, as if it came from a run of t: t says
-// which cluster a worker belongs to and over which window ages are averaged. What a trace does not tell, losses and
-// ports, is missing from the result. Errors name file and line and match ErrTopology.
+// ImportRx measures a receive trace of any simulator, in the format of RxHeader, as a run of t: t assigns workers to
+// clusters and defines the averaging window. The result has no losses and no ports. Errors name file and line and match
+// ErrTopology.
 func ImportRx(t *Topology, name string, r io.Reader) (*Result, error) {
-	o, err := newOutside(t)
+	o, err := newExternalMeter(t)
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +70,8 @@ func ImportRx(t *Topology, name string, r io.Reader) (*Result, error) {
 				return nil, &Error{name, line, err.Error()}
 			}
 			if text != RxHeader {
-				return nil, &Error{name, line, fmt.Sprintf("the first line is %q; a receive trace begins with %s", shortened(text), RxHeader)}
+				return nil, &Error{name, line,
+					fmt.Sprintf("the first line is %q; a receive trace begins with %s", shortenText(text), RxHeader)}
 			}
 			continue
 		}
@@ -79,26 +80,29 @@ func ImportRx(t *Topology, name string, r io.Reader) (*Result, error) {
 		case err != nil:
 			return nil, &Error{name, line, err.Error()}
 		case at < last:
-			return nil, &Error{name, line, fmt.Sprintf("reception at %d ns comes after one at %d ns; lines must be in the order of reception", at, last)}
+			return nil, &Error{name, line,
+				fmt.Sprintf("reception at %d ns comes after one at %d ns; lines must be in the order of reception", at,
+					last)}
 		case gen > at:
 			return nil, &Error{name, line, fmt.Sprintf("the update was generated at %d ns, after its reception", gen)}
 		}
 		last = at
 		lines++
 		received, generated := olaf.Time(at)*olaf.Time(olaf.Nanosecond), olaf.Time(gen)*olaf.Time(olaf.Nanosecond)
-		o.frame(int(o.owner[worker]), received, generated, 1)
-		o.worker(worker, received, generated)
+		o.recordFrame(int(o.owner[worker]), received, generated, 1)
+		o.recordWorker(worker, received, generated)
 	}
 	if err := sc.Err(); err != nil {
 		return nil, &Error{File: name, What: fmt.Sprintf("cannot be read as lines of %s: %v", RxHeader, err)}
 	}
 	if lines == 0 {
-		return nil, &Error{File: name, What: "has no receptions; a receive trace is " + RxHeader + " and a line for each"}
+		return nil, &Error{File: name, What: "has no receptions; a receive trace is " + RxHeader +
+			" and a line for each"}
 	}
-	return o.result(), nil
+	return o.makeResult(), nil
 }
 
-func shortened(s string) string {
+func shortenText(s string) string {
 	if len(s) > 60 {
 		return s[:60] + "…"
 	}
@@ -121,7 +125,7 @@ func parseRx(text string, workers int) (at int64, worker int, gen int64, err err
 	}
 	switch {
 	case err != nil || len(fields) != 4:
-		err = fmt.Errorf("%q is not a line of %s with whole numbers", shortened(text), RxHeader)
+		err = fmt.Errorf("%q is not a line of %s with whole numbers", shortenText(text), RxHeader)
 	case worker < 0 || worker >= workers:
 		err = fmt.Errorf("worker %d does not exist; the topology has workers 0 to %d", worker, workers-1)
 	case at < 0 || gen < 0 || at > int64(maxSimulated/olaf.Nanosecond):

@@ -9,41 +9,41 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// Schema is the JSON schema of a topology file, for editors, with systems of a set.
-func Schema(systems system.Set) ([]byte, error) {
+// TopologyJSONSchema returns the JSON schema of a topology file, for editors, with the systems of a set.
+func TopologyJSONSchema(systems system.Set) ([]byte, error) {
 	narrowed := func(name string) map[string]any { return ofField(systems, name) }
 	schema := yamlfile.Schema{
 		ID: TopologySchema, Title: "olafctl topology", Texts: texts, Field: narrowed,
 		Required: []string{"duration", "queue", "update", "switches", "servers", "links", "clusters"},
 	}
-	return schema.Of(reflect.TypeFor[Topology]())
+	return schema.Generate(reflect.TypeFor[Topology]())
 }
 
-// texts are the types that are written as text with a form of their own.
+// texts describes types with a text form of their own.
 var texts = map[reflect.Type]map[string]any{
-	reflect.TypeFor[Span]():      yamlfile.Quantity("offsets: 54ms (from 0), 10ms..20ms, or =5ms for one value", ``),
-	reflect.TypeFor[Percent]():   yamlfile.Quantity("a share: 10%", `^[0-9.]+%$`),
-	reflect.TypeFor[Timing]():    yamlfile.Choice(timings...),
-	reflect.TypeFor[Count]():     yamlfile.Choice(counting...),
-	reflect.TypeFor[Acks]():      yamlfile.Choice(acks...),
-	reflect.TypeFor[LinkState](): yamlfile.Choice(linkStates...),
-	reflect.TypeFor[Arrivals]():  yamlfile.Choice(arrivals...),
-	reflect.TypeFor[tc.Slope]():  yamlfile.Choice(tc.Slopes()...),
+	reflect.TypeFor[Span]():      yamlfile.QuantitySchema("offsets: 54ms (from 0), 10ms..20ms, or =5ms for one value", ``),
+	reflect.TypeFor[Percent]():   yamlfile.QuantitySchema("a share: 10%", `^[0-9.]+%$`),
+	reflect.TypeFor[Timing]():    yamlfile.ChoiceSchema(timings...),
+	reflect.TypeFor[Count]():     yamlfile.ChoiceSchema(counting...),
+	reflect.TypeFor[Acks]():      yamlfile.ChoiceSchema(acks...),
+	reflect.TypeFor[LinkState](): yamlfile.ChoiceSchema(linkStates...),
+	reflect.TypeFor[Arrivals]():  yamlfile.ChoiceSchema(arrivals...),
+	reflect.TypeFor[tc.Slope]():  yamlfile.ChoiceSchema(tc.Slopes()...),
 	reflect.TypeFor[Names](): {"description": "one name or a list", "oneOf": []any{
 		map[string]any{"type": "string"}, map[string]any{"type": "array", "items": map[string]any{"type": "string"}}}},
 }
 
-// ofField narrows the fields whose type is a plain text.
+// ofField narrows the fields whose type is plain text.
 func ofField(systems system.Set, name string) map[string]any {
 	switch name {
 	case "queue":
-		return yamlfile.Choice(engine.DisciplineNames()...)
+		return yamlfile.ChoiceSchema(engine.DisciplineNames()...)
 	case "system":
-		return yamlfile.Choice(systems.Rising().Names()...)
+		return yamlfile.ChoiceSchema(systems.Rising().Names()...)
 	case "program":
-		return yamlfile.Choice(systems.Adding().Names()...)
+		return yamlfile.ChoiceSchema(systems.Adding().Names()...)
 	case "profile":
-		return yamlfile.Choice(engine.ProfileNames()...)
+		return yamlfile.ChoiceSchema(engine.ProfileNames()...)
 	case "schema":
 		return map[string]any{"const": TopologySchema}
 	}

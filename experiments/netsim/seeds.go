@@ -8,9 +8,9 @@ import (
 	"golang.org/x/sync/errgroup"
 )
 
-// RunSeeds simulates t once for every seed, side by side on all cores, and returns the results in the order of the
-// seeds, so that they do not depend on how many cores there are. done, which may be nil, is called after each run from
-// any goroutine. After an error, the context's included, the results that are missing are nil.
+// RunSeeds simulates t once for every seed, in parallel on all cores, and returns the results in the order of the
+// seeds. It calls done, if not nil, after each run from any goroutine. After an error, including the context's, the
+// missing results are nil.
 func RunSeeds(ctx context.Context, t *Topology, seeds []uint64, opt Options, done func()) ([]*Result, error) {
 	results := make([]*Result, len(seeds))
 	g, ctx := errgroup.WithContext(ctx)

@@ -15,20 +15,20 @@ import (
 	"github.com/olafctl/olaf/internal/csvtext"
 )
 
-// Send is one generation of an update, from a file.
+// Send is one generation of an update, read from a file.
 type Send struct {
 	At     olaf.Time
 	Worker int // dense index over all clusters
 }
 
-// SendsHeader is the first line of a file of sends; it may be missing.
+// SendsHeader is the optional first line of a file of sends.
 const SendsHeader = "time_ns,worker"
 
-// SetSends replaces all arrivals of t by those of a CSV with the columns time_ns,worker: one update each, workers counted
-// from 0 over all clusters in the order of the topology. Lines may come in any order; equal instants keep that of the
-// file. Errors name file and line and match ErrTopology.
+// SetSends replaces all arrivals of t by those in a CSV with the columns time_ns,worker: one update per line, workers
+// counted from 0 over all clusters in the order of the topology. Lines may be in any order; sends at the same instant
+// stay in the file's order. Errors name file and line and match ErrTopology.
 func (t *Topology) SetSends(name string, r io.Reader) error {
-	_, workers := t.size()
+	_, workers := t.countWorkers()
 	sends, err := readSends(name, r, workers)
 	if err != nil {
 		return err
@@ -37,7 +37,7 @@ func (t *Topology) SetSends(name string, r io.Reader) error {
 	return nil
 }
 
-// SendsDigest identifies the arrivals that SetSends gave, which Document only names; empty without.
+// SendsDigest returns a digest of the arrivals set by SetSends, which Document only names; empty without any.
 func (t *Topology) SendsDigest() string {
 	if t.sends == nil {
 		return ""
@@ -49,7 +49,8 @@ func (t *Topology) SendsDigest() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// LateSends counts the sends of a file, and those of them that no run makes, because they come at its end or later.
+// LateSends returns the number of sends in the file and how many of them come at or after the end of the run, so that
+// they are ignored.
 func (t *Topology) LateSends() (late, all int) {
 	end := olaf.Time(t.Warmup + t.Duration)
 	at, _ := slices.BinarySearchFunc(t.sends, end, func(s Send, end olaf.Time) int { return cmp.Compare(s.At, end) })
@@ -89,7 +90,7 @@ func readSends(name string, r io.Reader, workers int) ([]Send, error) {
 	return sends, nil
 }
 
-// scanCSV opens a file of comma-separated lines that another program may have written.
+// scanCSV opens a file of comma-separated lines that may come from another program.
 func scanCSV(name string, r io.Reader) (*bufio.Scanner, error) {
 	in, err := csvtext.Open(r)
 	if err != nil {
@@ -115,11 +116,11 @@ func parseSend(text string, workers int) (Send, error) {
 	return Send{olaf.Time(ns) * olaf.Time(olaf.Nanosecond), w}, nil
 }
 
-// script holds the sends of a file, per worker, in the order of the file.
+// script contains the sends of a file, per worker, in the order of the file.
 type script struct {
-	first []int32 // per worker, its first entry; one more than there are workers
+	first []int32 // per worker, the index of its first entry; one more at the end
 	at    []int64
-	line  []uint32 // from 1, for equal instants
+	line  []uint32 // line number from 1, the order of simultaneous sends
 }
 
 func newScript(sends []Send, workers int) *script {
@@ -139,8 +140,8 @@ func newScript(sends []Send, workers int) *script {
 	return s
 }
 
-// send is when worker w's update seq is generated and its place in the file, from 1.
-func (s *script) send(w int, seq uint32) (at int64, place uint64) {
+// sendOf returns when worker w generates update seq, and its line in the file, from 1.
+func (s *script) sendOf(w int, seq uint32) (at int64, place uint64) {
 	i := int64(s.first[w]) + int64(seq)
 	if i >= int64(s.first[w+1]) {
 		return never, 0

@@ -11,15 +11,15 @@ type serverState struct {
 	free       int64
 }
 
-// deliver is the reception of a frame by the server at the end of p's link, which answers.
-func (s *sim) deliver(p *port, f *frame) {
+// deliverToServer handles the reception of a frame by the server at the end of p's link, and answers it.
+func (s *sim) deliverToServer(p *port, f *frame) {
 	if f.update.Count == 0 {
 		s.meter.backgroundDelivered++
 		return
 	}
 	server := p.to - int32(s.switches)
 	c := s.byID[f.update.Cluster]
-	s.meter.deliver(s, server, c, f, p.link.contributors(f))
+	s.meter.recordDelivery(s, server, c, f, p.link.contributorsOf(f))
 	if !s.acks {
 		return
 	}
@@ -31,17 +31,17 @@ func (s *sim) deliver(p *port, f *frame) {
 	}
 }
 
-// ack is one copy of an ACK on its way.
+// ack is one copy of an ACK in flight.
 type ack struct {
 	at      int64
 	ord     uint64
 	cluster int32
-	hop     int32 // of the cluster's tree; on the workers' links the listener
+	hop     int32 // in the cluster's tree; on the workers' links, the listener
 	status  tc.Status
 }
 
-// sendAck sends one copy of an ACK down to a hop, at an instant that is not before now, nor before that of an earlier
-// one to the same hop.
+// sendAck sends one copy of an ACK down to a hop, at an instant not before now, nor before an earlier one to the same
+// hop.
 func (s *sim) sendAck(c int32, tr *tree, h int32, at int64, status tc.Status) {
 	i := tr.hops[h].uplink
 	p := &s.ports[i]
@@ -54,10 +54,10 @@ func (s *sim) sendAck(c int32, tr *tree, h int32, at int64, status tc.Status) {
 		s.meter.acksLost++
 		return
 	}
-	s.pushAck(&p.acks, kindAck|uint64(i), ack{at, s.arrival(), c, h, status})
+	s.pushAck(&p.acks, kindAck|uint64(i), ack{at, s.arrivalOrder(), c, h, status})
 }
 
-// pushAck adds an ACK to those on a link, whose first has an event.
+// pushAck adds an ACK to those on a link. Only the first one has an event.
 func (s *sim) pushAck(acks *line[ack], what uint64, a ack) {
 	*acks.push() = a
 	if acks.len() == 1 {
@@ -65,7 +65,7 @@ func (s *sim) pushAck(acks *line[ack], what uint64, a ack) {
 	}
 }
 
-// popAck takes the first ACK off a link.
+// popAck removes the first ACK from a link.
 func (s *sim) popAck(acks *line[ack], what uint64) ack {
 	a := *acks.at(0)
 	acks.drop()
@@ -76,14 +76,14 @@ func (s *sim) popAck(acks *line[ack], what uint64) ack {
 	return a
 }
 
-// passAck writes the status of port i into an ACK that came towards it, and multicasts it onwards.
+// passAck writes the status of port i into an arriving ACK, and multicasts it downwards.
 func (s *sim) passAck(i int32) {
 	p := &s.ports[i]
 	a := s.popAck(&p.acks, kindAck|uint64(i))
 	c := &s.clusters[a.cluster]
 	tr := &s.trees[c.tree]
 	h := &tr.hops[a.hop]
-	status := a.status.Pass(p.status(s.now, s.t.Control.Count))
+	status := a.status.PassHop(p.ackStatus(s.now, s.t.Control.Count))
 	for _, child := range h.children {
 		s.sendAck(a.cluster, tr, child, s.now, status)
 	}
@@ -91,12 +91,13 @@ func (s *sim) passAck(i int32) {
 		return
 	}
 	src := &s.sources[c.source]
-	s.pushAck(&src.acks, kindHeard|uint64(c.source), ack{s.now + src.transmit + src.delay, s.arrival(), a.cluster, c.listen + h.leaf, status})
+	s.pushAck(&src.acks, kindHeard|uint64(c.source),
+		ack{s.now + src.transmit + src.delay, s.arrivalOrder(), a.cluster, c.listen + h.leaf, status})
 }
 
-// hear gives an ACK to all workers of a cluster behind one switch at once: their links are alike, so they share what
-// they know, unless some of them miss it.
-func (s *sim) hear(i int32) {
+// hearAck delivers an ACK to all workers of a cluster behind one switch at once: their links are identical, so that they
+// share one state, unless links lose ACKs.
+func (s *sim) hearAck(i int32) {
 	a := s.popAck(&s.sources[i].acks, kindHeard|uint64(i))
 	s.meter.acks++
 	if s.sources[i].lossy {
@@ -106,7 +107,7 @@ func (s *sim) hear(i int32) {
 	s.listeners[a.hop].OnAck(olaf.Time(s.now), a.status)
 }
 
-// hearApart gives each worker of a cluster behind one switch a copy of an ACK, over a link that may lose it.
+// hearApart delivers a copy of an ACK to each worker of a cluster behind one switch, over a link that may lose it.
 func (s *sim) hearApart(a *ack) {
 	c := &s.clusters[a.cluster]
 	leafOf := s.trees[c.tree].leafOf

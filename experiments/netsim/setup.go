@@ -11,31 +11,32 @@ import (
 
 func newSim(t *Topology, n *network, opt Options) *sim {
 	s := &sim{network: n, t: t, opt: opt, end: int64(t.Warmup + t.Duration), ns3: t.Timing == NS3,
-		acks: t.Acks != AcksNone, ack: min(t.Update+olaf.AckStatusBytes, olaf.MaxFrame), control: tc.Config{Threshold: t.Control.Threshold, Slope: t.Control.Slope}}
+		acks: t.Acks != AcksNone, ack: min(t.Update+olaf.AckStatusBytes, olaf.MaxFrame),
+		control: tc.Config{Threshold: t.Control.Threshold, Slope: t.Control.Slope}}
 	s.limit, s.rest = s.end, seldom
 	if opt.Watcher != nil {
-		s.limit = 0 // it is asked before anything happens
+		s.limit = 0 // the watcher is called before the first event
 	}
-	s.furnish()
+	s.initNodes()
 	s.meter = newMeter(t, n)
 	s.addWorkers()
 	s.addCables()
 	s.addExtras()
-	s.queue = calendar.New(len(s.workers)+len(s.extras)+4*len(n.ports), s.horizon())
-	s.queue.Opening = s.touch
-	// Without a decision at the generation, and without ns-3's order of equal instants, that event can be left out.
+	s.queue = calendar.NewQueue(len(s.workers)+len(s.extras)+4*len(n.ports), s.estimateHorizon())
+	s.queue.Opening = s.prefetchWorkers
+	// Without a decision at the generation, and without ns-3's order of equal instants, that event can be omitted.
 	if s.direct = !t.Control.Enabled && !s.ns3; !s.direct {
 		s.waiting = make([]access, len(s.workers))
 	}
 	if !s.ns3 {
 		s.late = 1 << 63
 	}
-	s.begin()
+	s.scheduleFirst()
 	return s
 }
 
-// furnish makes what servers, ports and stations hold before the first worker is there.
-func (s *sim) furnish() {
+// initNodes initialises servers, ports and stations before the workers are added.
+func (s *sim) initNodes() {
 	t, n := s.t, s.network
 	s.active = s.acks && t.Control.Enabled
 	s.listeners = make([]tc.Controller, n.listeners)
@@ -62,13 +63,13 @@ func (s *sim) furnish() {
 	}
 }
 
-// begin puts the first events into the calendar.
-func (s *sim) begin() {
+// scheduleFirst schedules the first events.
+func (s *sim) scheduleFirst() {
 	if s.script != nil {
 		s.number = uint64(len(s.t.sends))
 	}
 	for _, w := range s.places {
-		s.schedule(w)
+		s.scheduleUpdate(w)
 	}
 	for i := range s.extras {
 		s.scheduleExtra(i)
@@ -95,7 +96,7 @@ func (s *sim) addWorkers() {
 			w := tr.spec.newWorker(s.t.Seed, len(s.workers))
 			at := i % len(tr.attached)
 			w.cluster, w.source, w.id, w.number = uint16(c), uint16(src), k.id, olaf.WorkerID(i)
-			w.port = s.toward(k.server, tr.attached[at])
+			w.port = s.portToward(k.server, tr.attached[at])
 			w.listener = k.listen + tr.leafOf[at]
 			if s.sources[src].lossy {
 				w.listener = k.listen + int32(i)
@@ -106,7 +107,7 @@ func (s *sim) addWorkers() {
 	s.sortWorkers()
 }
 
-// addCables lets workers' links lose frames, where any does. They are numbered behind those of ports.
+// addCables creates the lossy links of workers, if there are any. They are numbered after the ports.
 func (s *sim) addCables() {
 	if !slices.ContainsFunc(s.sources, func(src source) bool { return src.lossy }) {
 		return
@@ -115,13 +116,13 @@ func (s *sim) addCables() {
 	for i, place := range s.places {
 		number := 2 * (len(s.ports) + i)
 		loss := s.trees[s.clusters[s.workers[place].cluster].tree].spec.Access.Loss
-		s.cables[place].up.Lose(loss, 0, s.t.Seed, number)
-		s.cables[place].down.Lose(loss, 0, s.t.Seed, number+1)
+		s.cables[place].up.SetLoss(loss, 0, s.t.Seed, number)
+		s.cables[place].down.SetLoss(loss, 0, s.t.Seed, number+1)
 	}
 }
 
-// sortWorkers puts workers whose turns come one after the other side by side, so that time walks through memory. Where
-// a worker is found is in places.
+// sortWorkers sorts workers by offset, so that consecutive events access adjacent memory. places maps their original
+// indices.
 func (s *sim) sortWorkers() {
 	order := make([]int32, len(s.workers))
 	for i := range order {
@@ -138,19 +139,20 @@ func (s *sim) sortWorkers() {
 }
 
 func (s *sim) newSource(k *Clusters) source {
-	src := source{poisson: k.Arrivals == Poisson, jitter: uint64(k.Jitter) / 1000, start: int64(k.Start), end: s.end, delay: int64(k.Access.Delay), lossy: k.Access.Loss > 0}
+	src := source{poisson: k.Arrivals == Poisson, jitter: uint64(k.Jitter) / 1000, start: int64(k.Start), end: s.end,
+		delay: int64(k.Access.Delay), lossy: k.Access.Loss > 0}
 	if k.Stop > 0 {
 		src.end = min(src.end, int64(k.Stop))
 	}
 	if k.Access.Rate > 0 {
-		clock := s.t.clock(k.Access.Rate, k.Access.Overhead)
+		clock := s.t.linkClock(k.Access.Rate, k.Access.Overhead)
 		src.transmit = clock.Ticks(s.t.Update)
 	}
 	return src
 }
 
-// horizon is how far ahead most events are scheduled.
-func (s *sim) horizon() int64 {
+// estimateHorizon estimates how far ahead most events are scheduled.
+func (s *sim) estimateHorizon() int64 {
 	far := int64(olaf.Microsecond)
 	for i := range s.t.Clusters {
 		k := &s.t.Clusters[i]

@@ -11,26 +11,28 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// WriteText prints t for people: what is connected to what, which way updates go, and who sends.
+// WriteText prints t: its links, the paths of updates, and the senders.
 func (t *Topology) WriteText(w io.Writer, width int) error {
-	n, err := build(t)
+	n, err := buildNetwork(t)
 	if err != nil {
 		return err
 	}
-	clusters, workers := t.size()
+	clusters, workers := t.countWorkers()
 	control := "off"
 	if t.Control.Enabled {
-		control = fmt.Sprintf("on, threshold %v, slope %s, N counts %s", t.Control.Threshold, t.Control.Slope, t.Control.Count)
+		control = fmt.Sprintf("on, threshold %v, slope %s, N counts %s", t.Control.Threshold, t.Control.Slope,
+			t.Control.Count)
 	}
 	sending := "transmission control " + control
 	if t.Waiting != nil {
 		sending = "workers wait for answers as those of " + t.Title()
 	}
-	if sums := t.Sums(); sums != "" {
+	if sums := t.DescribeSums(); sums != "" {
 		sending = sums + ", " + sending
 	}
 	for _, line := range table.Fold(fmt.Sprintf("%s: %s, %s, updates of %v, %v after %v of warm-up, queue %s, %s",
-		t.Name, olaf.Plural(clusters, "cluster"), olaf.Plural(workers, "worker"), t.Update, t.Duration, t.Warmup, t.Queue, sending), width) {
+		t.Name, olaf.Plural(clusters, "cluster"), olaf.Plural(workers, "worker"), t.Update, t.Duration, t.Warmup,
+		t.Queue, sending), width) {
 		fmt.Fprintln(w, line)
 	}
 	fmt.Fprintln(w)
@@ -42,20 +44,23 @@ func (t *Topology) WriteText(w io.Writer, width int) error {
 }
 
 func (t *Topology) linkGrid(n *network) *table.Grid {
-	g := &table.Grid{Columns: []table.GridColumn{{Header: "LINK"}, {Header: "RATE"}, {Header: "DELAY"}, {Header: "SLOTS"}, {Header: "UPDATES/s AT MOST"}}}
+	g := &table.Grid{Columns: []table.GridColumn{{Header: "LINK"}, {Header: "RATE"}, {Header: "DELAY"},
+		{Header: "SLOTS"}, {Header: "UPDATES/s AT MOST"}}}
 	for i := range t.Links {
 		l := &t.Links[i]
 		slots := "–"
-		if p, ok := n.portOf[[2]int32{n.index(l.From), n.index(l.To)}]; ok {
+		if p, ok := n.portOf[[2]int32{n.nodeIndex(l.From), n.nodeIndex(l.To)}]; ok {
 			slots = fmt.Sprint(n.ports[p].slots)
 		}
-		g.Add(l.From+" – "+l.To, l.Rate.String(), l.Delay.String(), slots, text.Single(float64(l.Rate)/float64((t.Update+l.Overhead).Bits())))
+		g.Add(l.From+" – "+l.To, l.Rate.String(), l.Delay.String(), slots,
+			text.Single(float64(l.Rate)/float64((t.Update+l.Overhead).Bits())))
 	}
 	return g
 }
 
 func (t *Topology) groupGrid(n *network) *table.Grid {
-	g := &table.Grid{Columns: []table.GridColumn{{Header: "GROUP"}, {Header: "CLUSTERS"}, {Header: "WORKERS EACH"}, {Header: "PERIOD"}, {Header: "UPDATES/s"}, {Header: "PATH", Prose: true}}}
+	g := &table.Grid{Columns: []table.GridColumn{{Header: "GROUP"}, {Header: "CLUSTERS"}, {Header: "WORKERS EACH"},
+		{Header: "PERIOD"}, {Header: "UPDATES/s"}, {Header: "PATH", Prose: true}}}
 	seen := map[*Clusters]bool{}
 	for i := range n.clusters {
 		c := &n.clusters[i]
@@ -64,13 +69,14 @@ func (t *Topology) groupGrid(n *network) *table.Grid {
 			continue
 		}
 		seen[k] = true
-		offered := float64(k.count()*k.Workers) / k.Period.Seconds()
-		g.Add(n.groups[c.group], k.ids(), fmt.Sprint(k.Workers), k.Period.String(), text.Single(offered), n.paths(t, c))
+		offered := float64(k.clusterCount()*k.Workers) / k.Period.Seconds()
+		g.Add(n.groups[c.group], k.formatIDs(), fmt.Sprint(k.Workers), k.Period.String(), text.Single(offered),
+			n.formatPaths(t, c))
 	}
 	return g
 }
 
-func (n *network) index(name string) int32 {
+func (n *network) nodeIndex(name string) int32 {
 	for i := range n.names {
 		if n.names[i] == name {
 			return int32(i)
@@ -79,14 +85,14 @@ func (n *network) index(name string) int32 {
 	return -1
 }
 
-// paths lists the ways of a cluster's updates.
-func (n *network) paths(t *Topology, c *cluster) string {
+// formatPaths formats the paths of a cluster's updates.
+func (n *network) formatPaths(t *Topology, c *cluster) string {
 	var ways []string
 	tr := &n.trees[c.tree]
 	for _, at := range tr.attached {
-		ports, err := n.path(t, tr.spec.Pos, at, c.server)
+		ports, err := n.findPath(t, tr.spec.Pos, at, c.server)
 		if err != nil {
-			continue // found when the network was built
+			continue // build has reported it
 		}
 		way := n.names[at]
 		for _, p := range ports {
@@ -97,10 +103,10 @@ func (n *network) paths(t *Topology, c *cluster) string {
 	return strings.Join(ways, ", ")
 }
 
-// ShortestWay returns how long the first bit to the last bit of an update takes at least from any worker to its server,
+// ShortestWay returns the least time from the first bit to the last bit of an update, from any worker to its server,
 // through empty queues.
 func (t *Topology) ShortestWay() (olaf.Duration, error) {
-	n, err := build(t)
+	n, err := buildNetwork(t)
 	if err != nil {
 		return 0, err
 	}
@@ -113,7 +119,7 @@ func (t *Topology) ShortestWay() (olaf.Duration, error) {
 			access += rate.TimeToSend(t.Update + tr.spec.Access.Overhead)
 		}
 		for _, at := range tr.attached {
-			ports, err := n.path(t, tr.spec.Pos, at, c.server)
+			ports, err := n.findPath(t, tr.spec.Pos, at, c.server)
 			if err != nil {
 				return 0, err
 			}
@@ -128,7 +134,7 @@ func (t *Topology) ShortestWay() (olaf.Duration, error) {
 	return least, nil
 }
 
-// Dot draws t for Graphviz.
+// Dot returns t as a Graphviz graph.
 func (t *Topology) Dot() string {
 	var b strings.Builder
 	quote := func(s string) string {
@@ -137,8 +143,8 @@ func (t *Topology) Dot() string {
 	b.WriteString("graph topology {\n  rankdir=LR;\n  node [fontname=\"sans-serif\"];\n")
 	for i := range t.Clusters {
 		k := &t.Clusters[i]
-		id := quote("clusters " + k.ids())
-		b.WriteString("  " + id + " [shape=folder, label=" + quote(k.label()) + "];\n")
+		id := quote("clusters " + k.formatIDs())
+		b.WriteString("  " + id + " [shape=folder, label=" + quote(k.formatLabel()) + "];\n")
 		for _, at := range k.At {
 			b.WriteString("  " + id + " -- " + quote(at) + ";\n")
 		}
@@ -149,14 +155,16 @@ func (t *Topology) Dot() string {
 		if queue == "" {
 			queue = t.Queue
 		}
-		b.WriteString("  " + quote(s.Name) + " [shape=box, label=" + quote(s.Name+"\n"+queue+", "+olaf.Plural(s.Slots, "slot")) + "];\n")
+		b.WriteString("  " + quote(s.Name) + " [shape=box, label=" +
+			quote(s.Name+"\n"+queue+", "+olaf.Plural(s.Slots, "slot")) + "];\n")
 	}
 	for i := range t.Servers {
 		b.WriteString("  " + quote(t.Servers[i].Name) + " [shape=doublecircle];\n")
 	}
 	for i := range t.Links {
 		l := &t.Links[i]
-		b.WriteString("  " + quote(l.From) + " -- " + quote(l.To) + " [label=" + quote(l.Rate.String()+"\n"+l.Delay.String()) + "];\n")
+		b.WriteString("  " + quote(l.From) + " -- " + quote(l.To) + " [label=" +
+			quote(l.Rate.String()+"\n"+l.Delay.String()) + "];\n")
 	}
 	b.WriteString("}\n")
 	return b.String()

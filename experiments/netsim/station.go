@@ -13,27 +13,27 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Open is how workers go about it who send without waiting to switches that add up.
+// Open is the mode of open-loop workers on switches that add.
 const Open = "open"
 
-// station is a switch that workers hang on, where switches have a program: it adds up what they send before a port has it, and what
-// comes from other switches passes on.
+// station is a switch with workers and a program: it adds their updates before they reach a port, and forwards packets
+// from other switches.
 type station struct {
 	node.Switch
-	front    *aggregator.Aggregator // nil where no worker hangs
+	front    *aggregator.Aggregator // nil without workers
 	sim      *sim
 	at       int32
-	clusters int    // as many as the highest id of those that hang here says
-	vectors  int    // place of what was added among the program's counts
-	merged   uint64 // updates inside of sums beside the first
-	refused  uint64 // updates that were not added
+	clusters int    // highest cluster id of its workers, plus one
+	vectors  int    // index of the number of added updates in the program's counts
+	merged   uint64 // updates in sums, except the first of each
+	refused  uint64 // updates not added
 }
 
-// adding is the system whose switches add up. The error matches system.ErrUnknown.
-func (t *Topology) adding() (*system.System, error) { return t.systems.Adding().Find(t.Program) }
+// addingSystem returns the system of the switches' program. The error matches system.ErrUnknown.
+func (t *Topology) addingSystem() (*system.System, error) { return t.systems.Adding().Find(t.Program) }
 
-// AddUp puts the program of s into the switches, and workers that do not wait on them. A sum holds as many updates as the first cluster
-// has workers until H says otherwise.
+// AddUp sets the switches' program to that of s, with open-loop workers. H becomes the number of workers in the first
+// cluster.
 func (t *Topology) AddUp(s *system.System) {
 	t.Queue, t.Waiting, t.Program, t.H = s.Discipline, nil, s.Name, 1
 	if len(t.Clusters) > 0 {
@@ -41,50 +41,51 @@ func (t *Topology) AddUp(s *system.System) {
 	}
 }
 
-// Sums says what switches do with updates on their way, "" where they pass them on.
-func (t *Topology) Sums() string {
+// DescribeSums describes how switches add updates, or returns "" if they only forward.
+func (t *Topology) DescribeSums() string {
 	if t.Program == "" {
 		return ""
 	}
 	return fmt.Sprintf("%s, sums of %d", t.Program, t.H)
 }
 
-// program refuses what can be told without the network.
-func (c *checker) program() {
+// checkProgram checks the program as far as possible without the network.
+func (c *checker) checkProgram() {
 	t := c.t
 	if t.Program == "" {
 		if t.H != 0 {
-			c.fail(t.Pos, "h", "h is %d, but switches have no program that adds up; add program: %s", t.H, strings.Join(t.systems.Adding().Names(), " or "))
+			c.addError(t.Pos, "h", "h is %d, but switches have no program that adds up; add program: %s", t.H,
+				strings.Join(t.systems.Adding().Names(), " or "))
 		}
 		return
 	}
-	s, err := t.adding()
+	s, err := t.addingSystem()
 	if err != nil {
-		c.errs = append(c.errs, t.locate(t.Pos, "program", err))
+		c.errs = append(c.errs, t.locateError(t.Pos, "program", err))
 		return
 	}
 	if t.Waiting != nil {
-		c.fail(t.Pos, "program", "switches add up for workers that do not wait, but those of %s wait; leave out program or waiting", t.Waiting.System)
+		c.addError(t.Pos, "program", "switches add up for workers that do not wait, but those of %s wait; leave out program or waiting", t.Waiting.System)
 	}
 	if t.H < 1 || t.H > math.MaxUint16 {
-		c.fail(t.Pos, "h", "h is %d; a sum has 1 to %d updates", t.H, math.MaxUint16)
+		c.addError(t.Pos, "h", "h is %d; a sum has 1 to %d updates", t.H, math.MaxUint16)
 	}
 	if t.Queue != s.Discipline {
-		c.fail(t.Pos, "queue", "ports of %s are %s, not %s", s.Name, s.Discipline, t.Queue)
+		c.addError(t.Pos, "queue", "ports of %s are %s, not %s", s.Name, s.Discipline, t.Queue)
 	}
 	for i := range t.Switches {
 		if sw := &t.Switches[i]; t.queueOf(sw) != t.Queue {
-			c.fail(sw.Pos, "queue", "ports of %s are %s, not %s", s.Name, s.Discipline, sw.Queue)
+			c.addError(sw.Pos, "queue", "ports of %s are %s, not %s", s.Name, s.Discipline, sw.Queue)
 		}
 	}
 }
 
-// addPrograms gives every switch that workers hang on the program.
+// addPrograms installs the program on every switch with workers.
 func (n *network) addPrograms(t *Topology) error {
 	if t.Program == "" {
 		return nil
 	}
-	s, err := t.adding()
+	s, err := t.addingSystem()
 	if err != nil {
 		return err
 	}
@@ -93,21 +94,21 @@ func (n *network) addPrograms(t *Topology) error {
 		tr := &n.trees[i]
 		for _, at := range tr.attached {
 			st := &n.stations[at]
-			st.at, st.clusters = at, max(st.clusters, tr.spec.ID+tr.spec.count())
+			st.at, st.clusters = at, max(st.clusters, tr.spec.ID+tr.spec.clusterCount())
 		}
 	}
 	for i := range n.stations {
 		if st := &n.stations[i]; st.clusters > 0 {
-			if err := st.install(s.Program, t.H); err != nil {
-				return t.locate(t.Pos, "program", err)
+			if err := st.installProgram(s.Program, t.H); err != nil {
+				return t.locateError(t.Pos, "program", err)
 			}
 		}
 	}
 	return nil
 }
 
-// install makes the switch's program, in front of its ports.
-func (st *station) install(d *program.Description, h int) error {
+// installProgram creates the switch's program, in front of its ports.
+func (st *station) installProgram(d *program.Description, h int) error {
 	own := *d
 	own.New = func(cfg program.Config) (p program.Program, err error) {
 		st.Program, err = d.New(cfg)
@@ -115,14 +116,14 @@ func (st *station) install(d *program.Description, h int) error {
 	}
 	st.vectors = d.Ledger.Index("vectors_in")
 	var err error
-	st.front, err = aggregator.New(&own, aggregator.Config{Clusters: st.clusters, H: h, Up: st.leave})
+	st.front, err = aggregator.New(&own, aggregator.Config{Clusters: st.clusters, H: h, Up: st.offerSum})
 	return err
 }
 
-// reach presents an update of a worker to the switch that it hangs on, on its way out of a port.
-func (s *sim) reach(to, c int32, u *olaf.Update) {
+// reachSwitch delivers a worker's update to its switch, for output on a port.
+func (s *sim) reachSwitch(to, c int32, u *olaf.Update) {
 	if s.stations == nil {
-		s.offer(to, c, u, nil)
+		s.offerUpdate(to, c, u, nil)
 		return
 	}
 	st := &s.stations[s.ports[to].from]
@@ -130,35 +131,35 @@ func (s *sim) reach(to, c int32, u *olaf.Update) {
 	st.front.Offer(olaf.Time(s.now), u, 0, nil)
 	if st.Counts()[st.vectors] == before {
 		st.refused++
-		s.meter.dropped(c, u, s.now)
+		s.meter.countDrop(c, u, s.now)
 	}
 }
 
-// leave takes a sum to a port.
-func (st *station) leave(_ olaf.Time, u *olaf.Update, _ []int32, inside []olaf.Contributor) {
+// offerSum offers a sum to a port.
+func (st *station) offerSum(_ olaf.Time, u *olaf.Update, _ []int32, inside []olaf.Contributor) {
 	s := st.sim
 	c := s.byID[u.Cluster]
 	for range u.Count - 1 {
 		st.merged++
-		s.meter.merged(c, engine.Aggregated, s.now)
+		s.meter.countMerge(c, engine.Aggregated, s.now)
 	}
-	s.offer(s.toward(s.clusters[c].server, st.at), c, u, inside)
+	s.offerUpdate(s.portToward(s.clusters[c].server, st.at), c, u, inside)
 }
 
-// held is how many updates are inside of partial sums.
-func (st *station) held() uint64 {
+// countHeld returns the number of updates in partial sums.
+func (st *station) countHeld() uint64 {
 	if st.front == nil {
 		return 0
 	}
 	return st.Counts()[st.vectors-program.VectorsIn+program.VectorsHeld]
 }
 
-// audit says what a program's own account leaves open.
-func (s *sim) audit() error {
+// auditPrograms checks the programs' own accounts.
+func (s *sim) auditPrograms() error {
 	if s.stations == nil {
 		return nil
 	}
-	of, err := s.t.adding()
+	of, err := s.t.addingSystem()
 	if err != nil {
 		return err
 	}

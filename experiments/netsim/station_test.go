@@ -14,14 +14,14 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// adding is a preset whose switches add up h updates to a sum.
-func adding(t testing.TB, name string, h int) *Topology {
+// addingPreset returns a preset whose switches add h updates to a sum.
+func addingPreset(t testing.TB, name string, h int) *Topology {
 	topology := preset(t, name, Scale{})
 	topology.Queue, topology.Program, topology.H = "fifo", "iswitch", h
 	return topology
 }
 
-// sums collects who is inside of the frames of each cluster, in the order of their arrival.
+// sums collects the contributors of each cluster's frames, in the order of arrival.
 type sums map[olaf.ClusterID][]string
 
 func (s sums) Deliver(_, _ int, o *olaf.Observation) {
@@ -32,8 +32,8 @@ func (s sums) Deliver(_, _ int, o *olaf.Observation) {
 	s[o.Update.Cluster] = append(s[o.Update.Cluster], strings.Join(inside, " "))
 }
 
-// smallSums has two switches that add up, on one of which a sum of cluster 4's is held from 1 to 4 ms and from 7 ms on, and on
-// the other one of cluster 9's from 3 to 6 ms.
+// smallSums returns a topology with two adding switches. One holds a sum of cluster 4 from 1 to 4 ms and from 7 ms on,
+// the other one of cluster 9 from 3 to 6 ms.
 func smallSums() *Topology {
 	const ms = olaf.Millisecond
 	return &Topology{
@@ -43,13 +43,14 @@ func smallSums() *Topology {
 		Clusters: []Clusters{{ID: 4, Workers: 2, At: Names{"leaf"}}, {ID: 9, Workers: 1, At: Names{"root"}}},
 		sends: []Send{
 			{olaf.Time(ms), 0}, {olaf.Time(2 * ms), 1}, {olaf.Time(3 * ms), 2}, {olaf.Time(4 * ms), 1}, // 4: one sum, then
-			{olaf.Time(5 * ms), 2}, {olaf.Time(6 * ms), 2}, // 9: one, and
-			{olaf.Time(7 * ms), 1}, {olaf.Time(8 * ms), 0}, // a part of a sum of 4's
+			{olaf.Time(5 * ms), 2}, {olaf.Time(6 * ms), 2}, // 9: one sum, and
+			{olaf.Time(7 * ms), 1}, {olaf.Time(8 * ms), 0}, // part of another sum of 4
 		},
 	}
 }
 
-// What tables held is that of the window: a sum that began before it counts from its beginning on.
+// TestTablesOverTime checks that table occupancy covers the window: a sum that began earlier counts from the window's
+// start.
 func TestTablesOverTime(t *testing.T) {
 	for _, c := range []struct {
 		warmup     olaf.Duration
@@ -67,7 +68,7 @@ func TestTablesOverTime(t *testing.T) {
 	}
 }
 
-// A trace of deliveries does not say what tables held.
+// TestTracesTellOfNoTables checks that a trace of deliveries gives no table occupancy.
 func TestTracesTellOfNoTables(t *testing.T) {
 	r, err := ImportRx(smallSums(), "rx.csv", strings.NewReader(RxHeader+"\n1000,0,0,500\n2000,1,0,900\n"))
 	if err != nil || r.Of("window_delivered_frames") != 2 || r.Of("slots_held").Known() || r.Of("slots_held_peak").Known() {
@@ -75,27 +76,30 @@ func TestTracesTellOfNoTables(t *testing.T) {
 	}
 }
 
-// Every sum holds H updates, in the order in which they reached the switch that their workers hang on; switches above pass it on.
+// TestSwitchesAddUp checks that every sum contains H updates, in the order in which they reached their workers' switch,
+// and that switches above forward it.
 func TestSwitchesAddUp(t *testing.T) {
 	got := sums{}
 	r := mustRun(t, smallSums(), Options{Observer: got})
 	if want := "map[4:[0/0 1/0 1/1] 9:[0/0 0/1 0/2]]"; fmt.Sprint(got) != want {
 		t.Errorf("sums of %v, want %s", got, want)
 	}
-	for name, want := range map[string]int64{"in": 8, "appended": 4, "aggregated": 4, "delivered": 2, "queued": 2, "count_delivered": 6, "count_queued": 2} {
+	for name, want := range map[string]int64{"in": 8, "appended": 4, "aggregated": 4, "delivered": 2, "queued": 2, "count_delivered": 6,
+		"count_queued": 2} {
 		if n := r.Totals.Of(name); n != want {
 			t.Errorf("%s: %d, want %d", name, n, want)
 		}
 	}
 	if r.Of("window_aggregated") != 4 || r.Of("window_delivered_updates") != 6 || r.Of("window_delivered_frames") != 2 {
-		t.Errorf("%v updates were aggregated, %v delivered in %v frames", r.Of("window_aggregated"), r.Of("window_delivered_updates"), r.Of("window_delivered_frames"))
+		t.Errorf("%v updates were aggregated, %v delivered in %v frames", r.Of("window_aggregated"), r.Of("window_delivered_updates"),
+			r.Of("window_delivered_frames"))
 	}
 }
 
-// Switches whose sums hold one update are switches that only forward, in every number.
+// TestSumsOfOneAreFIFO checks that switches with sums of one update equal switches that only forward, in every number.
 func TestSumsOfOneAreFIFO(t *testing.T) {
 	for _, name := range []string{"multihop", "fat-tree", "rack", "single"} {
-		one := adding(t, name, 1)
+		one := addingPreset(t, name, 1)
 		one.Duration, one.Control.Enabled = min(one.Duration, 5*olaf.Second), true
 		plain := *one
 		plain.Program, plain.H = "", 0
@@ -110,7 +114,7 @@ func TestSumsOfOneAreFIFO(t *testing.T) {
 	}
 }
 
-// Whatever the network, what a program holds, merges and sends is accounted for.
+// TestProgramsBalance checks that the updates that a program holds, merges and sends are accounted for in any network.
 func TestProgramsBalance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		topology := drawTopology(t)
@@ -133,7 +137,7 @@ func TestProgramsBalance(t *testing.T) {
 	})
 }
 
-// What a program cannot be on a network is refused where it is said.
+// TestRefusedPrograms checks that impossible programs are rejected with their position.
 func TestRefusedPrograms(t *testing.T) {
 	for want, set := range map[string]func(*Topology){
 		"h is 0; a sum has 1 to 65535 updates":                 func(t *Topology) { t.H = 0 },
@@ -144,7 +148,7 @@ func TestRefusedPrograms(t *testing.T) {
 		"those of switchml wait; leave out program or waiting": func(t *Topology) { t.Waiting = &Waiting{System: "switchml"} },
 		"ports of iswitch are fifo, not olaf ":                 nil,
 	} {
-		topology := adding(t, "multihop", 3)
+		topology := addingPreset(t, "multihop", 3)
 		topology.File = "net.yaml"
 		if set == nil {
 			topology.Switches[1].Queue = "olaf"
@@ -158,16 +162,17 @@ func TestRefusedPrograms(t *testing.T) {
 	}
 }
 
-// A program in front of the ports allocates nothing, once every cluster was seen.
+// TestProgramsAllocateNothing checks that a program in front of the ports allocates nothing once every cluster was
+// seen.
 func TestProgramsAllocateNothing(t *testing.T) {
-	topology := adding(t, "multihop", 3)
+	topology := addingPreset(t, "multihop", 3)
 	topology.Control.Enabled, topology.Duration = true, 30*24*olaf.Hour
-	s := ready(t, topology)
+	s := newReadySim(t, topology)
 	steps := func() {
 		for range 10_000 {
 			e := s.queue.Pop()
 			s.now, s.order = e.At, e.Ord
-			s.handle(&e)
+			s.handleEvent(&e)
 		}
 	}
 	for range 20 {

@@ -13,8 +13,8 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// everything is a network in which everything happens that can: two ways to one of two servers, a route that is not the shortest,
-// all kinds of links, arrivals and background, and links that fail, slow down and come back.
+// everything is a network with all features: two paths to one of two servers, a route that is not the shortest, all
+// kinds of links, arrivals and background, and links that fail, slow down and recover.
 const everything = `schema: olafctl.topology/v1
 name: everything
 duration: 900ms
@@ -68,8 +68,8 @@ func numbers(v metric.Values) string {
 	return b.String()
 }
 
-// tellRun writes all that a run says.
-func tellRun(t *testing.T, b *bytes.Buffer, name string, topology *Topology) {
+// writeRun writes all results of a run.
+func writeRun(t *testing.T, b *bytes.Buffer, name string, topology *Topology) {
 	t.Helper()
 	var rx bytes.Buffer
 	w := NewRxWriter(&rx)
@@ -77,7 +77,8 @@ func tellRun(t *testing.T, b *bytes.Buffer, name string, topology *Topology) {
 	if err := w.Flush(); err != nil {
 		t.Fatal(err)
 	}
-	fmt.Fprintf(b, "== %s: %s %s control=%t seed=%d window=%s time=%v events=%d background=%v\n", name, r.Topology, r.Queue, r.Control, r.Seed, r.Window, r.Time, r.Events, r.Background)
+	fmt.Fprintf(b, "== %s: %s %s control=%t seed=%d window=%s time=%v events=%d background=%v\n", name, r.Topology, r.Queue, r.Control,
+		r.Seed, r.Window, r.Time, r.Events, r.Background)
 	fmt.Fprintf(b, "run%s\nsweep%s\ntotals", numbers(r.Values), numbers(r.swept))
 	for _, c := range r.Totals.Ledger().Counters {
 		if n := r.Totals.Of(c.Name); n != 0 {
@@ -112,7 +113,7 @@ func short(t *testing.T, preset string, of olaf.Duration) *Topology {
 	return topology
 }
 
-// What runs say is as it was when somebody last read it, to the last digit.
+// TestStories compares all results of runs with the golden file, to the last digit.
 func TestStories(t *testing.T) {
 	var b bytes.Buffer
 	for _, c := range []struct{ name, old, new string }{
@@ -126,62 +127,65 @@ func TestStories(t *testing.T) {
 		{"drop-tail", "queue: olaf", "queue: fifo"},
 		{"slow access", "access: {delay: 2ms}, start: 50ms, stop: 800ms", "access: {rate: 300kbps, delay: 2ms}"},
 	} {
-		tellRun(t, &b, c.name, mustParse(t, strings.Replace(everything, c.old, c.new, 1)))
+		writeRun(t, &b, c.name, mustParse(t, strings.Replace(everything, c.old, c.new, 1)))
 	}
 	golden(t, "everything.golden", b.String())
 	b.Reset()
-	tellRun(t, &b, "multihop", short(t, "multihop", 4*olaf.Second))
-	tellRun(t, &b, "fat-tree", short(t, "fat-tree", 60*olaf.Millisecond))
-	tellRun(t, &b, "rack", short(t, "rack", 100*olaf.Millisecond))
-	tellRun(t, &b, "single", short(t, "single", 3*olaf.Millisecond))
+	writeRun(t, &b, "multihop", short(t, "multihop", 4*olaf.Second))
+	writeRun(t, &b, "fat-tree", short(t, "fat-tree", 60*olaf.Millisecond))
+	writeRun(t, &b, "rack", short(t, "rack", 100*olaf.Millisecond))
+	writeRun(t, &b, "single", short(t, "single", 3*olaf.Millisecond))
 	sends := short(t, "ns3-fifo", olaf.Second)
 	if err := sends.SetSends("sends.csv", strings.NewReader("5000,1\n5000,99\n7000,1\n5000,1\n900000000,50\n")); err != nil {
 		t.Fatal(err)
 	}
-	tellRun(t, &b, "sends", sends)
+	writeRun(t, &b, "sends", sends)
 	unpaced := short(t, "single", olaf.Millisecond)
 	unpaced.Clusters[0].Period, unpaced.Clusters[0].Jitter = 0, 0
 	if err := unpaced.SetSends("sends.csv", strings.NewReader("5000,1\n5000,9\n7000,26\n")); err != nil {
 		t.Fatal(err)
 	}
-	tellRun(t, &b, "sends of workers without a period", unpaced)
+	writeRun(t, &b, "sends of workers without a period", unpaced)
 	golden(t, "presets.golden", b.String())
 }
 
-// The presets are what docs/reference/topology-file.md says, at every size.
+// TestPresetFiles checks that the presets are as in docs/reference/topology-file.md, at every size.
 func TestPresetFiles(t *testing.T) {
 	var b bytes.Buffer
 	jitter := olaf.Microsecond
 	for _, p := range Presets() {
 		fmt.Fprintf(&b, "== %s: %s\n", p[0], p[1])
-		for i, scale := range []Scale{{}, {Clusters: 7, WorkersPerCluster: 3, Interval: olaf.Second, Interval2: 2 * olaf.Second, Jitter: &jitter, X1: 7 * olaf.Mbps}, {Clusters: 1}} {
+		for i, scale := range []Scale{{}, {Clusters: 7, WorkersPerCluster: 3, Interval: olaf.Second, Interval2: 2 * olaf.Second,
+			Jitter: &jitter, X1: 7 * olaf.Mbps}, {Clusters: 1}} {
 			topology := mustPreset(t, p[0], scale)
 			text, err := topology.Text()
 			if err != nil {
 				t.Fatal(err)
 			}
-			if i > 0 { // what a size changes
-				text = []byte(strings.Join(lines(string(text), "id:", "rate:", "slots:", "period", "jitter"), "\n"))
+			if i > 0 { // the differences in size
+				text = []byte(strings.Join(linesWith(string(text), "id:", "rate:", "slots:", "period", "jitter"), "\n"))
 			}
-			events, err := topology.Estimate()
+			events, err := topology.EstimateEvents()
 			if err != nil {
 				t.Fatal(err)
 			}
-			sent, delivered := topology.Traffic()
-			fmt.Fprintf(&b, "-- %+v: %g events, %g sent, %g delivered at most; measured by %+v\n%s\n", size(scale), events, sent, delivered, topology.Measure().Jobs, text)
+			sent, delivered := topology.EstimateTraffic()
+			fmt.Fprintf(&b, "-- %+v: %g events, %g sent, %g delivered at most; measured by %+v\n%s\n", size(scale), events, sent,
+				delivered, topology.CollectorConfig().Jobs, text)
 		}
 		if err := mustPreset(t, p[0], Scale{}).WriteText(&b, 100); err != nil {
 			t.Fatal(err)
 		}
 	}
 	everything := mustParse(t, everything)
-	events, err := everything.Estimate()
+	events, err := everything.EstimateEvents()
 	if err != nil {
 		t.Fatal(err)
 	}
-	sent, delivered := everything.Traffic()
-	measure := everything.Measure()
-	fmt.Fprintf(&b, "== everything: %g events, %g sent, %g delivered; %+v at %v and %v\n", events, sent, delivered, measure.Jobs, measure.OutRate, measure.OverheadBytes)
+	sent, delivered := everything.EstimateTraffic()
+	measure := everything.CollectorConfig()
+	fmt.Fprintf(&b, "== everything: %g events, %g sent, %g delivered; %+v at %v and %v\n", events, sent, delivered, measure.Jobs,
+		measure.OutRate, measure.OverheadBytes)
 	if err := everything.WriteText(&b, 100); err != nil {
 		t.Fatal(err)
 	}
@@ -193,8 +197,8 @@ func size(s Scale) string {
 	return fmt.Sprintf("%d clusters, %d workers", s.Clusters, s.WorkersPerCluster)
 }
 
-// lines are those of a text that hold one of some words.
-func lines(text string, words ...string) (found []string) {
+// linesWith returns the lines of a text that contain one of the words.
+func linesWith(text string, words ...string) (found []string) {
 	for l := range strings.SplitSeq(text, "\n") {
 		for _, w := range words {
 			if strings.Contains(l, w) {
@@ -206,7 +210,8 @@ func lines(text string, words ...string) (found []string) {
 	return found
 }
 
-// Every limit of a topology is taken at its last good value and refused one further, in words that name line and way out.
+// TestLimits checks that each limit of a topology accepts its last valid value and rejects the next one, with a message
+// that names line and fix.
 func TestLimits(t *testing.T) {
 	var b bytes.Buffer
 	for _, c := range []struct {
@@ -214,17 +219,23 @@ func TestLimits(t *testing.T) {
 		set  func(*Topology, int64)
 		at   []int64
 	}{
-		{"duration", func(t *Topology, v int64) { t.Duration = olaf.Duration(v) }, []int64{-1, 0, 1, int64(maxSimulated), int64(maxSimulated) + 1}},
-		{"warmup", func(t *Topology, v int64) { t.Warmup = olaf.Duration(v) }, []int64{-1, 0, int64(maxSimulated), int64(maxSimulated) + 1}},
-		{"update", func(t *Topology, v int64) { t.Update = olaf.Size(v) }, []int64{63, 64, 65, 68, int64(olaf.MaxFrame), int64(olaf.MaxFrame) + 4}},
+		{"duration", func(t *Topology, v int64) { t.Duration = olaf.Duration(v) },
+			[]int64{-1, 0, 1, int64(maxSimulated), int64(maxSimulated) + 1}},
+		{"warmup", func(t *Topology, v int64) { t.Warmup = olaf.Duration(v) },
+			[]int64{-1, 0, int64(maxSimulated), int64(maxSimulated) + 1}},
+		{"update", func(t *Topology, v int64) { t.Update = olaf.Size(v) },
+			[]int64{63, 64, 65, 68, int64(olaf.MaxFrame), int64(olaf.MaxFrame) + 4}},
 		{"threshold", func(t *Topology, v int64) { t.Control.Threshold = olaf.Duration(v) }, []int64{-1, 0, 1}},
 		{"window", func(t *Topology, v int64) { t.Control.Window = olaf.Duration(v) }, []int64{-1, 0, 1}},
-		{"slots", func(t *Topology, v int64) { t.Switches[1].Slots = int(v) }, []int64{0, 1, int64(engine.MaxSlots), int64(engine.MaxSlots) + 1}},
-		{"bypass", func(t *Topology, v int64) { t.Switches[1].Bypass = int(v) }, []int64{-1, 0, int64(engine.MaxBypassSlots), int64(engine.MaxBypassSlots) + 1}},
+		{"slots", func(t *Topology, v int64) { t.Switches[1].Slots = int(v) },
+			[]int64{0, 1, int64(engine.MaxSlots), int64(engine.MaxSlots) + 1}},
+		{"bypass", func(t *Topology, v int64) { t.Switches[1].Bypass = int(v) },
+			[]int64{-1, 0, int64(engine.MaxBypassSlots), int64(engine.MaxBypassSlots) + 1}},
 		{"processing", func(t *Topology, v int64) { t.Servers[0].Processing = olaf.Duration(v) }, []int64{-1, 0}},
 		{"rate", func(t *Topology, v int64) { t.Links[0].Rate = olaf.Rate(v) }, []int64{-1, 0, 1}},
 		{"ack_rate", func(t *Topology, v int64) { t.Links[0].AckRate = olaf.Rate(v) }, []int64{-1, 0}},
-		{"delay", func(t *Topology, v int64) { t.Links[0].Delay = olaf.Duration(v) }, []int64{-1, 0, int64(olaf.Hour), int64(olaf.Hour) + 1}},
+		{"delay", func(t *Topology, v int64) { t.Links[0].Delay = olaf.Duration(v) },
+			[]int64{-1, 0, int64(olaf.Hour), int64(olaf.Hour) + 1}},
 		{"overhead", func(t *Topology, v int64) { t.Links[0].Overhead = olaf.Size(v) }, []int64{-1, 0, maxOverhead, maxOverhead + 1}},
 		{"count", func(t *Topology, v int64) { t.Clusters[0].Count = int(v) }, []int64{-1, 0, 6, 7, 65535, 65536}},
 		{"id", func(t *Topology, v int64) { t.Clusters[0].ID = int(v) }, []int64{-1, 0, 5, 6, 8, 65534, 65535}},
@@ -233,14 +244,18 @@ func TestLimits(t *testing.T) {
 			t.Clusters = t.Clusters[:1]
 			t.Clusters[0].ID, t.Clusters[0].Count, t.Clusters[0].Workers = 0, 256, int(v)
 		}, []int64{maxWorkers / 256, maxWorkers/256 + 1}},
-		{"period", func(t *Topology, v int64) { t.Clusters[3].Period, t.Clusters[3].Phase = olaf.Duration(v), Span{} }, []int64{-1, 0, 1}},
+		{"period", func(t *Topology, v int64) { t.Clusters[3].Period, t.Clusters[3].Phase = olaf.Duration(v), Span{} },
+			[]int64{-1, 0, 1}},
 		{"period on a slow link", func(t *Topology, v int64) {
 			t.Clusters[0].Period, t.Clusters[0].Spread, t.Clusters[0].Jitter = olaf.Duration(v), 0, 0
 		}, []int64{428_800_000 - 1, 428_800_000}},
-		{"jitter", func(t *Topology, v int64) { t.Clusters[0].Jitter = olaf.Duration(v) }, []int64{-1, 0, int64(20 * olaf.Millisecond), int64(20*olaf.Millisecond) + 1}},
-		{"start", func(t *Topology, v int64) { t.Clusters[1].Start = olaf.Duration(v) }, []int64{-1, int64(800*olaf.Millisecond) - 1, int64(800 * olaf.Millisecond)}},
+		{"jitter", func(t *Topology, v int64) { t.Clusters[0].Jitter = olaf.Duration(v) },
+			[]int64{-1, 0, int64(20 * olaf.Millisecond), int64(20*olaf.Millisecond) + 1}},
+		{"start", func(t *Topology, v int64) { t.Clusters[1].Start = olaf.Duration(v) },
+			[]int64{-1, int64(800*olaf.Millisecond) - 1, int64(800 * olaf.Millisecond)}},
 		{"stop", func(t *Topology, v int64) { t.Clusters[0].Stop = olaf.Duration(v) }, []int64{-1, 0, 1}},
-		{"size", func(t *Topology, v int64) { t.Background[0].Size = olaf.Size(v) }, []int64{0, 1, int64(olaf.MaxFrame), int64(olaf.MaxFrame) + 1}},
+		{"size", func(t *Topology, v int64) { t.Background[0].Size = olaf.Size(v) },
+			[]int64{0, 1, int64(olaf.MaxFrame), int64(olaf.MaxFrame) + 1}},
 		{"background rate", func(t *Topology, v int64) { t.Background[0].Rate = olaf.Rate(v) }, []int64{-1, 0, 1}},
 		{"change at", func(t *Topology, v int64) { t.Schedule[0].At = olaf.Duration(v) }, []int64{-1, 0}},
 		{"change to a rate", func(t *Topology, v int64) { t.Schedule[2].Rate = olaf.Rate(v) }, []int64{-1, 0, 1}},
@@ -257,13 +272,17 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	for _, c := range [][2]string{
-		{"name: b,", "name: a,"}, {"name: ps2", "name: a"}, {"name: d,", "name: '',"}, {"queue: fifo", "queue: fofi"}, {"queue: olaf", "queue: ''"}, {"profile: calibrated", "profile: fast"},
-		{"from: a, to: c", "from: a, to: e"}, {"from: a, to: c", "from: f, to: c"}, {"from: a, to: c", "from: a, to: a"}, {"from: a, to: c", "from: ps1, to: ps2"}, {"from: a, to: c", "from: a, to: b"},
-		{"from: a, to: c", "from: b, to: a"}, {"at: a, to: ps1, via: b", "at: a, to: ps1, via: d"}, {"at: a, to: ps1, via: b", "at: a, to: b, via: c"}, {"at: a, to: ps1, via: b", "at: ps1, to: ps1, via: b"},
-		{"server: ps1", "server: a"}, {"server: ps1, ", ""}, {"at: [a, b]", "at: [a, ps1]"}, {"at: [a, b]", "at: []"}, {"at: c, to: ps2, rate", "at: ps1, to: ps2, rate"}, {"at: c, to: ps2, rate", "at: c, to: d, rate"},
+		{"name: b,", "name: a,"}, {"name: ps2", "name: a"}, {"name: d,", "name: '',"}, {"queue: fifo", "queue: fofi"},
+		{"queue: olaf", "queue: ''"}, {"profile: calibrated", "profile: fast"},
+		{"from: a, to: c", "from: a, to: e"}, {"from: a, to: c", "from: f, to: c"}, {"from: a, to: c", "from: a, to: a"},
+		{"from: a, to: c", "from: ps1, to: ps2"}, {"from: a, to: c", "from: a, to: b"},
+		{"from: a, to: c", "from: b, to: a"}, {"at: a, to: ps1, via: b", "at: a, to: ps1, via: d"},
+		{"at: a, to: ps1, via: b", "at: a, to: b, via: c"}, {"at: a, to: ps1, via: b", "at: ps1, to: ps1, via: b"},
+		{"server: ps1", "server: a"}, {"server: ps1, ", ""}, {"at: [a, b]", "at: [a, ps1]"}, {"at: [a, b]", "at: []"},
+		{"at: c, to: ps2, rate", "at: ps1, to: ps2, rate"}, {"at: c, to: ps2, rate", "at: c, to: d, rate"},
 		{"from: b, to: d, link", "from: a, to: d, link"}, {"from: b, to: d, link", "from: d, to: b, link"},
 	} {
-		topology, err := Parse(system.All(), "everything.yaml", []byte(strings.Replace(everything, c[0], c[1], 1)))
+		topology, err := ParseTopology(system.All(), "everything.yaml", []byte(strings.Replace(everything, c[0], c[1], 1)))
 		if err == nil {
 			err = topology.Resolve()
 		}
@@ -282,17 +301,18 @@ func TestLimits(t *testing.T) {
 		fmt.Fprintf(&b, "without %s: %v\n", empty, topology.Check())
 	}
 	for _, s := range []float64{0, 119, 120, 7199, 7200, 2*86400 - 1, 2 * 86400, 2*365*86400 - 86400, 2 * 365 * 86400, 365e5 * 86400} {
-		fmt.Fprintf(&b, "%g seconds are %s\n", s, spoken(s))
+		fmt.Fprintf(&b, "%g seconds are %s\n", s, formatDuration(s))
 	}
 	for _, routes := range []string{"{at: b, to: ps1, via: a}", "{at: d, to: ps1, via: c}\n  - {at: c, to: ps1, via: a}"} {
-		topology, err := Parse(system.All(), "loop.yaml", []byte(strings.Replace(everything, "routes:\n", "routes:\n  - "+routes+"\n", 1)))
+		topology, err := ParseTopology(system.All(), "loop.yaml",
+			[]byte(strings.Replace(everything, "routes:\n", "routes:\n  - "+routes+"\n", 1)))
 		if err == nil {
 			err = topology.Resolve()
 		}
 		fmt.Fprintf(&b, "a route %q: %v\n", routes, err)
 	}
 	elsewhere := strings.NewReplacer("at: [a, b]", "at: b", "routes:\n", "routes:\n  - {at: d, to: ps1, via: b}\n").Replace(everything)
-	topology, err := Parse(system.All(), "loop.yaml", []byte(elsewhere))
+	topology, err := ParseTopology(system.All(), "loop.yaml", []byte(elsewhere))
 	if err == nil {
 		err = topology.Resolve()
 	}
@@ -300,7 +320,7 @@ func TestLimits(t *testing.T) {
 	golden(t, "limits.golden", b.String())
 }
 
-// What runs are measured by, of what, and where it is shown.
+// TestStatistics checks the metrics of runs, their objects, and where they are shown.
 func TestStatistics(t *testing.T) {
 	var b bytes.Buffer
 	for _, list := range []struct {
@@ -312,20 +332,23 @@ func TestStatistics(t *testing.T) {
 		}
 	}
 	topology := short(t, "multihop", 3*olaf.Second)
-	points, err := RunSweep(context.Background(), topology, Sweep{"phase", []olaf.Duration{0, 50 * olaf.Millisecond}}, []uint64{1, 2}, nil)
+	points, err := RunSweep(context.Background(), topology, Sweep{"phase", []olaf.Duration{0, 50 * olaf.Millisecond}}, []uint64{1, 2},
+		nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range points {
 		fmt.Fprintf(&b, "phase %v, %g ns, by phase %v\n", p.Value, p.ValueNS, p.Delivered)
 		for _, s := range p.Stats {
-			fmt.Fprintf(&b, "  %s %v SD %v CI95 %v, %v to %v of %d %s\n", s.Metric.Name, s.Mean, s.SD, s.CI95, s.Min, s.Max, s.N, s.Reason)
+			fmt.Fprintf(&b, "  %s %v SD %v CI95 %v, %v to %v of %d %s\n", s.Metric.Name, s.Mean, s.SD, s.CI95, s.Min, s.Max, s.N,
+				s.Reason)
 		}
 	}
 	golden(t, "statistics.golden", b.String())
 }
 
-// A trace is measured as the run that it came from, whatever simulator wrote it: every kept number of a part of one.
+// TestImportedNumbers checks that a trace is measured like the run that it came from, for every stored number of its
+// parts.
 func TestImportedNumbers(t *testing.T) {
 	topology := mustParse(t, everything)
 	var rx bytes.Buffer
@@ -346,9 +369,14 @@ func TestImportedNumbers(t *testing.T) {
 	golden(t, "imported.golden", b.String())
 	last := int64(maxSimulated / olaf.Nanosecond)
 	for text, want := range map[string]string{
-		"0,0,0,0": "", "5,21,4294967295,5": "", fmt.Sprintf("%d,0,0,0", last): "", fmt.Sprintf("%d,0,0,0", last+1): "a time is outside of 0 to",
-		"5,22,0,5": "worker 22 does not exist; the topology has workers 0 to 21", "5,-1,0,5": "worker -1 does not exist", "5,0,4294967296,5": "is not a line", "5,0,0,5,": "is not a line",
-		"-1,0,0,-1": "a time is outside", "5,0,0,-1": "a time is outside", "-1,0,0,0": "a time is outside", "5,0,0,6": "the update was generated at 6 ns, after its reception", strings.Repeat("1", 61): strings.Repeat("1", 60) + "…", strings.Repeat("1", 60): strings.Repeat("1", 60) + `"`,
+		"0,0,0,0": "", "5,21,4294967295,5": "", fmt.Sprintf("%d,0,0,0", last): "",
+		fmt.Sprintf("%d,0,0,0", last+1): "a time is outside of 0 to",
+		"5,22,0,5":                      "worker 22 does not exist; the topology has workers 0 to 21",
+		"5,-1,0,5":                      "worker -1 does not exist",
+		"5,0,4294967296,5":              "is not a line", "5,0,0,5,": "is not a line",
+		"-1,0,0,-1": "a time is outside", "5,0,0,-1": "a time is outside", "-1,0,0,0": "a time is outside",
+		"5,0,0,6": "the update was generated at 6 ns, after its reception", strings.Repeat("1", 61): strings.Repeat("1", 60) + "…",
+		strings.Repeat("1", 60): strings.Repeat("1", 60) + `"`,
 	} {
 		_, err := ImportRx(topology, "rx.csv", strings.NewReader(RxHeader+"\n"+text+"\n"))
 		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
@@ -360,7 +388,7 @@ func TestImportedNumbers(t *testing.T) {
 	}
 }
 
-// Lines of more than 64 KiB are refused, wherever they came from.
+// TestLongLinesOfATrace checks that lines of more than 64 KiB are rejected.
 func TestLongLinesOfATrace(t *testing.T) {
 	_, err := ImportRx(mustParse(t, everything), "rx.csv", strings.NewReader(RxHeader+"\n"+strings.Repeat("1", 100_000)+"\n"))
 	if err == nil || !strings.Contains(err.Error(), "cannot be read as lines") {
@@ -368,7 +396,7 @@ func TestLongLinesOfATrace(t *testing.T) {
 	}
 }
 
-// A count that saturates, of more updates than a frame can say, voids the identity over updates and nothing else.
+// TestCountsThatSaturate checks that a frame's saturated update count voids only the identity over updates.
 func TestCountsThatSaturate(t *testing.T) {
 	topology := mustParse(t, `schema: olafctl.topology/v1
 name: full

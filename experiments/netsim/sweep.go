@@ -14,13 +14,14 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Sweep varies one parameter of all workers: phase (the width of the span over which they are spread), jitter or period.
+// Sweep varies one parameter of all workers: phase (the width of the span over which they are spread), jitter or
+// period.
 type Sweep struct {
 	Parameter string
 	Values    []olaf.Duration
 }
 
-// sweepable are the parameters and what setting them means. A phase of 0 puts all workers at the same instant.
+// sweepable lists the parameters and their setters. A phase of 0 starts all workers at the same instant.
 var sweepable = []struct {
 	name string
 	set  func(*Clusters, olaf.Duration)
@@ -30,11 +31,11 @@ var sweepable = []struct {
 	{"period", func(k *Clusters, v olaf.Duration) { k.Period = v }},
 }
 
-// PhaseBins is how finely a period is cut in a phase map.
+// PhaseBins is the number of bins per period in a phase map.
 const PhaseBins = 50
 
-// Sweepable names the parameters of all workers that can be varied, and that With sets.
-func Sweepable() []string {
+// SweepableNames returns the parameters of all workers that With can set.
+func SweepableNames() []string {
 	var names []string
 	for _, p := range sweepable {
 		names = append(names, p.name)
@@ -42,17 +43,17 @@ func Sweepable() []string {
 	return names
 }
 
-// ParseSweep reads what is varied in the grammar of all sweeps, such as phase=0..100ms/20. The error matches ErrTopology.
+// ParseSweep parses a sweep in the grammar of all sweeps, such as phase=0..100ms/20. The error matches ErrTopology.
 func ParseSweep(s string) (Sweep, error) {
 	bad := func(err error) (Sweep, error) { return Sweep{}, &Error{What: err.Error()} }
-	name, values, err := grid.Split(s)
+	name, values, err := grid.SplitAxis(s)
 	if err != nil {
 		return bad(err)
 	}
-	if !slices.Contains(Sweepable(), name) {
-		return bad(fmt.Errorf("sweep %q: %q is not one of %s", s, name, strings.Join(Sweepable(), ", ")))
+	if !slices.Contains(SweepableNames(), name) {
+		return bad(fmt.Errorf("sweep %q: %q is not one of %s", s, name, strings.Join(SweepableNames(), ", ")))
 	}
-	a, err := grid.New(name, grid.Duration, values)
+	a, err := grid.ParseAxis(name, grid.Duration, values)
 	if err != nil {
 		return bad(err)
 	}
@@ -67,29 +68,30 @@ func ParseSweep(s string) (Sweep, error) {
 	return sweep, nil
 }
 
-// SweepPoint is one value of a sweep over all its seeds.
+// SweepPoint contains the results for one value of a sweep over all its seeds.
 type SweepPoint struct {
 	Value   olaf.Duration `json:"-"`
 	ValueNS float64       `json:"value_ns"`
 	Stats   results.Stats `json:"*"`
-	// Delivered is the share of updates that arrived, alone or merged, of the workers whose phase lies in each bin of
-	// their period; missing where there are none.
+	// Delivered is, per bin of the period, the share of delivered updates, alone or merged, of the workers whose phase
+	// is in it; missing if there are none.
 	Delivered []results.Float `json:"delivered_by_phase"`
 }
 
-// MarshalJSON writes the statistics among the other members.
+// MarshalJSON inlines the statistics.
 func (p SweepPoint) MarshalJSON() ([]byte, error) {
 	type plain SweepPoint
 	return metric.Inline(plain(p))
 }
 
-// UnmarshalJSON reads a point and its statistics.
+// UnmarshalJSON reads a point and its inlined statistics.
 func (p *SweepPoint) UnmarshalJSON(raw []byte) error {
 	type plain SweepPoint
 	return errors.Join(json.Unmarshal(raw, (*plain)(p)), json.Unmarshal(raw, &p.Stats))
 }
 
-// With gives the topology with a parameter of all workers at a value; without a change where it is not Sweepable.
+// With returns a copy of the topology with a parameter of all workers set to a value. It changes nothing if the
+// parameter is unknown.
 func (t *Topology) With(parameter string, v olaf.Duration) *Topology {
 	one := *t
 	one.Clusters = append([]Clusters(nil), t.Clusters...)
@@ -104,7 +106,7 @@ func (t *Topology) With(parameter string, v olaf.Duration) *Topology {
 	return &one
 }
 
-// Check says which value of the sweep t can't have, before anything runs.
+// Check returns an error if t cannot have one of the sweep's values, before anything runs.
 func (s *Sweep) Check(t *Topology) error {
 	for _, v := range s.Values {
 		if err := t.With(s.Parameter, v).Resolve(); err != nil {
@@ -114,7 +116,7 @@ func (s *Sweep) Check(t *Topology) error {
 	return nil
 }
 
-// RunSweep simulates every value under every seed.
+// RunSweep simulates every value with every seed.
 func RunSweep(ctx context.Context, t *Topology, s Sweep, seeds []uint64, done func()) ([]SweepPoint, error) {
 	if err := s.Check(t); err != nil {
 		return nil, err

@@ -5,9 +5,10 @@ import (
 	"testing"
 )
 
-// FuzzParseSweep reads anything as a sweep: what is refused is a mistake in the topology's words, what is taken has values.
+// FuzzParseSweep parses arbitrary sweeps: rejected ones match ErrTopology, accepted ones have values.
 func FuzzParseSweep(f *testing.F) {
-	for _, seed := range []string{"phase=0..100ms", "phase=0..100ms/20", "phase=1..0", "phase", "=..", "phase=0..1/0", "slots=1..64/4"} {
+	for _, seed := range []string{"phase=0..100ms", "phase=0..100ms/20", "phase=1..0", "phase", "=..", "phase=0..1/0",
+		"slots=1..64/4"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -11,35 +11,35 @@ import (
 	"github.com/olafctl/olaf/experiments/yamlfile"
 )
 
-// TopologySchema names the file format that Parse reads.
+// TopologySchema is the schema of the files that ParseTopology reads.
 const TopologySchema = "olafctl.topology/v1"
 
-// Topology is a network, the clusters that train over it, and how long to watch. It is what a topology file holds; the
-// yaml names are those of the file, and docs/reference/topology-file.md explains each field.
+// Topology is a network, the clusters that train over it, and the duration of the measurement. It is the content of a
+// topology file with the same yaml names; docs/reference/topology-file.md explains each field.
 type Topology struct {
 	Pos      `yaml:"-"`
-	File     string        `yaml:"-"` // where it was read, for messages
-	systems  system.Set    // that there are to choose from
+	File     string        `yaml:"-"` // path, for messages
+	systems  system.Set    // known systems
 	Schema   string        `yaml:"schema"`
 	Name     string        `yaml:"name"`
 	Duration olaf.Duration `yaml:"duration"`         // measured time, after the warm-up
-	Warmup   olaf.Duration `yaml:"warmup,omitempty"` // run before anything is counted in a metric
+	Warmup   olaf.Duration `yaml:"warmup,omitempty"` // run before the measurement
 	Seed     uint64        `yaml:"seed"`
-	Queue    string        `yaml:"queue"`  // discipline of every output port, unless a switch says otherwise
+	Queue    string        `yaml:"queue"`  // default discipline of output ports
 	Update   olaf.Size     `yaml:"update"` // L2 frame of an update
 	// Timing is exact (default): integer ps, remainders carried, departures before arrivals at equal instants; or ns3:
-	// each transmission time rounded to ns and equal instants in the order of their causes, as ns-3 does.
+	// each transmission time rounded to ns, and equal instants in the order of their causes, as in ns-3.
 	Timing Timing `yaml:"timing,omitempty"`
 	// Acks are multicast to the cluster's workers (default), or none.
 	Acks    Acks    `yaml:"acks,omitempty"`
 	Control Control `yaml:"transmission_control,omitempty"`
-	// Waiting is the system whose workers wait for answers; nil where nobody waits.
+	// Waiting is the system of closed-loop workers; nil for open loop.
 	Waiting *Waiting `yaml:"waiting,omitempty"`
-	// Program is the system whose switches add up what the workers on them send without waiting, H updates to a sum; empty where
-	// switches only forward.
+	// Program is the system whose switches add open-loop updates, H to a sum; empty if switches only forward.
 	Program string `yaml:"program,omitempty"`
 	H       int    `yaml:"h,omitempty"`
-	// Sends is the path of a CSV time_ns,worker that replaces all arrivals; workers count from 0 over all clusters.
+	// Sends is the path of a CSV time_ns,worker that replaces all arrivals; workers are numbered from 0 over all
+	// clusters.
 	Sends      string `yaml:"sends,omitempty"`
 	sends      []Send
 	Switches   []Switch     `yaml:"switches"`
@@ -49,18 +49,18 @@ type Topology struct {
 	Clusters   []Clusters   `yaml:"clusters"`
 	Background []Background `yaml:"background,omitempty"`
 	Schedule   []Change     `yaml:"schedule,omitempty"`
-	// Expect are rules that what is measured must meet, as package expect reads them. Nothing here does.
+	// Expect contains expectations for the results, in the syntax of package expect. They are not checked here.
 	Expect []string `yaml:"expect,omitempty"`
 }
 
-// Control is the transmission control of all workers (paper §5) and what ACKs count for it.
+// Control configures the transmission control of all workers (paper §5) and the counts in ACKs for it.
 type Control struct {
 	Pos       `yaml:"-"`
 	Enabled   bool          `yaml:"enabled"`
 	Threshold olaf.Duration `yaml:"threshold,omitempty"` // Δ̄T
 	Slope     tc.Slope      `yaml:"slope,omitempty"`
-	Count     Count         `yaml:"count,omitempty"`  // what N counts
-	Window    olaf.Duration `yaml:"window,omitempty"` // a cluster is active at a switch for one to two windows after its last update; 1s
+	Count     Count         `yaml:"count,omitempty"`  // meaning of N
+	Window    olaf.Duration `yaml:"window,omitempty"` // a cluster is active at a switch for one to two windows after its last update; default 1s
 }
 
 // Switch forwards by static routes and has one engine per output port.
@@ -71,10 +71,10 @@ type Switch struct {
 	HoldTx  bool   `yaml:"slot_held_during_tx,omitempty"`
 	Queue   string `yaml:"queue,omitempty"`
 	Profile string `yaml:"profile,omitempty"`      // engine cycles: ideal (default), calibrated, measured or measured-shared
-	Bypass  int    `yaml:"bypass_slots,omitempty"` // background packets a port holds; 64
+	Bypass  int    `yaml:"bypass_slots,omitempty"` // background packets per port; default 64
 }
 
-// Server is a parameter server. It answers every update after Processing; requests wait for one another.
+// Server is a parameter server. It answers every update after Processing; requests are processed one at a time.
 type Server struct {
 	Pos        `yaml:"-"`
 	Name       string        `yaml:"name"`
@@ -88,10 +88,10 @@ type Link struct {
 	To       string        `yaml:"to"`
 	Rate     olaf.Rate     `yaml:"rate"`
 	Delay    olaf.Duration `yaml:"delay,omitempty"`
-	Overhead olaf.Size     `yaml:"overhead,omitempty"`  // bytes a frame needs on the wire beyond its L2 length
-	Loss     float64       `yaml:"loss,omitempty"`      // share of frames that either direction loses, 0 to 1
-	AckRate  olaf.Rate     `yaml:"ack_rate,omitempty"`  // rate of the ACKs' direction; absent: they only take the delay
-	AckSlots int           `yaml:"ack_slots,omitempty"` // ACKs that wait for it beside the one on the wire; absent: any number
+	Overhead olaf.Size     `yaml:"overhead,omitempty"`  // bytes on the wire per frame beyond its L2 length
+	Loss     float64       `yaml:"loss,omitempty"`      // share of frames lost in each direction, 0 to 1
+	AckRate  olaf.Rate     `yaml:"ack_rate,omitempty"`  // rate in the ACKs' direction; if absent, ACKs only take the delay
+	AckSlots int           `yaml:"ack_slots,omitempty"` // ACKs that can wait besides the one on the wire; if absent, any number
 }
 
 // Route overrides the shortest path: at node At, frames for server To leave towards Via.
@@ -105,32 +105,32 @@ type Route struct {
 // Access is a worker's own link to its switch.
 type Access struct {
 	Pos      `yaml:"-"`
-	Rate     olaf.Rate     `yaml:"rate,omitempty"` // absent: frames arrive whole after the delay
+	Rate     olaf.Rate     `yaml:"rate,omitempty"` // if absent, frames take only the delay
 	Delay    olaf.Duration `yaml:"delay,omitempty"`
 	Overhead olaf.Size     `yaml:"overhead,omitempty"`
-	Loss     float64       `yaml:"loss,omitempty"` // share of frames that either direction loses, 0 to 1
+	Loss     float64       `yaml:"loss,omitempty"` // share of frames lost in each direction, 0 to 1
 }
 
-// Clusters is a run of clusters that are alike: Count of them with ids from ID on, of Workers workers each.
+// Clusters describes Count identical clusters with ids from ID on and Workers workers each.
 type Clusters struct {
 	Pos      `yaml:"-"`
-	Group    string        `yaml:"group,omitempty"` // reports average over groups
+	Group    string        `yaml:"group,omitempty"` // groups for averages in reports
 	ID       int           `yaml:"id"`
-	Count    int           `yaml:"count,omitempty"` // 1
+	Count    int           `yaml:"count,omitempty"` // default 1
 	Workers  int           `yaml:"workers"`
-	At       Names         `yaml:"at"` // switches; workers are dealt to them in turn
+	At       Names         `yaml:"at"` // switches; workers are assigned to them in turn
 	Server   string        `yaml:"server,omitempty"`
 	Access   Access        `yaml:"access,omitempty"`
 	Arrivals Arrivals      `yaml:"arrivals,omitempty"` // periodic (default) or poisson
 	Period   olaf.Duration `yaml:"period,omitempty"`
-	Phase    Span          `yaml:"phase,omitempty"`  // each worker's offset, fixed for the run; absent: anywhere in the period
-	Jitter   olaf.Duration `yaml:"jitter,omitempty"` // each send is late by less than this
-	Spread   Percent       `yaml:"spread,omitempty"` // each worker's period differs by up to this share either way
+	Phase    Span          `yaml:"phase,omitempty"`  // each worker's offset, fixed for the run; if absent, anywhere in the period
+	Jitter   olaf.Duration `yaml:"jitter,omitempty"` // upper limit of each send's random delay
+	Spread   Percent       `yaml:"spread,omitempty"` // each worker's period differs by up to this share in either direction
 	Start    olaf.Duration `yaml:"start,omitempty"`
-	Stop     olaf.Duration `yaml:"stop,omitempty"` // absent: the end
+	Stop     olaf.Duration `yaml:"stop,omitempty"` // if absent, the end
 }
 
-// Background is traffic that is not the training's: it bypasses the engines and shares the links.
+// Background is other traffic than the training's: it bypasses the engines and shares the links.
 type Background struct {
 	Pos      `yaml:"-"`
 	At       string        `yaml:"at"`
@@ -142,7 +142,7 @@ type Background struct {
 	Stop     olaf.Duration `yaml:"stop,omitempty"`
 }
 
-// Change alters a link at an instant: another rate for From→To, or both directions down or up.
+// Change changes a link at an instant: the rate of From→To, or both directions down or up.
 type Change struct {
 	Pos  `yaml:"-"`
 	At   olaf.Duration `yaml:"at"`
@@ -152,7 +152,7 @@ type Change struct {
 	Link LinkState     `yaml:"link,omitempty"`
 }
 
-// Timing is how instants are computed and ordered.
+// Timing selects how instants are computed and ordered.
 type Timing string
 
 const (
@@ -160,7 +160,7 @@ const (
 	NS3   Timing = "ns3"
 )
 
-// Acks says who hears of a delivery.
+// Acks selects the receivers of ACKs.
 type Acks string
 
 const (
@@ -168,15 +168,15 @@ const (
 	AcksNone      Acks = "none"
 )
 
-// Count is what N in an ACK counts.
+// Count selects the meaning of N in an ACK.
 type Count string
 
 const (
-	// CountClusters counts the clusters whose updates a switch saw of late: the paper's N.
+	// CountClusters counts the clusters whose updates a switch has seen recently: the paper's N.
 	CountClusters Count = "clusters"
 	// CountSenders counts the workers of those clusters.
 	CountSenders Count = "senders"
-	// CountInside counts the clusters that have an update in the queue at that instant, as the register does.
+	// CountInside counts the clusters with an update in the queue at that instant, like the register.
 	CountInside Count = "inside"
 )
 
@@ -188,7 +188,7 @@ const (
 	LinkDown LinkState = "down"
 )
 
-// Arrivals is how instants are spaced.
+// Arrivals is the distribution of gaps between updates.
 type Arrivals string
 
 const (
@@ -202,14 +202,14 @@ type Names []string
 // Percent is a share, 0 to below 1 in memory; 10% in text.
 type Percent float64
 
-// Span is a range of offsets, From inclusive to To exclusive; equal ends are one value. 54ms reads as 0..54ms, and
-// =54ms as exactly that.
+// Span is a range of offsets, from From (inclusive) to To (exclusive); equal ends mean one value. 54ms is read as
+// 0..54ms, and =54ms as exactly that.
 type Span struct{ From, To olaf.Duration }
 
-// IsZero says that no span was given.
+// IsZero reports whether no span was given.
 func (s Span) IsZero() bool { return s == Span{} }
 
-// UnmarshalText reads lo..hi, hi, or =value.
+// UnmarshalText parses lo..hi, hi, or =value.
 func (s *Span) UnmarshalText(b []byte) error {
 	text := string(b)
 	low, high := "0s", text
@@ -244,7 +244,7 @@ func (s Span) MarshalText() ([]byte, error) {
 	return []byte(s.From.String() + ".." + s.To.String()), nil
 }
 
-// UnmarshalText reads 10%.
+// UnmarshalText parses 10%.
 func (p *Percent) UnmarshalText(b []byte) error {
 	number, ok := strings.CutSuffix(string(b), "%")
 	v, err := olaf.ParseNumber(number)
@@ -270,7 +270,7 @@ func oneOf[T ~string](dst *T, what string, b []byte, values ...T) error {
 	return fmt.Errorf("%s %q is not one of %v", what, b, values)
 }
 
-// What the texts of a file choose from; the schema lists the same.
+// The values of a file's enumerations; the schema lists the same.
 var (
 	timings    = []Timing{Exact, NS3}
 	acks       = []Acks{AcksMulticast, AcksNone}
@@ -279,8 +279,8 @@ var (
 	arrivals   = []Arrivals{Periodic, Poisson}
 )
 
-// Counting lists what N in an ACK can count.
-func Counting() []Count { return counting }
+// CountNames returns the possible meanings of N in an ACK.
+func CountNames() []Count { return counting }
 
 func (t *Timing) UnmarshalText(b []byte) error    { return oneOf(t, "timing", b, timings...) }
 func (a *Acks) UnmarshalText(b []byte) error      { return oneOf(a, "acks", b, acks...) }
@@ -288,22 +288,22 @@ func (c *Count) UnmarshalText(b []byte) error     { return oneOf(c, "count", b, 
 func (l *LinkState) UnmarshalText(b []byte) error { return oneOf(l, "link state", b, linkStates...) }
 func (a *Arrivals) UnmarshalText(b []byte) error  { return oneOf(a, "arrivals", b, arrivals...) }
 
-// Pos says where in a file something stood.
+// Pos is a position in a file.
 type Pos = yamlfile.Pos
 
-// ids is the range of cluster ids of an entry.
-func (k *Clusters) ids() string {
-	if k.count() == 1 {
+// formatIDs formats the range of cluster ids of an entry.
+func (k *Clusters) formatIDs() string {
+	if k.clusterCount() == 1 {
 		return strconv.Itoa(k.ID)
 	}
-	return fmt.Sprintf("%d–%d", k.ID, k.ID+k.count()-1)
+	return fmt.Sprintf("%d–%d", k.ID, k.ID+k.clusterCount()-1)
 }
 
-// label says what an entry is, in a few lines.
-func (k *Clusters) label() string {
+// formatLabel describes an entry in a few lines.
+func (k *Clusters) formatLabel() string {
 	arrivals := "every " + k.Period.String()
 	if k.Arrivals == Poisson {
 		arrivals = "Poisson, mean " + k.Period.String()
 	}
-	return fmt.Sprintf("clusters %s\n%s each, %s", k.ids(), olaf.Plural(k.Workers, "worker"), arrivals)
+	return fmt.Sprintf("clusters %s\n%s each, %s", k.formatIDs(), olaf.Plural(k.Workers, "worker"), arrivals)
 }

@@ -62,7 +62,7 @@ schedule:
 
 func mustParse(t *testing.T, text string) *Topology {
 	t.Helper()
-	topology, err := Parse(system.All(), "example.yaml", []byte(text))
+	topology, err := ParseTopology(system.All(), "example.yaml", []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,16 +74,17 @@ func TestParse(t *testing.T) {
 	if k := topology.Clusters[0]; k.Phase.To != 54*olaf.Millisecond || k.Spread != 0.05 || k.At[0] != "leaf1" || k.Line != 24 {
 		t.Errorf("%+v", k)
 	}
-	if k := topology.Clusters[1]; len(k.At) != 2 || k.Access.Rate != 100*olaf.Mbps || k.Of("period") != 30 {
+	if k := topology.Clusters[1]; len(k.At) != 2 || k.Access.Rate != 100*olaf.Mbps || k.LineOf("period") != 30 {
 		t.Errorf("%+v", k)
 	}
 	r := mustRun(t, topology, Options{})
-	if r.Groups[0].Group != "a" || r.Groups[1].Workers != 4 || r.Of("window_delivered_frames") == 0 || r.Of("window_withheld") == 0 || r.Background[1] == 0 {
+	if r.Groups[0].Group != "a" || r.Groups[1].Workers != 4 || r.Of("window_delivered_frames") == 0 || r.Of("window_withheld") == 0 ||
+		r.Background[1] == 0 {
 		t.Errorf("%+v", r)
 	}
 }
 
-// Every preset and the example survive being written and read.
+// TestTextRoundTrip checks that every preset and the example survive a round trip through text.
 func TestTextRoundTrip(t *testing.T) {
 	topologies := []*Topology{mustParse(t, exampleFile)}
 	for _, p := range Presets() {
@@ -95,15 +96,16 @@ func TestTextRoundTrip(t *testing.T) {
 			t.Fatal(err)
 		}
 		got := mustParse(t, string(text))
-		ignore := []cmp.Option{cmpopts.IgnoreTypes(Pos{}), cmpopts.IgnoreFields(Topology{}, "File", "Schema"), cmpopts.IgnoreUnexported(Topology{}), cmpopts.EquateEmpty()}
+		ignore := []cmp.Option{cmpopts.IgnoreTypes(Pos{}), cmpopts.IgnoreFields(Topology{}, "File", "Schema"),
+			cmpopts.IgnoreUnexported(Topology{}), cmpopts.EquateEmpty()}
 		if d := cmp.Diff(want, got, ignore...); d != "" {
 			t.Errorf("%s: %s", want.Name, d)
 		}
 	}
 }
 
-// change replaces a piece of the example.
-func change(t *testing.T, old, new string) string {
+// changeExample replaces a piece of the example.
+func changeExample(t *testing.T, old, new string) string {
 	t.Helper()
 	if !strings.Contains(exampleFile, old) {
 		t.Fatalf("the example has no %q", old)
@@ -111,52 +113,74 @@ func change(t *testing.T, old, new string) string {
 	return strings.Replace(exampleFile, old, new, 1)
 }
 
-// Every mistake names file, line and fix.
+// TestMistakes checks that every mistake is reported with file, line and fix.
 func TestMistakes(t *testing.T) {
 	route := exampleFile + "routes:\n  - {at: leaf1, to: ps, via: core}\n  - {at: core, to: ps, via: leaf1}\n"
 	for name, c := range map[string]struct{ text, want string }{
-		"empty":              {"", "example.yaml:1: the file is empty"},
-		"not YAML":           {"a: [", "example.yaml:2: not YAML"},
-		"a list":             {"- 1", "example.yaml:1: topology must be a mapping"},
-		"unknown field":      {change(t, "warmup:", "warmpu:"), `example.yaml:4: topology has no field "warmpu"; did you mean "warmup"?`},
-		"field twice":        {exampleFile + "seed: 8\n", `has the field "seed" twice`},
-		"bare number":        {change(t, "duration: 10s", "duration: 10"), `example.yaml:3: topology.duration: bad quantity: duration "10" has no unit; did you mean 10ms?`},
-		"alias":              {change(t, "name: example", "name: &x example\nqueue: *x"), "aliases are not supported"},
-		"other schema":       {change(t, "topology/v1", "topology/v2"), `example.yaml:1: schema "olafctl.topology/v2" is not olafctl.topology/v1`},
-		"bad number":         {change(t, "slots: 5", "slots: many"), `example.yaml:14: topology.switches[0].slots: "many" is not a whole number`},
-		"bad choice":         {change(t, "count: senders", "count: workers"), `example.yaml:12: topology.transmission_control.count: count "workers" is not one of`},
-		"route circle":       {route, "example.yaml:42: the routes to ps go in a circle: core → leaf1 → core; change one via"},
-		"route nowhere":      {exampleFile + "routes:\n  - {at: leaf1, to: ps, via: leaf2}\n", "example.yaml:41: there is no link leaf1–leaf2"},
-		"no server":          {change(t, "servers:\n  - {name: ps, processing: 1ms}\n", ""), "there is no parameter server; add servers:"},
-		"no path":            {change(t, "  - {from: leaf2, to: core, rate: 4Mbps, delay: 5ms}\n", ""), "example.yaml:27: there is no path from leaf2 to ps; add a link"},
-		"zero rate":          {change(t, "rate: 848kbps", "rate: 0bps"), "example.yaml:22: rate is 0bps; it must be positive"},
-		"queue of 0":         {change(t, "leaf1, slots: 5", "leaf1, slots: 0"), `example.yaml:14: switch "leaf1" has 0 slots; a queue holds 1 to 65536`},
-		"unknown node":       {change(t, "from: leaf2, to: core", "from: leef2, to: core"), `example.yaml:21: from names the unknown node "leef2"; did you mean "leaf2"?`},
-		"unknown switch":     {change(t, "at: leaf1, period", "at: leaf9, period"), `at names the unknown node "leaf9"; did you mean "leaf1"?`},
-		"worker at a server": {change(t, "at: leaf1, period", "at: ps, period"), `at names "ps", which is a server; it must be a switch`},
-		"period too short":   {change(t, "period: 300ms", "period: 10us"), "example.yaml:30: period 10us is below one transmission on the access link, 80us"},
-		"spread too short": {change(t, "period: 100ms, phase: 54ms, jitter: 2ms, spread: 5%", "period: 84us, spread: 5%, access: {rate: 100Mbps, delay: 1ms}"),
+		"empty":    {"", "example.yaml:1: the file is empty"},
+		"not YAML": {"a: [", "example.yaml:2: not YAML"},
+		"a list":   {"- 1", "example.yaml:1: topology must be a mapping"},
+		"unknown field": {changeExample(t, "warmup:", "warmpu:"),
+			`example.yaml:4: topology has no field "warmpu"; did you mean "warmup"?`},
+		"field twice": {exampleFile + "seed: 8\n", `has the field "seed" twice`},
+		"bare number": {changeExample(t, "duration: 10s", "duration: 10"),
+			`example.yaml:3: topology.duration: bad quantity: duration "10" has no unit; did you mean 10ms?`},
+		"alias": {changeExample(t, "name: example", "name: &x example\nqueue: *x"), "aliases are not supported"},
+		"other schema": {changeExample(t, "topology/v1", "topology/v2"),
+			`example.yaml:1: schema "olafctl.topology/v2" is not olafctl.topology/v1`},
+		"bad number": {changeExample(t, "slots: 5", "slots: many"),
+			`example.yaml:14: topology.switches[0].slots: "many" is not a whole number`},
+		"bad choice": {changeExample(t, "count: senders", "count: workers"),
+			`example.yaml:12: topology.transmission_control.count: count "workers" is not one of`},
+		"route circle": {route, "example.yaml:42: the routes to ps go in a circle: core → leaf1 → core; change one via"},
+		"route nowhere": {exampleFile + "routes:\n  - {at: leaf1, to: ps, via: leaf2}\n",
+			"example.yaml:41: there is no link leaf1–leaf2"},
+		"no server": {changeExample(t, "servers:\n  - {name: ps, processing: 1ms}\n", ""),
+			"there is no parameter server; add servers:"},
+		"no path": {changeExample(t, "  - {from: leaf2, to: core, rate: 4Mbps, delay: 5ms}\n", ""),
+			"example.yaml:27: there is no path from leaf2 to ps; add a link"},
+		"zero rate": {changeExample(t, "rate: 848kbps", "rate: 0bps"), "example.yaml:22: rate is 0bps; it must be positive"},
+		"queue of 0": {changeExample(t, "leaf1, slots: 5", "leaf1, slots: 0"),
+			`example.yaml:14: switch "leaf1" has 0 slots; a queue holds 1 to 65536`},
+		"unknown node": {changeExample(t, "from: leaf2, to: core", "from: leef2, to: core"),
+			`example.yaml:21: from names the unknown node "leef2"; did you mean "leaf2"?`},
+		"unknown switch": {changeExample(t, "at: leaf1, period", "at: leaf9, period"),
+			`at names the unknown node "leaf9"; did you mean "leaf1"?`},
+		"worker at a server": {changeExample(t, "at: leaf1, period", "at: ps, period"),
+			`at names "ps", which is a server; it must be a switch`},
+		"period too short": {changeExample(t, "period: 300ms", "period: 10us"),
+			"example.yaml:30: period 10us is below one transmission on the access link, 80us"},
+		"spread too short": {changeExample(t, "period: 100ms, phase: 54ms, jitter: 2ms, spread: 5%",
+			"period: 84us, spread: 5%, access: {rate: 100Mbps, delay: 1ms}"),
 			"example.yaml:24: period 79.8us is below one transmission on the access link, 80us"},
-		"cycles in ns-3": {strings.Replace(change(t, "duration: 10s", "timing: ns3\nduration: 10s"), "calibrated", "measured", 1),
+		"cycles in ns-3": {strings.Replace(changeExample(t, "duration: 10s", "timing: ns3\nduration: 10s"), "calibrated", "measured",
+			1),
 			`example.yaml:16: switch "leaf2": profile measured counts cycles of the logic, which ns-3's timing has not; use ideal`},
-		"no period":         {change(t, "    period: 300ms\n", ""), "example.yaml:25: period is 0ps; it must be positive"},
-		"jitter too long":   {change(t, "jitter: 2ms", "jitter: 200ms"), "jitter is 200ms; it must be 0s to the period, 100ms"},
-		"overlapping ids":   {change(t, "id: 10", "id: 3"), "example.yaml:26: cluster id 3 is already used by the clusters of line 24"},
-		"id too large":      {change(t, "id: 10", "id: 70000"), "cluster ids 70000 to 70000 do not fit 0 to 65535"},
-		"no workers":        {change(t, "workers: 4", "workers: 0"), "workers is 0; a cluster has 1 to 65536"},
-		"no duration":       {change(t, "duration: 10s", "duration: 0s"), "example.yaml:3: duration is 0ps; give the time"},
-		"endless":           {change(t, "duration: 10s", "duration: 2000h"), "exceeds virtual time"},
-		"odd update":        {change(t, "update: 1000B", "update: 1001B"), "example.yaml:7: update is 1001B; a frame has 64 bytes of headers and whole lanes"},
-		"unknown queue":     {change(t, "queue: olaf", "queue: olav"), `example.yaml:6: queue "olav" is not known; did you mean "olaf"?`},
-		"name twice":        {change(t, "name: leaf2, slots", "name: leaf1, slots"), `example.yaml:15: the name "leaf1" is used twice`},
-		"link twice":        {change(t, "from: leaf2, to: core", "from: core, to: leaf1"), "example.yaml:21: the link core–leaf1 is there twice"},
-		"no threshold":      {change(t, "threshold: 50ms", "threshold: 0ms"), "example.yaml:10: transmission_control.threshold is 0ps"},
-		"stops first":       {change(t, "stop: 9s", "stop: 1s"), "example.yaml:33: start 1s and stop 1s"},
-		"change of no link": {change(t, "at: 3s, from: core", "at: 3s, from: leaf1"), "example.yaml:37: there is no link leaf1–ps to change"},
-		"full share":        {change(t, "spread: 5%", "spread: 100%"), `share "100%" is not a percentage`},
+		"no period":       {changeExample(t, "    period: 300ms\n", ""), "example.yaml:25: period is 0ps; it must be positive"},
+		"jitter too long": {changeExample(t, "jitter: 2ms", "jitter: 200ms"), "jitter is 200ms; it must be 0s to the period, 100ms"},
+		"overlapping ids": {changeExample(t, "id: 10", "id: 3"),
+			"example.yaml:26: cluster id 3 is already used by the clusters of line 24"},
+		"id too large": {changeExample(t, "id: 10", "id: 70000"), "cluster ids 70000 to 70000 do not fit 0 to 65535"},
+		"no workers":   {changeExample(t, "workers: 4", "workers: 0"), "workers is 0; a cluster has 1 to 65536"},
+		"no duration":  {changeExample(t, "duration: 10s", "duration: 0s"), "example.yaml:3: duration is 0ps; give the time"},
+		"endless":      {changeExample(t, "duration: 10s", "duration: 2000h"), "exceeds virtual time"},
+		"odd update": {changeExample(t, "update: 1000B", "update: 1001B"),
+			"example.yaml:7: update is 1001B; a frame has 64 bytes of headers and whole lanes"},
+		"unknown queue": {changeExample(t, "queue: olaf", "queue: olav"),
+			`example.yaml:6: queue "olav" is not known; did you mean "olaf"?`},
+		"name twice": {changeExample(t, "name: leaf2, slots", "name: leaf1, slots"),
+			`example.yaml:15: the name "leaf1" is used twice`},
+		"link twice": {changeExample(t, "from: leaf2, to: core", "from: core, to: leaf1"),
+			"example.yaml:21: the link core–leaf1 is there twice"},
+		"no threshold": {changeExample(t, "threshold: 50ms", "threshold: 0ms"),
+			"example.yaml:10: transmission_control.threshold is 0ps"},
+		"stops first": {changeExample(t, "stop: 9s", "stop: 1s"), "example.yaml:33: start 1s and stop 1s"},
+		"change of no link": {changeExample(t, "at: 3s, from: core", "at: 3s, from: leaf1"),
+			"example.yaml:37: there is no link leaf1–ps to change"},
+		"full share": {changeExample(t, "spread: 5%", "spread: 100%"), `share "100%" is not a percentage`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			topology, err := Parse(system.All(), "example.yaml", []byte(c.text))
+			topology, err := ParseTopology(system.All(), "example.yaml", []byte(c.text))
 			if err == nil {
 				err = topology.Resolve()
 			}
@@ -170,7 +194,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// All mistakes of a file are told at once.
+// TestAllMistakesAtOnce checks that all mistakes in a file are reported together.
 func TestAllMistakesAtOnce(t *testing.T) {
 	topology := mustParse(t, strings.ReplaceAll(exampleFile, "slots: 5", "slots: 0"))
 	if err := topology.Resolve(); err == nil || strings.Count(err.Error(), "slots") < 2 {
@@ -180,26 +204,26 @@ func TestAllMistakesAtOnce(t *testing.T) {
 
 func TestPatience(t *testing.T) {
 	topology := mustPreset(t, "multihop", Scale{})
-	if err := topology.Patience(100); err != nil {
+	if err := topology.CheckPatience(100); err != nil {
 		t.Errorf("a hundred short runs: %v", err)
 	}
 	topology.Duration = 39 * 24 * olaf.Hour
-	err := topology.Patience(1)
+	err := topology.CheckPatience(1)
 	if !errors.Is(err, ErrLong) || !strings.Contains(err.Error(), "--yes") {
 		t.Errorf("%v", err)
 	}
 	topology = mustPreset(t, "multihop", Scale{Clusters: 1000, WorkersPerCluster: 100})
 	topology.Duration = olaf.Hour
-	if err := topology.Patience(1); !errors.Is(err, ErrLong) || !strings.Contains(err.Error(), "hours") {
+	if err := topology.CheckPatience(1); !errors.Is(err, ErrLong) || !strings.Contains(err.Error(), "hours") {
 		t.Errorf("%v", err)
 	}
 }
 
-// The estimate is of the size of what really happens.
+// TestEstimate compares the estimate with the actual number of events.
 func TestEstimate(t *testing.T) {
 	for _, p := range Presets() {
 		topology := mustPreset(t, p[0], Scale{})
-		estimate, err := topology.Estimate()
+		estimate, err := topology.EstimateEvents()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -211,7 +235,7 @@ func TestEstimate(t *testing.T) {
 
 func TestPresetScale(t *testing.T) {
 	topology := mustPreset(t, "multihop", Scale{Clusters: 1000, WorkersPerCluster: 100})
-	if clusters, workers := topology.size(); clusters != 1000 || workers != 100_000 {
+	if clusters, workers := topology.countWorkers(); clusters != 1000 || workers != 100_000 {
 		t.Errorf("%d clusters, %d workers", clusters, workers)
 	}
 	if err := topology.Resolve(); err != nil {
@@ -229,9 +253,9 @@ func TestPresetScale(t *testing.T) {
 	}
 }
 
-// The schema describes exactly the fields that Parse knows, and accepts what it accepts.
+// TestSchema checks that the schema describes exactly the fields that ParseTopology accepts.
 func TestSchema(t *testing.T) {
-	text, err := Schema(system.All())
+	text, err := TopologyJSONSchema(system.All())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -247,7 +271,8 @@ func TestSchema(t *testing.T) {
 		}
 	}
 	share := texts[reflect.TypeFor[Percent]()]
-	if example, ok := strings.CutPrefix(share["description"].(string), "a share: "); !ok || !regexp.MustCompile(share["pattern"].(string)).MatchString(example) {
+	if example, ok := strings.CutPrefix(share["description"].(string), "a share: "); !ok ||
+		!regexp.MustCompile(share["pattern"].(string)).MatchString(example) {
 		t.Errorf("a share is described as %v", share)
 	}
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(text))
@@ -322,7 +347,8 @@ func TestParseSweep(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"phase": "there is no NAME=", "speed=0..1ms": `"speed" is not one of phase, jitter, period`,
-		"phase=0..100": "has no unit", "phase=5ms..1ms": "5ms is more than 1ms", "phase=0..1ms/0": "steps is 1 to 1000", "phase=0..1ms/x": "steps",
+		"phase=0..100": "has no unit", "phase=5ms..1ms": "5ms is more than 1ms", "phase=0..1ms/0": "steps is 1 to 1000",
+		"phase=0..1ms/x": "steps",
 	} {
 		if _, err := ParseSweep(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v, want %q", text, err, want)
@@ -330,7 +356,8 @@ func TestParseSweep(t *testing.T) {
 	}
 }
 
-// A sweep over phases shows that drop-tail serves whoever comes first in the period and starves the rest.
+// TestPhaseMap shows with a sweep over phases that drop-tail serves the workers that come first in the period and
+// starves the rest.
 func TestPhaseMap(t *testing.T) {
 	topology := mustPreset(t, "multihop", Scale{})
 	topology.Queue, topology.Duration = "fifo", 10*olaf.Second
@@ -366,7 +393,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("switches: [{name: a, slots: 1}]")
 	f.Add("clusters: [{at: [a, b], phase: 1ms..2ms, spread: 5%}]")
 	f.Fuzz(func(t *testing.T, text string) {
-		topology, err := Parse(system.All(), "f", []byte(text))
+		topology, err := ParseTopology(system.All(), "f", []byte(text))
 		if err != nil {
 			if !errors.Is(err, ErrTopology) {
 				t.Fatalf("%v", err)

@@ -19,7 +19,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A port counts whoever it saw in this window or the one before, each by its weight, as a list of all that it saw says.
+// TestActivityAgainstAList compares a port's count of recent clusters, each with its weight, with one from a complete
+// list.
 func TestActivityAgainstAList(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const window = 100
@@ -31,7 +32,7 @@ func TestActivityAgainstAList(t *testing.T) {
 			at += rapid.SampledFrom([]int64{0, 1, 30, 99, 100, 101, 199, 200, 250}).Draw(t, "gap")
 			if rapid.Bool().Draw(t, "sees") {
 				c := olaf.ClusterID(rapid.IntRange(0, 4).Draw(t, "cluster"))
-				a.see(at, c, weight[c])
+				a.recordUpdate(at, c, weight[c])
 				seen[c] = at
 			}
 			want := uint32(0)
@@ -40,14 +41,15 @@ func TestActivityAgainstAList(t *testing.T) {
 					want += weight[c]
 				}
 			}
-			if got := a.count(at); got != want {
+			if got := a.countActive(at); got != want {
 				t.Fatalf("at %d: %d, want %d of %v", at, got, want, seen)
 			}
 		}
 	})
 }
 
-// A line is a slice that loses its front, and a pool never hands out what is taken.
+// TestLinesAndPools compares a line with a slice that loses its front, and checks that a pool never allocates an index
+// twice.
 func TestLinesAndPools(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var l line[int]
@@ -94,20 +96,23 @@ func TestLinesAndPools(t *testing.T) {
 	}
 }
 
-// A stamp of 48 bits is the last instant with these bits that is not after the reception.
+// TestGeneratedUnwraps checks that a 48-bit stamp unwraps to the last instant with these bits that is not after the
+// reception.
 func TestGeneratedUnwraps(t *testing.T) {
 	const wrap = int64(olaf.GenModulus)
 	for _, c := range []struct{ at, stamp, want int64 }{
-		{5, 5, 5}, {5, 0, 0}, {wrap, 0, wrap}, {wrap, 1, 1}, {wrap + 5, wrap - 1, wrap - 1}, {wrap + 5, 6, 6}, {wrap + 5, 5, wrap + 5}, {3*wrap + 7, 7, 3*wrap + 7}, {3*wrap + 7, 8, 2*wrap + 8},
+		{5, 5, 5}, {5, 0, 0}, {wrap, 0, wrap}, {wrap, 1, 1}, {wrap + 5, wrap - 1, wrap - 1}, {wrap + 5, 6, 6}, {wrap + 5, 5, wrap + 5},
+		{3*wrap + 7, 7, 3*wrap + 7}, {3*wrap + 7, 8, 2*wrap + 8},
 	} {
 		at := olaf.Time(c.at) * olaf.Time(olaf.Nanosecond)
-		if got := generated(at, uint64(c.stamp)); got.NS() != c.want || got%olaf.Time(olaf.Nanosecond) != 0 {
+		if got := unwrapStamp(at, uint64(c.stamp)); got.NS() != c.want || got%olaf.Time(olaf.Nanosecond) != 0 {
 			t.Errorf("%d received at %d ns was generated at %d ns, want %d", c.stamp, c.at, got.NS(), c.want)
 		}
 	}
 }
 
-// A file of sends is taken apart by worker, each in the order of the file, with the line for equal instants.
+// TestScriptOfSends checks that a file of sends is split by worker, each in the order of the file, with line numbers
+// for simultaneous sends.
 func TestScriptOfSends(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		const workers = 4
@@ -124,22 +129,23 @@ func TestScriptOfSends(t *testing.T) {
 				if x.Worker != w {
 					continue
 				}
-				if at, place := s.send(w, seq); at != int64(x.At) || place != uint64(i+1) {
+				if at, place := s.sendOf(w, seq); at != int64(x.At) || place != uint64(i+1) {
 					t.Fatalf("send %d of worker %d is at %d in place %d, want %d and %d", seq, w, at, place, x.At, i+1)
 				}
 				seq++
 			}
-			if at, place := s.send(w, seq); at != never || place != 0 {
+			if at, place := s.sendOf(w, seq); at != never || place != 0 {
 				t.Fatalf("worker %d sends once more at %d, in place %d", w, at, place)
 			}
 		}
 	})
 }
 
-// Texts of a file that stand for spans and shares, in the forms that people write.
+// TestSpansAndShares checks the text forms of spans and shares.
 func TestSpansAndShares(t *testing.T) {
 	const us = olaf.Microsecond
-	for text, want := range map[string]Span{"54us": {0, 54 * us}, "0..54us": {0, 54 * us}, " 0 ..54us": {0, 54 * us}, "2us..3us": {2 * us, 3 * us}, "3us..3us": {3 * us, 3 * us}, "=5us": {5 * us, 5 * us}, "=0": {}, "0us": {}} {
+	for text, want := range map[string]Span{"54us": {0, 54 * us}, "0..54us": {0, 54 * us}, " 0 ..54us": {0, 54 * us},
+		"2us..3us": {2 * us, 3 * us}, "3us..3us": {3 * us, 3 * us}, "=5us": {5 * us, 5 * us}, "=0": {}, "0us": {}} {
 		var s Span
 		if text == "=0" {
 			if err := s.UnmarshalText([]byte(text)); err == nil {
@@ -163,7 +169,8 @@ func TestSpansAndShares(t *testing.T) {
 			t.Errorf("%q: %v, %v", text, s, err)
 		}
 	}
-	for text, want := range map[string]float64{"0%": 0, "10%": 0.1, "99.5%": 0.995, "100%": -1, "-1%": -1, "10": -1, "%": -1, "NaN%": -1, "x%": -1} {
+	for text, want := range map[string]float64{"0%": 0, "10%": 0.1, "99.5%": 0.995, "100%": -1, "-1%": -1, "10": -1, "%": -1,
+		"NaN%": -1, "x%": -1} {
 		p := Percent(0.5)
 		err := p.UnmarshalText([]byte(text))
 		if want < 0 {
@@ -178,25 +185,29 @@ func TestSpansAndShares(t *testing.T) {
 		}
 	}
 	for want, k := range map[string]Clusters{
-		"clusters 3\n1 worker each, every 2ms":                  {ID: 3, Workers: 1, Period: 2 * olaf.Millisecond},
-		"clusters 3–4\n2 workers each, Poisson, mean 2ms":       {ID: 3, Count: 2, Workers: 2, Period: 2 * olaf.Millisecond, Arrivals: Poisson},
-		"clusters 0–9\n2 workers each, every 2ms":               {Count: 10, Workers: 2, Period: 2 * olaf.Millisecond, Arrivals: Periodic},
+		"clusters 3\n1 worker each, every 2ms": {ID: 3, Workers: 1, Period: 2 * olaf.Millisecond},
+		"clusters 3–4\n2 workers each, Poisson, mean 2ms": {ID: 3, Count: 2, Workers: 2, Period: 2 * olaf.Millisecond,
+			Arrivals: Poisson},
+		"clusters 0–9\n2 workers each, every 2ms": {Count: 10, Workers: 2, Period: 2 * olaf.Millisecond,
+			Arrivals: Periodic},
 		"clusters 65535\n65536 workers each, Poisson, mean 1ps": {ID: 65535, Count: 1, Workers: 65536, Period: 1, Arrivals: Poisson},
 	} {
-		if got := k.label(); got != want {
+		if got := k.formatLabel(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }
 
-// A size deals clusters to entries as evenly as whole numbers allow, numbers them through, and keeps the load of links and queues.
+// TestRescaleKeepsTheLoad checks that rescaling distributes clusters evenly over entries, numbers them consecutively,
+// and keeps the load of links and queues.
 func TestRescaleKeepsTheLoad(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		entries := rapid.IntRange(1, 4).Draw(t, "entries")
 		topology := &Topology{Switches: []Switch{{Slots: 6}, {Slots: 1}, {}}, Links: []Link{{Rate: 840 * olaf.Mbps}}}
 		count := rapid.IntRange(1, 3).Draw(t, "count")
 		for i := range entries {
-			topology.Clusters = append(topology.Clusters, Clusters{ID: 100 * i, Count: count, Workers: 2, Period: olaf.Second, Jitter: 5, At: Names{"a"}})
+			topology.Clusters = append(topology.Clusters,
+				Clusters{ID: 100 * i, Count: count, Workers: 2, Period: olaf.Second, Jitter: 5, At: Names{"a"}})
 		}
 		s := Scale{Clusters: rapid.IntRange(0, 20).Draw(t, "clusters"), WorkersPerCluster: rapid.IntRange(0, 5).Draw(t, "workers")}
 		was, wasWorkers := count*entries, 2*count*entries
@@ -213,7 +224,8 @@ func TestRescaleKeepsTheLoad(t *testing.T) {
 		total, id := 0, 0
 		for i, k := range topology.Clusters {
 			total += k.Count
-			if n := len(topology.Clusters); k.Count < clusters/n || k.Count > (clusters+n-1)/n || k.Workers != each || k.Period != olaf.Second || k.Jitter != 5 {
+			if n := len(topology.Clusters); k.Count < clusters/n || k.Count > (clusters+n-1)/n || k.Workers != each ||
+				k.Period != olaf.Second || k.Jitter != 5 {
 				t.Fatalf("entry %d of %d clusters: %+v", i, clusters, k)
 			}
 			if want := 100 * i; s.Clusters == 0 && k.ID != want || s.Clusters > 0 && k.ID != id {
@@ -234,13 +246,15 @@ func TestRescaleKeepsTheLoad(t *testing.T) {
 		}
 	})
 	for _, s := range []Scale{{Clusters: -1}, {WorkersPerCluster: -1}} {
-		if _, err := Preset(system.All(), "single", s); !errors.Is(err, ErrTopology) || !strings.Contains(err.Error(), "both must be positive") {
+		if _, err := Preset(system.All(), "single", s); !errors.Is(err, ErrTopology) ||
+			!strings.Contains(err.Error(), "both must be positive") {
 			t.Errorf("%+v: %v", s, err)
 		}
 	}
 	five, jitter := make([]Clusters, 5), olaf.Duration(3)
 	topology := &Topology{Clusters: five, Timing: NS3, Links: []Link{{Rate: 5}}}
-	if err := topology.Rescale(Scale{Clusters: 9, Interval: 10, Interval2: 20, Jitter: &jitter}); err != nil || topology.Links[0].Rate != 5 {
+	if err := topology.Rescale(Scale{Clusters: 9, Interval: 10, Interval2: 20, Jitter: &jitter}); err != nil ||
+		topology.Links[0].Rate != 5 {
 		t.Errorf("ns-3's rates stay: %+v, %v", topology.Links, err)
 	}
 	for i, want := range []olaf.Duration{10, 10, 10, 20, 20} {
@@ -248,14 +262,15 @@ func TestRescaleKeepsTheLoad(t *testing.T) {
 			t.Errorf("entry %d: %+v, want a period of %v", i, k, want)
 		}
 	}
-	for _, topology := range []*Topology{{}, {Clusters: make([]Clusters, 1)}, {Clusters: []Clusters{{At: Names{"b"}}}, Links: []Link{{From: "a", To: "b"}}}} {
+	for _, topology := range []*Topology{{}, {Clusters: make([]Clusters, 1)},
+		{Clusters: []Clusters{{At: Names{"b"}}}, Links: []Link{{From: "a", To: "b"}}}} {
 		if err := topology.Rescale(Scale{X1: 1}); !errors.Is(err, ErrTopology) {
 			t.Errorf("%+v: %v", topology, err)
 		}
 	}
 }
 
-// What hosts that wait are given of a topology: its delays, periods, rates and slots.
+// TestHostsOfATopology checks the delays, periods, rates and slots that closed-loop hosts get from a topology.
 func TestHostsOfATopology(t *testing.T) {
 	const ms = olaf.Millisecond
 	top := waitingHop(t, Waiting{System: "switchml"})
@@ -270,7 +285,8 @@ func TestHostsOfATopology(t *testing.T) {
 		t.Errorf("a round trip of %v, patience of %v, timeout %v", j.roundTrip(), j.patience, j.Options.Timeout)
 	}
 	n := j.Network
-	if n.Workers != 10 || n.Jobs != 10 || n.Link.Rate != unlimited || n.Link.Delay != 50*ms || len(n.Hops.Homes) != 10 || j.Options.Jobs != 10 {
+	if n.Workers != 10 || n.Jobs != 10 || n.Link.Rate != unlimited || n.Link.Delay != 50*ms || len(n.Hops.Homes) != 10 ||
+		j.Options.Jobs != 10 {
 		t.Errorf("%+v", n)
 	}
 	slots, parents := []int{}, []int{}
@@ -283,7 +299,8 @@ func TestHostsOfATopology(t *testing.T) {
 	if j.Job.Limit != 25*olaf.Second || j.Job.ServerApply != 3 || j.Job.Updates != 2*250+100 || j.Job.Layout.Values != (1000-64)/4 {
 		t.Errorf("%+v", j.Job)
 	}
-	top.Waiting, top.Clusters[0].Access.Rate, top.Clusters[1].Access.Rate = &Waiting{System: "iswitch", Mode: "async", Timeout: 7}, 5*olaf.Mbps, 5*olaf.Mbps
+	top.Waiting, top.Clusters[0].Access.Rate, top.Clusters[1].Access.Rate = &Waiting{System: "iswitch", Mode: "async", Timeout: 7},
+		5*olaf.Mbps, 5*olaf.Mbps
 	if j, err = NewJobs(top); err == nil {
 		t.Errorf("a timeout of a system that has none: %+v", j.Options)
 	}
@@ -297,7 +314,7 @@ func TestHostsOfATopology(t *testing.T) {
 	}
 }
 
-// Whatever only workers have whom nobody answers is refused in its line and in words.
+// TestRefusalsOfWaiting checks that every feature for open-loop workers only is rejected with its line.
 func TestRefusalsOfWaiting(t *testing.T) {
 	for want, c := range map[string]struct {
 		line   int
@@ -307,44 +324,54 @@ func TestRefusalsOfWaiting(t *testing.T) {
 			t.Servers = append(t.Servers, Server{Name: "x"})
 			t.Clusters[0].Server, t.Clusters[1].Server = "ps", "ps"
 		}},
-		"updates are sent at instants of a file":                        {1, func(t *Topology) { t.Sends = "x.csv" }},
-		"instants are those of ns-3":                                    {1, func(t *Topology) { t.Timing = NS3 }},
-		"transmission control withholds updates":                        {2, func(t *Topology) { t.Control.Enabled = true }},
-		"there is traffic beside the training's":                        {40, func(t *Topology) { t.Background = []Background{{At: "sw1", To: "ps", Rate: 1, Size: 1}} }},
-		"links change":                                                  {50, func(t *Topology) { t.Schedule = []Change{{From: "sw1", To: "sw3", Rate: 1}} }},
-		"workers of a cluster hang on 2 switches":                       {31, func(t *Topology) { t.Clusters[1].At = Names{"sw1", "sw2"} }},
-		"a cluster stops":                                               {31, func(t *Topology) { t.Clusters[1].Stop = 1 }},
-		"clusters differ in their workers or the links of these":        {31, func(t *Topology) { t.Clusters[1].Workers = 9 }},
-		"clusters differ in their workers or the links of these: rate":  {31, func(t *Topology) { t.Clusters[1].Access.Rate = olaf.Gbps }},
+		"updates are sent at instants of a file": {1, func(t *Topology) { t.Sends = "x.csv" }},
+		"instants are those of ns-3":             {1, func(t *Topology) { t.Timing = NS3 }},
+		"transmission control withholds updates": {2, func(t *Topology) { t.Control.Enabled = true }},
+		"there is traffic beside the training's": {40,
+			func(t *Topology) { t.Background = []Background{{At: "sw1", To: "ps", Rate: 1, Size: 1}} }},
+		"links change": {50,
+			func(t *Topology) { t.Schedule = []Change{{From: "sw1", To: "sw3", Rate: 1}} }},
+		"workers of a cluster hang on 2 switches": {31,
+			func(t *Topology) { t.Clusters[1].At = Names{"sw1", "sw2"} }},
+		"a cluster stops": {31, func(t *Topology) { t.Clusters[1].Stop = 1 }},
+		"clusters differ in their workers or the links of these": {31, func(t *Topology) { t.Clusters[1].Workers = 9 }},
+		"clusters differ in their workers or the links of these: rate": {31,
+			func(t *Topology) { t.Clusters[1].Access.Rate = olaf.Gbps }},
 		"clusters differ in their workers or the links of these: delay": {31, func(t *Topology) { t.Clusters[1].Access.Delay++ }},
 		"clusters differ in their workers or the links of these: bytes": {31, func(t *Topology) { t.Clusters[1].Access.Overhead++ }},
-		"ports store only the frame on the wire":                        {12, func(t *Topology) { t.Switches[2].HoldTx, t.Switches[2].Slots = true, 1 }},
-		"a switch has a queue of its own":                               {12, func(t *Topology) { t.Switches[2].Queue = "olaf" }},
-		"engines take cycles":                                           {12, func(t *Topology) { t.Switches[2].Profile = "calibrated" }},
+		"ports store only the frame on the wire": {12,
+			func(t *Topology) { t.Switches[2].HoldTx, t.Switches[2].Slots = true, 1 }},
+		"a switch has a queue of its own": {12, func(t *Topology) { t.Switches[2].Queue = "olaf" }},
+		"engines take cycles": {12,
+			func(t *Topology) { t.Switches[2].Profile = "calibrated" }},
 	} {
 		top := waitingHop(t, Waiting{System: "switchml"})
 		c.change(top)
 		numberLines(top)
 		want, _, _ = strings.Cut(want, ": ")
 		want = fmt.Sprintf("%s:%d: %s: not where workers wait for answers", top.File, c.line, want)
-		if _, err := top.way(); !errors.Is(err, ErrTopology) || err.Error() != want {
+		if _, err := top.buildWay(); !errors.Is(err, ErrTopology) || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
 	for name, change := range map[string]func(*Topology){
-		"as it is": func(*Topology) {}, "two slots": func(t *Topology) { t.Switches[2].HoldTx, t.Switches[2].Slots = true, 2 }, "one slot": func(t *Topology) { t.Switches[2].Slots = 1 },
-		"ideal": func(t *Topology) { t.Switches[2].Profile = "ideal" }, "the same queue": func(t *Topology) { t.Switches[2].Queue = "fifo" }, "a start": func(t *Topology) { t.Clusters[1].Start = 1 },
+		"as it is": func(*Topology) {}, "two slots": func(t *Topology) {
+			t.Switches[2].HoldTx, t.Switches[2].Slots = true,
+				2
+		}, "one slot": func(t *Topology) { t.Switches[2].Slots = 1 },
+		"ideal":          func(t *Topology) { t.Switches[2].Profile = "ideal" },
+		"the same queue": func(t *Topology) { t.Switches[2].Queue = "fifo" }, "a start": func(t *Topology) { t.Clusters[1].Start = 1 },
 	} {
 		top := waitingHop(t, Waiting{System: "switchml"})
 		change(top)
-		if w, err := top.way(); err != nil || len(w.switches) != 3 || len(w.homes) != 10 {
+		if w, err := top.buildWay(); err != nil || len(w.switches) != 3 || len(w.homes) != 10 {
 			t.Errorf("%s: %+v, %v", name, w, err)
 		}
 	}
 }
 
-// numberLines puts every part of a topology into a line of its own: switches from 10 on, servers from 20, clusters from 30, traffic beside
-// these from 40, changes from 50.
+// numberLines gives every part of a topology a separate line: switches from 10, servers from 20, clusters from 30,
+// other traffic from 40, changes from 50.
 func numberLines(t *Topology) {
 	t.File, t.Line, t.Control.Line = "t.yaml", 1, 2
 	for i := range t.Switches {
@@ -364,7 +391,8 @@ func numberLines(t *Topology) {
 	}
 }
 
-// What is expected is looked for in the line of a file that expects it; another error, or one of a file that expects nothing, stays.
+// TestLineOfWhatIsExpected checks that an error about an expectation gets the line in the file that contains it; other
+// errors, and files without expectations, are unchanged.
 func TestLineOfWhatIsExpected(t *testing.T) {
 	const text = "schema: " + TopologySchema + "\nname: x\n"
 	wrong, other := olaf.InField("expect", errors.New("too far")), errors.New("another")
@@ -373,19 +401,21 @@ func TestLineOfWhatIsExpected(t *testing.T) {
 		err        error
 		want       string
 	}{
-		{text + "expect: x.yaml\n", "t.yaml", wrong, "t.yaml:3: "}, {text + "expect: x.yaml\n", "t.yaml", other, ""}, {text, "t.yaml", wrong, ""}, {text + "expect: x.yaml\n", "", wrong, ""},
+		{text + "expect: x.yaml\n", "t.yaml", wrong, "t.yaml:3: "}, {text + "expect: x.yaml\n", "t.yaml", other, ""},
+		{text, "t.yaml", wrong, ""}, {text + "expect: x.yaml\n", "", wrong, ""},
 	} {
-		top, err := Parse(system.All(), c.file, []byte(c.text))
+		top, err := ParseTopology(system.All(), c.file, []byte(c.text))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := top.Locate(c.err); got.Error() != c.want+c.err.Error() || errors.Is(got, ErrTopology) != (c.want != "") {
+		if got := top.LocateExpectation(c.err); got.Error() != c.want+c.err.Error() || errors.Is(got, ErrTopology) != (c.want != "") {
 			t.Errorf("%q of %q: %v, want %q before it", c.text, c.file, got, c.want)
 		}
 	}
 }
 
-// A run that goes on alone pauses after a million events, one that somebody watches after some thousands, and both when they are over.
+// TestPausesOfARun checks that a run pauses after a million events, or after some thousands with a watcher, and at its
+// end.
 func TestPausesOfARun(t *testing.T) {
 	topology := mustPreset(t, "single", Scale{})
 	seen := 0
@@ -400,7 +430,7 @@ func TestPausesOfARun(t *testing.T) {
 	}
 }
 
-// patient is a watcher that need not be asked again.
+// patient is a watcher that need not be called again.
 type patient func()
 
 func (p patient) Before(_, _ olaf.Time, _ func(olaf.Time) *Snapshot) (olaf.Time, bool) {
@@ -408,8 +438,8 @@ func (p patient) Before(_, _ olaf.Time, _ func(olaf.Time) *Snapshot) (olaf.Time,
 	return math.MaxInt64, true
 }
 
-// Gradients inside of a packet are taken off those on their way: by name where all are inside or one is, and else those that were
-// sent just before the newest.
+// TestWhatASumTakes checks that the gradients in a packet are removed from those in flight: by name if all or one are
+// in it, and otherwise those sent just before the newest.
 func TestWhatASumTakes(t *testing.T) {
 	sent := func(gens ...uint64) (out []olaf.Contributor) {
 		for i, g := range gens {
@@ -428,7 +458,7 @@ func TestWhatASumTakes(t *testing.T) {
 		vectors      uint32
 		newest       uint64
 		inside, left []uint64
-		of           uint64 // the newest that is told
+		of           uint64 // the newest stamp in the packet
 		n            int
 	}{
 		"nobody":                  {nil, 3, 5, nil, nil, 0, 0},
@@ -442,24 +472,24 @@ func TestWhatASumTakes(t *testing.T) {
 		"three up to the last":    {[]uint64{1, 2, 3, 4}, 3, 4, nil, []uint64{1}, 4, 3},
 	} {
 		d := delivery{out: sent(c.out...)}
-		inside, newest, n := d.take(nil, &program.Packet{Trace: program.Trace{Vectors: c.vectors, NewestNS: c.newest}})
+		inside, newest, n := d.takeGradients(nil, &program.Packet{Trace: program.Trace{Vectors: c.vectors, NewestNS: c.newest}})
 		if !slices.Equal(gens(inside), c.inside) || !slices.Equal(gens(d.out), c.left) || newest.GenNS != c.of || n != c.n {
 			t.Errorf("%s: %v inside, %v left, newest %d of %d; want %+v", name, gens(inside), gens(d.out), newest.GenNS, n, c)
 		}
 	}
 }
 
-// A cluster stands still once ten patiences are over, and not at their end.
+// TestStandingStill checks that a cluster counts as stalled only after ten timeouts.
 func TestStandingStill(t *testing.T) {
-	e := &ear{Jobs: &Jobs{patience: 7}, heard: []delivery{{at: 0}, {at: 5}, {at: 30}}}
+	e := &loopMeter{Jobs: &Jobs{patience: 7}, heard: []delivery{{at: 0}, {at: 5}, {at: 30}}}
 	for end, want := range map[olaf.Time]int{0: 0, 70: 0, 71: 1, 75: 1, 76: 2, 100: 2, 101: 3} {
-		if got := e.stalled(end); got != want {
+		if got := e.countStalled(end); got != want {
 			t.Errorf("at %d: %d stand still, want %d", end, got, want)
 		}
 	}
 }
 
-// A packet is of the sum at hand, begins the next one, or is of one that was whole before.
+// TestSumsAreRenewed checks that a packet belongs to the current sum, starts the next one, or repeats a finished one.
 func TestSumsAreRenewed(t *testing.T) {
 	d := delivery{inside: 4, seen: []uint32{1, 0, 1}, left: 1, newest: 10}
 	for _, c := range []struct {
@@ -468,7 +498,7 @@ func TestSumsAreRenewed(t *testing.T) {
 		want   bool
 		left   int
 	}{{9, 4, false, 1}, {10, 5, false, 1}, {11, 4, true, 1}, {11, 6, true, 3}, {12, 6, true, 3}} {
-		got := d.renews(&program.Packet{Trace: program.Trace{NewestNS: c.newest, Inside: c.inside}})
+		got := d.startsSum(&program.Packet{Trace: program.Trace{NewestNS: c.newest, Inside: c.inside}})
 		if got != c.want || d.left != c.left {
 			t.Errorf("%+v: %t, %d left of %v", c, got, d.left, d.seen)
 		}
@@ -478,10 +508,12 @@ func TestSumsAreRenewed(t *testing.T) {
 	}
 }
 
-// Workers fall into the bin of a period that their phase lies in, the last one included, and bins without any have no share.
+// TestPhaseBins checks that workers fall into the bin of their phase, including the last one, and that empty bins have
+// no share.
 func TestPhaseBins(t *testing.T) {
 	run := &Result{Workers: []WorkerResult{
-		{Share: 0, Sent: 4, Received: 1}, {Share: 0.0199, Sent: 4, Received: 2}, {Share: 0.02, Sent: 5, Received: 5}, {Share: 0.999999, Sent: 2, Received: 1}, {Share: 1, Sent: 2}, {Share: 0.5},
+		{Share: 0, Sent: 4, Received: 1}, {Share: 0.0199, Sent: 4, Received: 2}, {Share: 0.02, Sent: 5, Received: 5},
+		{Share: 0.999999, Sent: 2, Received: 1}, {Share: 1, Sent: 2}, {Share: 0.5},
 	}}
 	p := sweepPoint(5*olaf.Millisecond, []*Result{run, run})
 	want := map[int]results.Float{0: 3.0 / 8, 1: 1, PhaseBins - 1: 1.0 / 4}
@@ -495,11 +527,13 @@ func TestPhaseBins(t *testing.T) {
 	}
 }
 
-// A network's name is that of the system whose workers wait, or of its queue and whether workers hold back.
+// TestTitles checks that a network is named after its closed-loop system, or after its queue and transmission control.
 func TestTitles(t *testing.T) {
 	for want, top := range map[string]*Topology{
-		"fifo: fifo": {Queue: "fifo"}, "olaf tc: olaf": {Queue: "olaf", Control: Control{Enabled: true}}, "iswitch async: iswitch": {Queue: "fifo", Waiting: &Waiting{System: "iswitch", Mode: "async"}},
-		"switchml sync: switchml": {Queue: "fifo", Control: Control{Enabled: true}, Waiting: &Waiting{System: "switchml"}}, "unheard: unheard": {Queue: "fifo", Waiting: &Waiting{System: "unheard"}},
+		"fifo: fifo": {Queue: "fifo"}, "olaf tc: olaf": {Queue: "olaf", Control: Control{Enabled: true}},
+		"iswitch async: iswitch":  {Queue: "fifo", Waiting: &Waiting{System: "iswitch", Mode: "async"}},
+		"switchml sync: switchml": {Queue: "fifo", Control: Control{Enabled: true}, Waiting: &Waiting{System: "switchml"}},
+		"unheard: unheard":        {Queue: "fifo", Waiting: &Waiting{System: "unheard"}},
 	} {
 		top.systems = system.All()
 		if got := top.Title() + ": " + top.System(); got != want {
@@ -507,15 +541,16 @@ func TestTitles(t *testing.T) {
 		}
 	}
 	top := waitingHop(t, Waiting{System: "switchml"})
-	if from, err := top.Hears(); err != nil || from == nil || *from != closedloop.Heard("ps", mustJobs(t, top).parts.Frame, false) {
+	if from, err := top.CaptureInterface(); err != nil || from == nil ||
+		*from != closedloop.CaptureInterface("ps", mustJobs(t, top).parts.Frame, false) {
 		t.Errorf("%+v, %v", from, err)
 	}
 	top.Waiting.System = "unheard"
-	if from, err := top.Hears(); err == nil {
+	if from, err := top.CaptureInterface(); err == nil {
 		t.Errorf("%+v", from)
 	}
 	top.Waiting = nil
-	if from, err := top.Hears(); err != nil || from != nil {
+	if from, err := top.CaptureInterface(); err != nil || from != nil {
 		t.Errorf("%+v, %v", from, err)
 	}
 }
@@ -529,42 +564,46 @@ func mustJobs(t *testing.T, top *Topology) *Jobs {
 	return j
 }
 
-// No run is refused as one is, two as twice as much, and what takes just under ten minutes is not.
+// TestPatienceOfRuns checks that no run counts as one, that the cost grows with the number of runs, and that just under
+// ten minutes is accepted.
 func TestPatienceOfRuns(t *testing.T) {
 	topology := mustPreset(t, "single", Scale{})
 	topology.Duration = 30 * 24 * olaf.Hour
-	events, err := topology.Estimate()
+	events, err := topology.EstimateEvents()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for runs, times := range map[int]float64{-1: 1, 0: 1, 1: 1, 2: 2, 7: 7} {
-		want := fmt.Sprintf("about %.2g events, %s on one core", times*events, spoken(times*events/eventsPerSecond))
-		if err := topology.Patience(runs); !errors.Is(err, ErrLong) || !strings.Contains(err.Error(), want) {
+		want := fmt.Sprintf("about %.2g events, %s on one core", times*events, formatDuration(times*events/eventsPerSecond))
+		if err := topology.CheckPatience(runs); !errors.Is(err, ErrLong) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%d runs: %v, want %q", runs, err, want)
 		}
 	}
 	topology = mustPreset(t, "single", Scale{})
-	if events, err = topology.Estimate(); err != nil {
+	if events, err = topology.EstimateEvents(); err != nil {
 		t.Fatal(err)
 	}
 	most := int(eventsPerSecond * 600 / events)
-	if err := topology.Patience(most); err != nil {
+	if err := topology.CheckPatience(most); err != nil {
 		t.Errorf("%d runs: %v", most, err)
 	}
-	if err := topology.Patience(most + 1); !errors.Is(err, ErrLong) {
+	if err := topology.CheckPatience(most + 1); !errors.Is(err, ErrLong) {
 		t.Errorf("%d runs: %v", most+1, err)
 	}
 }
 
-// No server forwards, the first no more than the others; each is reached by its own link.
+// TestServersDoNotForward checks that servers do not forward and that each is reached by its own link.
 func TestServersDoNotForward(t *testing.T) {
 	for _, c := range []struct{ to, via, want string }{
-		{"ps2", "ps1", "the route to ps2 leads through the server ps1, which does not forward"}, {"ps1", "ps2", "the route to ps1 leads through the server ps2, which does not forward"}, {"ps1", "ps1", ""}, {"ps2", "ps2", ""},
+		{"ps2", "ps1", "the route to ps2 leads through the server ps1, which does not forward"},
+		{"ps1", "ps2", "the route to ps1 leads through the server ps2, which does not forward"}, {"ps1", "ps1", ""}, {"ps2", "ps2", ""},
 	} {
 		top := &Topology{
-			Duration: olaf.Second, Queue: "fifo", Update: 64, Switches: []Switch{{Name: "a", Slots: 1}}, Servers: []Server{{Name: "ps1"}, {Name: "ps2"}},
-			Links:  []Link{{From: "a", To: "ps1", Rate: 1}, {From: "a", To: "ps2", Rate: 1}},
-			Routes: []Route{{At: "a", To: c.to, Via: c.via}}, Clusters: []Clusters{{Workers: 1, At: Names{"a"}, Server: c.to, Period: olaf.Second}},
+			Duration: olaf.Second, Queue: "fifo", Update: 64, Switches: []Switch{{Name: "a", Slots: 1}},
+			Servers:  []Server{{Name: "ps1"}, {Name: "ps2"}},
+			Links:    []Link{{From: "a", To: "ps1", Rate: 1}, {From: "a", To: "ps2", Rate: 1}},
+			Routes:   []Route{{At: "a", To: c.to, Via: c.via}},
+			Clusters: []Clusters{{Workers: 1, At: Names{"a"}, Server: c.to, Period: olaf.Second}},
 		}
 		if err := top.Resolve(); c.want == "" && err != nil || c.want != "" && (err == nil || err.Error() != c.want) {
 			t.Errorf("to %s via %s: %v", c.to, c.via, err)
@@ -572,12 +611,14 @@ func TestServersDoNotForward(t *testing.T) {
 	}
 }
 
-// A link is busy from the start of a frame to its last bit, however long merges hold it up on the way.
+// TestBusyUntilTheLastBit checks that a link is busy from the start of a frame to its last bit, even if merges delay it
+// on the way.
 func TestBusyUntilTheLastBit(t *testing.T) {
 	for _, profile := range []string{"ideal", "measured", "measured-shared"} {
 		topology := oneSwitch("olaf", 4, olaf.Microsecond, Clusters{Count: 2, Workers: 3, Period: 300 * olaf.Nanosecond})
-		topology.Update, topology.Links[0].Rate, topology.Duration, topology.Switches[0].Profile = 1024, 100*olaf.Gbps, 100*olaf.Microsecond, profile
-		// A frame, one behind it into which two more merge, and after a pause another one.
+		topology.Update, topology.Links[0].Rate, topology.Duration, topology.Switches[0].Profile = 1024, 100*olaf.Gbps,
+			100*olaf.Microsecond, profile
+		// A frame, one behind it into which two more merge, and another one after a pause.
 		if err := topology.SetSends("sends.csv", strings.NewReader("0,0\n1,3\n5,4\n20,5\n2000,0\n")); err != nil {
 			t.Fatal(err)
 		}
@@ -594,18 +635,22 @@ func TestBusyUntilTheLastBit(t *testing.T) {
 	}
 }
 
-// A cable between two switches fails and comes back in both directions, whichever end the schedule names first.
+// TestCablesFailBothWays checks that a cable between two switches fails and recovers in both directions, whichever end
+// the schedule names first.
 func TestCablesFailBothWays(t *testing.T) {
 	const ms = olaf.Millisecond
 	for _, ends := range [][2]string{{"a", "b"}, {"b", "a"}} {
 		topology := &Topology{
 			Duration: 3 * olaf.Second, Queue: "fifo", Update: 1000, Acks: AcksNone,
 			Switches: []Switch{{Name: "a", Slots: 9}, {Name: "b", Slots: 9}}, Servers: []Server{{Name: "psa"}, {Name: "psb"}},
-			Links: []Link{{From: "a", To: "b", Rate: olaf.Gbps}, {From: "a", To: "psa", Rate: olaf.Gbps}, {From: "b", To: "psb", Rate: olaf.Gbps}},
+			Links: []Link{{From: "a", To: "b", Rate: olaf.Gbps}, {From: "a", To: "psa", Rate: olaf.Gbps},
+				{From: "b", To: "psb", Rate: olaf.Gbps}},
 			Clusters: []Clusters{
-				{ID: 0, Workers: 1, At: Names{"a"}, Server: "psb", Period: 10 * ms}, {ID: 1, Workers: 1, At: Names{"b"}, Server: "psa", Period: 10 * ms},
+				{ID: 0, Workers: 1, At: Names{"a"}, Server: "psb", Period: 10 * ms},
+				{ID: 1, Workers: 1, At: Names{"b"}, Server: "psa", Period: 10 * ms},
 			},
-			Schedule: []Change{{At: olaf.Second, From: ends[0], To: ends[1], Link: LinkDown}, {At: 2 * olaf.Second, From: ends[0], To: ends[1], Link: LinkUp}},
+			Schedule: []Change{{At: olaf.Second, From: ends[0], To: ends[1], Link: LinkDown},
+				{At: 2 * olaf.Second, From: ends[0], To: ends[1], Link: LinkUp}},
 		}
 		var during, after [2]int
 		mustRun(t, topology, Options{Observer: observer(func(o *olaf.Observation) {
@@ -622,28 +667,31 @@ func TestCablesFailBothWays(t *testing.T) {
 	}
 }
 
-// A circle that one route makes is told in the line of that route, wherever the way ends that shows it.
+// TestLineOfOneRoute checks that a loop made by one route is reported with that route's line, wherever the path starts.
 func TestLineOfOneRoute(t *testing.T) {
 	for name, homes := range map[string]string{"from before the route": "a", "from the route": "b"} {
-		topology, err := Parse(system.All(), "circle.yaml", []byte(strings.Join([]string{
-			"schema: " + TopologySchema, "name: circle", "duration: 1s", "seed: 1", "queue: fifo", "update: 64B", "switches: [{name: a, slots: 1}, {name: b, slots: 1}]", "servers: [{name: ps}]",
-			"links: [{from: a, to: b, rate: 1Gbps}, {from: b, to: ps, rate: 1Gbps}]", "routes:", "  - {at: b, to: ps, via: a}", "clusters: [{id: 0, workers: 1, at: " + homes + ", period: 1s}]", "",
+		topology, err := ParseTopology(system.All(), "circle.yaml", []byte(strings.Join([]string{
+			"schema: " + TopologySchema, "name: circle", "duration: 1s", "seed: 1", "queue: fifo", "update: 64B",
+			"switches: [{name: a, slots: 1}, {name: b, slots: 1}]", "servers: [{name: ps}]",
+			"links: [{from: a, to: b, rate: 1Gbps}, {from: b, to: ps, rate: 1Gbps}]", "routes:", "  - {at: b, to: ps, via: a}",
+			"clusters: [{id: 0, workers: 1, at: " + homes + ", period: 1s}]", "",
 		}, "\n")))
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := topology.Resolve(); err == nil || !strings.HasPrefix(err.Error(), "circle.yaml:11: the routes to ps go in a circle: ") {
+		if err := topology.Resolve(); err == nil ||
+			!strings.HasPrefix(err.Error(), "circle.yaml:11: the routes to ps go in a circle: ") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 }
 
-// What stops at an instant sends nothing at it: workers and background traffic alike, and both something just before.
+// TestNothingIsSentAtTheStop checks that workers and background traffic send nothing at their stop, but do just before.
 func TestNothingIsSentAtTheStop(t *testing.T) {
 	const ms = olaf.Millisecond
 	topology := oneSwitch("fifo", 100, ms/10, Clusters{Workers: 1, Period: 10 * ms})
 	topology.Background = []Background{{At: "sw", To: "ps", Rate: olaf.Mbps, Size: 1000}}
-	s := ready(t, topology)
+	s := newReadySim(t, topology)
 	worker, extra := &s.workers[0], &s.extras[0].w
 	for n, late := range map[int]olaf.Duration{3: 0, 4: 1} {
 		topology.Clusters[0].Stop = olaf.Duration(worker.offset+3*worker.period) + late
@@ -655,14 +703,15 @@ func TestNothingIsSentAtTheStop(t *testing.T) {
 	}
 }
 
-// What a link loses for good is taken off what is on its way, unless workers send it again or it was at the server already.
+// TestWhatIsLostForGood checks that gradients lost on a link are no longer in flight, unless workers resend them or
+// they were already at the server.
 func TestWhatIsLostForGood(t *testing.T) {
 	for _, c := range []struct {
 		sync bool
 		kind program.Kind
 		want int
 	}{{false, program.Data, 2}, {false, program.Result, 0}, {true, program.Data, 0}, {true, program.Result, 0}} {
-		e := &ear{Jobs: &Jobs{Mode: &system.Mode{Sync: c.sync}}, heard: []delivery{{}, {out: make([]olaf.Contributor, 3)}}}
+		e := &loopMeter{Jobs: &Jobs{Mode: &system.Mode{Sync: c.sync}}, heard: []delivery{{}, {out: make([]olaf.Contributor, 3)}}}
 		p := program.Packet{Job: closedloop.FirstJob + 1, Kind: c.kind, Trace: program.Trace{Vectors: 2}}
 		e.Lost(0, &p)
 		if e.lost != (gone{uint64(c.want / 2), uint64(c.want)}) || len(e.heard[1].out) != 3-c.want || e.dropped != (gone{}) {
@@ -671,11 +720,12 @@ func TestWhatIsLostForGood(t *testing.T) {
 	}
 }
 
-// What happens at the end of the warm-up counts in the window, what happens a picosecond before counts in the whole only.
+// TestTheWindowBegins checks that events at the end of the warm-up count in the window, and those a picosecond earlier
+// only in the totals.
 func TestTheWindowBegins(t *testing.T) {
 	topology := oneSwitch("fifo", 4, olaf.Millisecond, Clusters{Workers: 2, Period: olaf.Second})
 	topology.Warmup = olaf.Second
-	n, err := build(topology)
+	n, err := buildNetwork(topology)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -683,32 +733,37 @@ func TestTheWindowBegins(t *testing.T) {
 	for at, within := range map[int64]uint64{from - 1: 0, from: 1, from + 1: 1} {
 		m, w := newMeter(topology, n), worker{}
 		u := olaf.Update{Count: 3}
-		m.sent(&w, at)
-		m.withheld(0, at)
-		m.merged(0, engine.Aggregated, at)
-		m.merged(0, engine.Replaced, at)
-		m.dropped(0, &u, at)
-		m.frame(0, olaf.Time(at), olaf.Time(at-5), 7)
+		m.countSend(&w, at)
+		m.countWithhold(0, at)
+		m.countMerge(0, engine.Aggregated, at)
+		m.countMerge(0, engine.Replaced, at)
+		m.countDrop(0, &u, at)
+		m.recordFrame(0, olaf.Time(at), olaf.Time(at-5), 7)
 		m.deliverWorker(1, olaf.Time(at), olaf.Time(at-5))
-		total := tally{countGenerated: 2, countSent: 1, countWithheld: 1, countAggregated: 1, countReplaced: 1, countDropped: 1, countDroppedUpdates: 3, countDelivered: 1, countUpdates: 7}
-		want := tally{countWithheld: within, countAggregated: within, countReplaced: within, countDropped: within, countDroppedUpdates: 3 * within, countDelivered: within, countUpdates: 7 * within}
-		if m.total != total || m.clusters[0].tally != want || uint64(w.sent) != within || uint64(m.workers[1].received) != within || m.workers[0].received != 0 {
-			t.Errorf("at %d: %v, %v in the window, %d sent, %d received", at, m.total, m.clusters[0].tally, w.sent, m.workers[1].received)
+		total := tally{countGenerated: 2, countSent: 1, countWithheld: 1, countAggregated: 1, countReplaced: 1, countDropped: 1,
+			countDroppedUpdates: 3, countDelivered: 1, countUpdates: 7}
+		want := tally{countWithheld: within, countAggregated: within, countReplaced: within, countDropped: within,
+			countDroppedUpdates: 3 * within, countDelivered: within, countUpdates: 7 * within}
+		if m.total != total || m.clusters[0].tally != want || uint64(w.sent) != within || uint64(m.workers[1].received) != within ||
+			m.workers[0].received != 0 {
+			t.Errorf("at %d: %v, %v in the window, %d sent, %d received", at, m.total, m.clusters[0].tally, w.sent,
+				m.workers[1].received)
 		}
 	}
 }
 
-// Two updates of a worker inside of one delivery are one reception of its age, of the newer of them.
+// TestTwoOfAWorkerInOneFrame checks that two updates of a worker in one delivery are one reception for its age, of the
+// newer one.
 func TestTwoOfAWorkerInOneFrame(t *testing.T) {
 	topology := oneSwitch("fifo", 4, olaf.Millisecond, Clusters{Workers: 1, Period: olaf.Second})
-	n, err := build(topology)
+	n, err := buildNetwork(topology)
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := newMeter(topology, n)
 	for _, gens := range [][]olaf.Time{{10, 30}, {120, 110}} {
 		at := gens[1] + 20
-		m.frame(0, at, max(gens[0], gens[1]), 2)
+		m.recordFrame(0, at, max(gens[0], gens[1]), 2)
 		for _, g := range gens {
 			m.deliverWorker(0, at, g)
 		}
@@ -721,12 +776,15 @@ func TestTwoOfAWorkerInOneFrame(t *testing.T) {
 	}
 }
 
-// A worker's period and phase lie within what its entry says, and reach near both ends; equal seeds give equal workers.
+// TestWorkersWithinTheirEntry checks that a worker's period and phase are within its entry's range and come close to
+// both ends, and that equal seeds give equal workers.
 func TestWorkersWithinTheirEntry(t *testing.T) {
 	const us = olaf.Microsecond
 	for name, k := range map[string]Clusters{
-		"anywhere": {Period: 100 * us}, "a span": {Period: 100 * us, Phase: Span{20 * us, 30 * us}, Start: 7 * us}, "an instant": {Period: 100 * us, Phase: Span{40 * us, 40 * us}},
-		"spread": {Period: 100 * us, Spread: 0.1, Phase: Span{0, 50 * us}}, "a nanosecond": {Period: 100 * us, Phase: Span{0, olaf.Nanosecond}},
+		"anywhere": {Period: 100 * us}, "a span": {Period: 100 * us, Phase: Span{20 * us, 30 * us}, Start: 7 * us},
+		"an instant":   {Period: 100 * us, Phase: Span{40 * us, 40 * us}},
+		"spread":       {Period: 100 * us, Spread: 0.1, Phase: Span{0, 50 * us}},
+		"a nanosecond": {Period: 100 * us, Phase: Span{0, olaf.Nanosecond}},
 	} {
 		span := k.Phase
 		if span.IsZero() {
@@ -743,11 +801,13 @@ func TestWorkersWithinTheirEntry(t *testing.T) {
 			periods.From, periods.To = min(periods.From, olaf.Duration(w.period)), max(periods.To, olaf.Duration(w.period))
 		}
 		wide := span.To - span.From
-		if offsets.From < span.From || offsets.From > span.From+wide/50 || offsets.To > max(span.From, span.To-olaf.Nanosecond) || offsets.To < span.To-wide/50-olaf.Nanosecond {
+		if offsets.From < span.From || offsets.From > span.From+wide/50 || offsets.To > max(span.From, span.To-olaf.Nanosecond) ||
+			offsets.To < span.To-wide/50-olaf.Nanosecond {
 			t.Errorf("%s: phases from %v to %v", name, offsets.From, offsets.To)
 		}
 		share := olaf.Duration(float64(k.Period) * float64(k.Spread))
-		if periods.From < k.Period-share || periods.From > k.Period-share*9/10 || periods.To > k.Period+share || periods.To < k.Period+share*9/10 {
+		if periods.From < k.Period-share || periods.From > k.Period-share*9/10 || periods.To > k.Period+share ||
+			periods.To < k.Period+share*9/10 {
 			t.Errorf("%s: periods from %v to %v", name, periods.From, periods.To)
 		}
 	}
@@ -756,15 +816,15 @@ func TestWorkersWithinTheirEntry(t *testing.T) {
 	}
 }
 
-// Periodic updates come a period apart and late by less than the jitter, in whole nanoseconds; random ones are a period apart on
-// average and as often within ln 2 of it as not.
+// TestGenerations checks that periodic updates are a period apart plus less than the jitter, in whole nanoseconds, and
+// that random gaps have the period as mean and ln 2 of it as median.
 func TestGenerations(t *testing.T) {
 	k := Clusters{Period: 100 * olaf.Microsecond, Jitter: 10 * olaf.Microsecond}
 	w := k.newWorker(3, 1)
 	src := source{jitter: uint64(k.Jitter) / 1000}
 	late := Span{From: math.MaxInt64}
 	for w.seq = range uint32(2000) {
-		d := olaf.Duration(src.generation(&w) - w.offset - int64(w.seq)*w.period)
+		d := olaf.Duration(src.generationTime(&w) - w.offset - int64(w.seq)*w.period)
 		late.From, late.To = min(late.From, d), max(late.To, d)
 		if d%olaf.Nanosecond != 0 {
 			t.Fatalf("update %d is %v late", w.seq, d)
@@ -778,7 +838,7 @@ func TestGenerations(t *testing.T) {
 	first, short := w.gen, 0
 	const n = 20_000
 	for w.seq = range uint32(n) {
-		gen := src.generation(&w)
+		gen := src.generationTime(&w)
 		gap := gen - w.gen
 		if gap < 0 || gap%1000 != 0 {
 			t.Fatalf("a gap of %d ps", gap)
@@ -792,19 +852,23 @@ func TestGenerations(t *testing.T) {
 	near(t, "median gap", float64(short)/n, 0.5, 0.03)
 }
 
-// Lines of a file of sends at both ends of what they may say.
+// TestSendsAtTheirLimits checks lines of a file of sends at both ends of their ranges.
 func TestSendsAtTheirLimits(t *testing.T) {
 	last := int64(maxSimulated / olaf.Nanosecond)
 	for text, want := range map[string]string{
-		"0,0": "", fmt.Sprintf(" %d , 3 ", last): "", fmt.Sprintf("%d,0", last+1): "is outside of 0 to", "-1,0": "time -1 ns is outside of 0 to", "0,4": "worker 4 does not exist; the topology has workers 0 to 3", "0,-1": "worker -1 does not exist",
-		"0": "is not a line of", "0,x": "is not a line of", "x,0": "is not a line of", "0,0,0": "is not a line of",
+		"0,0": "", fmt.Sprintf(" %d , 3 ", last): "", fmt.Sprintf("%d,0", last+1): "is outside of 0 to",
+		"-1,0": "time -1 ns is outside of 0 to", "0,4": "worker 4 does not exist; the topology has workers 0 to 3",
+		"0,-1": "worker -1 does not exist",
+		"0":    "is not a line of", "0,x": "is not a line of", "x,0": "is not a line of", "0,0,0": "is not a line of",
 	} {
 		sends, err := readSends("s.csv", strings.NewReader("TIME_NS, Worker\n\n"+text+"\n"), 4)
-		if want == "" && (err != nil || len(sends) != 1) || want != "" && (!errors.Is(err, ErrTopology) || !strings.HasPrefix(err.Error(), "s.csv:3: ") || !strings.Contains(err.Error(), want)) {
+		if want == "" && (err != nil || len(sends) != 1) || want != "" &&
+			(!errors.Is(err, ErrTopology) || !strings.HasPrefix(err.Error(), "s.csv:3: ") || !strings.Contains(err.Error(), want)) {
 			t.Errorf("%q: %v, %v", text, sends, err)
 		}
 	}
-	for text, want := range map[string]string{"": "s.csv:1: there are no sends", SendsHeader: "s.csv:1: there are no sends", "0,0\n" + SendsHeader: "s.csv:2: ", strings.Repeat("1", 1<<17): "s.csv: cannot be read as lines of"} {
+	for text, want := range map[string]string{"": "s.csv:1: there are no sends", SendsHeader: "s.csv:1: there are no sends",
+		"0,0\n" + SendsHeader: "s.csv:2: ", strings.Repeat("1", 1<<17): "s.csv: cannot be read as lines of"} {
 		if _, err := readSends("s.csv", strings.NewReader(text), 4); err == nil || !strings.HasPrefix(err.Error(), want) {
 			t.Errorf("%.20q: %v", text, err)
 		}
@@ -819,10 +883,11 @@ func TestSendsAtTheirLimits(t *testing.T) {
 	}
 }
 
-// A parameter of all workers is set in a copy, and a phase of nothing is one instant.
+// TestWithOneParameter checks that a parameter of all workers is set in a copy, and that a phase of 0 is one instant.
 func TestWithOneParameter(t *testing.T) {
 	topology := mustPreset(t, "multihop", Scale{})
-	for name, want := range map[string]Clusters{"phase": {Phase: Span{0, 5}}, "jitter": {Jitter: 5}, "period": {Period: 5}, "speed": {}} {
+	for name, want := range map[string]Clusters{"phase": {Phase: Span{0, 5}}, "jitter": {Jitter: 5}, "period": {Period: 5},
+		"speed": {}} {
 		v := olaf.Duration(5)
 		if name == "phase" {
 			v = 5 * olaf.Nanosecond
@@ -853,12 +918,14 @@ func TestWithOneParameter(t *testing.T) {
 		t.Error(err)
 	}
 	topology.Duration = -1
-	if _, err := RunSeeds(t.Context(), topology, []uint64{9}, Options{}, nil); !errors.Is(err, ErrTopology) || !strings.HasPrefix(err.Error(), "seed 9: ") {
+	if _, err := RunSeeds(t.Context(), topology, []uint64{9}, Options{}, nil); !errors.Is(err, ErrTopology) ||
+		!strings.HasPrefix(err.Error(), "seed 9: ") {
 		t.Error(err)
 	}
 }
 
-// What workers of an entry share is its own: the slowest link there is takes its time, none takes nothing, and nothing outlives the end.
+// TestSourcesOfEntries checks the common state of an entry's workers: the slowest link takes its time, no link takes
+// none, and nothing continues after the end.
 func TestSourcesOfEntries(t *testing.T) {
 	s := &sim{t: &Topology{Update: 100}, end: 1000}
 	for _, c := range []struct {
@@ -866,34 +933,38 @@ func TestSourcesOfEntries(t *testing.T) {
 		want source
 	}{
 		{Clusters{}, source{end: 1000}},
-		{Clusters{Access: Access{Rate: olaf.BitPerSecond, Overhead: 3, Delay: 5}}, source{end: 1000, transmit: 103 * 8 * int64(olaf.Second), delay: 5}},
+		{Clusters{Access: Access{Rate: olaf.BitPerSecond, Overhead: 3, Delay: 5}},
+			source{end: 1000, transmit: 103 * 8 * int64(olaf.Second), delay: 5}},
 		{Clusters{Start: 7, Stop: 999, Jitter: 5999, Arrivals: Poisson}, source{poisson: true, jitter: 5, start: 7, end: 999}},
 		{Clusters{Stop: 1001, Jitter: 1000, Arrivals: Periodic}, source{jitter: 1, end: 1000}},
 	} {
 		got := s.newSource(&c.k)
-		if got.poisson != c.want.poisson || got.jitter != c.want.jitter || got.start != c.want.start || got.end != c.want.end || got.transmit != c.want.transmit || got.delay != c.want.delay {
+		if got.poisson != c.want.poisson || got.jitter != c.want.jitter || got.start != c.want.start || got.end != c.want.end ||
+			got.transmit != c.want.transmit || got.delay != c.want.delay {
 			t.Errorf("%+v: %+v", c.k, got)
 		}
 	}
 }
 
-// An account that does not add up is an error of the run, that of updates as well as that of frames.
+// TestBrokenAccounts checks that an account that does not balance is an error, for updates as well as for frames.
 func TestBrokenAccounts(t *testing.T) {
 	for name, tamper := range map[string]func(*sim){
-		"as it is": func(*sim) {}, "an update that nobody sent": func(s *sim) { s.meter.total[countUpdates]++ }, "one that was never generated": func(s *sim) { s.meter.total[countWithheld]++ },
-		"a frame that no link lost": func(s *sim) { s.ports[0].updateFramesLost++ },
+		"as it is": func(*sim) {}, "an update that nobody sent": func(s *sim) { s.meter.total[countUpdates]++ },
+		"one that was never generated": func(s *sim) { s.meter.total[countWithheld]++ },
+		"a frame that no link lost":    func(s *sim) { s.ports[0].updateFramesLost++ },
 	} {
 		topology := oneSwitch("olaf", 4, 10*olaf.Millisecond, Clusters{Count: 3, Workers: 2, Period: 20 * olaf.Millisecond})
 		topology.Duration = olaf.Second
-		s := finished(t, topology)
+		s := runToEnd(t, topology)
 		tamper(s)
-		if r, err := s.result(); name == "as it is" && (err != nil || r == nil) || name != "as it is" && (!errors.Is(err, ErrAccounting) || r != nil) {
+		if r, err := s.makeResult(); name == "as it is" && (err != nil || r == nil) || name != "as it is" &&
+			(!errors.Is(err, ErrAccounting) || r != nil) {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 	}
 }
 
-// A link can become as slow as a bit a second, after which nothing more arrives in time.
+// TestSlowestChange checks that a link can become as slow as one bit per second, so that nothing more arrives in time.
 func TestSlowestChange(t *testing.T) {
 	const ms = olaf.Millisecond
 	topology := oneSwitch("fifo", 100, ms, Clusters{Workers: 1, Period: 10 * ms})
@@ -904,29 +975,36 @@ func TestSlowestChange(t *testing.T) {
 	}
 }
 
-// A picture at the end of a run says what its result says.
+// TestPictureAtTheEnd checks that a snapshot at the end of a run equals its result.
 func TestPictureAtTheEnd(t *testing.T) {
 	topology := mustPreset(t, "multihop", Scale{})
 	topology.Control.Enabled, topology.Duration = true, 10*olaf.Second
-	s := finished(t, topology)
-	v, totals := s.look(olaf.Time(s.end)), s.totals(metric.Values{})
-	if v.Withheld == 0 || int64(v.Withheld) != totals.Of("tc_withheld") || int64(v.Fate.Sent) != totals.Of("sent") || int64(v.Fate.Delivered) != totals.Of("count_delivered") {
+	s := runToEnd(t, topology)
+	v, totals := s.takeSnapshot(olaf.Time(s.end)), s.sumTotals(metric.Values{})
+	if v.Withheld == 0 || int64(v.Withheld) != totals.Of("tc_withheld") || int64(v.Fate.Sent) != totals.Of("sent") ||
+		int64(v.Fate.Delivered) != totals.Of("count_delivered") {
 		t.Errorf("%d withheld, %+v; the account says %v", v.Withheld, v.Fate, totals)
 	}
-	if v.Topology != "multihop" || v.Queue != "olaf" || !v.Control || v.Seed != 1 || v.Now != v.End || v.Warmup != olaf.Time(5*olaf.Second) || v.End != olaf.Time(15*olaf.Second) || v.Workers != 100 || v.Events != s.events || v.Waits != "" {
+	if v.Topology != "multihop" || v.Queue != "olaf" || !v.Control || v.Seed != 1 || v.Now != v.End ||
+		v.Warmup != olaf.Time(5*olaf.Second) || v.End != olaf.Time(15*olaf.Second) || v.Workers != 100 || v.Events != s.events ||
+		v.Waits != "" {
 		t.Errorf("%+v", v)
 	}
-	if len(v.Clusters) != 10 || len(v.Groups) != 2 || v.Clusters[9].Cluster != 10 || v.Clusters[9].Workers != 10 || v.Clusters[9].Group != "S2" {
+	if len(v.Clusters) != 10 || len(v.Groups) != 2 || v.Clusters[9].Cluster != 10 || v.Clusters[9].Workers != 10 ||
+		v.Clusters[9].Group != "S2" {
 		t.Errorf("%+v", v.Clusters)
 	}
 }
 
-// What is wrong with a topology is the error of its run, whoever plays it.
+// TestRunsRefuse checks that Run returns the errors of its topology, open or closed loop.
 func TestRunsRefuse(t *testing.T) {
-	waits, alone, unsent := waitingHop(t, Waiting{System: "switchml"}), mustPreset(t, "single", Scale{}), mustPreset(t, "single", Scale{})
+	waits, alone, unsent := waitingHop(t, Waiting{System: "switchml"}), mustPreset(t, "single", Scale{}),
+		mustPreset(t, "single", Scale{})
 	waits.Duration, alone.Duration, unsent.Sends = 0, 0, "sends.csv"
-	for want, top := range map[string]*Topology{"duration is 0ps": alone, "duration is 0ps; give the time": waits, "the sends of sends.csv were not loaded": unsent} {
-		if r, err := Run(t.Context(), top, Options{}); r != nil || !errors.Is(err, ErrTopology) || !strings.Contains(err.Error(), want) {
+	for want, top := range map[string]*Topology{"duration is 0ps": alone, "duration is 0ps; give the time": waits,
+		"the sends of sends.csv were not loaded": unsent} {
+		if r, err := Run(t.Context(), top, Options{}); r != nil || !errors.Is(err, ErrTopology) ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %+v, %v", want, r, err)
 		}
 	}
@@ -936,14 +1014,16 @@ func TestRunsRefuse(t *testing.T) {
 	}
 }
 
-// A link's rings are as long as what is on it at once needs, however much has passed.
+// TestLinksStaySmall checks that a link's rings are only as long as its frames in flight require, no matter how many
+// have passed.
 func TestLinksStaySmall(t *testing.T) {
-	for name, inside := range map[string]func(int) int{"of many": func(i int) int { return i % 10 }, "of one": func(int) int { return 1 }} {
+	for name, inside := range map[string]func(int) int{"of many": func(i int) int { return i % 10 },
+		"of one": func(int) int { return 1 }} {
 		var l link
 		for i := range 10_000 {
-			l.push(make([]olaf.Contributor, inside(i)))
+			l.pushFrame(make([]olaf.Contributor, inside(i)))
 			if i >= 4 {
-				l.drop()
+				l.dropFirst()
 			}
 		}
 		if l.len() != 4 || len(l.items) > 8 || len(l.inside) > 128 {
@@ -952,20 +1032,20 @@ func TestLinksStaySmall(t *testing.T) {
 	}
 }
 
-// A picture shows the ports that something can pass from the start, and no others.
+// TestPortsOfAPicture checks that a snapshot contains exactly the ports that a packet can pass, from the start.
 func TestPortsOfAPicture(t *testing.T) {
 	topology := mustPreset(t, "multihop", Scale{})
 	topology.Switches = append(topology.Switches, Switch{Name: "aside", Slots: 1})
 	topology.Links = append(topology.Links, Link{From: "aside", To: "sw3", Rate: olaf.Gbps})
-	s := ready(t, topology)
+	s := newReadySim(t, topology)
 	for _, over := range []bool{false, true} {
 		if over {
-			if err := s.run(t.Context()); err != nil {
+			if err := s.runEvents(t.Context()); err != nil {
 				t.Fatal(err)
 			}
 		}
 		var names []string
-		for _, p := range s.look(olaf.Time(s.now)).Ports {
+		for _, p := range s.takeSnapshot(olaf.Time(s.now)).Ports {
 			names = append(names, p.Port)
 		}
 		if !slices.Equal(names, []string{"sw1→sw3", "sw2→sw3", "sw3→ps"}) {
@@ -974,7 +1054,7 @@ func TestPortsOfAPicture(t *testing.T) {
 	}
 }
 
-// The last number that a cluster can have is one like others.
+// TestLastClusterID checks that the largest cluster id works like others.
 func TestLastClusterID(t *testing.T) {
 	topology := oneSwitch("olaf", 4, 10*olaf.Millisecond, Clusters{ID: maxClusterID, Workers: 2, Period: 20 * olaf.Millisecond})
 	topology.Duration = olaf.Second
@@ -983,7 +1063,8 @@ func TestLastClusterID(t *testing.T) {
 	}
 }
 
-// No two directions of a network's links lose the same frames, those of workers included.
+// TestDirectionsLoseApart checks that no two directions of a network's links, including workers' links, lose the same
+// frames.
 func TestDirectionsLoseApart(t *testing.T) {
 	topology := oneSwitch("fifo", 4, olaf.Millisecond, Clusters{Workers: 5, Period: olaf.Second, Access: Access{Loss: 0.5}})
 	topology.Switches = append(topology.Switches, Switch{Name: "above", Slots: 4})
@@ -992,7 +1073,7 @@ func TestDirectionsLoseApart(t *testing.T) {
 	for i := range topology.Links {
 		topology.Links[i].Loss = 0.5
 	}
-	n, err := build(topology)
+	n, err := buildNetwork(topology)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,15 +11,15 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 )
 
-// Waiting says that workers wait for answers, in the way of a published system: clusters are its jobs. Options that are absent
-// are the system's own, by the names of flags.
+// Waiting makes workers closed loop, as in a published system: each cluster is one of its jobs. Fields are named like
+// flags; absent ones take the system's defaults.
 type Waiting struct {
 	Pos        `yaml:"-"`
 	System     string        `yaml:"system"`
-	Mode       string        `yaml:"mode,omitempty"` // absent: the system's usual one
-	Loss       float64       `yaml:"loss,omitempty"` // share of frames that every link loses, 0 to 1
+	Mode       string        `yaml:"mode,omitempty"` // if absent, the system's default
+	Loss       float64       `yaml:"loss,omitempty"` // share of frames lost on every link, 0 to 1
 	H          int           `yaml:"h,omitempty"`
-	Bound      *int          `yaml:"bound,omitempty"` // 0 is a bound, too
+	Bound      *int          `yaml:"bound,omitempty"` // a pointer, because 0 is a valid bound
 	Slots      int           `yaml:"slots,omitempty"`
 	Wrap       bool          `yaml:"wrap,omitempty"`
 	Profile    string        `yaml:"program_profile,omitempty"`
@@ -30,8 +30,8 @@ type Waiting struct {
 	Congestion bool          `yaml:"congestion,omitempty"`
 }
 
-// options are what was chosen, and by which names.
-func (w *Waiting) options() (o system.Options, given []string) {
+// systemOptions returns the chosen options and the names of those given.
+func (w *Waiting) systemOptions() (o system.Options, given []string) {
 	o = system.Options{
 		H: w.H, Bound: system.DefaultBound, Slots: w.Slots, Wrap: w.Wrap, Profile: w.Profile, Recovery: w.Recovery,
 		Timeout: w.Timeout, Packet: w.Packet, Window: w.Window, Congestion: w.Congestion,
@@ -43,9 +43,12 @@ func (w *Waiting) options() (o system.Options, given []string) {
 		name  string
 		given bool
 	}{
-		{system.OptionH, w.H != 0}, {system.OptionBound, w.Bound != nil}, {system.OptionSlots, w.Slots != 0}, {system.OptionWrap, w.Wrap},
-		{system.OptionProfile, w.Profile != ""}, {system.OptionRecovery, w.Recovery != ""}, {system.OptionTimeout, w.Timeout != 0},
-		{system.OptionPacket, w.Packet != 0}, {system.OptionWindow, w.Window != 0}, {system.OptionCongestion, w.Congestion},
+		{system.OptionH, w.H != 0}, {system.OptionBound, w.Bound != nil}, {system.OptionSlots, w.Slots != 0},
+		{system.OptionWrap, w.Wrap},
+		{system.OptionProfile, w.Profile != ""}, {system.OptionRecovery, w.Recovery != ""},
+		{system.OptionTimeout, w.Timeout != 0},
+		{system.OptionPacket, w.Packet != 0}, {system.OptionWindow, w.Window != 0},
+		{system.OptionCongestion, w.Congestion},
 	} {
 		if one.given {
 			given = append(given, one.name)
@@ -54,44 +57,45 @@ func (w *Waiting) options() (o system.Options, given []string) {
 	return o, given
 }
 
-// resolve finds the system in a set, and how its workers go about it. The error matches system.ErrUnknown or system.ErrOptions.
-func (w *Waiting) resolve(all system.Set) (*system.System, *system.Mode, error) {
-	s, err := all.Waiting().Find(w.System)
+// resolveMode finds the system and its mode in a set. The error matches system.ErrUnknown or system.ErrOptions.
+func (w *Waiting) resolveMode(all system.Set) (*system.System, *system.Mode, error) {
+	s, err := all.ClosedLoop().Find(w.System)
 	if err != nil {
 		return nil, nil, err
 	}
 	if !s.Rises() {
-		return nil, nil, fmt.Errorf("%w: the sums of %s do not go on to a server above the switches; those of %s do", system.ErrOptions, s.Name,
+		return nil, nil, fmt.Errorf("%w: the sums of %s do not go on to a server above the switches; those of %s do",
+			system.ErrOptions, s.Name,
 			strings.Join(all.Rising().Names(), ", "))
 	}
 	mode, err := s.Mode(w.Mode)
 	if err != nil {
 		return nil, nil, err
 	}
-	_, given := w.options()
-	return s, mode, mode.Refuse(s, given)
+	_, given := w.systemOptions()
+	return s, mode, mode.CheckOptions(s, given)
 }
 
-// waiting refuses what can be told without the network.
-func (c *checker) waiting() {
+// checkWaiting checks the closed-loop settings as far as possible without the network.
+func (c *checker) checkWaiting() {
 	w := c.t.Waiting
 	if w == nil {
 		return
 	}
-	s, _, err := w.resolve(c.t.systems)
+	s, _, err := w.resolveMode(c.t.systems)
 	switch {
 	case err != nil:
-		c.errs = append(c.errs, c.t.locate(w.Pos, "system", err))
+		c.errs = append(c.errs, c.t.locateError(w.Pos, "system", err))
 	case c.t.Queue != s.Discipline:
-		c.fail(c.t.Pos, "queue", "ports of %s are %s, not %s", s.Name, s.Discipline, c.t.Queue)
+		c.addError(c.t.Pos, "queue", "ports of %s are %s, not %s", s.Name, s.Discipline, c.t.Queue)
 	}
-	c.loss(w.Pos, w.Loss)
+	c.checkLoss(w.Pos, w.Loss)
 }
 
-// Lose makes every link lose a share of its frames, 0 to 1, whatever they lost before.
-func (t *Topology) Lose(share float64) {
+// SetLoss sets the loss of every link, 0 to 1, in place of earlier values.
+func (t *Topology) SetLoss(share float64) {
 	if t.Waiting != nil {
-		t.Waiting.Loss, share = share, 0 // which says it of all links
+		t.Waiting.Loss, share = share, 0 // Waiting.Loss applies to all links
 	}
 	for i := range t.Links {
 		t.Links[i].Loss = share
@@ -101,15 +105,16 @@ func (t *Topology) Lose(share float64) {
 	}
 }
 
-// locate puts an error of another room where it was said.
-func (t *Topology) locate(p Pos, key string, err error) error {
+// locateError adds the position in the file to an error from another package.
+func (t *Topology) locateError(p Pos, key string, err error) error {
 	if t.File == "" {
 		return err
 	}
-	return &Error{t.File, p.Of(key), err.Error()}
+	return &Error{t.File, p.LineOf(key), err.Error()}
 }
 
-// System is the name of what the network is simulated with: the system whose workers wait, what its switches add up as, or what its queues do.
+// System returns the name of the system that the network uses: that of the closed-loop workers, of the switches'
+// program, or of the queues.
 func (t *Topology) System() string {
 	if t.Waiting != nil {
 		return t.Waiting.System
@@ -117,12 +122,12 @@ func (t *Topology) System() string {
 	return cmp.Or(t.Program, t.Queue)
 }
 
-// Title names the network by what people compare: the system and how its workers go about it, or the queue and whether its workers
-// control themselves.
+// Title names the network for comparisons: the system with its mode, or the queue with whether transmission control is
+// on.
 func (t *Topology) Title() string {
 	switch {
 	case t.Waiting != nil:
-		if _, mode, err := t.Waiting.resolve(t.systems); err == nil {
+		if _, mode, err := t.Waiting.resolveMode(t.systems); err == nil {
 			return t.Waiting.System + " " + mode.Name
 		}
 	case t.Control.Enabled:
@@ -133,9 +138,9 @@ func (t *Topology) Title() string {
 	return t.System()
 }
 
-// Hears is where captures of what its server receives come from; nil where they are of OLAF's frames, which Observers make. The
-// error is that of Resolve.
-func (t *Topology) Hears() (*capture.Interface, error) {
+// CaptureInterface returns the interface description for captures at the server; nil for OLAF's frames, which come from Observers.
+// Errors are those of Resolve.
+func (t *Topology) CaptureInterface() (*capture.Interface, error) {
 	if t.Waiting == nil {
 		return nil, nil
 	}
@@ -143,6 +148,6 @@ func (t *Topology) Hears() (*capture.Interface, error) {
 	if err != nil {
 		return nil, err
 	}
-	from := closedloop.Heard(t.Servers[0].Name, j.parts.Frame, false)
+	from := closedloop.CaptureInterface(t.Servers[0].Name, j.parts.Frame, false)
 	return &from, nil
 }

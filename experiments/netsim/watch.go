@@ -6,24 +6,24 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Watcher sees a run while it goes on, and may slow, hold or end it. A run knows no clock but its own: a watcher that
-// wants it slower waits before it answers. What it does changes no result, unless it ends the run.
+// Watcher observes a run, and may slow, pause or end it. A run has only virtual time: a watcher can slow it by waiting
+// before it returns. It cannot change results, except by ending the run.
 type Watcher interface {
-	// Before is asked between two events: before the first, whenever the instant of the latest answer is reached, every
-	// some thousand events, and once when the run is over, with its end as next. last and next are the instants of the
-	// latest event and of the next one; nothing happens between them. look takes a picture at an instant from last to
-	// next, during the call only. With on, the run need not ask again before until; without, it ends there, or at the
-	// nearest instant from last to next, and is measured up to there.
+	// Before is called between events: before the first, whenever the last returned instant is reached, every few
+	// thousand events, and once at the end, with the end as next. last and next are the instants of the latest and the
+	// next event. look returns a snapshot at an instant from last to next, only during the call. If on is true, the run
+	// need not call again before until. Otherwise it ends there, or at the nearest instant from last to next, and is
+	// measured up to that instant.
 	Before(last, next olaf.Time, look func(at olaf.Time) *Snapshot) (until olaf.Time, on bool)
 }
 
-// Snapshot is a run at an instant. It does not change, whatever the run does next.
+// Snapshot is the state of a run at an instant. It is immutable.
 type Snapshot struct {
 	Topology string
 	Queue    string
 	Control  bool
-	Sums     string // what switches do with updates on their way; empty where they pass them on
-	Waits    string // the system whose workers wait, and how; empty where nobody waits
+	Sums     string // how switches add updates; empty if they only forward
+	Waits    string // system and mode of closed-loop workers; empty for open loop
 	Seed     uint64
 
 	Now, Warmup, End olaf.Time
@@ -32,19 +32,19 @@ type Snapshot struct {
 	Withheld         uint64 // by transmission control
 	Fate             Fate
 	Values           metric.Values  // since the end of the warm-up
-	Ports            []PortSnapshot // those that something can pass
+	Ports            []PortSnapshot // ports that a packet can pass
 	Groups           []GroupResult  // since the end of the warm-up
 	Clusters         []ClusterSnapshot
 }
 
-// PortSnapshot is an output port since the start.
+// PortSnapshot contains an output port's values since the start.
 type PortSnapshot struct {
 	PortResult
 	Occupancy int // slots in use
 	Down      bool
 }
 
-// ClusterSnapshot is a cluster since the end of the warm-up.
+// ClusterSnapshot contains a cluster's values since the end of the warm-up.
 type ClusterSnapshot struct {
 	Cluster int
 	Group   string
@@ -53,27 +53,27 @@ type ClusterSnapshot struct {
 	AoM     [olaf.Readings]results.Float // at this instant, in ns; missing before the first delivery
 }
 
-// MeanAoM is the age averaged over the window so far, in ns.
+// MeanAoM returns the age averaged over the window so far, in ns.
 func MeanAoM(part metric.Values, reading olaf.Reading) results.Float {
 	return part.Of([olaf.Readings]string{"aom_cluster_ns", "aom_worker_ns"}[reading])
 }
 
-// watch asks the watcher what to do before the event at next.
-func (s *sim) watch(next int64) error {
-	until, on := s.opt.Watcher.Before(olaf.Time(s.now), olaf.Time(next), s.look)
+// callWatcher calls the watcher before the event at next.
+func (s *sim) callWatcher(next int64) error {
+	until, on := s.opt.Watcher.Before(olaf.Time(s.now), olaf.Time(next), s.takeSnapshot)
 	if !on {
-		s.stop(min(max(int64(until), s.now), next))
+		s.stopAt(min(max(int64(until), s.now), next))
 		return nil
 	}
 	s.limit = min(max(int64(until), next+1), s.end)
 	return nil
 }
 
-// stop makes at the end of the run.
-func (s *sim) stop(at int64) {
+// stopAt ends the run at an instant.
+func (s *sim) stopAt(at int64) {
 	for i := range s.workers {
 		w := &s.workers[i]
-		if !s.early(w, at) {
+		if !s.isEarly(w, at) {
 			continue
 		}
 		s.meter.total[countGenerated]--
@@ -87,24 +87,25 @@ func (s *sim) stop(at int64) {
 	s.meter.window.To = max(s.meter.window.From, olaf.Time(at))
 }
 
-// early says that a worker's latest update is noted as sent already though it is generated at an instant or later:
-// updates without a decision are noted when they are scheduled.
-func (s *sim) early(w *worker, at int64) bool {
+// isEarly reports whether a worker's latest update was counted as sent although its generation is at or after an instant.
+// Updates without a decision are counted when they are scheduled.
+func (s *sim) isEarly(w *worker, at int64) bool {
 	return s.direct && w.gen >= at && w.gen < s.sources[w.source].end
 }
 
-// look takes a picture of the run.
-func (s *sim) look(at olaf.Time) *Snapshot {
+// takeSnapshot returns a snapshot of the run.
+func (s *sim) takeSnapshot(at olaf.Time) *Snapshot {
 	v := &Snapshot{
-		Topology: s.t.Name, Queue: s.t.Queue, Sums: s.t.Sums(), Control: s.t.Control.Enabled, Seed: s.t.Seed,
-		Now: at, Warmup: olaf.Time(s.meter.from), End: olaf.Time(s.t.Warmup + s.t.Duration), Events: s.events, Workers: len(s.workers),
-		Withheld: s.meter.total[countWithheld], Fate: s.fate(),
+		Topology: s.t.Name, Queue: s.t.Queue, Sums: s.t.DescribeSums(), Control: s.t.Control.Enabled, Seed: s.t.Seed,
+		Now: at, Warmup: olaf.Time(s.meter.from), End: olaf.Time(s.t.Warmup + s.t.Duration), Events: s.events,
+		Workers:  len(s.workers),
+		Withheld: s.meter.total[countWithheld], Fate: s.countFates(),
 		Clusters: make([]ClusterSnapshot, 0, len(s.clusters)),
 	}
-	early := make([]uint64, len(s.clusters)) // of what the clusters count
+	early := make([]uint64, len(s.clusters)) // per cluster, to subtract from its counts
 	for i := range s.workers {
 		w := &s.workers[i]
-		if !s.early(w, int64(at)) {
+		if !s.isEarly(w, int64(at)) {
 			continue
 		}
 		v.Fate.Sent--
@@ -127,13 +128,13 @@ func (s *sim) look(at olaf.Time) *Snapshot {
 		if !used[i] && p.up.Busy == 0 {
 			continue
 		}
-		result := s.portResult(i, int64(at), min(p.up.Busy, int64(at))) // the frame on the wire counts as a whole
+		result := s.portResult(i, int64(at), min(p.up.Busy, int64(at))) // the whole frame on the wire is counted
 		v.Ports = append(v.Ports, PortSnapshot{result, p.output.Discipline().Occupancy(), !p.output.Up()})
 	}
 	return v
 }
 
-// lookAtCluster adds a cluster to a picture.
+// lookAtCluster adds a cluster to a snapshot.
 func (s *sim) lookAtCluster(i int, at olaf.Time, early uint64, all *measured, v *Snapshot) *measured {
 	c := &s.clusters[i]
 	w := s.meter.window
@@ -150,7 +151,7 @@ func (s *sim) lookAtCluster(i int, at olaf.Time, early uint64, all *measured, v 
 	return m
 }
 
-// ageAt is the age of a sawtooth at an instant, missing before its first delivery.
+// ageAt returns the age of a sawtooth at an instant, missing before its first delivery.
 func ageAt(age results.Age, at olaf.Time) results.Float {
 	if d, ok := age.At(at); ok {
 		return results.Float(d.NS())

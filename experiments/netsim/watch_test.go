@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// glance takes a picture at every step, and ends the run at stop unless that is 0.
+// glance takes a snapshot at every step, and ends the run at stop unless that is 0.
 type glance struct {
 	step, stop olaf.Time
 	calls      int
@@ -34,8 +34,8 @@ func (g *glance) Before(_, next olaf.Time, look func(at olaf.Time) *Snapshot) (o
 	return until, true
 }
 
-// watched lists topologies with and without the shortcut for updates without a decision.
-func watched(t testing.TB) map[string]*Topology {
+// watchedTopologies returns topologies with and without the shortcut for updates without a decision.
+func watchedTopologies(t testing.TB) map[string]*Topology {
 	topologies := map[string]*Topology{}
 	for _, name := range []string{"single", "multihop", "ns3-fifo"} {
 		topologies[name] = mustPreset(t, name, Scale{})
@@ -47,7 +47,7 @@ func watched(t testing.TB) map[string]*Topology {
 		{At: 7 * olaf.Second, From: "sw1", To: "sw3", Link: LinkDown}, {At: 9 * olaf.Second, From: "sw1", To: "sw3", Link: LinkUp},
 	}
 	topologies["failing"] = failing
-	topologies["adding"] = adding(t, "multihop", 3)
+	topologies["adding"] = addingPreset(t, "multihop", 3)
 	for _, topology := range topologies {
 		if topology.Duration > 20*olaf.Second {
 			topology.Duration = 20 * olaf.Second
@@ -65,9 +65,9 @@ func document(t *testing.T, r *Result) string {
 	return string(text)
 }
 
-// TestWatchingChangesNothing holds a watched run against one that is not: result and every delivery.
+// TestWatchingChangesNothing compares a watched run with an unwatched one: the result and every delivery.
 func TestWatchingChangesNothing(t *testing.T) {
-	for name, topology := range watched(t) {
+	for name, topology := range watchedTopologies(t) {
 		t.Run(name, func(t *testing.T) {
 			run := func(w Watcher) (string, string) {
 				var trace bytes.Buffer
@@ -92,17 +92,17 @@ func TestWatchingChangesNothing(t *testing.T) {
 				t.Errorf("asked only %d times", g.calls)
 			}
 			for _, v := range g.pictures {
-				if v.Fate.Sent != v.Fate.accounted() {
-					t.Fatalf("at %v: sent %d, accounted for %d: %+v", v.Now, v.Fate.Sent, v.Fate.accounted(), v.Fate)
+				if v.Fate.Sent != v.Fate.sumParts() {
+					t.Fatalf("at %v: sent %d, accounted for %d: %+v", v.Now, v.Fate.Sent, v.Fate.sumParts(), v.Fate)
 				}
 			}
 		})
 	}
 }
 
-// TestLastPictureIsTheResult compares what a viewer sees at the end with what is reported.
+// TestLastPictureIsTheResult compares the last snapshot with the result.
 func TestLastPictureIsTheResult(t *testing.T) {
-	for name, topology := range watched(t) {
+	for name, topology := range watchedTopologies(t) {
 		t.Run(name, func(t *testing.T) {
 			g := &glance{step: olaf.Time(olaf.Second)}
 			r := mustRun(t, topology, Options{Watcher: g})
@@ -111,16 +111,17 @@ func TestLastPictureIsTheResult(t *testing.T) {
 				t.Errorf("last picture at %v of %v, %d of %d events", v.Now, v.End, v.Events, r.Events)
 			}
 			for i := range v.Clusters {
-				alike(t, fmt.Sprintf("cluster %d", v.Clusters[i].Cluster), v.Clusters[i].Values, r.Clusters[i].Values)
+				compareValues(t, fmt.Sprintf("cluster %d", v.Clusters[i].Cluster), v.Clusters[i].Values, r.Clusters[i].Values)
 			}
 			for i := range v.Groups {
-				alike(t, v.Groups[i].Group, v.Groups[i].Values, r.Groups[i].Values)
+				compareValues(t, v.Groups[i].Group, v.Groups[i].Values, r.Groups[i].Values)
 			}
-			alike(t, "all", v.Values, r.Values)
+			compareValues(t, "all", v.Values, r.Values)
 			for _, p := range v.Ports {
 				for _, want := range r.Ports {
 					if p.Port == want.Port {
-						alike(t, p.Port, p.Values, want.Values, "in", "appended", "aggregated", "replaced", "dropped", "left", "peak_occupancy", "lost_on_link", "bypass_dropped")
+						compareValues(t, p.Port, p.Values, want.Values, "in", "appended", "aggregated", "replaced", "dropped", "left",
+							"peak_occupancy", "lost_on_link", "bypass_dropped")
 					}
 				}
 			}
@@ -128,9 +129,10 @@ func TestLastPictureIsTheResult(t *testing.T) {
 	}
 }
 
-// TestStoppedRunIsAShorterRun ends runs at odd instants, in the warm-up too, and runs them again with that length.
+// TestStoppedRunIsAShorterRun ends runs at odd instants, also in the warm-up, and compares them with runs of that
+// length.
 func TestStoppedRunIsAShorterRun(t *testing.T) {
-	for name, topology := range watched(t) {
+	for name, topology := range watchedTopologies(t) {
 		for _, share := range []float64{0.31, 0.777} {
 			end := olaf.Time(topology.Warmup + topology.Duration)
 			stop := olaf.Time(float64(end)*share) | 1
@@ -143,7 +145,7 @@ func TestStoppedRunIsAShorterRun(t *testing.T) {
 			g := &glance{step: end / 50, stop: stop}
 			got := mustRun(t, topology, Options{Watcher: g})
 			for i, c := range g.pictures[len(g.pictures)-1].Clusters {
-				alike(t, fmt.Sprintf("%s: picture of cluster %d", name, c.Cluster), c.Values, got.Clusters[i].Values)
+				compareValues(t, fmt.Sprintf("%s: picture of cluster %d", name, c.Cluster), c.Values, got.Clusters[i].Values)
 			}
 			if document(t, got) != document(t, want) {
 				t.Errorf("%s stopped at %v:\n%s\nshorter:\n%s", name, stop, document(t, got), document(t, want))
@@ -152,7 +154,7 @@ func TestStoppedRunIsAShorterRun(t *testing.T) {
 	}
 }
 
-// TestStoppedInTheWarmUp has nothing measured and still adds up.
+// TestStoppedInTheWarmUp checks that a run without measurements still balances.
 func TestStoppedInTheWarmUp(t *testing.T) {
 	topology := mustPreset(t, "multihop", Scale{})
 	g := &glance{step: olaf.Time(olaf.Second), stop: olaf.Time(topology.Warmup) - olaf.Time(olaf.Millisecond)}
@@ -162,23 +164,24 @@ func TestStoppedInTheWarmUp(t *testing.T) {
 	}
 }
 
-// TestWatchedRunEndsWithItsContext does not leave the end to the watcher.
+// TestWatchedRunEndsWithItsContext checks that the context ends a run even if the watcher does not.
 func TestWatchedRunEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := Run(ctx, mustPreset(t, "multihop", Scale{}), Options{Watcher: &glance{step: olaf.Time(olaf.Second)}}); !errors.Is(err, context.Canceled) {
+	if _, err := Run(ctx, mustPreset(t, "multihop", Scale{}), Options{Watcher: &glance{step: olaf.Time(olaf.Second)}}); !errors.Is(err,
+		context.Canceled) {
 		t.Errorf("error %v", err)
 	}
 }
 
-// passing lets a run pass without a picture.
+// passing is a watcher that never takes a snapshot.
 type passing struct{}
 
 func (passing) Before(_, _ olaf.Time, _ func(olaf.Time) *Snapshot) (olaf.Time, bool) {
 	return 1 << 62, true
 }
 
-// BenchmarkWatcher compares runs without a watcher, with one that never looks, and the price of a picture.
+// BenchmarkWatcher compares runs without a watcher, with one that never looks, and with snapshots.
 func BenchmarkWatcher(b *testing.B) {
 	t := preset(b, "multihop", Scale{})
 	for _, c := range []struct {
@@ -200,15 +203,15 @@ func BenchmarkWatcher(b *testing.B) {
 	}
 	b.Run("picture-100000-workers", func(b *testing.B) {
 		t := preset(b, "multihop", Scale{Clusters: 1000, WorkersPerCluster: 100})
-		s := ready(b, t)
+		s := newReadySim(b, t)
 		for range 1_000_000 {
 			e := s.queue.Pop()
 			s.now, s.order = e.At, e.Ord
-			s.handle(&e)
+			s.handleEvent(&e)
 		}
 		b.ReportAllocs()
 		for b.Loop() {
-			s.look(olaf.Time(s.now))
+			s.takeSnapshot(olaf.Time(s.now))
 		}
 	})
 }

@@ -7,27 +7,27 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// way is the switches of a network as a tree below its only server.
+// way is a network's switches as a tree below its only server.
 type way struct {
 	switches []waySwitch
-	homes    []int // by cluster, the switch that its workers hang on
+	homes    []int // by cluster, the switch of its workers
 }
 
-// waySwitch is one of them.
+// waySwitch is one switch in the tree.
 type waySwitch struct {
 	*Switch
-	parent int // its place, below its own; -1 is the server
+	parent int // index of the parent, less than its own; -1 for the server
 	up     *Link
 }
 
-// way finds it. The error matches ErrTopology where there is none: several servers, workers of a cluster on several switches,
-// and what only those have that nobody answers.
-func (t *Topology) way() (*way, error) {
-	n, err := build(t)
+// buildWay builds the tree. The error matches ErrTopology if the network is not a tree, such as with several servers, with a
+// cluster's workers on several switches, or with features that need open-loop workers.
+func (t *Topology) buildWay() (*way, error) {
+	n, err := buildNetwork(t)
 	if err != nil {
 		return nil, err
 	}
-	if err := t.plain(); err != nil {
+	if err := t.checkPlain(); err != nil {
 		return nil, err
 	}
 	w := &way{}
@@ -52,10 +52,10 @@ func (t *Topology) way() (*way, error) {
 	return w, nil
 }
 
-// plain refuses what has no meaning where workers wait for answers.
-func (t *Topology) plain() error {
+// checkPlain rejects features that closed-loop workers do not support.
+func (t *Topology) checkPlain() error {
 	refuse := func(p Pos, field, what string) error {
-		return &Error{t.File, p.Of(field), what + ": not where workers wait for answers"}
+		return &Error{t.File, p.LineOf(field), what + ": not where workers wait for answers"}
 	}
 	switch {
 	case len(t.Servers) > 1:
@@ -78,7 +78,8 @@ func (t *Topology) plain() error {
 			return refuse(k.Pos, "at", fmt.Sprintf("workers of a cluster hang on %d switches", len(k.At)))
 		case k.Stop > 0:
 			return refuse(k.Pos, "stop", "a cluster stops")
-		case k.Workers != first.Workers || k.Access.Rate != first.Access.Rate || k.Access.Delay != first.Access.Delay || k.Access.Overhead != first.Access.Overhead || k.Access.Loss != first.Access.Loss:
+		case k.Workers != first.Workers || k.Access.Rate != first.Access.Rate || k.Access.Delay != first.Access.Delay ||
+			k.Access.Overhead != first.Access.Overhead || k.Access.Loss != first.Access.Loss:
 			return refuse(k.Pos, "workers", "clusters differ in their workers or the links of these")
 		}
 	}

@@ -9,73 +9,73 @@ import (
 	"github.com/olafctl/olaf/internal/splitmix"
 )
 
-// uniform maps a draw to [0, 1). All randomness of a run is splitmix of the seed, the worker and the update's number, so
-// that no draw depends on the order of events, and ns-3 can draw the same.
-func uniform(x uint64) float64 { return float64(x>>11) / (1 << 53) }
+// uniformDraw maps a draw to [0, 1). All randomness in a run is splitmix of seed, worker and update number, so that no draw
+// depends on the order of events, and ns-3 can reproduce it.
+func uniformDraw(x uint64) float64 { return float64(x>>11) / (1 << 53) }
 
-// Salts keep draws of different meaning apart.
+// Salts separate draws for different purposes.
 const (
 	saltControl = 0x5443
 	saltSpread  = 0x5350
 	saltGap     = 0x4741
 )
 
-// source is what workers of one entry of Clusters share.
+// source is the common state of the workers of one entry of Clusters.
 type source struct {
 	poisson    bool
-	jitter     uint64 // ns, 0 for none
+	jitter     uint64 // ns; 0 for none
 	start, end int64  // ps; no update is generated at or after end
 	transmit   int64  // ps on the access link
 	delay      int64
-	lossy      bool // workers' links lose frames
+	lossy      bool // workers' links are lossy
 
-	// What is on the workers' links; they are alike, so that they need only one line either way.
+	// The packets on the workers' links. The links are identical, so that one queue per direction is enough.
 	sent line[entering]
 	acks line[ack]
 }
 
 // entering is an update on a worker's link.
 type entering struct {
-	at      int64 // when it is at its switch, and
+	at      int64 // when it reaches its switch, and
 	ord     uint64
 	update  olaf.Update
 	cluster int32
 	port    int32 // out of that switch
 }
 
-// worker is one sender, in one cache line: with a hundred thousand of them, that line is what an update costs.
+// worker is one sender, in one cache line. With a hundred thousand workers, an update costs one cache miss.
 type worker struct {
 	base     uint64
 	period   int64
 	offset   int64 // start and phase
 	gen      int64 // of the scheduled update
-	free     int64 // its access link is free from here on
+	free     int64 // when its access link is idle again
 	seq      uint32
 	sent     uint32 // within the window
 	port     int32  // out of its switch
 	listener int32
-	cluster  uint16 // index; there are no more of them than ids
+	cluster  uint16 // index; there are no more clusters than ids
 	source   uint16
 	id       olaf.ClusterID
 	number   olaf.WorkerID
 }
 
-// cable is a worker's link, only there where some of these lose frames.
+// cable is a worker's link; it exists only if some of them are lossy.
 type cable struct{ up, down node.Direction }
 
-// access is what waits for a worker's link; only there where sends are events of their own.
+// access is the queue for a worker's link; it exists only if sends have events of their own.
 type access struct {
-	done        uint64 // the order of the instant at which the link is free again
-	first, last int32  // 1 + held update
+	done        uint64 // order of the event at which the link becomes idle
+	first, last int32  // 1 + index of the held update
 }
 
 // never is a generation time after every end.
 const never = math.MaxInt64
 
-// generation is when update w.seq is generated, given that the one before was at w.gen.
-func (s *source) generation(w *worker) int64 {
+// generationTime returns when update w.seq is generated; the previous one was at w.gen.
+func (s *source) generationTime(w *worker) int64 {
 	if s.poisson {
-		gap := -exactmath.Log1p(-uniform(splitmix.Mix(w.base ^ saltGap + uint64(w.seq))))
+		gap := -exactmath.Log1p(-uniformDraw(splitmix.Mix(w.base ^ saltGap + uint64(w.seq))))
 		return w.gen + int64(gap*float64(w.period)/1000)*1000
 	}
 	at := w.offset + int64(w.seq)*w.period
@@ -85,12 +85,12 @@ func (s *source) generation(w *worker) int64 {
 	return at
 }
 
-// newWorker fixes a worker's phase and period. index counts over the whole network.
+// newWorker returns a worker with its phase and period. index counts over the whole network.
 func (k *Clusters) newWorker(seed uint64, index int) worker {
 	w := worker{base: splitmix.Mix(seed*1000003 + uint64(index)), period: int64(k.Period), offset: int64(k.Start)}
 	w.gen = w.offset
 	if k.Spread > 0 {
-		u := float64(2*uniform(splitmix.Mix(w.base^saltSpread))) - 1
+		u := float64(2*uniformDraw(splitmix.Mix(w.base^saltSpread))) - 1
 		w.period += int64(math.Round(float64(u*float64(k.Spread)) * float64(k.Period)))
 	}
 	span := k.Phase

@@ -45,7 +45,7 @@ func (p *Problem) expand() error {
 		u := p.Units[i]
 		switch {
 		case u.Count < 0 || u.Count > MaxUnits:
-			return &Error{p.File, u.Of("count"), fmt.Sprintf("unit %q has count %d; 1 to %d", u.Name, u.Count, MaxUnits)}
+			return &Error{p.File, u.LineOf("count"), fmt.Sprintf("unit %q has count %d; 1 to %d", u.Name, u.Count, MaxUnits)}
 		case u.Count == 0:
 			units = append(units, u)
 		}
@@ -75,7 +75,7 @@ type checker struct {
 
 func (c *checker) fail(at yamlfile.Pos, key, format string, args ...any) {
 	if len(c.errs) < yamlfile.MaxErrors {
-		c.errs = append(c.errs, &Error{c.p.File, at.Of(key), fmt.Sprintf(format, args...)})
+		c.errs = append(c.errs, &Error{c.p.File, at.LineOf(key), fmt.Sprintf(format, args...)})
 	}
 }
 

@@ -11,27 +11,27 @@ import (
 	"strings"
 )
 
-// Build is what made a result, as far as it decides it.
+// Build identifies the program that made a result, as far as it can affect it.
 type Build struct {
 	Commit  string `json:"commit,omitempty"`
 	Modules string `json:"modules"` // SHA-256 over the versions and sums of all modules
 	Go      string `json:"go"`
 	Arch    string `json:"arch"`
-	// Executable is the SHA-256 of the program, where the commit does not tell all of it.
+	// Executable is the SHA-256 of the program file, if the commit does not identify it.
 	Executable string `json:"executable,omitempty"`
 }
 
-// Hash is the SHA-256 over all of it.
+// Hash returns the SHA-256 over all fields.
 func (b Build) Hash() string {
-	return hashOf([]byte(strings.Join([]string{b.Commit, b.Modules, b.Go, b.Arch, b.Executable}, "\n")))
+	return hashBytes([]byte(strings.Join([]string{b.Commit, b.Modules, b.Go, b.Arch, b.Executable}, "\n")))
 }
 
-func hashOf(b []byte) string {
+func hashBytes(b []byte) string {
 	sum := sha256.Sum256(b)
 	return hex.EncodeToString(sum[:])
 }
 
-// String names the build for people.
+// String returns a short name of the build, for display.
 func (b Build) String() string {
 	const short = 12
 	name := b.Commit[:min(short, len(b.Commit))]
@@ -41,8 +41,8 @@ func (b Build) String() string {
 	return fmt.Sprintf("%s %s %s", name, b.Go, b.Arch)
 }
 
-// ThisBuild is that of this process, whose program is at the path. The program is read only where what the toolchain recorded
-// does not tell all of it: without a commit, or with changes on top of it.
+// ThisBuild returns the build of this process, whose program is at the path. It reads the program file only if the
+// toolchain's record does not identify it: without a commit, or with changes on top of it.
 func ThisBuild(executable string) (Build, error) {
 	b := Build{Go: runtime.Version(), Arch: runtime.GOARCH}
 	modified := true

@@ -20,7 +20,7 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// SpotCheck repeats some of the results that came through a work queue: any worker that knows the queue's token can
+// SpotCheck repeats some of the results that came through a work queue, because any worker with the queue's token can
 // invent results.
 type SpotCheck struct {
 	Share float64 // of all results, from 0 to 1; 0 repeats none
@@ -30,24 +30,24 @@ type SpotCheck struct {
 // longestCheck is the longest job that is repeated.
 const longestCheck = time.Minute
 
-// taken is a result of another machine.
+// taken is a result from another machine.
 type taken struct {
 	unit
 	store.Single
 	machine int
 }
 
-// Check repeats results of other machines in this process: the share of all, and at least one of every worker with results
-// that can be repeated. A result that differs is kept beside the first one, and its description names both makers.
+// Check repeats results of other machines in this process: the given share of all, and at least one of every worker
+// with repeatable results. A result that differs is stored beside the first one, and its description names both makers.
 func (e *Engine) Check(ctx context.Context, c SpotCheck) (machines []sweep.Checked, differences []string, err error) {
-	able, machines := e.checkable(c.Share)
+	able, machines := e.groupByWorker(c.Share)
 	total := int(math.Ceil(c.Share * float64(len(e.foreign))))
 	g, limited := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	var mu sync.Mutex
-	for _, one := range choose(able, total) {
+	for _, one := range chooseResults(able, total) {
 		g.Go(func() error {
-			said, late, err := e.repeat(limited, c, one)
+			said, late, err := e.repeatJob(limited, c, one)
 			mu.Lock()
 			defer mu.Unlock()
 			m := &machines[one.machine]
@@ -70,8 +70,8 @@ func (e *Engine) Check(ctx context.Context, c SpotCheck) (machines []sweep.Check
 	return machines, differences, err
 }
 
-// checkable groups results by the worker that made them, and returns the repeatable ones.
-func (e *Engine) checkable(share float64) (able [][]taken, machines []sweep.Checked) {
+// groupByWorker groups results by their worker, and returns the repeatable ones.
+func (e *Engine) groupByWorker(share float64) (able [][]taken, machines []sweep.Checked) {
 	by := map[string][]taken{}
 	for _, one := range e.foreign {
 		name := one.By.Host + "\x00" + one.By.Worker
@@ -82,7 +82,7 @@ func (e *Engine) checkable(share float64) (able [][]taken, machines []sweep.Chec
 		m := sweep.Checked{Host: first.Host, Worker: first.Worker, Build: first.Build, Results: len(by[name])}
 		var here []taken
 		for _, one := range by[name] {
-			if why := e.uncheckable(&one.By, share); why != "" {
+			if why := e.whyNotRepeatable(&one.By, share); why != "" {
 				m.NotChecked = why
 				continue
 			}
@@ -94,8 +94,8 @@ func (e *Engine) checkable(share float64) (able [][]taken, machines []sweep.Chec
 	return able, machines
 }
 
-// uncheckable returns why a result can't be repeated here; empty if it can.
-func (e *Engine) uncheckable(by *store.Maker, share float64) string {
+// whyNotRepeatable returns why a result cannot be repeated here, or "".
+func (e *Engine) whyNotRepeatable(by *store.Maker, share float64) string {
 	switch {
 	case share <= 0:
 		return "turned off"
@@ -109,8 +109,9 @@ func (e *Engine) uncheckable(by *store.Maker, share float64) string {
 	return ""
 }
 
-// choose draws results at random, so that no worker can foresee them: one of every machine, then others up to the total.
-func choose(able [][]taken, total int) (chosen []taken) {
+// chooseResults draws results at random, so that no worker can predict them: one of every machine, then others up to the
+// total.
+func chooseResults(able [][]taken, total int) (chosen []taken) {
 	var rest []taken
 	for _, one := range able {
 		if len(one) == 0 {
@@ -123,11 +124,11 @@ func choose(able [][]taken, total int) (chosen []taken) {
 	return append(chosen, rest[:min(len(rest), max(0, total-len(chosen)))]...)
 }
 
-// repeat carries a job out again and compares the results. said describes a difference; late reports that it took too long.
-func (e *Engine) repeat(ctx context.Context, c SpotCheck, one taken) (said string, late bool, err error) {
+// repeatJob runs a job again and compares the results. said describes a difference; late reports a timeout.
+func (e *Engine) repeatJob(ctx context.Context, c SpotCheck, one taken) (said string, late bool, err error) {
 	short, stop := context.WithTimeout(ctx, longestCheck)
 	defer stop()
-	where := e.Plan.where(&e.Plan.Cells[one.cell])
+	where := e.Plan.cellName(&e.Plan.Cells[one.cell])
 	begun := e.Now()
 	again, err := c.Do(short, e.Plan.Job(one.cell, one.lot))
 	switch {
@@ -136,13 +137,16 @@ func (e *Engine) repeat(ctx context.Context, c SpotCheck, one taken) (said strin
 	case short.Err() != nil:
 		return "", true, nil
 	case err != nil:
-		return fmt.Sprintf("%s: the result of %s (worker %s) can't be repeated here: %v", where, one.By.Host, one.By.Worker, err), false, nil
+		return fmt.Sprintf("%s: the result of %s (worker %s) can't be repeated here: %v", where, one.By.Host,
+			one.By.Worker, err), false, nil
 	case bytes.Equal(again, one.Result):
 		return "", false, nil
 	}
-	by := store.Maker{Host: e.Host, Build: e.Plan.Build.String(), Finished: e.Now().UTC().Format(time.RFC3339), Seconds: e.Now().Sub(begun).Seconds()}
+	by := store.Maker{Host: e.Host, Build: e.Plan.Build.String(), Finished: e.Now().UTC().Format(time.RFC3339),
+		Seconds: e.Now().Sub(begun).Seconds()}
 	if err = e.Results.Put(store.Single{Key: one.Key, Result: again, By: by}); !errors.Is(err, store.ErrConflict) {
 		return "", false, err
 	}
-	return fmt.Sprintf("%s: repeated on %s, the result of %s (worker %s) comes out differently: %v", where, e.Host, one.By.Host, one.By.Worker, err), false, nil
+	return fmt.Sprintf("%s: repeated on %s, the result of %s (worker %s) comes out differently: %v", where, e.Host,
+		one.By.Host, one.By.Worker, err), false, nil
 }

@@ -1,9 +1,9 @@
-// Package sweep varies the options of a command over a grid or a list: a File says what, a Plan fixes every cell and every
-// seed, worker processes carry lots of runs out, and each result is stored under the key of everything that decides it. What
-// was done is never done again, so that a sweep goes on after whatever ended it, and comes out the same from any number of
-// processes.
+// Package sweep varies the options of a command over a grid or a list. A File describes the sweep, a Plan fixes every
+// cell and seed, and worker processes carry out lots of runs. Each result is stored under a key of everything that can
+// affect it and is never computed twice, so that an interrupted sweep can continue, with the same result for any number
+// of processes.
 //
-// What a command is, and how one of its runs is carried out, is handed in.
+// Commands and the functions that carry out their runs are passed in.
 package sweep
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// Kinds of errors; match them with errors.Is.
+// Kinds of errors, for errors.Is.
 var (
 	ErrSpec    = olaf.NewError(olaf.Usage, "bad sweep")
 	ErrLarge   = olaf.NewError(olaf.Usage, "a large sweep")
@@ -29,7 +29,7 @@ var (
 	ErrBuild   = olaf.NewError(olaf.Usage, "another build")
 )
 
-// Option is a command's option with its value.
+// Option is an option of a command with its value.
 type Option struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
@@ -44,43 +44,44 @@ type Field struct {
 // Command is a command whose runs can be swept.
 type Command struct {
 	Name string
-	// Fields can be varied; Options can be given to all cells, those that can be varied among them.
+	// Fields can be varied. Options can be set for all cells; they include the Fields.
 	Fields  []Field
 	Options []string
-	// Subject is the field whose values are set against each other, where it is an axis.
+	// Subject is the field whose values are compared if it is an axis.
 	Subject string
-	// Metrics are what runs are measured by, Headline those that are shown where nobody chooses.
+	// Metrics lists the metrics of runs, Headline those that are shown by default.
 	Metrics  []*metric.Metric
 	Headline []string
-	// Runs is how many a cell has where nobody says; Once says that every run of a cell would be the same.
+	// Runs is the default number per cell. Once means that every run of a cell gives the same result.
 	Runs int
 	Once bool
-	// Timed says that results depend on wall time, so that a repetition may come out differently.
+	// Timed means that results depend on wall time, so that repetitions may differ.
 	Timed bool
-	// Resolve reads what all cells share; file is one that the command reads itself, empty for none.
+	// Resolve reads the settings common to all cells; file is one in the command's own format, or empty.
 	Resolve func(file string, options []Option) (Resolver, error)
-	// Run carries out some runs of a cell, from the number of the first on.
+	// Run carries out some runs of a cell, beginning with run number from.
 	Run func(ctx context.Context, spec json.RawMessage, from, runs int) (*sweep.Lot, error)
-	// Patience refuses a cell of which a single run takes so long that nobody can have meant it; nil refuses none.
+	// Patience rejects a cell if a single run would take so long that it must be a mistake; it may be nil.
 	Patience func(spec json.RawMessage) error
-	// Piece carries out a piece of work that is no runs of a cell, in place of Run.
+	// Piece, if set, replaces Run for work that is not a set of runs.
 	Piece func(ctx context.Context, spec json.RawMessage) (json.RawMessage, error)
-	// Close gives back what Run keeps open from one cell to the next; nil for nothing.
+	// Close releases resources that Run holds between cells; it may be nil.
 	Close func() error
 }
 
 // Resolver makes cells.
 type Resolver interface {
-	// Axes are those that a command has of itself, such as the systems that it compares; those in given are not among them.
+	// Axes returns the command's implicit axes, such as the systems that it compares, except those in given.
 	Axes(given []string) []grid.Axis
-	// Cell is everything that decides the numbers of a cell but the number of runs: equal cells, equal bytes.
+	// Cell returns the specification of a cell: everything that can affect its numbers except the number of runs. Equal
+	// cells have equal bytes.
 	Cell(values []Option) (json.RawMessage, error)
 }
 
-// Commands are those that there are to choose from.
+// Commands is the list of available commands.
 type Commands []*Command
 
-// Find finds a command by its name. The error matches ErrSpec and names those that there are.
+// Find returns the named command. The error matches ErrSpec and lists the commands.
 func (c Commands) Find(name string) (*Command, error) {
 	var names []string
 	for _, one := range c {
@@ -89,10 +90,11 @@ func (c Commands) Find(name string) (*Command, error) {
 		}
 		names = append(names, one.Name)
 	}
-	return nil, fmt.Errorf("%w: %q is no command that can be swept; use one of %s", ErrSpec, name, strings.Join(names, ", "))
+	return nil, fmt.Errorf("%w: %q is no command that can be swept; use one of %s", ErrSpec, name,
+		strings.Join(names, ", "))
 }
 
-// Close gives back what the commands keep open.
+// Close releases the commands' resources.
 func (c Commands) Close() (err error) {
 	for _, one := range c {
 		if one.Close != nil {
@@ -102,7 +104,7 @@ func (c Commands) Close() (err error) {
 	return err
 }
 
-// metric finds a metric of the command; nil where there is none of that name.
+// Metric returns the named metric of the command, or nil.
 func (c *Command) Metric(name string) *metric.Metric {
 	at := slices.IndexFunc(c.Metrics, func(m *metric.Metric) bool { return m.Name == name })
 	if at < 0 {
@@ -111,8 +113,8 @@ func (c *Command) Metric(name string) *metric.Metric {
 	return c.Metrics[at]
 }
 
-// field finds what can be varied. The error names what is near.
-func (c *Command) field(name string) (Field, error) {
+// findField returns the named field. The error suggests similar names.
+func (c *Command) findField(name string) (Field, error) {
 	var names []string
 	for _, f := range c.Fields {
 		if f.Name == name {
@@ -121,16 +123,17 @@ func (c *Command) field(name string) (Field, error) {
 		names = append(names, f.Name)
 	}
 	if slices.Contains(c.Options, name) {
-		return Field{}, fmt.Errorf("%w: %s of %s can't be varied; of what can, %s", ErrSpec, name, c.Name, near(name, names))
+		return Field{}, fmt.Errorf("%w: %s of %s can't be varied; of what can, %s", ErrSpec, name, c.Name,
+			suggestNames(name, names))
 	}
-	return Field{}, fmt.Errorf("%w: %s has no option %q to vary; %s", ErrSpec, c.Name, name, near(name, names))
+	return Field{}, fmt.Errorf("%w: %s has no option %q to vary; %s", ErrSpec, c.Name, name, suggestNames(name, names))
 }
 
-// mostListed is how many names are listed where none is near.
+// mostListed is the number of names listed if none is similar.
 const mostListed = 12
 
-// near says which names may have been meant, or which there are.
-func near(name string, names []string) string {
+// suggestNames lists the names similar to name, or else all.
+func suggestNames(name string, names []string) string {
 	const some = 3
 	if n := suggest.Names(name, names, some); len(n) > 0 {
 		return "near are " + strings.Join(n, ", ")

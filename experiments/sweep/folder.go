@@ -24,8 +24,8 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// Files of a sweep: the plan in its own folder until it is finished, and in its run in the store from then on, with the results
-// in the order of the sweep, one a line.
+// Files of a sweep: the plan is in the sweep's own folder until the end. Then plan and results, one line per cell in
+// the order of the sweep, go to a run in the store.
 const (
 	planFile    = "plan.json"
 	resultsFile = "results.jsonl"
@@ -34,19 +34,19 @@ const (
 	idTime      = "20060102-150405"
 )
 
-// ErrHeld says that another olafctl works on the sweep.
+// ErrHeld: another olafctl is working on the sweep.
 var ErrHeld = olaf.NewError(olaf.Usage, "another olafctl works on this sweep")
 
-// Folders are where sweeps that are not finished wait.
+// Folders contains the folders of unfinished sweeps.
 type Folders struct {
 	store *store.Store
 	dir   string
 }
 
-// In are the sweeps of a store.
-func In(s *store.Store) *Folders { return &Folders{s, filepath.Join(s.Dir(), "sweeps")} }
+// FoldersOf returns the folders of a store's unfinished sweeps.
+func FoldersOf(s *store.Store) *Folders { return &Folders{s, filepath.Join(s.Dir(), "sweeps")} }
 
-// Folder is one sweep that is not finished, held locked.
+// Folder is one unfinished sweep, locked by this process.
 type Folder struct {
 	Plan  *Plan
 	store *store.Store
@@ -54,17 +54,17 @@ type Folder struct {
 	lock  io.Closer
 }
 
-// experiment is what a sweep of a command is called in the store.
-func experiment(command string) string { return "sweep-" + strings.ReplaceAll(command, " ", "-") }
+// experimentName returns the name of a command's sweeps in the store.
+func experimentName(command string) string { return "sweep-" + strings.ReplaceAll(command, " ", "-") }
 
-// Create makes the folder of a sweep that starts now, and gives the plan its id.
+// Create makes the folder of a new sweep and sets the plan's id.
 func (f *Folders) Create(p *Plan, started time.Time) (*Folder, error) {
 	if err := os.MkdirAll(f.dir, 0o755); err != nil {
 		return nil, fmt.Errorf("the sweep can't be kept: %w", err)
 	}
 	p.Started = started.UTC().Format(time.RFC3339Nano)
 	for at := started.UTC(); ; at = at.Add(time.Second) {
-		p.ID = at.Format(idTime) + "-" + experiment(p.Command)
+		p.ID = at.Format(idTime) + "-" + experimentName(p.Command)
 		if _, err := f.store.Load(p.ID); err == nil {
 			continue
 		}
@@ -92,7 +92,7 @@ func (f *Folders) Create(p *Plan, started time.Time) (*Folder, error) {
 	return one, nil
 }
 
-// Open takes a sweep up again. The error matches ErrHeld while another process works on it.
+// Open resumes a sweep. The error matches ErrHeld while another process works on it.
 func (f *Folders) Open(id string, all Commands) (*Folder, error) {
 	p, err := f.Plan(id, all)
 	if err != nil {
@@ -106,7 +106,7 @@ func (f *Folders) Open(id string, all Commands) (*Folder, error) {
 	return one, err
 }
 
-// Plan reads the plan of a sweep that is not finished.
+// Plan reads the plan of an unfinished sweep.
 func (f *Folders) Plan(id string, all Commands) (*Plan, error) {
 	raw, err := os.ReadFile(filepath.Join(f.dir, id, planFile))
 	if err != nil {
@@ -123,8 +123,8 @@ func readPlan(id string, raw []byte, all Commands) (*Plan, error) {
 	return p, p.Bind(all)
 }
 
-// List lists the sweeps that are not finished, newest first. Of one that ended between becoming a run of the store and going from here,
-// what is left is removed.
+// List returns the unfinished sweeps, newest first. It removes the remains of a sweep that was interrupted after its
+// run was stored.
 func (f *Folders) List() (ids []string, err error) {
 	entries, err := os.ReadDir(f.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -134,7 +134,7 @@ func (f *Folders) List() (ids []string, err error) {
 		if !e.IsDir() {
 			continue
 		}
-		if _, kept := f.store.Load(e.Name()); kept == nil && !f.Held(e.Name()) {
+		if _, kept := f.store.Load(e.Name()); kept == nil && !f.IsHeld(e.Name()) {
 			err = errors.Join(err, os.RemoveAll(filepath.Join(f.dir, e.Name())))
 			continue
 		}
@@ -144,11 +144,11 @@ func (f *Folders) List() (ids []string, err error) {
 	return ids, err
 }
 
-// Held says whether somebody works on a sweep.
-func (f *Folders) Held(id string) bool { return lockfile.Held(filepath.Join(f.dir, id, lockName)) }
+// IsHeld reports whether a process is working on a sweep.
+func (f *Folders) IsHeld(id string) bool { return lockfile.Held(filepath.Join(f.dir, id, lockName)) }
 
-// Find finds a sweep among those that are not finished and those of the store that are, by its id, the beginning of just one, or
-// "last" for the newest. The error matches ErrUnknown and says what there is.
+// Find finds a sweep, unfinished or finished, by its id, a unique prefix, or "last" for the newest. The error matches
+// ErrUnknown and names candidates.
 func (f *Folders) Find(name string, finished []string) (id string, err error) {
 	ids, err := f.List()
 	if err != nil {
@@ -172,7 +172,8 @@ func (f *Folders) Find(name string, finished []string) (id string, err error) {
 	case len(matches) == 1:
 		return matches[0], nil
 	case len(matches) > 1:
-		return "", fmt.Errorf("%w: %q begins %d of them, such as %s and %s; type more of it", ErrUnknown, name, len(matches), matches[0], matches[1])
+		return "", fmt.Errorf("%w: %q begins %d of them, such as %s and %s; type more of it", ErrUnknown, name,
+			len(matches), matches[0], matches[1])
 	}
 	const some = 3
 	if near := suggest.Names(name, ids, some); len(near) > 0 {
@@ -181,23 +182,23 @@ func (f *Folders) Find(name string, finished []string) (id string, err error) {
 	return "", fmt.Errorf("%w: %q; 'olafctl sweep status' lists unfinished ones, 'olafctl runs' the others, and the last one is %s", ErrUnknown, name, slices.Max(ids))
 }
 
-// Remove removes a sweep that is not finished; its results stay for others that want them.
+// Remove removes an unfinished sweep; its results remain in the store for other sweeps.
 func (f *Folders) Remove(id string) error {
-	if f.Held(id) {
+	if f.IsHeld(id) {
 		return fmt.Errorf("%s: %w; stop it first", id, ErrHeld)
 	}
 	return os.RemoveAll(filepath.Join(f.dir, id))
 }
 
-// Beat is what whoever works on a sweep says of it now and then.
+// Beat is a progress report, written periodically.
 type Beat struct {
 	Progress
 	Host    string  `json:"host"`
 	At      string  `json:"at"`      // RFC 3339
-	Seconds float64 `json:"seconds"` // since it began, or went on
+	Seconds float64 `json:"seconds"` // since it began or resumed
 }
 
-// Beat tells how far the sweep is, for whoever asks. What can't be written is not worth ending for.
+// Beat writes a progress report for other processes. It ignores errors, because the sweep can go on without one.
 func (f *Folder) Beat(b Beat) {
 	if raw, err := json.Marshal(b); err == nil {
 		_ = os.WriteFile(filepath.Join(f.dir, beatFile+".new"), raw, 0o644)
@@ -205,27 +206,27 @@ func (f *Folder) Beat(b Beat) {
 	}
 }
 
-// LastBeat is what was last told of a sweep; ok is false where nothing was.
+// LastBeat returns the latest progress report of a sweep; ok is false if there is none.
 func (f *Folders) LastBeat(id string) (b Beat, ok bool) {
 	raw, err := os.ReadFile(filepath.Join(f.dir, id, beatFile))
 	return b, err == nil && json.Unmarshal(raw, &b) == nil
 }
 
-// Leave lets go of the sweep, which waits to be taken up again.
+// Leave unlocks the sweep, so that it can be resumed.
 func (f *Folder) Leave() error { return f.lock.Close() }
 
-// Finish makes the sweep a run of the store, under its own id, and returns the id that it has there.
+// Finish stores the sweep as a run and returns the run's id.
 func (f *Folder) Finish(d *sweep.Document, cells []sweep.Outcome) (id string, err error) {
 	started, err := time.Parse(time.RFC3339Nano, f.Plan.Started)
 	if err != nil {
 		return "", fmt.Errorf("%w: the plan of %s: %w", store.ErrDamaged, f.Plan.ID, err)
 	}
-	w, err := f.store.Create(experiment(f.Plan.Command), started)
+	w, err := f.store.Create(experimentName(f.Plan.Command), started)
 	if err != nil {
 		return "", err
 	}
 	d.ID = w.ID()
-	m, err := f.put(w, d, cells)
+	m, err := f.storeFiles(w, d, cells)
 	if err != nil {
 		return "", errors.Join(err, w.Abort())
 	}
@@ -235,7 +236,7 @@ func (f *Folder) Finish(d *sweep.Document, cells []sweep.Outcome) (id string, er
 	return d.ID, errors.Join(os.RemoveAll(f.dir), f.lock.Close())
 }
 
-func (f *Folder) put(w *store.Writer, d *sweep.Document, cells []sweep.Outcome) (m store.Manifest, err error) {
+func (f *Folder) storeFiles(w *store.Writer, d *sweep.Document, cells []sweep.Outcome) (m store.Manifest, err error) {
 	if _, err := bench.PutDocument(w, d); err != nil {
 		return m, err
 	}
@@ -263,26 +264,27 @@ func (f *Folder) put(w *store.Writer, d *sweep.Document, cells []sweep.Outcome) 
 		Build  Build           `json:"build"`
 		Essence
 	}{f.Plan.Config, f.Plan.Build, Essence{len(cells), d.Digest, d.Found()}})
-	m = store.Manifest{Experiment: experiment(f.Plan.Command), Deterministic: fixed, SpecSHA256: hashOf(f.Plan.Config), Provenance: d.Provenance, Valid: true, Partial: d.Partial}
+	m = store.Manifest{Experiment: experimentName(f.Plan.Command), Deterministic: fixed,
+		SpecSHA256: hashBytes(f.Plan.Config), Provenance: d.Provenance, Valid: true, Partial: d.Partial}
 	if fault := d.Err(); fault != nil {
 		m.Valid, m.Reasons = false, []string{fault.Error()}
 	}
 	return m, err
 }
 
-// Essence is what the manifest of a kept sweep says of it, for lists.
+// Essence is the summary of a sweep in its manifest, for lists.
 type Essence struct {
 	Cells  int    `json:"cells"`
 	Digest string `json:"digest"`
 	Found  string `json:"found,omitempty"` // in a few words; empty for sweeps of older versions
 }
 
-// EssenceOf reads it; ok is false of a run that is no sweep.
+// EssenceOf reads the summary; ok is false if the run is not a sweep.
 func EssenceOf(f *store.Folder) (e Essence, ok bool) {
 	return e, json.Unmarshal(f.Manifest.Deterministic, &e) == nil && e.Cells > 0
 }
 
-// keptCell is a line of the file of results.
+// keptCell is a line of the results file.
 type keptCell struct {
 	State     sweep.State       `json:"state"`
 	Error     string            `json:"error,omitempty"`
@@ -301,14 +303,14 @@ func writeCell(w io.Writer, o *sweep.Outcome) error {
 	return err
 }
 
-// IsKept says whether a run of the store is a sweep.
+// IsKept reports whether a run of the store is a sweep.
 func IsKept(f *store.Folder) bool {
 	_, err := os.Stat(f.Path(resultsFile))
 	return err == nil
 }
 
-// Kept reads a finished sweep: its plan, and what there is of every cell.
-func Kept(f *store.Folder, all Commands) (*Plan, []sweep.Outcome, error) {
+// ReadKept reads a finished sweep: its plan and the outcome of every cell.
+func ReadKept(f *store.Folder, all Commands) (*Plan, []sweep.Outcome, error) {
 	raw, err := f.ReadFile(planFile)
 	if err != nil {
 		return nil, nil, err
@@ -327,10 +329,12 @@ func Kept(f *store.Folder, all Commands) (*Plan, []sweep.Outcome, error) {
 			return nil, nil, fmt.Errorf("%w: %s: cell %d of its results", store.ErrDamaged, f.ID(), len(cells))
 		}
 		c := &p.Cells[len(cells)]
-		cells = append(cells, sweep.Outcome{Parameters: c.Values, At: c.at, State: k.State, Error: k.Error, Looks: k.Looks, HalfWidth: float64(k.HalfWidth), Keys: k.Keys, Lots: k.Lots})
+		cells = append(cells, sweep.Outcome{Parameters: c.Values, At: c.at, State: k.State, Error: k.Error,
+			Looks: k.Looks, HalfWidth: float64(k.HalfWidth), Keys: k.Keys, Lots: k.Lots})
 	}
 	if len(cells) != len(p.Cells) {
-		return nil, nil, fmt.Errorf("%w: %s has results of %d of %d cells", store.ErrDamaged, f.ID(), len(cells), len(p.Cells))
+		return nil, nil, fmt.Errorf("%w: %s has results of %d of %d cells", store.ErrDamaged, f.ID(), len(cells),
+			len(p.Cells))
 	}
 	return p, cells, nil
 }

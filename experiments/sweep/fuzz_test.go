@@ -14,32 +14,35 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// FuzzParse reads anything as a sweep: each mistake of a file is in one of its lines, what was read is read again from what is written of
-// it, and a plan has a cell for every combination.
+// FuzzParse parses arbitrary sweep files: each mistake names one of the file's lines, accepted files survive a round
+// trip, and a plan has a cell for every combination.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"schema: olafctl.sweep-spec/v1\ncommand: toy\nfile: other.yaml\noptions: {seed: 3, hard: x}\nsweep: [n=1..8:x2, 'kind=a,b']\nmetrics: [m]\nruns: 5\nuntil: ci=2%\n",
-		"command: toy\nlist:\n  - {n: 1, kind: a}\n  - {n: 2, kind: a}\n", "command: toy\nsweep: n=12..14\n", "command: toy\nsweep: [n=1..99999999]\n",
-		"command: toy\nsweep: [n=1]\nlist: [{n: 1}]\n", "command: toy\nlist: [{n: '1,2'}]\n", "command: toi\n", "command: toy\nsweep: [n=1, n=2]\n",
-		"command: toy\nsweep: [n=1]\nmetrics: [m, m]\nruns: 100001\n", "command: [toy]\n", "command: toy\noptions: {n: 1}\nsweep: [n=2]\n",
+		"command: toy\nlist:\n  - {n: 1, kind: a}\n  - {n: 2, kind: a}\n", "command: toy\nsweep: n=12..14\n",
+		"command: toy\nsweep: [n=1..99999999]\n",
+		"command: toy\nsweep: [n=1]\nlist: [{n: 1}]\n", "command: toy\nlist: [{n: '1,2'}]\n", "command: toi\n",
+		"command: toy\nsweep: [n=1, n=2]\n",
+		"command: toy\nsweep: [n=1]\nmetrics: [m, m]\nruns: 100001\n", "command: [toy]\n",
+		"command: toy\noptions: {n: 1}\nsweep: [n=2]\n",
 	} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {
-		file, err := Parse("f.yaml", []byte(text))
+		file, err := ParseFile("f.yaml", []byte(text))
 		if err != nil {
-			yamlfiletest.Mistakes(t, err, ErrSpec, "f.yaml", text)
+			yamlfiletest.CheckMistakes(t, err, ErrSpec, "f.yaml", text)
 			return
 		}
 		written, err := yamlfile.Marshal(file)
 		if err != nil {
 			t.Fatal(err)
 		}
-		again, err := Parse("f.yaml", written)
+		again, err := ParseFile("f.yaml", written)
 		if err != nil {
 			t.Fatalf("%v in\n%s", err, written)
 		}
-		if first, second := plain(file), plain(again); !reflect.DeepEqual(first, second) {
+		if first, second := withoutLines(file), withoutLines(again); !reflect.DeepEqual(first, second) {
 			t.Errorf("%+v came back as %+v", first, second)
 		}
 		p, err := file.Resolve(toys(), false)
@@ -49,12 +52,12 @@ func FuzzParse(f *testing.F) {
 			}
 			return
 		}
-		cells(t, p)
+		checkCells(t, p)
 	})
 }
 
-// cells holds that a plan has every combination of its axes' values, but for a list.
-func cells(t *testing.T, p *Plan) {
+// checkCells checks that a plan has every combination of its axes' values, except for a list.
+func checkCells(t *testing.T, p *Plan) {
 	n := 1
 	for _, a := range p.Axes {
 		n *= len(a.Values)
@@ -64,8 +67,8 @@ func cells(t *testing.T, p *Plan) {
 	}
 }
 
-// plain is what a file says, without its lines and with lists that are empty left out.
-func plain(f *File) File {
+// withoutLines returns a file's content, without its lines and without empty lists.
+func withoutLines(f *File) File {
 	c := *f
 	c.lines, c.Name = nil, ""
 	if c.Schema = ""; len(c.Options) == 0 {
@@ -83,8 +86,8 @@ func plain(f *File) File {
 	return c
 }
 
-// FuzzPlan reads anything as the plan of a sweep that was begun: what is refused is said to be damaged or of another program, and what is
-// taken has all its cells on its axes and is written as it was read.
+// FuzzPlan reads arbitrary plans: rejected ones are reported as damaged or from another program, and in accepted ones
+// all cells are on the axes and survive a round trip.
 func FuzzPlan(f *testing.F) {
 	whole, err := json.Marshal(plan(f, &File{Sweep: []string{"n=1,2"}, Until: "ci=2%", Runs: 30}))
 	if err != nil {
@@ -110,7 +113,7 @@ func FuzzPlan(f *testing.F) {
 					t.Errorf("cell %d is not at its place", i)
 				}
 			}
-			if lots := p.Lots(); lots < 1 || p.Job(i, 0).Runs < 1 || p.Job(i, lots-1).Runs < 1 {
+			if lots := p.MaxLots(); lots < 1 || p.Job(i, 0).Runs < 1 || p.Job(i, lots-1).Runs < 1 {
 				t.Errorf("%d runs in %d lots", p.Runs, lots)
 			}
 		}
@@ -124,8 +127,8 @@ func FuzzPlan(f *testing.F) {
 	})
 }
 
-// FuzzServe sends a worker anything: it answers jobs in their order, each with one line under its key, until what comes is no job or
-// nothing more comes.
+// FuzzServe sends arbitrary input to a worker: it answers jobs in order, each with one line under its key, until the
+// input ends or is not a job.
 func FuzzServe(f *testing.F) {
 	f.Add([]byte(`{"key":"a","command":"toy","spec":{"n":"3"},"from":0,"runs":2}` + "\n" + `{"key":"b","command":"toi"}`))
 	f.Add([]byte(`{"key":"a","command":"toy","spec":{"n":"x"},"runs":-1}{"key":"c","command":"toy","spec":[]}`))
@@ -133,10 +136,10 @@ func FuzzServe(f *testing.F) {
 	f.Fuzz(func(t *testing.T, asked []byte) {
 		jobs := jobsIn(asked)
 		if slices.ContainsFunc(jobs, func(j Job) bool { return j.Runs > 100 || bytes.Contains(j.Spec, []byte("d")) }) {
-			return // long, or the toy's way to die
+			return // too long, or the toy's way to exit
 		}
 		var said bytes.Buffer
-		_ = Serve(t.Context(), toys(), Build{}, bytes.NewReader(asked), &said)
+		_ = ServeJobs(t.Context(), toys(), Build{}, bytes.NewReader(asked), &said)
 		lines := slices.Collect(bytes.Lines(said.Bytes()))
 		if len(lines) < 1 || len(lines) > len(jobs)+1 {
 			t.Fatalf("%d lines about %d jobs", len(lines), len(jobs))
@@ -150,7 +153,7 @@ func FuzzServe(f *testing.F) {
 	})
 }
 
-// jobsIn are the jobs that a text begins with.
+// jobsIn returns the jobs at the beginning of a text.
 func jobsIn(asked []byte) (jobs []Job) {
 	for d := json.NewDecoder(bytes.NewReader(asked)); ; {
 		var j Job

@@ -14,31 +14,31 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// PlanSchema names the document that a Plan is. Plans of the first version were analysed by the rules of sweep.SchemaV1.
+// PlanSchema is the schema of a Plan. Plans of the first version were analysed by the rules of sweep.SchemaV1.
 const (
 	PlanSchema   = "olafctl.sweep-plan/v2"
 	planSchemaV1 = "olafctl.sweep-plan/v1"
 )
 
-// Orders in which cells are begun.
+// Orders in which cells start.
 const (
-	Random = "random" // so that whatever drifts meanwhile hits all alike
+	Random = "random" // so that drift affects all cells alike
 	Grid   = "grid"
 )
 
-// Plan is a sweep with everything resolved. Equal plans of one build have equal digests, whoever carries them out.
+// Plan is a completely resolved sweep. Equal plans of one build have equal digests on any machine.
 type Plan struct {
 	Schema  string          `json:"schema"`
 	ID      string          `json:"id"`
 	Started string          `json:"started"` // RFC 3339
 	Command string          `json:"command"`
-	Line    []string        `json:"line,omitempty"` // the command line that it is of
+	Line    []string        `json:"line,omitempty"` // its command line
 	Config  json.RawMessage `json:"config"`
 	Build   Build           `json:"build"`
 	Axes    []sweep.Axis    `json:"axes"`
 	Subject string          `json:"subject,omitempty"`
 	Metrics []string        `json:"metrics"` // that are shown
-	Runs    int             `json:"runs"`    // of every cell; with Enough, at most so many
+	Runs    int             `json:"runs"`    // per cell; with Enough, the maximum
 	Enough  *sweep.Enough   `json:"enough,omitempty"`
 	Order   string          `json:"order"`
 	Cells   []Cell          `json:"cells"`
@@ -48,22 +48,24 @@ type Plan struct {
 
 // Cell is one point of a Plan.
 type Cell struct {
-	Values []string        `json:"values"` // in the order of the axes
-	Spec   json.RawMessage `json:"spec"`   // everything that decides its numbers but build and seeds
+	Values []string        `json:"values"` // by axis
+	Spec   json.RawMessage `json:"spec"`   // everything that can affect its numbers, except build and seeds
 	at     []int
 }
 
-// Pieces is a plan over work that is no grid: every piece is one job, begun in the order given. Names must not repeat.
-func Pieces(c *Command, names []string, specs []json.RawMessage) *Plan {
-	p := &Plan{Schema: PlanSchema, Command: c.Name, command: c, Runs: 1, Order: Grid, Axes: []sweep.Axis{{Name: "piece", Values: names}}}
+// NewPieces returns a plan for work that is not a grid: each piece is one job, started in the given order. Names must be
+// unique.
+func NewPieces(c *Command, names []string, specs []json.RawMessage) *Plan {
+	p := &Plan{Schema: PlanSchema, Command: c.Name, command: c, Runs: 1, Order: Grid,
+		Axes: []sweep.Axis{{Name: "piece", Values: names}}}
 	for i := range specs {
 		p.Cells = append(p.Cells, Cell{Values: names[i : i+1], Spec: specs[i], at: []int{i}})
 	}
 	return p
 }
 
-// axis adds an axis.
-func (p *Plan) axis(c *Command, a grid.Axis) {
+// addAxis adds an axis.
+func (p *Plan) addAxis(c *Command, a grid.Axis) {
 	at := slices.IndexFunc(c.Fields, func(f Field) bool { return f.Name == a.Name })
 	one := sweep.Axis{Name: a.Name, Values: a.Values}
 	if at >= 0 {
@@ -78,8 +80,8 @@ func (p *Plan) axis(c *Command, a grid.Axis) {
 	p.Axes = append(p.Axes, one)
 }
 
-// subject chooses what is compared.
-func (p *Plan) subject(c *Command) {
+// chooseSubject chooses the axis that is compared.
+func (p *Plan) chooseSubject(c *Command) {
 	for i := range p.Axes {
 		if p.Axes[i].Name == c.Subject && len(p.Axes[i].Values) > 1 {
 			p.Subject = c.Subject
@@ -87,8 +89,8 @@ func (p *Plan) subject(c *Command) {
 	}
 }
 
-// resolve makes the cells: every combination of the given ones and the command's own.
-func (p *Plan) resolve(r Resolver, cells, own [][]string) error {
+// makeCells makes the cells: every combination of the given ones and the command's own.
+func (p *Plan) makeCells(r Resolver, cells, own [][]string) error {
 	var faults faults
 	for _, given := range cells {
 		for _, more := range own {
@@ -99,25 +101,26 @@ func (p *Plan) resolve(r Resolver, cells, own [][]string) error {
 			}
 			var err error
 			if one.Spec, err = r.Cell(options); err != nil {
-				faults.add(p.where(&one), err)
+				faults.add(p.cellName(&one), err)
 			}
 			p.Cells = append(p.Cells, one)
 		}
 	}
 	if faults.cells == 0 {
-		return p.locate()
+		return p.locateCells()
 	}
-	return fmt.Errorf("%w: %d of %d cells make no sense: %s; nothing was run", ErrSpec, faults.cells, len(p.Cells), &faults)
+	return fmt.Errorf("%w: %d of %d cells make no sense: %s; nothing was run", ErrSpec, faults.cells, len(p.Cells),
+		&faults)
 }
 
-// faults counts cells that make no sense by reason.
+// faults counts invalid cells by reason.
 type faults struct {
 	cells   int
-	reasons []fault // in the order in which they were met
+	reasons []fault // in order of occurrence
 	at      map[string]int
 }
 
-// fault is a reason, the first cell that has it, and the number of cells.
+// fault is a reason with its first cell and the number of cells.
 type fault struct {
 	reason, first string
 	cells         int
@@ -137,7 +140,7 @@ func (f *faults) add(cell string, err error) {
 	f.reasons[at].cells++
 }
 
-// String returns every reason once, with the first cell that has it.
+// String returns each reason once, with its first cell.
 func (f *faults) String() string {
 	var parts []string
 	shown := 0
@@ -155,21 +158,21 @@ func (f *faults) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// patience refuses the first cell of which a run takes too long. The error is that of the command.
-func (p *Plan) patience() error {
+// checkPatience rejects the first cell whose runs take too long. The error is the command's.
+func (p *Plan) checkPatience() error {
 	if p.command.Patience == nil {
 		return nil
 	}
 	for i := range p.Cells {
 		if err := p.command.Patience(p.Cells[i].Spec); err != nil {
-			return fmt.Errorf("a run of %s: %w", p.where(&p.Cells[i]), err)
+			return fmt.Errorf("a run of %s: %w", p.cellName(&p.Cells[i]), err)
 		}
 	}
 	return nil
 }
 
-// locate finds the places of the cells on the axes.
-func (p *Plan) locate() error {
+// locateCells sets the cells' positions on the axes.
+func (p *Plan) locateCells() error {
 	places := make([]map[string]int, len(p.Axes))
 	for k := range p.Axes {
 		places[k] = make(map[string]int, len(p.Axes[k].Values))
@@ -194,8 +197,8 @@ func (p *Plan) locate() error {
 	return nil
 }
 
-// where names a cell.
-func (p *Plan) where(c *Cell) string {
+// cellName returns the name of a cell.
+func (p *Plan) cellName(c *Cell) string {
 	parts := make([]string, len(c.Values))
 	for i, v := range c.Values {
 		parts[i] = p.Axes[i].Name + "=" + v
@@ -203,7 +206,7 @@ func (p *Plan) where(c *Cell) string {
 	return strings.Join(parts, " ")
 }
 
-// Bind gives a plan that was read its command. The error matches ErrSpec.
+// Bind connects a plan read from a file with its command. The error matches ErrSpec.
 func (p *Plan) Bind(all Commands) (err error) {
 	if p.Schema != PlanSchema && p.Schema != planSchemaV1 {
 		return fmt.Errorf("%w: the plan is %q, this olafctl knows %q", ErrSpec, p.Schema, PlanSchema)
@@ -214,7 +217,7 @@ func (p *Plan) Bind(all Commands) (err error) {
 	if p.command, err = all.Find(p.Command); err != nil {
 		return err
 	}
-	return p.locate()
+	return p.locateCells()
 }
 
 // Job is a lot of runs of one cell.
@@ -222,22 +225,22 @@ type Job struct {
 	Key     string          `json:"key"`
 	Command string          `json:"command"`
 	Spec    json.RawMessage `json:"spec"`
-	From    int             `json:"from"` // the number of the first run
+	From    int             `json:"from"` // number of the first run
 	Runs    int             `json:"runs"`
 }
 
-// Lots is how many a cell has at most.
-func (p *Plan) Lots() int { return (p.Runs + LotRuns - 1) / LotRuns }
+// MaxLots returns the maximum number of lots per cell.
+func (p *Plan) MaxLots() int { return (p.Runs + LotRuns - 1) / LotRuns }
 
-// Job is one lot of a cell, with its key: the hash of everything that decides its result.
+// Job returns one lot of a cell, with its key: the hash of everything that can affect its result.
 func (p *Plan) Job(cell, lot int) Job {
 	from := lot * LotRuns
 	j := Job{Command: p.Command, Spec: p.Cells[cell].Spec, From: from, Runs: min(LotRuns, p.Runs-from)}
-	j.Key = j.key(p.Build)
+	j.Key = j.hashKey(p.Build)
 	return j
 }
 
-func (j Job) key(b Build) string {
+func (j Job) hashKey(b Build) string {
 	raw, err := json.Marshal(struct {
 		Build   string          `json:"build"`
 		Command string          `json:"command"`
@@ -246,13 +249,13 @@ func (j Job) key(b Build) string {
 		Runs    int             `json:"runs"`
 	}{b.Hash(), j.Command, j.Spec, j.From, j.Runs})
 	if err != nil {
-		panic(err) // a specification that is no JSON: a mistake of its command
+		panic(err) // the specification is not JSON: a bug in its command
 	}
-	return hashOf(raw)
+	return hashBytes(raw)
 }
 
-// shuffle puts units into the plan's order: at random, but in every process alike.
-func (p *Plan) shuffle(units []unit) {
+// shuffleUnits puts units into the plan's order: random, but the same in every process.
+func (p *Plan) shuffleUnits(units []unit) {
 	if p.Order == Grid {
 		return
 	}
@@ -260,7 +263,7 @@ func (p *Plan) shuffle(units []unit) {
 	rand.New(rand.NewChaCha8(sum)).Shuffle(len(units), func(i, j int) { units[i], units[j] = units[j], units[i] })
 }
 
-// Rule says in words how many runs a cell has.
+// Rule describes the number of runs per cell.
 func (p *Plan) Rule() string {
 	if p.Enough != nil {
 		return fmt.Sprintf("runs %v, at most %d", p.Enough, p.Runs)
@@ -271,8 +274,8 @@ func (p *Plan) Rule() string {
 	return fmt.Sprintf("%d runs each", p.Runs)
 }
 
-// What says in words what is varied.
-func (p *Plan) What() string {
+// Describe describes what is varied.
+func (p *Plan) Describe() string {
 	var parts []string
 	for i := range p.Axes {
 		if n := len(p.Axes[i].Values); n > 1 {
@@ -282,13 +285,14 @@ func (p *Plan) What() string {
 	return strings.Join(parts, ", ") + " of " + p.Command + ", " + p.Rule()
 }
 
-// Document is the sweep's document over what there is of its cells, without provenance.
+// Document returns the sweep's document for the given cells, without provenance.
 func (p *Plan) Document(cells []sweep.Outcome) (*sweep.Document, error) {
 	schema := sweep.Schema
 	if p.Schema == planSchemaV1 {
 		schema = sweep.SchemaV1
 	}
-	d := &sweep.Document{Schema: schema, ID: p.ID, Command: p.Command, Config: p.Config, Axes: p.Axes, Subject: p.Subject, Rule: p.Rule()}
+	d := &sweep.Document{Schema: schema, ID: p.ID, Command: p.Command, Config: p.Config, Axes: p.Axes,
+		Subject: p.Subject, Rule: p.Rule()}
 	for _, name := range p.Metrics {
 		shown := sweep.Shown{Name: name, Title: name}
 		if m := p.command.Metric(name); m != nil {

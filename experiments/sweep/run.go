@@ -17,30 +17,30 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// ErrGone says that a worker ended without an answer. Its job is given to another one.
+// ErrGone: a worker ended without an answer. Its job goes to another one.
 var ErrGone = olaf.NewError(olaf.Failed, "a worker is gone")
 
-// ErrTransport says that jobs or results could not be passed on. It ends the sweep and is no outcome of a cell.
+// ErrTransport: jobs or results could not be transferred. It ends the sweep and is not a cell's outcome.
 var ErrTransport = olaf.NewError(olaf.Device, "the work queue failed")
 
-// Worker carries out jobs, one at a time. An error that matches ErrGone is of the worker, one that matches ErrTransport is
-// of the way to it, any other is of the job.
+// Worker carries out jobs, one at a time. An error that matches ErrGone concerns the worker, one that matches
+// ErrTransport the connection to it, any other the job.
 type Worker interface {
 	Name() string
 	Do(ctx context.Context, j Job) (result json.RawMessage, err error)
 	Close() error
 }
 
-// credited is a Worker that lets others do its jobs and names the maker of its last result.
+// credited is a Worker that delegates its jobs; By returns the maker of its last result.
 type credited interface{ By() store.Maker }
 
-// Results are where results are kept; *store.Singles is one.
+// Results stores results; *store.Singles implements it.
 type Results interface {
 	Get(key string) (one store.Single, ok bool, err error)
 	Put(store.Single) error
 }
 
-// Engine carries a plan out.
+// Engine carries out a plan.
 type Engine struct {
 	Plan    *Plan
 	Results Results
@@ -48,17 +48,18 @@ type Engine struct {
 	Start   func(ctx context.Context) (Worker, error)
 	Host    string
 	Now     func() time.Time
-	// Shard is which of Shards shares of the cells is worked on, from 0; with 0 Shards all of them are.
+	// Shard is the number of this share of the cells, from 0, out of Shards. If Shards is 0, the engine works on all
+	// cells.
 	Shard, Shards int
 
 	mu       sync.Mutex
 	waiting  sync.Cond
 	cells    []cell
-	queue    []unit // that nobody works on
+	queue    []unit // without a worker
 	inflight int
 	stopped  bool
 	progress Progress
-	faults   map[unit]int // how often its worker ended
+	faults   map[unit]int // workers lost per unit
 	differ   []string
 	foreign  []taken
 }
@@ -66,20 +67,20 @@ type Engine struct {
 // unit is one lot of one cell.
 type unit struct{ cell, lot int }
 
-// mostFaulty is how often a job may take its worker with it before it counts as failed.
+// mostFaulty is how many workers a job may lose before it counts as failed.
 const mostFaulty = 3
 
-// cell is how far a cell is.
+// cell is the state of a cell.
 type cell struct {
-	lots   []json.RawMessage // by number; nil of those that are not there
-	parsed []*sweep.Lot      // of a plan that decides how many are enough
-	want   int               // lots
+	lots   []json.RawMessage // by number; nil if missing
+	parsed []*sweep.Lot      // of a plan with a rule for enough runs
+	want   int               // number of lots wanted
 	looks  int
 	width  float64
 	failed string
 }
 
-func (c *cell) done() bool {
+func (c *cell) isComplete() bool {
 	for i := range c.want {
 		if c.lots[i] == nil {
 			return false
@@ -88,22 +89,22 @@ func (c *cell) done() bool {
 	return true
 }
 
-// Progress is how far a sweep is.
+// Progress is the state of a sweep.
 type Progress struct {
 	Cells, Done, Failed int // cells
-	Lots, LotsDone      int // that are known to be needed, and are there
-	Found               int // lots that were there before
+	Lots, LotsDone      int // known to be needed, and available
+	Found               int // lots from earlier work
 	Working             map[string]string
-	Failures            []Failure // the first of them
+	Failures            []Failure // the first ones
 }
 
 // Failure is a cell that failed, and why.
 type Failure struct{ Cell, Error string }
 
-// mostFailures is how many are told of.
+// mostFailures is the maximum number of failures listed.
 const mostFailures = 100
 
-// Progress is the newest state; it is safe at any time.
+// Progress returns the current state; it is safe for concurrent use.
 func (e *Engine) Progress() Progress {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -116,37 +117,37 @@ func (e *Engine) Progress() Progress {
 	return p
 }
 
-// Run carries out what is not there yet, and returns what there is of every cell, in the order of the sweep. After an error, that
-// of ctx included, that is what there was until then; all of it is stored. Results that came out otherwise before are told by
-// differences, and do not end the sweep.
+// Run carries out what is missing, and returns the outcome of every cell, in the order of the sweep. After an error,
+// including that of ctx, it returns the outcomes so far, which are all stored. differences describes results that
+// differ from earlier ones; they do not end the sweep.
 func (e *Engine) Run(ctx context.Context) (cells []sweep.Outcome, differences []string, err error) {
 	e.waiting.L = &e.mu
 	e.faults = map[unit]int{}
-	if err := e.begin(); err != nil {
+	if err := e.fillQueue(); err != nil {
 		return nil, nil, err
 	}
 	if len(e.queue) > 0 {
-		err = e.work(ctx)
+		err = e.runWorkers(ctx)
 	}
-	return e.outcomes(), e.differ, err
+	return e.collectOutcomes(), e.differ, err
 }
 
-// Found is what there is of every cell without working.
-func (e *Engine) Found() ([]sweep.Outcome, error) {
+// FindStored returns the stored outcomes of every cell without doing any work.
+func (e *Engine) FindStored() ([]sweep.Outcome, error) {
 	e.waiting.L = &e.mu
-	err := e.begin()
-	return e.outcomes(), err
+	err := e.fillQueue()
+	return e.collectOutcomes(), err
 }
 
-// begin looks up what is there.
-func (e *Engine) begin() error {
+// fillQueue looks up the existing results and fills the queue.
+func (e *Engine) fillQueue() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.progress = Progress{Cells: len(e.Plan.Cells), Working: map[string]string{}}
 	e.cells = make([]cell, len(e.Plan.Cells))
 	for i := range e.cells {
 		c := &e.cells[i]
-		c.lots, c.width = make([]json.RawMessage, e.Plan.Lots()), math.NaN()
+		c.lots, c.width = make([]json.RawMessage, e.Plan.MaxLots()), math.NaN()
 		c.want = len(c.lots)
 		if e.Plan.Enough != nil {
 			c.parsed, c.want = make([]*sweep.Lot, len(c.lots)), 1
@@ -159,7 +160,7 @@ func (e *Engine) begin() error {
 			if !ok {
 				continue
 			}
-			if err := e.take(unit{i, lot}, one.Result); err != nil {
+			if err := e.recordResult(unit{i, lot}, one.Result); err != nil {
 				return err
 			}
 			e.progress.Found++
@@ -168,7 +169,7 @@ func (e *Engine) begin() error {
 			}
 		}
 		for lot := range c.want {
-			if !e.mine(i) {
+			if !e.isMine(i) {
 				continue
 			}
 			if e.progress.Lots++; c.lots[lot] != nil {
@@ -177,22 +178,22 @@ func (e *Engine) begin() error {
 				e.queue = append(e.queue, unit{i, lot})
 			}
 		}
-		if !e.mine(i) {
+		if !e.isMine(i) {
 			e.progress.Cells--
-		} else if c.done() {
+		} else if c.isComplete() {
 			e.progress.Done++
 		}
 	}
-	e.Plan.shuffle(e.queue)
+	e.Plan.shuffleUnits(e.queue)
 	return nil
 }
 
-// mine says whether a cell is in the share that is worked on.
-func (e *Engine) mine(cell int) bool { return e.Shards == 0 || cell%e.Shards == e.Shard }
+// isMine reports whether a cell belongs to this share.
+func (e *Engine) isMine(cell int) bool { return e.Shards == 0 || cell%e.Shards == e.Shard }
 
-// take takes a result in, and decides whether its cell wants more: lots are looked at in the order of seeds, whichever came
-// first.
-func (e *Engine) take(u unit, result json.RawMessage) error {
+// recordResult records a result and decides whether its cell needs more. It examines lots in the order of seeds, not of
+// arrival.
+func (e *Engine) recordResult(u unit, result json.RawMessage) error {
 	c := &e.cells[u.cell]
 	c.lots[u.lot] = result
 	if e.Plan.Enough == nil {
@@ -205,7 +206,8 @@ func (e *Engine) take(u unit, result json.RawMessage) error {
 	for c.looks < c.want && c.parsed[c.looks] != nil {
 		c.looks++
 		enough := false
-		if enough, c.width = e.Plan.Enough.Decide(c.parsed[:c.looks], e.Plan.Metrics, c.looks); enough || c.looks == len(c.lots) {
+		if enough, c.width = e.Plan.Enough.Decide(c.parsed[:c.looks], e.Plan.Metrics, c.looks); enough ||
+			c.looks == len(c.lots) {
 			break
 		}
 		c.want = max(c.want, c.looks+1)
@@ -213,18 +215,18 @@ func (e *Engine) take(u unit, result json.RawMessage) error {
 	return nil
 }
 
-// work lets workers take jobs until none is left.
-func (e *Engine) work(ctx context.Context) error {
+// runWorkers runs the workers until no job is left.
+func (e *Engine) runWorkers(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	stop := context.AfterFunc(ctx, e.stop)
 	defer stop()
 	for range min(e.Workers, max(len(e.queue), 1)) {
-		g.Go(func() error { return e.worker(ctx) })
+		g.Go(func() error { return e.runWorker(ctx) })
 	}
 	return g.Wait()
 }
 
-// stop wakes those who wait for a job.
+// stop wakes workers that wait for a job.
 func (e *Engine) stop() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -232,8 +234,8 @@ func (e *Engine) stop() {
 	e.waiting.Broadcast()
 }
 
-// next waits for a job; ok is false when none is left.
-func (e *Engine) next(worker string) (u unit, ok bool) {
+// nextUnit waits for a job; ok is false if none is left.
+func (e *Engine) nextUnit(worker string) (u unit, ok bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	delete(e.progress.Working, worker)
@@ -245,12 +247,12 @@ func (e *Engine) next(worker string) (u unit, ok bool) {
 	}
 	u, e.queue = e.queue[0], e.queue[1:]
 	e.inflight++
-	e.progress.Working[worker] = e.Plan.where(&e.Plan.Cells[u.cell])
+	e.progress.Working[worker] = e.Plan.cellName(&e.Plan.Cells[u.cell])
 	return u, true
 }
 
-// start starts a worker. One that is gone before it was ready is no reason to give up, unless that goes on.
-func (e *Engine) start(ctx context.Context) (w Worker, err error) {
+// startWorker starts a worker. It retries if the worker ends before it is ready, up to a limit.
+func (e *Engine) startWorker(ctx context.Context) (w Worker, err error) {
 	for range mostFaulty {
 		if w, err = e.Start(ctx); !errors.Is(err, ErrGone) {
 			return w, err
@@ -259,14 +261,14 @@ func (e *Engine) start(ctx context.Context) (w Worker, err error) {
 	return nil, err
 }
 
-// worker works through jobs, with another worker where one is gone.
-func (e *Engine) worker(ctx context.Context) error {
-	w, err := e.start(ctx)
+// runWorker works through jobs and replaces a worker that ends.
+func (e *Engine) runWorker(ctx context.Context) error {
+	w, err := e.startWorker(ctx)
 	if err != nil {
 		return err
 	}
 	for {
-		u, ok := e.next(w.Name())
+		u, ok := e.nextUnit(w.Name())
 		if !ok {
 			return errors.Join(ctx.Err(), w.Close())
 		}
@@ -277,30 +279,31 @@ func (e *Engine) worker(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return errors.Join(ctx.Err(), w.Close())
 		case errors.Is(err, ErrGone):
-			e.gone(u, err)
-			_ = w.Close() // it is gone
-			if w, err = e.start(ctx); err != nil {
+			e.requeue(u, err)
+			_ = w.Close() // it has ended
+			if w, err = e.startWorker(ctx); err != nil {
 				return err
 			}
 			continue
 		case errors.Is(err, ErrTransport):
 			return errors.Join(err, w.Close())
 		case err != nil:
-			e.fail(u, err)
+			e.failCell(u, err)
 			continue
 		}
-		by := store.Maker{Host: e.Host, Build: e.Plan.Build.String(), Finished: e.Now().UTC().Format(time.RFC3339), Seconds: e.Now().Sub(begun).Seconds()}
+		by := store.Maker{Host: e.Host, Build: e.Plan.Build.String(), Finished: e.Now().UTC().Format(time.RFC3339),
+			Seconds: e.Now().Sub(begun).Seconds()}
 		if other, ok := w.(credited); ok {
 			by = other.By()
 		}
-		if err := e.done(u, store.Single{Key: job.Key, Result: result, By: by}); err != nil {
+		if err := e.storeResult(u, store.Single{Key: job.Key, Result: result, By: by}); err != nil {
 			return errors.Join(err, w.Close())
 		}
 	}
 }
 
-// gone gives a job that lost its worker to another one; one that does so again and again has failed.
-func (e *Engine) gone(u unit, err error) {
+// requeue gives the job of a lost worker to another one, or fails it after several losses.
+func (e *Engine) requeue(u unit, err error) {
 	e.mu.Lock()
 	e.faults[u]++
 	often := e.faults[u] >= mostFaulty
@@ -311,19 +314,19 @@ func (e *Engine) gone(u unit, err error) {
 	e.waiting.Broadcast()
 	e.mu.Unlock()
 	if often {
-		e.fail(u, fmt.Errorf("%d workers ended over it: %w", mostFaulty, err))
+		e.failCell(u, fmt.Errorf("%d workers ended over it: %w", mostFaulty, err))
 	}
 }
 
-// fail gives a cell up, and what is left of it.
-func (e *Engine) fail(u unit, err error) {
+// failCell marks a cell as failed and drops its remaining lots.
+func (e *Engine) failCell(u unit, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.inflight--
 	if c := &e.cells[u.cell]; c.failed == "" {
 		c.failed = err.Error()
 		if e.progress.Failed++; e.progress.Failed <= mostFailures {
-			e.progress.Failures = append(e.progress.Failures, Failure{e.Plan.where(&e.Plan.Cells[u.cell]), c.failed})
+			e.progress.Failures = append(e.progress.Failures, Failure{e.Plan.cellName(&e.Plan.Cells[u.cell]), c.failed})
 		}
 	}
 	before := len(e.queue)
@@ -332,8 +335,8 @@ func (e *Engine) fail(u unit, err error) {
 	e.waiting.Broadcast()
 }
 
-// done stores a result. One that came out otherwise before is told of; the first one counts.
-func (e *Engine) done(u unit, one store.Single) error {
+// storeResult stores a result. It reports one that differs from an earlier result; the first one counts.
+func (e *Engine) storeResult(u unit, one store.Single) error {
 	err := e.Results.Put(one)
 	if differs := errors.Is(err, store.ErrConflict); differs {
 		first, ok, lost := e.Results.Get(one.Key)
@@ -341,7 +344,7 @@ func (e *Engine) done(u unit, one store.Single) error {
 			return errors.Join(err, lost)
 		}
 		e.mu.Lock()
-		e.differ = append(e.differ, fmt.Sprintf("%s: %v", e.Plan.where(&e.Plan.Cells[u.cell]), err))
+		e.differ = append(e.differ, fmt.Sprintf("%s: %v", e.Plan.cellName(&e.Plan.Cells[u.cell]), err))
 		e.mu.Unlock()
 		one = first
 	} else if err != nil {
@@ -356,7 +359,7 @@ func (e *Engine) done(u unit, one store.Single) error {
 	}
 	c := &e.cells[u.cell]
 	wanted := c.want
-	if err := e.take(u, one.Result); err != nil {
+	if err := e.recordResult(u, one.Result); err != nil {
 		return err
 	}
 	e.progress.LotsDone++
@@ -364,32 +367,33 @@ func (e *Engine) done(u unit, one store.Single) error {
 		return nil
 	}
 	for lot := wanted; lot < c.want; lot++ {
-		// Before the others, so that a cell ends soon.
+		// Put them first, so that a cell is finished soon.
 		e.queue = slices.Insert(e.queue, 0, unit{u.cell, lot})
 		e.progress.Lots++
 	}
-	if c.done() {
+	if c.isComplete() {
 		e.progress.Done++
 	}
 	return nil
 }
 
-// outcomes are what there is, in the order of the sweep.
-func (e *Engine) outcomes() []sweep.Outcome {
+// collectOutcomes returns the cells' outcomes, in the order of the sweep.
+func (e *Engine) collectOutcomes() []sweep.Outcome {
 	out := make([]sweep.Outcome, len(e.cells))
 	for i := range e.cells {
 		c, planned := &e.cells[i], &e.Plan.Cells[i]
-		o := sweep.Outcome{Parameters: planned.Values, At: planned.at, State: sweep.Pending, Error: c.failed, Looks: c.looks, HalfWidth: c.width}
+		o := sweep.Outcome{Parameters: planned.Values, At: planned.at, State: sweep.Pending, Error: c.failed,
+			Looks: c.looks, HalfWidth: c.width}
 		for lot := range c.want {
 			if c.lots[lot] == nil {
-				break // what comes behind a gap depends on the order
+				break // later lots depend on the order of work
 			}
 			o.Lots, o.Keys = append(o.Lots, c.lots[lot]), append(o.Keys, e.Plan.Job(i, lot).Key)
 		}
 		switch {
 		case c.failed != "":
 			o.State = sweep.Failed
-		case c.done():
+		case c.isComplete():
 			o.State = sweep.Done
 		}
 		out[i] = o

@@ -12,12 +12,12 @@ import (
 	"sync"
 )
 
-// hello is the first line of a worker: what it is built of.
+// hello is the first line of a worker: its build.
 type hello struct {
 	Build string `json:"build"`
 }
 
-// reply is the line that answers a job.
+// reply is the answer to a job.
 type reply struct {
 	Key    string          `json:"key"`
 	Result json.RawMessage `json:"result,omitempty"`
@@ -40,9 +40,9 @@ func (c Commands) Do(ctx context.Context, j Job) (json.RawMessage, error) {
 	return json.Marshal(lot)
 }
 
-// Serve is a worker's side: it reads a job a line from r and answers each with a line on w. When r ends, so does the work at
-// hand: whoever asked is gone.
-func Serve(ctx context.Context, all Commands, build Build, r io.Reader, w io.Writer) error {
+// ServeJobs is the worker's side: it reads one job per line from r and writes one reply per line to w. When r ends, it
+// abandons the current job, because the caller is gone.
+func ServeJobs(ctx context.Context, all Commands, build Build, r io.Reader, w io.Writer) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	out := json.NewEncoder(w)
@@ -60,7 +60,7 @@ func Serve(ctx context.Context, all Commands, build Build, r io.Reader, w io.Wri
 		answer := reply{Key: j.Key}
 		result, err := all.Do(ctx, j)
 		if ctx.Err() != nil {
-			break // nobody waits for it
+			break // the caller is gone
 		}
 		if answer.Result = result; err != nil {
 			answer.Result, answer.Error = nil, oneLine(err)
@@ -80,7 +80,7 @@ func Serve(ctx context.Context, all Commands, build Build, r io.Reader, w io.Wri
 	return <-read
 }
 
-// readJobs hands jobs on as they come, until there are no more or ctx ends.
+// readJobs passes on jobs as they arrive, until r or ctx ends.
 func readJobs(ctx context.Context, r io.Reader, jobs chan<- Job) error {
 	in := json.NewDecoder(bufio.NewReader(r))
 	for {
@@ -101,7 +101,7 @@ func readJobs(ctx context.Context, r io.Reader, jobs chan<- Job) error {
 
 func oneLine(err error) string { return strings.Join(strings.Fields(err.Error()), " ") }
 
-// process is a Worker in a process of its own.
+// process is a Worker in a separate process.
 type process struct {
 	name  string
 	cmd   *exec.Cmd
@@ -112,7 +112,7 @@ type process struct {
 	err   error
 }
 
-// StartProcess starts a worker process, which must be of the build. The error matches ErrBuild if it is not.
+// StartProcess starts a worker process. The error matches ErrBuild if it is from another build.
 func StartProcess(ctx context.Context, name string, cmd *exec.Cmd, build Build) (Worker, error) {
 	p := &process{name: name, cmd: cmd, said: new(tail)}
 	cmd.Stderr = p.said
@@ -130,7 +130,7 @@ func StartProcess(ctx context.Context, name string, cmd *exec.Cmd, build Build) 
 	}
 	var first hello
 	if err := p.out.Decode(&first); err != nil {
-		return nil, fmt.Errorf("start a worker: %w", errors.Join(p.gone(), p.Close()))
+		return nil, fmt.Errorf("start a worker: %w", errors.Join(p.describeEnd(), p.Close()))
 	}
 	if first.Build != build.Hash() {
 		return nil, errors.Join(fmt.Errorf("%w: the program at %s is not the one that began; was it built anew meanwhile?", ErrBuild, cmd.Path), p.Close())
@@ -140,7 +140,7 @@ func StartProcess(ctx context.Context, name string, cmd *exec.Cmd, build Build) 
 
 func (p *process) Name() string { return p.name }
 
-// Do asks for one job. When ctx ends, the process is ended.
+// Do sends one job and waits for its reply. When ctx ends, it kills the process.
 func (p *process) Do(ctx context.Context, j Job) (json.RawMessage, error) {
 	stop := context.AfterFunc(ctx, func() { _ = p.cmd.Process.Kill() })
 	defer stop()
@@ -149,11 +149,11 @@ func (p *process) Do(ctx context.Context, j Job) (json.RawMessage, error) {
 		return nil, err
 	}
 	if _, err := p.in.Write(append(raw, '\n')); err != nil {
-		return nil, p.gone()
+		return nil, p.describeEnd()
 	}
 	var answer reply
 	if err := p.out.Decode(&answer); err != nil {
-		return nil, p.gone()
+		return nil, p.describeEnd()
 	}
 	switch {
 	case answer.Key != j.Key:
@@ -164,14 +164,14 @@ func (p *process) Do(ctx context.Context, j Job) (json.RawMessage, error) {
 	return answer.Result, nil
 }
 
-// gone says how the process ended.
-func (p *process) gone() error {
+// describeEnd returns an error that describes how the process ended.
+func (p *process) describeEnd() error {
 	p.wait()
 	how := "it ended"
 	if p.err != nil {
 		how = p.err.Error()
 	}
-	if last := p.said.last(); last != "" {
+	if last := p.said.firstLine(); last != "" {
 		how += ": " + last
 	}
 	return fmt.Errorf("%w (%s)", ErrGone, how)
@@ -184,13 +184,13 @@ func (p *process) wait() {
 	})
 }
 
-// Close lets the process end.
+// Close ends the process.
 func (p *process) Close() error {
 	p.wait()
 	return nil
 }
 
-// tail keeps the first line of a Go program's last words, or else the last line.
+// tail stores the beginning of a program's error output. Its first line explains a Go program's end.
 type tail struct {
 	mu   sync.Mutex
 	text []byte
@@ -207,7 +207,7 @@ func (t *tail) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-func (t *tail) last() string {
+func (t *tail) firstLine() string {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	line, _, _ := strings.Cut(strings.TrimSpace(string(t.text)), "\n")

@@ -72,7 +72,8 @@ func toyRun(_ context.Context, raw json.RawMessage, from, runs int) (*sweep.Lot,
 	lot := &sweep.Lot{Metrics: []string{"m"}}
 	for i := from; i < from+runs; i++ {
 		random := rand.New(rand.NewPCG(uint64(i), uint64(n)))
-		lot.Runs = append(lot.Runs, sweep.Run{Seed: uint64(i), Values: []results.Float{results.Float(float64(n) * (10 + random.NormFloat64()))}})
+		lot.Runs = append(lot.Runs, sweep.Run{Seed: uint64(i),
+			Values: []results.Float{results.Float(float64(n) * (10 + random.NormFloat64()))}})
 	}
 	return lot, nil
 }
@@ -136,7 +137,8 @@ func digestOf(t *testing.T, p *Plan, cells []sweep.Outcome) string {
 	return d.Digest
 }
 
-// TestSameDigest holds that neither the number of workers nor their order, nor workers that end, nor stops change a digest.
+// TestSameDigest checks that the digest does not depend on the number of workers, their order, workers that end, or
+// interruptions.
 func TestSameDigest(t *testing.T) {
 	for _, file := range []*File{{Sweep: []string{"n=1..6"}, Runs: 25}, {Sweep: []string{"n=1..6"}, Until: "ci=3%", Runs: 90}} {
 		p := plan(t, file)
@@ -175,14 +177,14 @@ func TestSameDigest(t *testing.T) {
 			}
 			break
 		}
-		found, err := engine(p, r, 1, nil).Found()
+		found, err := engine(p, r, 1, nil).FindStored()
 		if got := digestOf(t, p, found); got != want || err != nil {
 			t.Error(got, want, err)
 		}
 	}
 }
 
-// TestEnoughEndsEarly holds that a rule saves runs, that what is decided is told, and that the bound holds.
+// TestEnoughEndsEarly checks that a rule saves runs, that its decision is reported, and that the bound is met.
 func TestEnoughEndsEarly(t *testing.T) {
 	p := plan(t, &File{Sweep: []string{"n=1..3"}, Until: "ci=5%", Runs: 200})
 	cells, _, err := engine(p, singles(t), 4, starting(nil)).Run(t.Context())
@@ -201,8 +203,8 @@ func TestEnoughEndsEarly(t *testing.T) {
 	}
 }
 
-// TestLaterLooksAreStricter states that the engine decides each look at the level of that look: the half-width that it ends
-// with is the one that the rule gives for as many looks as there were, which is wider than for a first look.
+// TestLaterLooksAreStricter checks that the engine decides each look at that look's level: the final half-width is the
+// one that the rule gives for the number of looks, which is wider than for a first look.
 func TestLaterLooksAreStricter(t *testing.T) {
 	p := plan(t, &File{Sweep: []string{"n=1..3"}, Until: "ci=5%", Runs: 200})
 	cells, _, err := engine(p, singles(t), 4, starting(nil)).Run(t.Context())
@@ -222,12 +224,13 @@ func TestLaterLooksAreStricter(t *testing.T) {
 		_, want := p.Enough.Decide(lots, p.Metrics, c.Looks)
 		_, first := p.Enough.Decide(lots, p.Metrics, 1)
 		if c.HalfWidth != want || c.Looks < 2 || want <= first {
-			t.Errorf("%v ended at look %d with a half-width of %v; look %d gives %v, a first look %v", c.Parameters, c.Looks, c.HalfWidth, c.Looks, want, first)
+			t.Errorf("%v ended at look %d with a half-width of %v; look %d gives %v, a first look %v", c.Parameters, c.Looks,
+				c.HalfWidth, c.Looks, want, first)
 		}
 	}
 }
 
-// TestPoisoned holds that a job that fails, or that ends its workers, fails alone.
+// TestPoisoned checks that a job that fails, or that ends its workers, fails alone.
 func TestPoisoned(t *testing.T) {
 	p := plan(t, &File{Sweep: []string{"hard=no,fail"}, Options: map[string]string{"n": "4"}, Runs: 30})
 	cells, _, err := engine(p, singles(t), 3, starting(nil)).Run(t.Context())
@@ -246,13 +249,15 @@ func TestPoisoned(t *testing.T) {
 	if d.Err() == nil {
 		t.Error("two cells failed, and the sweep did not")
 	}
-	cells, _, err = engine(plan(t, &File{Sweep: []string{"n=1..2"}}), singles(t), 2, starting(func(Job) bool { return true })).Run(t.Context())
+	cells, _, err = engine(plan(t, &File{Sweep: []string{"n=1..2"}}), singles(t), 2,
+		starting(func(Job) bool { return true })).Run(t.Context())
 	if err != nil || cells[0].State != sweep.Failed || !strings.Contains(cells[0].Error, "3 workers ended over it") {
 		t.Errorf("%+v, %v", cells[0], err)
 	}
 }
 
-// TestDifferent holds that a second result of a key is told of with both makers, and that the first one counts.
+// TestDifferent checks that a second, different result of a key is reported with both makers, and that the first one
+// counts.
 func TestDifferent(t *testing.T) {
 	p, r := plan(t, &File{Sweep: []string{"n=1..2"}}), singles(t)
 	late := &forgetful{Results: r, key: p.Job(1, 0).Key}
@@ -261,12 +266,13 @@ func TestDifferent(t *testing.T) {
 		t.Fatal(err)
 	}
 	cells, differ, err := engine(p, late, 2, starting(nil)).Run(t.Context())
-	if err != nil || len(differ) != 1 || !strings.Contains(differ[0], "elsewhere") || !strings.Contains(differ[0], "here") || string(cells[1].Lots[0]) != string(first.Result) {
+	if err != nil || len(differ) != 1 || !strings.Contains(differ[0], "elsewhere") || !strings.Contains(differ[0], "here") ||
+		string(cells[1].Lots[0]) != string(first.Result) {
 		t.Error(differ, err)
 	}
 }
 
-// forgetful hides a result until somebody has put another one.
+// forgetful hides a result until another one is put.
 type forgetful struct {
 	Results
 	mu  sync.Mutex
@@ -289,7 +295,7 @@ func (f *forgetful) Put(one store.Single) error {
 	return f.Results.Put(one)
 }
 
-// TestStoreFails holds that a store that takes nothing ends the sweep with its error.
+// TestStoreFails checks that a store that cannot write ends the sweep with its error.
 func TestStoreFails(t *testing.T) {
 	full := errors.New("no space left")
 	_, _, err := engine(plan(t, &File{Sweep: []string{"n=1..9"}}), broken{singles(t), full}, 4, starting(nil)).Run(t.Context())
@@ -309,7 +315,7 @@ func TestKeys(t *testing.T) {
 	p := plan(t, &File{Sweep: []string{"n=1..2"}, Runs: 25})
 	keys := map[string]bool{}
 	for cell := range p.Cells {
-		for lot := range p.Lots() {
+		for lot := range p.MaxLots() {
 			keys[p.Job(cell, lot).Key] = true
 		}
 	}
@@ -324,7 +330,7 @@ func TestKeys(t *testing.T) {
 	if j := p.Job(0, 2); j.From != 20 || j.Runs != 5 {
 		t.Error(j)
 	}
-	// A longer sweep shares what it has in common.
+	// A longer sweep reuses the common results.
 	longer := plan(t, &File{Sweep: []string{"n=1..3"}, Runs: 40})
 	if !keys[longer.Job(0, 1).Key] {
 		t.Error("a longer sweep does everything anew")
@@ -333,7 +339,7 @@ func TestKeys(t *testing.T) {
 
 func TestFiles(t *testing.T) {
 	good := "command: toy\nsweep: [n=1..3]\nruns: 5\nmetrics: [m, other]\n"
-	f, err := Parse("x.yaml", []byte(good))
+	f, err := ParseFile("x.yaml", []byte(good))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,12 +347,12 @@ func TestFiles(t *testing.T) {
 	if err != nil || len(p.Cells) != 6 || p.Runs != 5 || p.Subject != "kind" || len(p.Metrics) != 2 {
 		t.Error(p, err)
 	}
-	f, err = Parse("x.yaml", []byte("command: toy\nlist:\n  - {n: 2, kind: a}\n  - {n: 7, kind: b}\n"))
+	f, err = ParseFile("x.yaml", []byte("command: toy\nlist:\n  - {n: 2, kind: a}\n  - {n: 7, kind: b}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	p, err = f.Resolve(toys(), false)
-	if err != nil || len(p.Cells) != 2 || p.Runs != 3 || p.where(&p.Cells[1]) != "kind=b n=7" {
+	if err != nil || len(p.Cells) != 2 || p.Runs != 3 || p.cellName(&p.Cells[1]) != "kind=b n=7" {
 		t.Error(p, err)
 	}
 	for text, want := range map[string]string{
@@ -372,7 +378,7 @@ func TestFiles(t *testing.T) {
 		"command: toy\nsweep: [n=1]\nschema: other/v1": "is not olafctl.sweep-spec/v1",
 		"command: toy\nswep: [n=1]":                    `has no field "swep"`,
 	} {
-		f, err := Parse("x.yaml", []byte(text))
+		f, err := ParseFile("x.yaml", []byte(text))
 		if err == nil {
 			_, err = f.Resolve(toys(), false)
 		}
@@ -398,14 +404,15 @@ func manyWords(n int) string {
 	return strings.Join(words, ",")
 }
 
-// TestFolders holds that a sweep waits where it was left, is worked on by one process at a time, and becomes a run of its own id.
+// TestFolders checks that a sweep stays where it was left, is locked by one process at a time, and becomes a run with
+// its own id.
 func TestFolders(t *testing.T) {
 	s, err := store.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	folders, p := In(s), plan(t, &File{Sweep: []string{"n=1..4"}})
+	folders, p := FoldersOf(s), plan(t, &File{Sweep: []string{"n=1..4"}})
 	folder, err := folders.Create(p, time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC))
 	if err != nil {
 		t.Fatal(err)
@@ -451,19 +458,19 @@ func TestFolders(t *testing.T) {
 	if err != nil || !IsKept(kept) {
 		t.Fatal(err)
 	}
-	again, cells, err := Recompute(kept, toys())
+	again, cells, err := RecomputeDocument(kept, toys())
 	if err != nil || digestOf(t, again, cells) != d.Digest {
 		t.Error(err)
 	}
 	var done atomic.Int64
-	if err := Repeat(t.Context(), again, cells, toys(), &done); err != nil || done.Load() != 8 {
+	if err := RepeatResults(t.Context(), again, cells, toys(), &done); err != nil || done.Load() != 8 {
 		t.Error(done.Load(), err)
 	}
 	cells[3].Lots[0] = json.RawMessage(strings.Replace(string(cells[3].Lots[0]), "1", "2", 1))
-	if err := Repeat(t.Context(), again, cells, toys(), &done); !errors.Is(err, sweep.ErrDiffers) {
+	if err := RepeatResults(t.Context(), again, cells, toys(), &done); !errors.Is(err, sweep.ErrDiffers) {
 		t.Error(err)
 	}
-	runs, err := Runs(again, cells)
+	runs, err := ListRuns(again, cells)
 	if len(runs) != 8*3 || runs[0].Queue != "n=1 kind=a" || err != nil {
 		t.Error(len(runs), err)
 	}
@@ -491,7 +498,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asWorker) == "" {
 		os.Exit(m.Run())
 	}
-	if err := Serve(context.Background(), toys(), Build{}, os.Stdin, os.Stdout); err != nil {
+	if err := ServeJobs(context.Background(), toys(), Build{}, os.Stdin, os.Stdout); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
@@ -530,7 +537,7 @@ func (s *spawn) kill(at int) {
 	}
 }
 
-// TestStartsAgain holds that a worker may be gone before it was ready, but not all the time.
+// TestStartsAgain checks that a worker may end before it is ready, but only a few times.
 func TestStartsAgain(t *testing.T) {
 	for gone, want := range map[int]error{mostFaulty - 1: nil, mostFaulty: ErrGone} {
 		starts := 0
@@ -548,8 +555,8 @@ func TestStartsAgain(t *testing.T) {
 	}
 }
 
-// TestProcesses holds that killed workers change nothing, that one that ends by itself over a job fails that job alone with its last
-// words, and that no process is left behind.
+// TestProcesses checks that killed workers do not change the result, that a worker that exits during a job fails that
+// job alone with its last output, and that no process remains.
 func TestProcesses(t *testing.T) {
 	file := &File{Sweep: []string{"n=1..12"}, Runs: 40}
 	p := plan(t, file)
@@ -590,7 +597,8 @@ func TestProcesses(t *testing.T) {
 	}
 	dying := plan(t, &File{Sweep: []string{"hard=no,die"}, Options: map[string]string{"n": "4"}})
 	cells, _, err = engine(dying, singles(t), 2, s.start).Run(t.Context())
-	if err != nil || cells[0].State != sweep.Done || cells[2].State != sweep.Failed || !strings.Contains(cells[2].Error, "exit status 3") {
+	if err != nil || cells[0].State != sweep.Done || cells[2].State != sweep.Failed ||
+		!strings.Contains(cells[2].Error, "exit status 3") {
 		t.Errorf("%+v, %v", cells, err)
 	}
 	other := plan(t, &File{Sweep: []string{"n=1"}})
@@ -605,7 +613,8 @@ func TestProcesses(t *testing.T) {
 	}
 }
 
-// A cell of which a run takes too long is refused with its name, unless somebody says that it is meant.
+// TestCellsThatTakeLongAreRefused checks that a cell whose runs take too long is rejected by name, unless the sweep is
+// confirmed.
 func TestCellsThatTakeLongAreRefused(t *testing.T) {
 	long := errors.New("that takes long")
 	patient := toy()
@@ -617,7 +626,8 @@ func TestCellsThatTakeLongAreRefused(t *testing.T) {
 	}
 	for sweep, refused := range map[string]bool{"n=1..3": false, "n=6..8": true} {
 		f := &File{Command: "toy", Sweep: []string{sweep, "kind=a"}, Runs: 2}
-		if _, err := f.Resolve(Commands{patient}, false); errors.Is(err, long) != refused || refused && !strings.HasPrefix(err.Error(), "a run of n=7 kind=a: ") {
+		if _, err := f.Resolve(Commands{patient}, false); errors.Is(err, long) != refused || refused &&
+			!strings.HasPrefix(err.Error(), "a run of n=7 kind=a: ") {
 			t.Errorf("%s: %v", sweep, err)
 		}
 		if _, err := f.Resolve(Commands{patient}, true); err != nil {
@@ -668,7 +678,7 @@ func TestResultsThatAreNotRepeated(t *testing.T) {
 		{"another architecture", there, 1, false, 1, "another build or architecture, " + there.String()},
 	} {
 		e := &Engine{Plan: &Plan{Build: here, command: &Command{Timed: c.timed}}}
-		if got := e.uncheckable(&store.Maker{Build: c.build.String(), Seconds: c.took}, c.share); got != c.want {
+		if got := e.whyNotRepeatable(&store.Maker{Build: c.build.String(), Seconds: c.took}, c.share); got != c.want {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
 	}

@@ -9,13 +9,13 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// How jobs share the aggregators of a switch.
+// Ways in which jobs share a switch's aggregators.
 const (
-	Dynamic = "dynamic" // every job may use all
-	Static  = "static"  // each has a part to itself
+	Dynamic = "dynamic" // each job may use all of them
+	Static  = "static"  // each job has a part for itself
 )
 
-// atpSystem adds packets up in aggregators that all jobs share, and leaves to a server what it cannot add.
+// atpSystem returns ATP, which adds packets in aggregators shared by all jobs, and lets a server complete the rest.
 func atpSystem() System {
 	d := atp.Describe()
 	return System{
@@ -23,20 +23,22 @@ func atpSystem() System {
 		About: "adds up packets in hashed aggregators that jobs share, with a server that completes what the switch did not",
 		Modes: []Mode{{
 			Name: "sync", About: "a worker waits for the sum of all before its next gradient", Sync: true,
-			Takes: []string{OptionSlots, OptionProfile, OptionRecovery, OptionTimeout, OptionWindow, OptionSharing, OptionCongestion},
+			Takes: []string{OptionSlots, OptionProfile, OptionRecovery, OptionTimeout, OptionWindow, OptionSharing,
+				OptionCongestion},
 			Parts: func(o *Options) (Parts, error) { return atpParts(&d, o) },
 		}},
 	}
 }
 
-// What ATP's workers do about loss.
+// Ways in which ATP's workers handle loss.
 const (
 	RecoverResend = "resend"
 	RecoverNone   = "none"
 )
 
 func atpParts(d *program.Description, o *Options) (Parts, error) {
-	p := Parts{Program: d, Build: program.Config{Slots: o.Slots, Profile: o.Profile}, PerPacket: atp.Lanes, Numbers: 1<<16 - 1}
+	p := Parts{Program: d, Build: program.Config{Slots: o.Slots, Profile: o.Profile}, PerPacket: atp.Lanes,
+		Numbers: 1<<16 - 1}
 	if p.Build.Slots == 0 {
 		p.Build.Slots = atp.DefaultSlots
 	}
@@ -52,8 +54,10 @@ func atpParts(d *program.Description, o *Options) (Parts, error) {
 		p.Frame = frame.ATPPaper
 	}
 	own := endpoint.ATP{
-		Profile: p.Build.Profile, Window: o.Window, Timeout: o.Timeout, FirstTimeout: max(o.Timeout, endpoint.ATPFirstTimeout), Silent: o.Recovery == RecoverNone, Congestion: o.Congestion,
-		PerRack: o.PerRack, Aggregators: p.Build.Slots,
+		Profile: p.Build.Profile, Window: o.Window, Timeout: o.Timeout,
+		FirstTimeout: max(o.Timeout, endpoint.ATPFirstTimeout), Silent: o.Recovery == RecoverNone,
+		Congestion: o.Congestion,
+		PerRack:    o.PerRack, Aggregators: p.Build.Slots,
 	}
 	if err := checkATP(o, sharing); err != nil {
 		return p, err
@@ -62,7 +66,7 @@ func atpParts(d *program.Description, o *Options) (Parts, error) {
 		divided := *o
 		divided.Slots = p.Build.Slots
 		var err error
-		if _, p.Share, err = divided.parts(0, "aggregators"); err != nil {
+		if _, p.Share, err = divided.divideTable(0, "aggregators"); err != nil {
 			return p, err
 		}
 		for job := range max(o.Jobs, 1) {
@@ -81,20 +85,22 @@ func atpParts(d *program.Description, o *Options) (Parts, error) {
 	return p, nil
 }
 
-// checkATP refuses what ATP has no way of doing.
+// checkATP rejects options that ATP does not support.
 func checkATP(o *Options, sharing string) error {
 	switch {
 	case o.Recovery != "" && o.Recovery != RecoverResend && o.Recovery != RecoverNone:
-		return fmt.Errorf("%w: ATP has no recovery %q; there are %s, %s", ErrOptions, o.Recovery, RecoverResend, RecoverNone)
+		return fmt.Errorf("%w: ATP has no recovery %q; there are %s, %s", ErrOptions, o.Recovery, RecoverResend,
+			RecoverNone)
 	case sharing != "" && sharing != Dynamic && sharing != Static:
 		return fmt.Errorf("%w: no sharing is called %q; there are %s, %s", ErrOptions, sharing, Dynamic, Static)
 	case sharing == Dynamic && len(o.Ranges) > 0:
-		return fmt.Errorf("%w: jobs that share all aggregators have no separate ranges; use %s sharing", ErrOptions, Static)
+		return fmt.Errorf("%w: jobs that share all aggregators have no separate ranges; use %s sharing",
+			ErrOptions, Static)
 	}
 	return nil
 }
 
-// addATP adds what builds workers and servers, each with the aggregators that its job may use.
+// addATP adds the constructors of workers and servers, each with the aggregators that its job may use.
 func (p *Parts) addATP(all endpoint.ATP) {
 	share := p.Share
 	of := func(cfg *endpoint.Config) endpoint.ATP {

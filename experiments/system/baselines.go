@@ -7,12 +7,12 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// fullFrame is as many lanes as fill an Ethernet frame: baselines send frames like iSwitch's, so that they differ in nothing
-// but what the switch does.
+// fullFrame is the number of lanes that fill an Ethernet frame. Baselines use frames like iSwitch's, so that they
+// differ only in the switch.
 const fullFrame = iswitch.Lanes
 
-// parameterServer is the baseline of iSwitch and others: switches forward, a server adds up.
-func parameterServer() System {
+// parameterServerSystem returns the baseline of iSwitch and others: switches forward, a server adds.
+func parameterServerSystem() System {
 	mode := func(name, about string, sync bool) Mode {
 		return Mode{Name: name, About: about, Sync: sync, Parts: func(*Options) (Parts, error) {
 			return Parts{
@@ -25,7 +25,8 @@ func parameterServer() System {
 		}}
 	}
 	return System{
-		Name: "ps", Title: "Parameter server", Discipline: "fifo", About: "a server adds gradients up and sends the weights back; switches forward",
+		Name: "ps", Title: "Parameter server", Discipline: "fifo",
+		About: "a server adds gradients up and sends the weights back; switches forward",
 		Modes: []Mode{
 			mode("sync", "the server waits for all workers and answers all of them", true),
 			mode("async", "the server applies each gradient and answers its sender", false),
@@ -33,14 +34,16 @@ func parameterServer() System {
 	}
 }
 
-// ring is AllReduce without a server.
-func ring() System {
+// ringAllReduce returns AllReduce without a server.
+func ringAllReduce() System {
 	return System{
-		Name: "ring", Title: "Ring AllReduce", Discipline: "fifo", About: "workers pass chunks round a ring and add them up; switches forward",
+		Name: "ring", Title: "Ring AllReduce", Discipline: "fifo",
+		About: "workers pass chunks round a ring and add them up; switches forward",
 		Modes: []Mode{{
 			Name: "sync", About: "all workers have the sum after 2 (N − 1) steps", Sync: true,
 			Parts: func(*Options) (Parts, error) {
-				return Parts{Worker: endpoint.NewRing, Frame: frame.Baseline, PerPacket: fullFrame, Arithmetic: program.Float32}, nil
+				return Parts{Worker: endpoint.NewRing, Frame: frame.Baseline, PerPacket: fullFrame,
+					Arithmetic: program.Float32}, nil
 			},
 		}},
 	}

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// FuzzParseRanges reads anything as the slots of jobs: what is taken is within what tables have, and reads again from what is written
-// of it.
+// FuzzParseRanges parses arbitrary ranges: accepted ones fit a table and survive a round trip through text.
 func FuzzParseRanges(f *testing.F) {
-	for _, seed := range []string{"0-63", "0-63,64-127", " 1-1 ,2-3", "0-16777215", "0-16777216", "5-4", "-1-2", "1", "", "0-63,", "a-b", "+1-+2", "0-0x3f"} {
+	for _, seed := range []string{"0-63", "0-63,64-127", " 1-1 ,2-3", "0-16777215", "0-16777216", "5-4", "-1-2", "1", "", "0-63,",
+		"a-b", "+1-+2", "0-0x3f"} {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

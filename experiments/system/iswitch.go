@@ -11,13 +11,14 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// iswitchSystem sums segments in the switch and sends the sums back to the workers.
+// iswitchSystem returns iSwitch, which sums segments in the switch and multicasts the sums to the workers.
 func iswitchSystem() System {
 	d := iswitch.Describe()
 	return System{
-		Name: d.Name, Title: "iSwitch", Paper: "iswitch", Discipline: "fifo", Program: &d, Frame: frame.ISwitch, Declares: adding(&d),
-		Unit:  &aggregator.Unit{BusBytes: 32, Beat: 5 * olaf.Nanosecond, Pipeline: 16},
-		About: "adds segments of H vectors in the switch and multicasts the sums, without a server",
+		Name: d.Name, Title: "iSwitch", Paper: "iswitch", Discipline: "fifo", Program: &d, Frame: frame.ISwitch,
+		Declares: declareAdding(&d),
+		Unit:     &aggregator.Unit{BusBytes: 32, Beat: 5 * olaf.Nanosecond, Pipeline: 16},
+		About:    "adds segments of H vectors in the switch and multicasts the sums, without a server",
 		Modes: []Mode{{
 			Name: "sync", About: "a worker waits for the sum of all before its next gradient", Sync: true,
 			Takes: []string{OptionH, OptionSlots, OptionWrap, OptionProfile, OptionRecovery, OptionTimeout},
@@ -26,7 +27,8 @@ func iswitchSystem() System {
 					return Parts{}, fmt.Errorf("%w: jobs of iSwitch have equal parts of the segments, not separate ranges", ErrOptions)
 				}
 				return iswitchParts(&d, o, func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error) {
-					worker := endpoint.ISwitch{Profile: o.Profile, Recovery: endpoint.Recovery(o.Recovery), Timeout: o.Timeout, Ahead: o.segments(), Wrap: o.Wrap}
+					worker := endpoint.ISwitch{Profile: o.Profile, Recovery: endpoint.Recovery(o.Recovery),
+						Timeout: o.Timeout, Ahead: o.segmentsPerJob(), Wrap: o.Wrap}
 					return endpoint.NewISwitchSync(cfg, worker, host)
 				}), nil
 			},
@@ -35,34 +37,37 @@ func iswitchSystem() System {
 			Takes: []string{OptionH, OptionBound, OptionSlots},
 			Parts: func(o *Options) (Parts, error) {
 				return iswitchParts(&d, o, func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error) {
-					return endpoint.NewISwitchAsync(cfg, endpoint.Async{Bound: o.Bound, Slots: o.segments()}, host)
+					return endpoint.NewISwitchAsync(cfg, endpoint.Async{Bound: o.Bound, Slots: o.segmentsPerJob()},
+						host)
 				}), nil
 			},
 		}},
 	}
 }
 
-func (o *Options) slots() int {
+func (o *Options) iswitchSlots() int {
 	if o.Slots == 0 {
 		return iswitch.DefaultSlots
 	}
 	return o.Slots
 }
 
-// segments are those of one job, of which each has as many.
-func (o *Options) segments() int { return o.slots() / max(o.Jobs, 1) }
+// segmentsPerJob returns the number of segments per job.
+func (o *Options) segmentsPerJob() int { return o.iswitchSlots() / max(o.Jobs, 1) }
 
-func iswitchParts(d *program.Description, o *Options, worker func(endpoint.Config, endpoint.Host) (endpoint.Endpoint, error)) Parts {
+func iswitchParts(d *program.Description, o *Options,
+	worker func(endpoint.Config, endpoint.Host) (endpoint.Endpoint, error)) Parts {
 	format := frame.ISwitch
 	if o.Profile == iswitch.Exactly {
 		format = frame.ISwitchExact
 	}
 	p := Parts{
-		Worker: worker, Program: d, Fan: o.H, Frame: format, PerPacket: iswitch.Lanes, Inexact: o.Profile != iswitch.Exactly,
-		Build: program.Config{Slots: o.slots(), Wrap: o.Wrap, Profile: o.Profile},
+		Worker: worker, Program: d, Fan: o.H, Frame: format, PerPacket: iswitch.Lanes,
+		Inexact: o.Profile != iswitch.Exactly,
+		Build:   program.Config{Slots: o.iswitchSlots(), Wrap: o.Wrap, Profile: o.Profile},
 	}
 	if o.Jobs > 1 {
-		p.Share = func(job int) (base, slots int) { return job * o.segments(), o.segments() }
+		p.Share = func(job int) (base, slots int) { return job * o.segmentsPerJob(), o.segmentsPerJob() }
 	}
 	return p
 }

@@ -1,6 +1,7 @@
 package system
 
-// olafSystem merges updates that wait in the same cluster's slot, so that the newest model is never far behind.
+// olafSystem returns OLAF, which merges updates waiting in the same cluster's slot, so that the newest model is never
+// far behind.
 func olafSystem() System {
 	return System{
 		Name: "olaf", Title: "OLAF", Paper: "olaf", Discipline: "olaf",
@@ -8,7 +9,8 @@ func olafSystem() System {
 	}
 }
 
-// fifo is the switch that everything is measured against.
-func fifo() System {
-	return System{Name: "fifo", Title: "FIFO", Discipline: "fifo", About: "forwards updates in order and drops what finds the queue full"}
+// fifoSystem returns the plain switch, the baseline of all measurements.
+func fifoSystem() System {
+	return System{Name: "fifo", Title: "FIFO", Discipline: "fifo",
+		About: "forwards updates in order and drops what finds the queue full"}
 }

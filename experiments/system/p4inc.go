@@ -7,10 +7,10 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// p4incSegment is how many aggregators a job has where nobody says otherwise.
+// p4incSegment is the default number of aggregators per job.
 const p4incSegment = 1024
 
-// p4incSystem adds up packets in a job's own segment of aggregators, without any server.
+// p4incSystem returns P4INC-AOI, which adds packets in each job's segment of aggregators, without a server.
 func p4incSystem() System {
 	d := p4inc.Describe()
 	return System{
@@ -25,7 +25,7 @@ func p4incSystem() System {
 }
 
 func p4incParts(d *program.Description, o *Options) (Parts, error) {
-	slots, share, err := o.parts(min(p4incSegment, p4inc.MaxSlots/max(o.Jobs, 1)), "aggregators")
+	slots, share, err := o.divideTable(min(p4incSegment, p4inc.MaxSlots/max(o.Jobs, 1)), "aggregators")
 	if err != nil {
 		return Parts{}, err
 	}
@@ -33,7 +33,8 @@ func p4incParts(d *program.Description, o *Options) (Parts, error) {
 		Program: d, Build: program.Config{Slots: slots}, Share: share, Frame: frame.P4INC, PerPacket: p4inc.Lanes,
 		Worker: func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error) {
 			base, size := share(int(cfg.Job) - 1)
-			return endpoint.NewP4INC(cfg, endpoint.P4INC{Base: base, Size: size, Window: o.Window, Timeout: o.Timeout}, host)
+			return endpoint.NewP4INC(cfg, endpoint.P4INC{Base: base, Size: size, Window: o.Window, Timeout: o.Timeout},
+				host)
 		},
 	}, nil
 }

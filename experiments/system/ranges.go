@@ -6,37 +6,38 @@ import (
 	"strings"
 )
 
-// Range is the slots of a switch's table that a job has to itself, both ends inside.
+// Range is the part of a switch's table reserved for a job, both ends included.
 type Range struct{ First, Last int }
 
-// Set reads 0-63. The error matches ErrOptions.
+// Set parses a range such as 0-63. The error matches ErrOptions.
 func (r *Range) Set(text string) error {
 	first, last, ok := strings.Cut(strings.TrimSpace(text), "-")
 	a, err := strconv.Atoi(first)
 	b, err2 := strconv.Atoi(last)
 	if !ok || err != nil || err2 != nil || a < 0 || b < a || b >= maxSlots {
-		return fmt.Errorf("%w: slots %q; write the first and the last slot of a job, such as 0-63, below %d", ErrOptions, text, maxSlots)
+		return fmt.Errorf("%w: slots %q; write the first and the last slot of a job, such as 0-63, below %d",
+			ErrOptions, text, maxSlots)
 	}
 	r.First, r.Last = a, b
 	return nil
 }
 
-// maxSlots is beyond what any table has.
+// maxSlots is above the size of every table.
 const maxSlots = 1 << 24
 
-// String is what Set reads.
+// String returns the form that Set parses.
 func (r Range) String() string { return fmt.Sprintf("%d-%d", r.First, r.Last) }
 
-// MarshalText is String, for files and documents.
+// MarshalText returns String, for files and documents.
 func (r Range) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText is Set.
+// UnmarshalText calls Set.
 func (r *Range) UnmarshalText(text []byte) error { return r.Set(string(text)) }
 
-// size is how many slots there are.
+// size returns the number of slots.
 func (r Range) size() int { return r.Last - r.First + 1 }
 
-// ParseRanges reads the ranges of jobs, separated by commas. The error matches ErrOptions.
+// ParseRanges parses the jobs' ranges, separated by commas. The error matches ErrOptions.
 func ParseRanges(text string) (ranges []Range, err error) {
 	for word := range strings.SplitSeq(text, ",") {
 		var r Range
@@ -48,14 +49,15 @@ func ParseRanges(text string) (ranges []Range, err error) {
 	return ranges, nil
 }
 
-// parts are the slots of each job of a table that jobs divide: the ranges that were asked for, else as many for each. slots is the
-// table's length, 0 to have usual for each job or what the ranges reach to. Whether ranges fit the table and each other is said by
-// the program.
-func (o *Options) parts(usual int, places string) (slots int, share func(job int) (base, size int), err error) {
+// divideTable divides a table between jobs: into the requested ranges, or evenly. slots is the table's length; if not
+// requested, it is usual per job or the end of the last range. The program checks that ranges fit the table and do not
+// overlap.
+func (o *Options) divideTable(usual int, places string) (slots int, share func(job int) (base, size int), err error) {
 	jobs := max(o.Jobs, 1)
 	if len(o.Ranges) > 0 {
 		if len(o.Ranges) != jobs {
-			return 0, nil, fmt.Errorf("%w: %d ranges of %s for %d jobs; give one for each", ErrOptions, len(o.Ranges), places, jobs)
+			return 0, nil, fmt.Errorf("%w: %d ranges of %s for %d jobs; give one for each", ErrOptions, len(o.Ranges),
+				places, jobs)
 		}
 		slots = o.Slots
 		for _, r := range o.Ranges {

@@ -10,10 +10,10 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// switchmlPool is how many slots a worker uses where nobody says otherwise, as in the paper's 10G experiments.
+// switchmlPool is the default number of slots per worker, as in the paper's 10G experiments.
 const switchmlPool = 128
 
-// switchmlSystem streams vectors through a pool of slots of the switch.
+// switchmlSystem returns SwitchML, which streams vectors through a pool of slots in the switch.
 func switchmlSystem() System {
 	d := switchml.Describe()
 	return System{
@@ -27,23 +27,26 @@ func switchmlSystem() System {
 				if err != nil {
 					return Parts{}, err
 				}
-				pool, share, err := o.parts(switchmlPool, "slots") // jobs share nothing
+				pool, share, err := o.divideTable(switchmlPool, "slots") // jobs share no slots
 				if err != nil {
 					return Parts{}, err
 				}
 				return Parts{
 					Worker: func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error) {
 						base, slots := share(int(cfg.Job) - 1)
-						return endpoint.NewSwitchML(cfg, endpoint.SwitchML{Slots: slots, Base: base, Timeout: o.Timeout, Floats: o.Floats}, host)
+						return endpoint.NewSwitchML(cfg,
+							endpoint.SwitchML{Slots: slots, Base: base, Timeout: o.Timeout, Floats: o.Floats}, host)
 					},
-					Program: &d, Build: program.Config{Slots: pool, Lanes: lanes}, Frame: frame.SwitchML, PerPacket: lanes, Share: share,
+					Program: &d, Build: program.Config{Slots: pool, Lanes: lanes}, Frame: frame.SwitchML,
+					PerPacket: lanes, Share: share,
 				}, nil
 			},
 		}},
 	}
 }
 
-// switchmlLanes are those of the packet sizes that the released program is built for; the smaller one is the usual one.
+// switchmlLanes returns the lanes for a packet size that the released program is built for; the default is the smaller
+// one.
 func switchmlLanes(packet olaf.Size) (int, error) {
 	for _, lanes := range []int{switchml.Lanes256, switchml.Lanes1024} {
 		if packet == olaf.Size(lanes*olaf.LaneBytes) || packet == 0 {

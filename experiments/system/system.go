@@ -1,7 +1,7 @@
-// Package system says what a published way to aggregate is made of: its switch program, the discipline of its ports, the
-// endpoints of its workers and servers, what its runs count and measure. The set of systems is a value that cmd builds, without
-// registration, and a new one is a file here. Rooms above find systems in a set that they are handed, also those that read a name from
-// a file; the root test TestSetsAreHandedDown holds them to it.
+// Package system defines each published aggregation system by its parts: the switch program, the discipline of its
+// ports, the endpoints of its workers and servers, and the counters and metrics of its runs. The set of systems is a
+// value that cmd builds, without registration; a new system is a file here. Packages above get the set as an argument,
+// also to find systems by name, which the root test TestSetsAreHandedDown checks.
 package system
 
 import (
@@ -19,90 +19,90 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// ErrUnknown says that there is no system of a name, ErrMode that one that there is has no such mode.
+// ErrUnknown: no such system. ErrMode: the system has no such mode.
 var (
 	ErrUnknown = olaf.NewError(olaf.Usage, "unknown system")
 	ErrMode    = olaf.NewError(olaf.Usage, "no such mode")
 )
 
-// ErrOptions is the kind of options that do not go together.
+// ErrOptions matches every combination of options that a system rejects.
 var ErrOptions = olaf.NewError(olaf.Usage, "bad options of a system")
 
-// System is a published way to aggregate, as a whole.
+// System is a published aggregation system.
 type System struct {
 	Name  string
-	Title string // as prose calls it
+	Title string // for prose
 	About string // one line
-	// Paper is the name that its published numbers go by; empty of a baseline.
+	// Paper is the prefix of its published numbers; empty for a baseline.
 	Paper string
-	// Discipline is what its ports do with frames that wait, by the name that package engine knows.
+	// Discipline is the queue discipline of its ports, by its name in package engine.
 	Discipline string
-	// Program is what its switches do beside that; nil where they only forward.
+	// Program is the program of its switches; nil if they only forward.
 	Program *program.Description
-	// Frame is how updates that nobody waits for go over the wire; nil as OLAF's.
+	// Frame is the wire format of open-loop updates; nil for OLAF's.
 	Frame *frame.Format
-	// Unit is the published hardware that this program ran on; nil where none is known.
+	// Unit is the published hardware for this program; nil if unknown.
 	Unit *aggregator.Unit
-	// OnServers says that this program runs on servers, which hang on switches that only forward.
+	// OnServers means that the program runs on servers, connected to switches that only forward.
 	OnServers bool
-	// Declares is what its runs count and measure where workers send without waiting; nil for what passes a queue alone.
+	// Declares lists the counters and metrics of open-loop runs; nil for those of a plain queue.
 	Declares *metric.Declaration
-	// loops is what its runs count and measure where they wait beside a device; nil where they can't.
+	// loops lists the counters and metrics of closed-loop runs on a device; nil if it has none.
 	loops *metric.Declaration
-	// Modes are how its workers can go about it when they wait for answers, the usual one first; none of a system whose
-	// workers do not wait.
+	// Modes lists the modes of its closed-loop workers, the default first; empty if its workers never wait.
 	Modes []Mode
 }
 
-// Mode is one way in which hosts of a system wait for each other.
+// Mode is one way in which a system's hosts wait for each other.
 type Mode struct {
 	Name  string
 	About string
-	// Sync says that no worker begins a gradient before all have the sum of the last.
+	// Sync means that no worker begins a gradient before all have the last sum.
 	Sync bool
-	// Takes lists the options that mean something here.
+	// Takes lists the options that apply.
 	Takes []string
 	Parts func(*Options) (Parts, error)
 }
 
-// Parts are what a job's hosts and switches are built from.
+// Parts contains the building blocks of a job's hosts and switches.
 type Parts struct {
 	Worker func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error)
-	// Server is nil where there is none.
+	// Server may be nil.
 	Server func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error)
-	// Program is what switches run, built by Build; nil where they only forward. Passes says that it sees packets that are
-	// addressed to hosts and does nothing but count them.
+	// Program runs on the switches, built by Build; nil if they only forward. Passes means that it sees packets
+	// addressed to hosts and only counts them.
 	Program *program.Description
 	Build   program.Config
 	Passes  bool
-	// Root makes the program of the root switch in place of Program, where a device is that switch; nil where none is.
+	// Root makes the root switch's program in place of Program if a device is that switch; else nil.
 	Root func(program.Config) (program.Program, error)
-	Fan  int // vectors that complete a sum at the root; 0 follows the number of its children
-	// Share is the part of every table that a job has to itself, counted from 0; nil shares all of it.
+	Fan  int // vectors that complete a sum at the root; 0 for the number of its children
+	// Share returns the part of every table reserved for a job, counted from 0; nil if jobs share all of it.
 	Share func(job int) (base, slots int)
-	// Window is how many packets a worker whose Server only adds up has on their way; workers apply the sums themselves. 0 of
-	// all other systems.
+	// Window is the number of packets in flight per worker if the Server only adds and workers apply the sums
+	// themselves; 0 for other systems.
 	Window int
-	// Inexact says that where frames are lost its sums may hold other than one contribution of every worker, as published.
+	// Inexact means that after frame loss a sum may miss or repeat a worker's contribution, as published.
 	Inexact bool
-	// Whole says that a table holds a place for every packet of a vector.
+	// Whole means that a table has room for every packet of a vector.
 	Whole bool
-	// Renewal is what the management tells workers when it has changed the tree of servers for the Value-th time; nil where
-	// none can be changed.
+	// Renewal is the packet that management sends to workers when it has changed the tree of servers for the Value-th
+	// time; nil if the tree is fixed.
 	Renewal *program.Packet
-	// Arithmetic is what words are to hosts that add them up where no Program does.
+	// Arithmetic is how hosts interpret and add words if there is no Program.
 	Arithmetic program.Arithmetic
-	// Frame is how packets go over the wire; nil of those of which only a length is known: Header is then the bytes in front of
-	// the lanes, without the check sequence. PerPacket is the lanes of a full one.
+	// Frame is the packets' wire format. If it is nil, only lengths are known: Header is then the number of bytes
+	// before the lanes, without the check sequence. PerPacket is the number of lanes in a full packet.
 	Frame     *frame.Format
 	Header    olaf.Size
 	PerPacket int
-	// Numbers is how many packets of a worker its frames tell apart over all rounds; 0 where each round begins anew.
+	// Numbers is the number of packets of a worker that frames can tell apart over all rounds; 0 if numbering restarts
+	// each round.
 	Numbers int
 }
 
-// Numbered says whether frames can number so many packets a round. The error matches ErrOptions.
-func (p *Parts) Numbered(packets, rounds int) error {
+// CheckNumbers checks that frames can number so many packets per round. The error matches ErrOptions.
+func (p *Parts) CheckNumbers(packets, rounds int) error {
 	if p.Numbers == 0 || packets*rounds <= p.Numbers {
 		return nil
 	}
@@ -114,48 +114,49 @@ func (p *Parts) Numbered(packets, rounds int) error {
 		ErrOptions, olaf.Plural(rounds, "round"), olaf.Plural(packets, "packet"), p.Numbers, fits)
 }
 
-// Lose refuses links that lose frames where nobody sends again what is lost: of hosts whose switches only forward. The error matches
-// ErrOptions.
-func (p *Parts) Lose(name string, share float64) error {
+// CheckLoss rejects lossy links for systems whose hosts do not retransmit: those whose switches only forward. The error
+// matches ErrOptions.
+func (p *Parts) CheckLoss(name string, share float64) error {
 	if p.Program != nil || !(share > 0) {
 		return nil
 	}
 	return fmt.Errorf("%w: nothing that is lost is sent again, as the transport of %s is taken to be reliable; leave the loss out", ErrOptions, name)
 }
 
-// Size is the length of a packet's frame, without the check sequence; past says that it goes past the aggregators.
-func (p *Parts) Size(packet *program.Packet, past bool) olaf.Size {
+// FrameSize returns the length of a packet's frame, without the check sequence; past means that the packet bypasses the
+// aggregators.
+func (p *Parts) FrameSize(packet *program.Packet, past bool) olaf.Size {
 	if p.Frame != nil {
 		return p.Frame.SizeOf(packet, past)
 	}
 	return max(frame.Least, p.Header+olaf.LaneBytes*olaf.Size(packet.Lanes))
 }
 
-// Options are what users may choose about a system; zero values are the system's own. Whether one means something is said
-// by the mode.
+// Options contains a user's choices for a system; zero values select the system's own. The mode decides which ones
+// apply.
 type Options struct {
 	H        int           // vectors that complete a sum
 	Bound    int           // staleness beyond which a gradient is discarded
-	Slots    int           // of a switch's table
-	Wrap     bool          // vectors longer than the table use it again from its start
-	Profile  string        // of the program
-	Recovery string        // from loss
-	Timeout  olaf.Duration // until it begins
-	Packet   olaf.Size     // of the packet's payload, where a system has several
-	Window   int           // packets of a worker on their way
-	Sharing  string        // of a table by jobs
-	Ranges   []Range       // of a table's slots, one a job; none divides it evenly
-	// Congestion lets windows follow marks of congestion.
+	Slots    int           // in a switch's table
+	Wrap     bool          // vectors longer than the table wrap around
+	Profile  string        // program profile
+	Recovery string        // way of handling loss
+	Timeout  olaf.Duration // before recovery
+	Packet   olaf.Size     // payload of a packet, if the system has several sizes
+	Window   int           // packets in flight per worker
+	Sharing  string        // how jobs share a table
+	Ranges   []Range       // reserved slots, one range per job; empty for an even division
+	// Congestion adapts windows to congestion marks.
 	Congestion bool
 
-	// What the network says, not the user.
+	// The network sets the rest, not the user.
 
-	Jobs    int  // that run at the same time; 0 is one
-	PerRack int  // workers on a switch below the root; 0 is all on the root
-	Floats  bool // gradients are float32, to be scaled where a program adds integers
+	Jobs    int  // jobs at the same time; 0 means 1
+	PerRack int  // workers on a switch below the root; 0 if all are on the root
+	Floats  bool // gradients are float32, to be scaled for programs that add integers
 }
 
-// The names of options, as flags and documents call them.
+// The options' names in flags and documents.
 const (
 	OptionH        = "h"
 	OptionBound    = "bound"
@@ -171,24 +172,25 @@ const (
 	OptionCongestion = "congestion"
 )
 
-// DefaultBound is the staleness bound of workers that do not wait for each other, where nobody says otherwise; 0 is one as well.
+// DefaultBound is the default staleness bound of asynchronous workers; a bound of 0 means the same.
 const DefaultBound = 3
 
-// Refuse says which of the given options mean nothing in a mode. The error matches ErrOptions.
-func (m *Mode) Refuse(system *System, given []string) error {
+// CheckOptions returns an error if one of the given options does not apply in the mode. The error matches ErrOptions.
+func (m *Mode) CheckOptions(system *System, given []string) error {
 	for _, name := range given {
 		if !slices.Contains(m.Takes, name) {
 			takes := "no options"
 			if len(m.Takes) > 0 {
 				takes = "--" + strings.Join(m.Takes, ", --")
 			}
-			return fmt.Errorf("%w: --%s does not apply to %s in mode %s, which takes %s", ErrOptions, name, system.Name, m.Name, takes)
+			return fmt.Errorf("%w: --%s does not apply to %s in mode %s, which takes %s", ErrOptions, name, system.Name,
+				m.Name, takes)
 		}
 	}
 	return nil
 }
 
-// Mode finds a mode by its name, the usual one without a name. The error matches ErrMode and lists what there is.
+// Mode returns the named mode, or the default for an empty name. The error matches ErrMode and lists the modes.
 func (s *System) Mode(name string) (*Mode, error) {
 	if len(s.Modes) == 0 {
 		return nil, fmt.Errorf("%w: workers of %s do not wait for answers, so it has no modes", ErrMode, s.Name)
@@ -201,23 +203,25 @@ func (s *System) Mode(name string) (*Mode, error) {
 			return &s.Modes[i], nil
 		}
 	}
-	return nil, fmt.Errorf("%w: %s has no mode %q; its workers wait for each other in mode %s", ErrMode, s.Name, name, strings.Join(s.ModeNames(), " or "))
+	return nil, fmt.Errorf("%w: %s has no mode %q; its workers wait for each other in mode %s", ErrMode, s.Name, name,
+		strings.Join(s.ModeNames(), " or "))
 }
 
-// Mode is System.Mode of one of them, whose error says as well with which of them the mode goes.
+// Mode calls System.Mode; its error also lists the systems that have the mode.
 func (s Set) Mode(of *System, name string) (*Mode, error) {
 	mode, err := of.Mode(name)
 	if err == nil {
 		return mode, nil
 	}
-	having := slices.DeleteFunc(slices.Clone(s), func(one System) bool { return !slices.Contains(one.ModeNames(), name) })
+	having := slices.DeleteFunc(slices.Clone(s),
+		func(one System) bool { return !slices.Contains(one.ModeNames(), name) })
 	if len(having) == 0 {
 		return nil, fmt.Errorf("%w; no system has mode %q", err, name)
 	}
 	return nil, fmt.Errorf("%w; mode %s goes with %s", err, name, strings.Join(having.Names(), ", "))
 }
 
-// ModeNames are those of all of them, each once.
+// ModeNames returns the mode names of all systems, without duplicates.
 func (s Set) ModeNames() (names []string) {
 	for i := range s {
 		for _, m := range s[i].ModeNames() {
@@ -229,7 +233,7 @@ func (s Set) ModeNames() (names []string) {
 	return names
 }
 
-// ModeNames are what people type.
+// ModeNames returns the names of its modes.
 func (s *System) ModeNames() []string {
 	var names []string
 	for i := range s.Modes {
@@ -238,27 +242,28 @@ func (s *System) ModeNames() []string {
 	return names
 }
 
-// Set is the systems that there are, in the order in which reports show them.
+// Set is a list of systems, in the order of reports.
 type Set []System
 
-// All are the systems of this build. A discipline that is of no system is one by itself.
+// All returns the systems of this build. A queue discipline without a system of that name becomes one.
 func All() Set {
-	all := Set{olafSystem(), fifo(), iswitchSystem(), switchmlSystem(), atpSystem(), p4incSystem(), xaggSystem(), parameterServer(), ring()}
+	all := Set{olafSystem(), fifoSystem(), iswitchSystem(), switchmlSystem(), atpSystem(), p4incSystem(), xaggSystem(),
+		parameterServerSystem(), ringAllReduce()}
 	for _, name := range engine.DisciplineNames() {
 		if !slices.ContainsFunc(all, func(s System) bool { return s.Discipline == name }) {
 			all = append(all, System{Name: name, Title: name, Discipline: name, About: "a queue discipline"})
 		}
 	}
 	for i := range all {
-		if s := &all[i]; s.Looped() {
-			d := s.Switched()
+		if s := &all[i]; s.CanLoop() {
+			d := s.SwitchProgram()
 			s.loops = metric.OfLoop(s.Name+" loop", d.Ledger, d.Classes, endpoint.Describe())
 		}
 	}
 	return all
 }
 
-// Find returns the named system. The error matches ErrUnknown and lists what there is.
+// Find returns the named system. The error matches ErrUnknown and lists the systems.
 func (s Set) Find(name string) (*System, error) {
 	for i := range s {
 		if s[i].Name == name {
@@ -268,7 +273,7 @@ func (s Set) Find(name string) (*System, error) {
 	return nil, fmt.Errorf("%w %q; there are %s", ErrUnknown, name, strings.Join(s.Names(), ", "))
 }
 
-// Names are what people type.
+// Names returns the systems' names.
 func (s Set) Names() []string {
 	var names []string
 	for i := range s {
@@ -277,7 +282,7 @@ func (s Set) Names() []string {
 	return names
 }
 
-// Programs are those of their switches and servers, each once.
+// Programs returns the programs of their switches and servers, without duplicates.
 func (s Set) Programs() (all []program.Description) {
 	for i := range s {
 		p := s[i].Program
@@ -288,13 +293,13 @@ func (s Set) Programs() (all []program.Description) {
 	return all
 }
 
-// Waiting are those whose workers wait for answers.
-func (s Set) Waiting() Set {
+// ClosedLoop returns the systems with closed-loop workers.
+func (s Set) ClosedLoop() Set {
 	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return len(s.Modes) == 0 })
 }
 
-// Framed says whether its packets have frames of their own, not only a length.
-func (s *System) Framed() bool {
+// HasFrames reports whether its packets have a frame format, not only a length.
+func (s *System) HasFrames() bool {
 	for i := range s.Modes {
 		if parts, err := s.Modes[i].Parts(&Options{}); err == nil && parts.Frame != nil {
 			return true
@@ -303,18 +308,18 @@ func (s *System) Framed() bool {
 	return false
 }
 
-// Open are those whose workers can send without waiting for answers, as those of a bench do.
+// Open returns the systems whose workers can send open loop, as in a bench.
 func (s Set) Open() Set {
 	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return !s.Open() })
 }
 
-// Rising are those whose sums can go on to a server above the switches that add up.
+// Rising returns the systems whose sums can go on to a server above the switches that add.
 func (s Set) Rising() Set {
 	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return !s.Rises() })
 }
 
-// Rises says whether its sums can go on to a server above the switch that its workers hang on: one of its own, or what stands
-// in a parent's place. A baseline's transport is taken to be reliable, and so is not asked.
+// Rises reports whether its sums can go on to a server above the workers' switch: its own server, or a substitute for a
+// parent. Baselines never do, because their transport is taken to be reliable.
 func (s *System) Rises() bool {
 	if s.Program == nil || s.OnServers || len(s.Modes) == 0 {
 		return false
@@ -327,21 +332,22 @@ func (s *System) Rises() bool {
 	return err == nil && p.Configure(program.Job{ID: 1, Members: []program.Member{{}}, Parent: true}) == nil
 }
 
-// Adding are those whose switches add up what workers send without waiting.
+// Adding returns the systems whose switches add up open-loop updates.
 func (s Set) Adding() Set {
 	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return !s.Adds() })
 }
 
-// Looped are those whose workers can wait for what a device sends back or passes on.
-func (s Set) Looped() Set {
-	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return !s.Looped() })
+// LoopedOnes returns the systems whose workers can run closed loop through a device.
+func (s Set) LoopedOnes() Set {
+	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return !s.CanLoop() })
 }
 
-// Looped says whether its workers can wait for what a device sends back or passes on.
-func (s *System) Looped() bool { return !s.OnServers && len(s.Modes) > 0 }
+// CanLoop reports whether its workers can run closed loop through a device.
+func (s *System) CanLoop() bool { return !s.OnServers && len(s.Modes) > 0 }
 
-// Switched is the program that a device runs for workers that wait: its own, or the one that only passes packets on.
-func (s *System) Switched() *program.Description {
+// SwitchProgram returns the program that a device runs for closed-loop workers: the system's own, or the one that only
+// forwards.
+func (s *System) SwitchProgram() *program.Description {
 	if s.Program != nil {
 		return s.Program
 	}
@@ -349,47 +355,48 @@ func (s *System) Switched() *program.Description {
 	return &d
 }
 
-// Benched are those that a bench runs, whether or not their workers wait.
-func (s Set) Benched() Set {
-	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return !s.Open() && !s.Looped() })
+// ForBench returns the systems that a bench can run, open or closed loop.
+func (s Set) ForBench() Set {
+	return slices.DeleteFunc(slices.Clone(s), func(s System) bool { return !s.Open() && !s.CanLoop() })
 }
 
-// Open says whether its workers can send without waiting for answers.
+// Open reports whether its workers can send open loop.
 func (s *System) Open() bool { return len(s.Modes) == 0 || s.Adds() }
 
-// Adds says whether its switches add up what workers send without waiting, so that H means something.
+// Adds reports whether its switches add up open-loop updates, so that H applies.
 func (s *System) Adds() bool { return s.Program != nil && s.Program.Open }
 
-// Declaration is what its runs count and measure where workers send without waiting.
+// Declaration returns the counters and metrics of open-loop runs.
 func (s *System) Declaration() *metric.Declaration {
 	if s.Declares == nil {
-		return queued
+		return queueDeclared
 	}
 	return s.Declares
 }
 
-// LoopDeclaration is what its runs count and measure where they wait for what a switch sends back.
+// LoopDeclaration returns the counters and metrics of closed-loop runs; nil if it has none.
 func (s *System) LoopDeclaration() *metric.Declaration { return s.loops }
 
-// queued is the account of any queue of package engine.
-var queued = metric.OfQueue(engine.FlowLedger(), engine.SumsLedger())
+// queueDeclared is the account of any queue of package engine.
+var queueDeclared = metric.OfQueue(engine.FlowLedger(), engine.SumsLedger())
 
-// networked adds to queued what networks count after their warm-up.
-var networked = metric.OfNetwork(queued)
+// networkDeclared adds to queued the counts of a network after its warm-up.
+var networkDeclared = metric.OfNetwork(queueDeclared)
 
-// Queued declares the runs of what passes one queue.
-func Queued() *metric.Declaration { return queued }
+// QueueDeclaration returns the declaration of runs through one queue.
+func QueueDeclaration() *metric.Declaration { return queueDeclared }
 
-// Networked declares the runs of a network: the whole run with the network taken as one queue, and the time after the warm-up.
-func Networked() *metric.Declaration { return networked }
+// NetworkDeclaration returns the declaration of network runs: the whole run, with the network taken as one queue, and the time
+// after the warm-up.
+func NetworkDeclaration() *metric.Declaration { return networkDeclared }
 
-// Declared finds what the runs of a system or of a network declare, by its name; nil where there is none of that name.
-func (s Set) Declared(system string) *metric.Declaration {
+// FindDeclaration returns the declaration of that name, of a system or a network, or nil.
+func (s Set) FindDeclaration(system string) *metric.Declaration {
 	switch system {
-	case queued.System:
-		return queued
-	case networked.System:
-		return networked
+	case queueDeclared.System:
+		return queueDeclared
+	case networkDeclared.System:
+		return networkDeclared
 	}
 	for i := range s {
 		for _, d := range []*metric.Declaration{s[i].Declares, s[i].loops} {
@@ -401,7 +408,7 @@ func (s Set) Declared(system string) *metric.Declaration {
 	return nil
 }
 
-// adding declares the runs of a system whose switches add up.
-func adding(d *program.Description) *metric.Declaration {
+// declareAdding returns the declaration of a system whose switches add.
+func declareAdding(d *program.Description) *metric.Declaration {
 	return metric.OfProgram(d.Name, d.Ledger, d.Classes, engine.FlowLedger(), engine.SumsLedger())
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/olafctl/olaf/fpga/program/programs"
 )
 
-// TestProgramsOfSystems holds that devices, which are built with the programs of all systems, have every program that there is, in the order of their codes.
+// TestProgramsOfSystems checks that devices are built with the programs of all systems, in the order of their codes.
 func TestProgramsOfSystems(t *testing.T) {
-	all, built := All(), slices.DeleteFunc(programs.AllPrograms(), func(d program.Description) bool { return d.Code == 0 }) // but passing on, which needs nothing
+	all, built := All(), slices.DeleteFunc(programs.AllPrograms(), func(d program.Description) bool { return d.Code == 0 }) // except forwarding, which needs no program
 	if have, want := program.ProgramNames(all.Programs()), program.ProgramNames(built); !slices.Equal(have, want) {
 		t.Errorf("systems have the programs %v, the build has %v", have, want)
 	}

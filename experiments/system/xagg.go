@@ -7,10 +7,10 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// LineOverhead is what Ethernet has beside a frame, in bytes.
+// LineOverhead is Ethernet's overhead per frame, in bytes.
 const LineOverhead = 24
 
-// xaggSystem adds whole models up on servers in front of the parameter server.
+// xaggSystem returns XAgg, which adds whole models on servers in front of the parameter server.
 func xaggSystem() System {
 	d := xagg.Describe()
 	return System{
@@ -26,7 +26,9 @@ func xaggSystem() System {
 				}
 				return Parts{
 					Worker: func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error) {
-						return endpoint.NewXAgg(cfg, endpoint.XAgg{Timeout: o.Timeout, Beside: frame.XAgg.Size(0) + LineOverhead, Fixed: fixed}, host)
+						return endpoint.NewXAgg(cfg,
+							endpoint.XAgg{Timeout: o.Timeout, Beside: frame.XAgg.Size(0) + LineOverhead, Fixed: fixed},
+							host)
 					},
 					Program: &d, Build: program.Config{Profile: o.Profile, Lanes: xagg.Lanes}, Whole: true,
 					Renewal: &program.Packet{Kind: program.Control, Action: xagg.Renew},

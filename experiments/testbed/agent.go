@@ -19,16 +19,18 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// Agent is a device that another process lends.
+// Agent returns the row for devices lent by other processes.
 func Agent(built ...program.Description) Device {
 	return Device{
-		Prefix: "grpc://", Name: "HOST:PORT", Also: "unix", Abilities: HasTables | LogsArrivals | AddsUpdates | Dialled, Programs: built, // whether it does the agent says
+		Prefix: "grpc://", Name: "HOST:PORT", Also: "unix", Abilities: HasTables | LogsArrivals | AddsUpdates | Dialled,
+		Programs:  built, // only the agent knows the details
 		NotCard:   "it belongs on the card's host; give it to 'olafctl device serve' there",
 		Registers: openAgentDevice, Testbed: openAgent,
 	}
 }
 
-// AgentTarget is what is dialled for an agent's address: grpc://HOST:PORT, grpc:unix:PATH, or either without the scheme.
+// AgentTarget returns the gRPC target of an agent's address: grpc://HOST:PORT, grpc:unix:PATH, or either without the
+// scheme.
 func AgentTarget(address string) (string, error) {
 	target := strings.TrimPrefix(strings.TrimPrefix(address, "grpc:"), "//")
 	if path, ok := strings.CutPrefix(target, "unix:"); ok && path != "" {
@@ -48,7 +50,7 @@ func openAgentDevice(ctx context.Context, rest string, o DeviceOptions) (fpga.De
 	}
 	d, err := remote.Dial(ctx, target, remote.Options{ReadOnly: o.ReadOnly || o.DryRun != nil, TLS: o.TLS})
 	if err != nil {
-		return nil, err // not a Device that holds nothing
+		return nil, err // not a Device that contains a nil pointer
 	}
 	return d, nil
 }
@@ -69,7 +71,7 @@ func openAgent(ctx context.Context, rest string, o OpenOptions) (*Testbed, error
 	return bed, nil
 }
 
-// attach makes the device of an agent, which may be part of this process, the testbed's only card.
+// attach makes an agent's device, possibly in this process, the testbed's only card.
 func (b *Testbed) attach(ctx context.Context, target string, o Access, local bool) error {
 	d, err := remote.Dial(ctx, target, remote.Options{TLS: o.TLS, Local: local})
 	if err != nil {
@@ -97,15 +99,16 @@ func (b *Testbed) connect(ctx context.Context, target string, o Access) error {
 	b.Tables, b.profile = session, p4ctl.ProfileOf(has.GetP4Info())
 	if err == nil && b.ours(has) {
 		b.P4InfoHash = p4.Hash(has.P4Info)
-		return nil // it may hold tables of a switch program, which somebody came to read
+		return nil // it may contain tables of a switch program for its owner to read
 	}
-	return b.push(ctx) // whatever kept a device from telling, it keeps it from taking this too
+	return b.push(ctx) // a device that cannot return its pipeline reports the reason here
 }
 
-// ours says whether a pipeline is one that this program pushes, with the tables of whatever switch programs.
+// ours reports whether a pipeline is one that this program pushes, with any switch programs' tables.
 func (b *Testbed) ours(has *v1.ForwardingPipelineConfig) bool {
 	for _, t := range b.profile.Info().Tables {
-		if !slices.ContainsFunc(has.GetP4Info().GetTables(), func(given *configv1.Table) bool { return proto.Equal(given, t) }) {
+		if !slices.ContainsFunc(has.GetP4Info().GetTables(),
+			func(given *configv1.Table) bool { return proto.Equal(given, t) }) {
 			return false
 		}
 	}

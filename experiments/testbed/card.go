@@ -16,20 +16,20 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// CardAccess is what a testbed on a card needs beside the card.
+// CardAccess contains what a testbed on a card needs besides the card.
 type CardAccess struct {
-	// Tables starts the driver of the card's tables; nil lends a card without them. What it returns besides the backend is
-	// called at the end.
+	// Tables starts the driver of the card's tables; nil lends a card without them. The returned function is called at
+	// the end.
 	Tables func(*CardTables) (agent.Backend, func() error, error)
-	// Capture starts to capture at the parameter server's interface; nil lends a card without a tap.
+	// Capture starts a capture at the parameter server's interface; nil lends a card without a tap.
 	Capture func() (Frames, error)
-	// Now reads the clock that stamps captured frames, which may be set while it runs; nil reads Access.Clock.
+	// Now reads the clock of captured frames' stamps, which may be set during a run; nil reads Access.Clock.
 	Now func() time.Time
 	// ServerPort is the card's port towards that interface.
 	ServerPort int
 }
 
-// ErrIncomplete says that a card alone is no testbed, and what to add. It matches ErrBackend.
+// ErrIncomplete: a card alone is not a testbed; the message says what to add. It matches ErrBackend.
 var ErrIncomplete error = incomplete{}
 
 type incomplete struct{}
@@ -37,7 +37,7 @@ type incomplete struct{}
 func (incomplete) Error() string { return "a card alone is no testbed" }
 func (incomplete) Unwrap() error { return ErrBackend }
 
-// lacks says what must be added before a card is a testbed; empty when nothing is.
+// lacks returns what a card needs to be a testbed; empty if nothing is missing.
 func (a *CardAccess) lacks() string {
 	var add []string
 	if a.Tables == nil {
@@ -49,7 +49,7 @@ func (a *CardAccess) lacks() string {
 	return strings.Join(add, ", and ")
 }
 
-// PCI is a card of this host.
+// PCI returns the row for cards in this host.
 func PCI() Device {
 	return Device{
 		Prefix: "pci:", Name: "0000:3b:00.0", Abilities: HasTables | TakesGenerator, Guarded: true, OwnDryRun: true,
@@ -65,10 +65,10 @@ func (o *DeviceOptions) card() pcie.Options {
 	return pcie.Options{ReadOnly: o.ReadOnly, DryRun: o.DryRun, Force: o.Force, Clock: o.Clock}
 }
 
-// openCardTestbed opens a card with its tables and a capture. It lends them to itself, as Serve lends them to others, so that
+// openCardTestbed opens a card with its tables and a capture. It lends them to itself, like Serve to others, so that
 // there is one way to use a card.
 func openCardTestbed(ctx context.Context, bdf string, o OpenOptions) (*Testbed, error) {
-	if _, err := o.bus().Find(bdf); err != nil { // before asking for what such a card would need
+	if _, err := o.bus().Find(bdf); err != nil { // before asking for its accessories
 		return nil, err
 	}
 	if lacks := o.Card.lacks(); lacks != "" {
@@ -98,7 +98,7 @@ func openCardTestbed(ctx context.Context, bdf string, o OpenOptions) (*Testbed, 
 	return bed, nil
 }
 
-// lendCard lends a card, with a tap where something captures behind it, and with its tables where there is a driver.
+// lendCard lends a card, with a tap if there is a capture, and with its tables if there is a driver.
 func lendCard(ctx context.Context, s *Service, bdf string, o ServeOptions) error {
 	options := o.Device.card()
 	options.Lost = s.lose
@@ -137,7 +137,7 @@ func lendCard(ctx context.Context, s *Service, bdf string, o ServeOptions) error
 	return s.control(backend, p4.Lab(), nil, tables.Check, o)
 }
 
-// examineCard goes through what a card must show before it is used.
+// examineCard checks a card before it is used.
 func examineCard(bdf string, a Access) (*pcie.Device, []pcie.Check, error) {
 	return pcie.Examine(a.bus(), bdf, pcie.Options{Clock: a.Clock})
 }

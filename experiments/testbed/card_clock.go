@@ -10,20 +10,20 @@ import (
 
 // clockPair is one instant on two clocks: a cycle of the card's common.cycles began at hostNS or up to widthNS later.
 type clockPair struct {
-	hostNS  int64 // ns since 1970, just before the card was asked
-	widthNS int64 // until its answer was there
+	hostNS  int64 // ns since 1970, just before the read
+	widthNS int64 // until the answer arrived
 	cycle   uint64
 }
 
-// pairTries is how often the card is read for one pair; the quickest reading counts, as the others waited for something.
+// pairTries is the number of readings per pair; the quickest one counts, because the others were delayed.
 const pairTries = 16
 
-// pairClocks reads the card's clock between two readings of the host's. The pair takes the first of them and not the
-// middle, so that no frame can seem to arrive before it was sent: ages come out too long, by the width at most.
+// pairClocks reads the card's clock between two readings of the host's. The pair uses the first of them and not the
+// middle, so that no frame can seem to arrive before it was sent: ages are too long, by at most the width.
 func pairClocks(card fpga.Registers, now func() time.Time) (best clockPair, err error) {
 	for try := range pairTries {
 		before := now().UnixNano()
-		low, err := card.Read32(regmap.CommonCycles) // which latches the high word
+		low, err := card.Read32(regmap.CommonCycles) // this latches the high word
 		if err != nil {
 			return best, err
 		}
@@ -41,27 +41,27 @@ func pairClocks(card fpga.Registers, now func() time.Time) (best clockPair, err 
 
 const cycleNS = int64(olaf.Cycle / olaf.Nanosecond)
 
-// at is the host's time of a card's cycle, which may lie before the pair.
+// at returns the host's time at a card's cycle, which may be before the pair.
 func (p clockPair) at(cycle uint64) int64 { return p.hostNS - int64(p.cycle-cycle)*cycleNS }
 
-// since says how much time passed on the card from an earlier pair to p, and how much more passed on the host.
+// since returns the time on the card from an earlier pair to p, and how much longer it was on the host.
 func (p clockPair) since(earlier clockPair) (spanNS, driftNS int64) {
 	spanNS = int64(p.cycle-earlier.cycle) * cycleNS
 	return spanNS, p.hostNS - earlier.hostNS - spanNS
 }
 
-// maxDriftPPM is more than two clocks part by themselves: crystals are good to 50 ppm, and whoever disciplines the host's
-// clock turns it by 500 ppm at most. What is more was a step.
+// maxDriftPPM is more than clocks drift: crystals are accurate to 50 ppm, and time synchronisation adjusts the host's
+// clock by at most 500 ppm. A larger difference was a step.
 const maxDriftPPM = 1000
 
-// stepped says that one of the clocks was set between two pairs.
+// stepped reports whether one of the clocks was set between two pairs.
 func stepped(from, to clockPair) bool {
 	span, drift := to.since(from)
 	return max(drift, -drift) > from.widthNS+to.widthNS+span*maxDriftPPM/1_000_000
 }
 
-// lateAtLeast is how late the worst of some stamps is for certain. Stamps are never early, and frames follow each other no
-// faster than the line carries them: a frame left before all that came after it had time to.
+// lateAtLeast returns a lower limit for the delay of the worst stamp. Stamps are never early, and frames follow each
+// other no faster than the line rate, so that a frame left before all later ones had time to.
 func lateAtLeast(seen []olaf.Observation) (worst olaf.Duration) {
 	if len(seen) == 0 {
 		return 0
@@ -75,7 +75,7 @@ func lateAtLeast(seen []olaf.Observation) (worst olaf.Duration) {
 	return worst
 }
 
-// lineTime is how long the card's line is busy with an update, with FCS, preamble and the gap behind it.
+// lineTime returns how long the card's line is busy with an update, including FCS, preamble and gap.
 func lineTime(u *olaf.Update) olaf.Duration {
 	const around, line = 4 + 8 + 12, 100 * olaf.Gbps
 	return line.TimeToSend(olaf.FrameSize(int(u.Lanes)) + around)

@@ -8,7 +8,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// slowCard is a card whose clock runs with the host's, and whose every reading takes the next of some delays.
+// slowCard is a card whose clock runs with the host's, and whose readings have given delays.
 type slowCard struct {
 	fpga.Registers
 	nowNS  int64
@@ -30,7 +30,7 @@ func (c *slowCard) Read32(addr uint32) (uint32, error) {
 	return uint32(c.cycles), nil
 }
 
-// TestPairTakesTheQuickestReading holds that a reading which waited for something does not count, wherever it comes.
+// TestPairTakesTheQuickestReading checks that a delayed reading does not count, at any position.
 func TestPairTakesTheQuickestReading(t *testing.T) {
 	for quick := range pairTries {
 		card := &slowCard{nowNS: 1 << 40, delays: make([]time.Duration, pairTries)}

@@ -10,8 +10,8 @@ import (
 	"github.com/olafctl/olaf/p4ctl/agent"
 )
 
-// CardTables is what a driver of a card's tables may touch: the windows of the VitisNetP4 blocks, and the replication
-// block that keeps the multicast groups. It takes turns with everybody else who uses the card.
+// CardTables gives a driver of a card's tables access to the windows of the VitisNetP4 blocks, and to the replication
+// block with the multicast groups. It shares the card with other users.
 type CardTables struct {
 	server *remote.Server
 	device *pcie.Device
@@ -35,7 +35,7 @@ func (c *CardTables) Check() (err error) {
 	return err
 }
 
-// SetGroup makes a multicast group hold exactly these members. A group that failed half-way is removed.
+// SetGroup sets the members of a multicast group. A partly written group is removed.
 func (c *CardTables) SetGroup(id uint32, members []agent.Member) (err error) {
 	c.server.Do(func() { err = setGroup(c.device, id, members) })
 	return err
@@ -47,8 +47,8 @@ func (c *CardTables) DeleteGroup(id uint32) (err error) {
 	return err
 }
 
-// setGroup writes a group and reads it back: nothing else would show a member that did not arrive, as packets go to the
-// others all the same.
+// setGroup writes a group and reads it back, because a missing member has no other symptom: packets still go to the
+// others.
 func setGroup(d fpga.Registers, id uint32, members []agent.Member) error {
 	if err := writeGroup(d, id, members); err != nil {
 		return err
@@ -59,7 +59,7 @@ func setGroup(d fpga.Registers, id uint32, members []agent.Member) error {
 	err := checkGroup(d, members)
 	if err != nil {
 		err = fmt.Errorf("multicast group %d: %w", id, err)
-		_ = d.Write32(regmap.ReplicationGroupSize, 0) // the first error says what happened
+		_ = d.Write32(regmap.ReplicationGroupSize, 0) // the first error is the cause
 	}
 	return err
 }
@@ -84,7 +84,7 @@ func memberWord(m agent.Member) uint32 {
 	return m.Port<<regmap.ReplicationMemberDataPortShift | m.Instance
 }
 
-// maxPort is the largest port that a member's field holds.
+// maxPort is the largest port number in a member's field.
 const maxPort = regmap.ReplicationMemberDataPortMask >> regmap.ReplicationMemberDataPortShift
 
 func writeGroup(d fpga.Registers, id uint32, members []agent.Member) error {
@@ -102,7 +102,7 @@ func writeGroup(d fpga.Registers, id uint32, members []agent.Member) error {
 	}
 	for _, m := range members {
 		if err := d.Write32(regmap.ReplicationMemberData, memberWord(m)); err != nil {
-			_ = d.Write32(regmap.ReplicationGroupSize, 0) // the first error says what happened
+			_ = d.Write32(regmap.ReplicationGroupSize, 0) // the first error is the cause
 			return err
 		}
 	}

@@ -42,7 +42,7 @@ func (k *keyWriter) Do(c agent.Change) error {
 }
 
 // TestCardBehindAnAgent lends a fake card with its tables: entries reach the windows, groups the replication block, and
-// registers can be used beside.
+// registers can be used at the same time.
 func TestCardBehindAnAgent(t *testing.T) {
 	card, err := pcietest.New(twin.Config{})
 	want(t, err)
@@ -50,7 +50,8 @@ func TestCardBehindAnAgent(t *testing.T) {
 	want(t, err)
 	stopped := false
 	s, err := Serve(context.Background(), "pci:"+pcietest.BDF, ServeOptions{
-		Listen: "unix:" + filepath.Join(t.TempDir(), "s"), Device: DeviceOptions{Access: Access{Devices: Devices{PCI()}, Bus: &bus, Clock: card, Card: CardAccess{
+		Listen: "unix:" + filepath.Join(t.TempDir(), "s"),
+		Device: DeviceOptions{Access: Access{Devices: Devices{PCI()}, Bus: &bus, Clock: card, Card: CardAccess{
 			Tables: func(c *CardTables) (agent.Backend, func() error, error) {
 				return &keyWriter{c}, func() error { stopped = true; return nil }, nil
 			}}}}})
@@ -79,7 +80,8 @@ func TestCardBehindAnAgent(t *testing.T) {
 	}
 	tables.Groups[0].Members[0].Port = 4
 	card.StuckBits(regmap.ReplicationMemberData, 1, 0)
-	if _, err := session.Sync(context.Background(), tables); !errors.As(err, &refused) || !strings.Contains(err.Error(), "member 0 reads 0x40006 after 0x40007 was written") {
+	if _, err := session.Sync(context.Background(), tables); !errors.As(err, &refused) ||
+		!strings.Contains(err.Error(), "member 0 reads 0x40006 after 0x40007 was written") {
 		t.Errorf("a member that the card does not hold: %v", err)
 	}
 	want(t, errors.Join(d.Close(), session.Close(), s.Close()))
@@ -98,8 +100,8 @@ func want(t *testing.T, err error) {
 	}
 }
 
-// TestTablesOfAReplacedCard holds that an agent whose card was replaced while nobody used it neither lists tables nor
-// reports any as written, and says that it is lost. So it does where that happens during a batch.
+// TestTablesOfAReplacedCard checks that an agent whose card was replaced while idle, or during a batch, neither lists
+// tables nor reports any as written, but reports the loss.
 func TestTablesOfAReplacedCard(t *testing.T) {
 	tables := p4ctl.Tables{Workers: []p4ctl.Worker{{Address: netip.MustParseAddr("10.0.0.7"), Cluster: 2, ID: 7}}}.WithGroups(3)
 	others := p4ctl.Tables{Workers: []p4ctl.Worker{{Address: netip.MustParseAddr("10.0.0.9"), Cluster: 2, ID: 9}}}.WithGroups(3)
@@ -132,7 +134,8 @@ func TestTablesOfAReplacedCard(t *testing.T) {
 			bus, err := card.Bus(t.TempDir(), pcietest.OpenNIC())
 			want(t, err)
 			s, err := Serve(context.Background(), "pci:"+pcietest.BDF, ServeOptions{
-				Listen: "unix:" + filepath.Join(t.TempDir(), "s"), Device: DeviceOptions{Access: Access{Devices: Devices{PCI()}, Bus: &bus, Clock: card, Card: CardAccess{
+				Listen: "unix:" + filepath.Join(t.TempDir(), "s"),
+				Device: DeviceOptions{Access: Access{Devices: Devices{PCI()}, Bus: &bus, Clock: card, Card: CardAccess{
 					Tables: func(c *CardTables) (agent.Backend, func() error, error) {
 						return &keyWriter{c}, func() error { return nil }, nil
 					}}}}})

@@ -13,8 +13,8 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// Frames is a capture at the parameter server that goes on by itself; a live.Socket is one. Next never waits: with nothing
-// there it returns capture.ErrIdle.
+// Frames is a capture at the parameter server that runs on its own; live.Socket implements it. Next never waits: with
+// no packet it returns capture.ErrIdle.
 type Frames interface {
 	capture.Source
 	Info() live.Info
@@ -23,30 +23,30 @@ type Frames interface {
 	Close() error
 }
 
-// cardTap hands out what reached the parameter server behind a card, timed on the generator's run clock: it finds where
-// that began on the clock that stamps the frames. Whoever uses the card beside it takes turns with it.
+// cardTap returns what reached the parameter server behind a card, in the generator's run time, whose start it converts
+// to the clock of the frames' stamps. It shares the card with other users.
 type cardTap struct {
 	card   fpga.Registers
 	open   func() (Frames, error)
 	frames Frames
 	now    func() time.Time
-	port   int // of the card, towards the server
+	port   int // of the card, to the server
 
 	order  capture.Order
 	newest int64 // stamp
-	ended  error // of the frames; what came before may still be in order
-	told   bool  // Capture has said so
+	ended  error // of the frames; earlier ones may still be in order
+	told   bool  // Capture has reported it
 
-	start uint64     // generator.start_cycle when it was last looked at
-	drops live.Drops // of the capture at the end of the last look
+	start uint64     // last value of generator.start_cycle
+	drops live.Drops // of the capture, after the last Drain
 	run   cardRun
 }
 
-// cardRun is what is known of the run that was started last.
+// cardRun is the state of the run that was started last.
 type cardRun struct {
 	clock    clockPair // soon after its start
 	originNS int64     // its start, on the host's clock
-	known    bool      // the two above are
+	known    bool      // the two above are valid
 	before   live.Drops
 	decoder  *capture.Decoder
 	leftOver int64
@@ -55,7 +55,7 @@ type cardRun struct {
 	youngest int64
 	last     olaf.Time // arrival of the newest update
 	late     olaf.Duration
-	broken   error // what ended the capture, or kept the clocks from being paired
+	broken   error // what ended the capture, or prevented pairing the clocks
 }
 
 var (
@@ -63,7 +63,7 @@ var (
 	_ fpga.Capturer = (*cardTap)(nil)
 )
 
-// newCardTap starts to watch. Frames of a run that goes on belong to nobody.
+// newCardTap starts to capture. Frames of a run in progress are ignored.
 func newCardTap(card fpga.Registers, open func() (Frames, error), now func() time.Time, port int) (*cardTap, error) {
 	t := &cardTap{card: card, open: open, now: now, port: port}
 	if err := t.capture(); err != nil {
@@ -77,7 +77,7 @@ func newCardTap(card fpga.Registers, open func() (Frames, error), now func() tim
 	return t, nil
 }
 
-// capture opens the interface; what it dropped before does not count.
+// capture opens the interface; earlier drops do not count.
 func (t *cardTap) capture() error {
 	frames, err := t.open()
 	if err != nil {
@@ -91,21 +91,21 @@ func (t *cardTap) capture() error {
 	return nil
 }
 
-// resume captures anew after a capture that broke off, when that was told: an interface that went down comes back, and who
-// lends a card lends it for long.
+// resume restarts a capture that broke off, after that was reported: an interface may come up again, and cards are lent
+// for a long time.
 func (t *cardTap) resume() {
 	if !t.told {
 		return
 	}
 	t.told, t.ended = false, nil
 	info := t.frames.Info()
-	_ = t.frames.Close() // first, as it gives the network card's way of stamping back
+	_ = t.frames.Close() // first, because this restores the network card's stamping mode
 	if err := t.capture(); err != nil {
 		t.frames = noFrames{info, err}
 	}
 }
 
-// noFrames is a capture that could not be started again.
+// noFrames is a capture that could not be restarted.
 type noFrames struct {
 	info live.Info
 	why  error
@@ -120,14 +120,14 @@ func (n noFrames) Close() error               { return nil }
 // Close ends the capture.
 func (t *cardTap) Close() error { return t.frames.Close() }
 
-// begin forgets the last run.
+// begin resets the state for a new run.
 func (t *cardTap) begin(r cardRun) {
 	t.run = r
 	t.run.decoder = capture.NewDecoder(t)
-	t.run.decoder.SetOrigin(0) // Next hands out the time since the run's start
+	t.run.decoder.SetOrigin(0) // Next returns times since the run's start
 }
 
-// Drain hands out what arrived since the last call. A card that is gone shows at the next access to a register.
+// Drain returns the arrivals since the last call. A lost card shows at the next register access.
 func (t *cardTap) Drain(buf []olaf.Observation) []olaf.Observation {
 	t.resume()
 	start, err := regmap.Read64(t.card, regmap.GeneratorStartCycle)
@@ -148,10 +148,10 @@ func (t *cardTap) Drain(buf []olaf.Observation) []olaf.Observation {
 	return buf
 }
 
-// takenAtMost bounds one look, so that a flood of frames does not keep everybody else from the card.
+// takenAtMost limits one call, so that a flood of frames does not block other users of the card.
 const takenAtMost = 1 << 16
 
-// take decodes what is there.
+// take decodes the available frames.
 func (t *cardTap) take(buf []olaf.Observation) []olaf.Observation {
 	r := &t.run
 	for taken := 0; taken < takenAtMost && r.broken == nil; taken++ {
@@ -177,11 +177,11 @@ func (t *cardTap) take(buf []olaf.Observation) []olaf.Observation {
 	return buf
 }
 
-// reorderNS is how much later than a younger one a packet of another receive queue may come. It is also how long the last
-// frames of a run wait for more.
+// reorderNS is the largest delay of a packet from another receive queue relative to a later one. It is also how long
+// the last frames of a run wait for others.
 const reorderNS = int64(time.Millisecond)
 
-// inOrder is the next packet in the order of stamps.
+// inOrder returns the next packet in the order of stamps.
 func (t *cardTap) inOrder(p *capture.Packet) error {
 	quiet := false
 	for !t.order.Pop(p, quiet) {
@@ -208,10 +208,11 @@ func (t *cardTap) inOrder(p *capture.Packet) error {
 	return nil
 }
 
-// aheadNS is how much later than the host's clock a stamp may be before it cannot be of that clock.
+// aheadNS is how far a stamp may be ahead of the host's clock before it must be from another clock.
 const aheadNS = int64(time.Millisecond)
 
-// Next is the next frame of the run, timed from its start. What was stamped before belongs to an earlier run.
+// Next returns the next frame of the run, with the time since its start. Frames with earlier stamps belong to an
+// earlier run.
 func (t *cardTap) Next(p *capture.Packet) error {
 	for {
 		if err := t.inOrder(p); err != nil {
@@ -230,10 +231,10 @@ func (t *cardTap) Next(p *capture.Packet) error {
 	}
 }
 
-// Name is the interface, for errors of the decoder.
+// Name returns the interface, for errors of the decoder.
 func (t *cardTap) Name() string { return t.frames.Info().Interface }
 
-// Capture pairs the clocks again and tells how the run was captured.
+// Capture pairs the clocks again and returns the quality of the run's capture.
 func (t *cardTap) Capture() (*fpga.Capture, error) {
 	r, info, losses := &t.run, t.frames.Info(), t.run.decoder.Losses()
 	c := &fpga.Capture{
@@ -251,7 +252,8 @@ func (t *cardTap) Capture() (*fpga.Capture, error) {
 		say("%v", err)
 	}
 	if r.ahead > 0 {
-		say("%d frames are stamped later than they were read: the stamps are not of the system's clock%s", r.ahead, HardwareAdvice(c))
+		say("%d frames are stamped later than they were read: the stamps are not of the system's clock%s", r.ahead,
+			HardwareAdvice(c))
 	}
 	if !r.known {
 		if r.broken == nil {
@@ -266,16 +268,17 @@ func (t *cardTap) Capture() (*fpga.Capture, error) {
 	c.UncertaintyNS = r.clock.widthNS
 	span, drift := end.since(r.clock)
 	if stepped(r.clock, end) {
-		say("a clock was set during the run: the host's moved %v against the card's in %v", time.Duration(drift), time.Duration(span))
+		say("a clock was set during the run: the host's moved %v against the card's in %v", time.Duration(drift),
+			time.Duration(span))
 	}
 	c.SpanNS, c.DriftNS = r.last.NS(), drift
-	if span > c.SpanNS { // the last look came long after the last update
+	if span > c.SpanNS { // the last Drain came long after the last update
 		c.DriftNS = int64(float64(drift) * float64(c.SpanNS) / float64(span))
 	}
 	return c, nil
 }
 
-// HardwareAdvice is for stamps of a network card whose clock goes by itself.
+// HardwareAdvice returns advice for stamps of a network card with a free-running clock.
 func HardwareAdvice(c *fpga.Capture) string {
 	if !c.Hardware {
 		return ""

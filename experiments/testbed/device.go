@@ -11,21 +11,21 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Access is what reaching a device takes of the world around. The zero value is this host, and agents without TLS.
+// Access contains the resources for reaching a device. The zero value means this host, and agents without TLS.
 type Access struct {
-	Devices Devices // that can be opened; nil is the twin alone, built with Programs
-	// Programs are the switch programs whose tables agents and controllers here know; nil is none.
+	Devices Devices // that can be opened; nil means only the twin, built with Programs
+	// Programs lists the switch programs whose tables agents and controllers here support; nil for none.
 	Programs []program.Description
-	TLS      *tls.Config // towards an agent; nil for a unix socket, loopback, or a network that somebody else secures
-	Bus      *pcie.Bus   // where cards are found; nil is this host
-	Clock    pcie.Clock  // of cards; nil is this host's
+	TLS      *tls.Config // towards an agent; nil for a unix socket, loopback, or an otherwise secured network
+	Bus      *pcie.Bus   // where cards are searched; nil for this host
+	Clock    pcie.Clock  // for cards; nil for this host's
 	Card     CardAccess
 	// Generator is the address of another device, whose generator sends to the queue of the one that is opened; empty for its
 	// own generator.
 	Generator string
-	// Wires are cables of this machine's own that a device lays in the place of its virtual ones; others than AddsModels have none.
+	// Wires replaces virtual cables of a device by cables of this machine; only for devices with AddsModels.
 	Wires Wires
-	// Building is told when a device's logic has to be compiled first, which takes a minute or two; nil tells nobody.
+	// Building, if set, is called when a device's logic must be compiled first, which takes a minute or two.
 	Building func()
 }
 
@@ -36,7 +36,7 @@ func (a *Access) devices() Devices {
 	return a.Devices
 }
 
-// built are the programs without the one that only passes packets on, which every device can.
+// built returns the programs except the one that only forwards, which every device supports.
 func (a *Access) built() []program.Description {
 	return slices.DeleteFunc(slices.Clone(a.Programs), func(d program.Description) bool { return d.Code == 0 })
 }
@@ -48,15 +48,15 @@ func (a *Access) bus() pcie.Bus {
 	return pcie.HostBus()
 }
 
-// DeviceOptions say how a device is opened for its registers alone.
+// DeviceOptions configures opening a device for its registers only.
 type DeviceOptions struct {
 	Access
-	ReadOnly bool      // nothing will be written; a card can then be shared and may run another image
-	DryRun   io.Writer // print every access and write nothing; nil does what it says
+	ReadOnly bool      // a card can then be shared and may run another image
+	DryRun   io.Writer // print every access and write nothing; nil for normal access
 	Force    bool      // see pcie.Options
 }
 
-// OpenDevice opens a device for its registers alone, without tables and capture.
+// OpenDevice opens a device for its registers only, without tables and capture.
 func OpenDevice(ctx context.Context, address string, o DeviceOptions) (fpga.Device, error) {
 	row, name, err := o.devices().Of(address)
 	if err != nil {

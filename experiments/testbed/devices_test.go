@@ -50,7 +50,7 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestRowsAreWhole holds that what a row says it can do is there, and the other way round.
+// TestRowsAreWhole checks that a row's abilities match its functions.
 func TestRowsAreWhole(t *testing.T) {
 	for _, d := range all {
 		if d.Registers == nil || d.Can(HasTables) != (d.Testbed != nil) || d.Lend == nil && d.NotCard == "" {
@@ -62,7 +62,8 @@ func TestRowsAreWhole(t *testing.T) {
 	}
 }
 
-// TestMissingAbility holds that a device which lacks an ability says so before it is touched, and names those that have it.
+// TestMissingAbility checks that a missing ability is reported before the device is touched, with the devices that have
+// it.
 func TestMissingAbility(t *testing.T) {
 	_, err := Open(t.Context(), "grpc://127.0.0.1:1", OpenOptions{Access: Access{Devices: all}, Wire: true})
 	var lacks *Unsupported
@@ -72,10 +73,12 @@ func TestMissingAbility(t *testing.T) {
 	if err.Error() != "grpc://127.0.0.1:1 can't hand out frames; twin: can" {
 		t.Errorf("%v", err)
 	}
-	if err := all.Check("playback:x", HasTables|Copies); err == nil || !strings.HasPrefix(err.Error(), "playback:x can't be a testbed, as it has no tables, or do several things at a time; twin: can") {
+	if err := all.Check("playback:x", HasTables|Copies); err == nil ||
+		!strings.HasPrefix(err.Error(), "playback:x can't be a testbed, as it has no tables, or do several things at a time; twin: can") {
 		t.Errorf("%v", err)
 	}
-	if err := all[1:2].Check("pci:x", Records); err == nil || err.Error() != "pci:x can't hand out frames; nothing that this build opens can" {
+	if err := all[1:2].Check("pci:x", Records); err == nil ||
+		err.Error() != "pci:x can't hand out frames; nothing that this build opens can" {
 		t.Errorf("%v", err)
 	}
 	if err := all.Check("", VirtualTime|Repeats|Observable|Records|Copies|ClosesLoop); err != nil {
@@ -83,18 +86,19 @@ func TestMissingAbility(t *testing.T) {
 	}
 }
 
-// TestALocalDevice holds that one function makes a device of this process a testbed, something to lend, and registers.
+// TestALocalDevice checks that one function makes a device of this process a testbed, something to lend, and registers.
 func TestALocalDevice(t *testing.T) {
 	opened := 0
-	row := Local(Device{Prefix: "mine:", Name: "NUMBER", Abilities: HasTables}, func(_ context.Context, name string, o OpenOptions) (*Parts, error) {
-		opened++
-		backend := new(agent.Embedded)
-		d, err := twin.New(twin.Config{Tables: TablesOf(backend)})
-		if name != "7" || err != nil {
-			return nil, errors.Join(err, fpga.ErrGone)
-		}
-		return &Parts{Cards: []Card{{d, d}}, Tables: backend, Profile: p4.Twin()}, nil
-	})
+	row := Local(Device{Prefix: "mine:", Name: "NUMBER", Abilities: HasTables},
+		func(_ context.Context, name string, o OpenOptions) (*Parts, error) {
+			opened++
+			backend := new(agent.Embedded)
+			d, err := twin.New(twin.Config{Tables: TablesOf(backend)})
+			if name != "7" || err != nil {
+				return nil, errors.Join(err, fpga.ErrGone)
+			}
+			return &Parts{Cards: []Card{{d, d}}, Tables: backend, Profile: p4.Twin()}, nil
+		})
 	access := Access{Devices: Devices{row, Agent()}}
 	bed, err := Open(t.Context(), "mine:7", OpenOptions{Access: access})
 	if err != nil {
@@ -121,12 +125,13 @@ func TestALocalDevice(t *testing.T) {
 	if opened != 4 {
 		t.Errorf("opened %d times", opened)
 	}
-	if _, err := Serve(t.Context(), "grpc://h:1", ServeOptions{Listen: "127.0.0.1:0", Device: DeviceOptions{Access: access}}); !errors.Is(err, ErrBackend) {
+	if _, err := Serve(t.Context(), "grpc://h:1",
+		ServeOptions{Listen: "127.0.0.1:0", Device: DeviceOptions{Access: access}}); !errors.Is(err, ErrBackend) {
 		t.Errorf("lending what another process lends: %v", err)
 	}
 }
 
-// TestProgramsTwice holds that tables are written once, and again as soon as anybody has changed them.
+// TestProgramsTwice checks that tables are written once, and again after another change.
 func TestProgramsTwice(t *testing.T) {
 	bed, err := Open(t.Context(), "twin:", OpenOptions{Access: Access{Devices: all}})
 	if err != nil {

@@ -6,34 +6,34 @@ import (
 	"os/exec"
 )
 
-// Hosts are what programs run on at the ends of a testbed's cables.
+// Hosts are the hosts at the ends of a testbed's cables that run programs.
 type Hosts struct {
 	Workers []Node
 	Server  Node
-	Carried int64 // frames a second, through senders, switch and output, when it was opened
+	Carried int64 // measured frames per second through senders, switch and output
 }
 
-// Node is one of them, with the first of its addresses.
+// Node is one host, with the first of its addresses.
 type Node struct {
 	Address netip.Addr
 	start   func(*exec.Cmd) (Process, error)
 }
 
-// Start starts a program there. It is killed when this process ends in whatever way, and when the testbed is closed.
+// Start starts a program there. It is killed when this process ends, and when the testbed is closed.
 func (n *Node) Start(cmd *exec.Cmd) (Process, error) { return n.start(cmd) }
 
-// Wires are the cables of a switch: between it and the workers, who have one together, and between it and the server. nil is a virtual one.
+// Wires contains the cables of a switch: the workers' common one, and the server's. nil means virtual.
 type Wires struct{ Workers, Server *Wire }
 
-// Wire is a cable that joins two interfaces of this machine: the host's end and the switch's.
+// Wire is a cable between two interfaces of this machine: the host's end and the switch's.
 type Wire struct {
 	Host, Hub string
-	Virtual   bool // they are no network cards', and may end with the testbed
+	Virtual   bool // not network cards; they may end with the testbed
 }
 
-// Process is a program that runs on a host.
+// Process is a program on a host.
 type Process interface {
-	Wait() error // that of exec.Cmd.Wait
+	Wait() error // like exec.Cmd.Wait
 	Done() <-chan struct{}
 	Signal(os.Signal) error
 }

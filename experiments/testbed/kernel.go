@@ -8,18 +8,20 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Kernel is the Linux kernel of this machine as the switch: XDP programs between workers and a server in namespaces.
+// Kernel returns the row for this machine's Linux kernel as the switch: XDP programs between workers and a server in
+// namespaces.
 func Kernel() Device {
 	return Local(Device{
-		Prefix: "xdp:", Name: "[generic]", Abilities: HasTables | LogsArrivals | HasHosts | AddsModels | Records | ShowsEnds, Guarded: true,
+		Prefix: "xdp:", Name: "[generic]",
+		Abilities: HasTables | LogsArrivals | HasHosts | AddsModels | Records | ShowsEnds, Guarded: true,
 		NotCard: "its server captures in its own namespace", Named: kernelNamed,
 	}, openKernel)
 }
 
-// kernelModes are where in the kernel programs meet frames, by what follows xdp:.
+// kernelModes maps what follows xdp: to the hook of the programs.
 var kernelModes = map[string]string{"": "native", "native": "native", "generic": "generic"}
 
-// kernelNamed refuses what follows xdp: and is no mode.
+// kernelNamed rejects an invalid mode after xdp:.
 func kernelNamed(name string) error {
 	if _, there := kernelModes[name]; there {
 		return nil
@@ -27,14 +29,16 @@ func kernelNamed(name string) error {
 	if strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml") {
 		return fmt.Errorf("%w for %q: a testbed file is for 'olafctl bench -d xdp:%s' and 'olafctl testbed up'; here it is xdp: alone", ErrBackend, "xdp:"+name, name)
 	}
-	return fmt.Errorf("%w for %q: write xdp:, or xdp:%s where a driver has no XDP hook", ErrBackend, "xdp:"+name, "generic")
+	return fmt.Errorf("%w for %q: write xdp:, or xdp:%s where a driver has no XDP hook", ErrBackend, "xdp:"+name,
+		"generic")
 }
 
-// Host is the same with the engine of this process as the switch, which needs no right to load programs. Nothing falls back to it:
-// it is asked for by its name. Hosts can wait for what some switch programs send, which run in this process too.
+// Host returns the row for the engine of this process as the switch, which needs no right to load programs. It is never
+// a fallback. Hosts can run closed loop with some switch programs, which run in this process too.
 func Host(built ...program.Description) Device {
 	return Local(Device{
-		Prefix: "host:", Abilities: HasTables | LogsArrivals | HasHosts | Records | ShowsEnds | ClosesLoop | TakesPrograms, Guarded: true, Programs: built,
+		Prefix: "host:", Abilities: HasTables | LogsArrivals | HasHosts | Records | ShowsEnds | ClosesLoop |
+			TakesPrograms, Guarded: true, Programs: built,
 		NotCard: "its server captures in its own namespace",
 	}, func(_ context.Context, _ string, o OpenOptions) (*Parts, error) { return openHost(built, o) })
 }

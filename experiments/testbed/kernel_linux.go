@@ -23,7 +23,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// openKernel opens the kernel of this machine as the switch, between workers and a server in namespaces of their own.
+// openKernel opens this machine's kernel as the switch, between workers and a server in separate namespaces.
 func openKernel(_ context.Context, name string, o OpenOptions) (*Parts, error) {
 	if err := kernelNamed(name); err != nil {
 		return nil, err
@@ -39,7 +39,8 @@ func openHost(built []program.Description, o OpenOptions) (*Parts, error) {
 // openRealtime opens a card in real time with its capture and its tables.
 func openRealtime(b realtime.Backend, o OpenOptions) (*Parts, error) {
 	if o.Workers > realtime.MaxHosts || o.Addresses > realtime.MaxAddresses {
-		return nil, fmt.Errorf("%w with %d workers of %d addresses; there are up to %d, of %d", ErrBackend, o.Workers, o.Addresses, realtime.MaxHosts, realtime.MaxAddresses)
+		return nil, fmt.Errorf("%w with %d workers of %d addresses; there are up to %d, of %d", ErrBackend, o.Workers,
+			o.Addresses, realtime.MaxHosts, realtime.MaxAddresses)
 	}
 	hosts := realtime.Hosts{Workers: o.Workers, Addresses: o.Addresses, Wires: map[int]realtime.Wire{}}
 	if w := o.Wires.Workers; w != nil {
@@ -71,7 +72,7 @@ func openRealtime(b realtime.Backend, o OpenOptions) (*Parts, error) {
 	}, nil
 }
 
-// hostsOf are the namespaces in which programs run.
+// hostsOf returns the namespaces in which programs run.
 func hostsOf(card *realtime.Card, workers int) *Hosts {
 	if workers == 0 {
 		return nil
@@ -88,20 +89,20 @@ func startOn(n *netlab.Node) func(*exec.Cmd) (Process, error) {
 	return func(cmd *exec.Cmd) (Process, error) {
 		p, err := n.Start(cmd)
 		if err != nil {
-			return nil, err // not a Process that holds nothing
+			return nil, err // not a Process that contains a nil pointer
 		}
 		return p, nil
 	}
 }
 
-// realtimeCard ends its captures with itself.
+// realtimeCard closes its captures with itself.
 type realtimeCard struct {
 	*realtime.Card
 	tap  *cardTap
-	ends *tap.Capture // nil while nobody asks for it
+	ends *tap.Capture // nil without a recorder
 }
 
-// RecordEnds captures what workers send and what reaches the server, or stops to.
+// RecordEnds starts or stops capturing what workers send and what reaches the server.
 func (c *realtimeCard) RecordEnds(on bool) error {
 	if c.ends == nil && !on {
 		return nil
@@ -119,26 +120,28 @@ func (c *realtimeCard) RecordEnds(on bool) error {
 	return err
 }
 
-// Ends is the capture of both ends while it goes on, else nil.
+// Ends returns the current capture of both ends, or nil.
 func (c *realtimeCard) Ends() Ends {
 	if c.ends == nil {
-		return nil // not an Ends that holds nothing
+		return nil // not an Ends that contains a nil pointer
 	}
 	return c.ends
 }
 
-// Close ends captures and card.
+// Close closes captures and card.
 func (c *realtimeCard) Close() error {
 	return errors.Join(c.RecordEnds(false), c.tap.Close(), c.Card.Close())
 }
 
-// realtimeTap tells of a run what the card knows as well: whether the engine decides the same, and whether the output was in time.
+// realtimeTap adds to a run's capture what the card reports: whether the engine decides the same, and whether the
+// output was in time.
 type realtimeTap struct {
 	*cardTap
 	card *realtime.Card
 }
 
-// Capture tells of the run that was started last. The error matches fpga.ErrGone where a cable was taken away: nothing more can be measured.
+// Capture returns the quality of the last run's capture. The error matches fpga.ErrGone if a cable was removed, after
+// which nothing can be measured.
 func (t *realtimeTap) Capture() (*fpga.Capture, error) {
 	if err := t.card.CheckIntact(); errors.Is(err, fpga.ErrGone) {
 		return nil, err
@@ -155,7 +158,7 @@ func (t *realtimeTap) Capture() (*fpga.Capture, error) {
 	return c, nil
 }
 
-// realtimeTables keeps the table of workers as the plane looks it up. A frame sees a batch wholly or not at all.
+// realtimeTables stores the table of workers for lookups by the data plane. A frame sees all of a batch or nothing.
 type realtimeTables struct {
 	agent.Embedded
 	card *realtime.Card
@@ -169,18 +172,19 @@ func (t *realtimeTables) Commit(s *agent.State) error {
 	return t.Embedded.Commit(s)
 }
 
-// Publish shows a batch. What keeps the plane from taking it makes the card fail, as nothing else can be said any more.
+// Publish applies a batch. If the plane rejects it, the card fails, because there is no other way to report it.
 func (t *realtimeTables) Publish(s *agent.State) {
 	t.card.ReplaceSenders(sendersOf(s))
 	t.Embedded.Publish(s)
 }
 
-// sendersOf lists the entries of vnp4_1.workers.
+// sendersOf returns the entries of vnp4_1.workers.
 func sendersOf(s *agent.State) (list []xdp.Sender) {
 	s.Changes(func(c agent.Change) bool {
 		if e := c.Entry; e != nil && e.Table == p4.TableWorkers {
 			a := netip.AddrFrom4([4]byte(binary.BigEndian.AppendUint32(nil, e.Key)))
-			list = append(list, xdp.Sender{Address: a, Cluster: olaf.ClusterID(e.Params[0]), Worker: olaf.WorkerID(e.Params[1])})
+			list = append(list, xdp.Sender{Address: a, Cluster: olaf.ClusterID(e.Params[0]),
+				Worker: olaf.WorkerID(e.Params[1])})
 		}
 		return true
 	})

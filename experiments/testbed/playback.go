@@ -9,9 +9,10 @@ import (
 	"github.com/olafctl/olaf/fpga/playback"
 )
 
-// Playback is a recorded session with a device.
+// Playback returns the row for a recorded session with a device.
 func Playback() Device {
-	return Device{Prefix: "playback:", Name: "FILE", NotCard: "a recorded session has registers alone", Registers: openPlayback, Lend: lendPlayback}
+	return Device{Prefix: "playback:", Name: "FILE", NotCard: "a recorded session has registers alone",
+		Registers: openPlayback, Lend: lendPlayback}
 }
 
 func openPlayback(_ context.Context, path string, _ DeviceOptions) (fpga.Device, error) {

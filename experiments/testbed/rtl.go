@@ -10,8 +10,8 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// RTL is the card's own logic under Verilator, in sizes that its name may say. As a testbed it is any number of children that
-// share the tables of one P4Runtime agent.
+// RTL returns the row for the card's logic under Verilator, in sizes that its name can set. A testbed consists of any
+// number of children that share the tables of one P4Runtime agent.
 func RTL() Device {
 	return Local(Device{
 		Prefix:    "rtl:",
@@ -21,7 +21,7 @@ func RTL() Device {
 	}, openRTL)
 }
 
-// openRTL starts the children one by one: the first one builds what the others run.
+// openRTL starts the children one by one, because the first one builds the program for the others.
 func openRTL(ctx context.Context, name string, o OpenOptions) (*Parts, error) {
 	build, err := rtl.ParseBuild(name)
 	if err != nil {
@@ -29,7 +29,8 @@ func openRTL(ctx context.Context, name string, o OpenOptions) (*Parts, error) {
 	}
 	if o.ReadPorts != 0 {
 		if strings.Contains(name, "ports=") && build.Ports != o.ReadPorts {
-			return nil, fmt.Errorf("%w: rtl:%s, but %d read ports were requested; leave out one of them", rtl.ErrSize, name, o.ReadPorts)
+			return nil, fmt.Errorf("%w: rtl:%s, but %d read ports were requested; leave out one of them", rtl.ErrSize,
+				name, o.ReadPorts)
 		}
 		build.Ports = o.ReadPorts
 	}

@@ -20,41 +20,41 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// ServeOptions say how a device is lent.
+// ServeOptions configures lending a device.
 type ServeOptions struct {
-	// Listen is unix:PATH or HOST:PORT, without TLS a loopback one; empty for DefaultListen, or a socket of this user's alone
-	// where the device is guarded.
+	// Listen is unix:PATH or HOST:PORT, which must be a loopback address without TLS. Empty means DefaultListen, or a
+	// private socket of this user for a guarded device.
 	Listen   string
-	TLS      *tls.Config // what clients must speak; nil for plain connections
-	Insecure bool        // also a guarded device is lent to every user of this host, where Listen says so
-	Journal  string      // file that keeps the tables over a restart of the agent; empty for none
-	// Warn is told what a person should know of a journal that was taken all the same; nil tells nobody.
+	TLS      *tls.Config // required of clients; nil for plain connections
+	Insecure bool        // a guarded device too is lent to every user of this host, if Listen allows it
+	Journal  string      // file that preserves the tables over a restart of the agent; may be empty
+	// Warn, if set, receives warnings about a journal that was used anyway.
 	Warn  func(string)
-	Calls stats.Handler // hears of every call; nil for nobody
-	// Programs are the switch programs whose tables the pipeline has to begin with, beside those of the blocks.
+	Calls stats.Handler // receives every call; may be nil
+	// Programs lists the switch programs whose tables the initial pipeline contains besides those of the blocks.
 	Programs []program.Description
 	Device   DeviceOptions
 }
 
-// Service is a device that other processes use: its registers, time and tap, and, where this program drives them, its
+// Service is a device lent to other processes: its registers, time and tap, and, if this program drives them, its
 // tables over P4Runtime, all at one address.
 type Service struct {
-	// Target is the address in the form that clients dial.
+	// Target is the address for clients to dial.
 	Target string
-	// Identity is the device's.
+	// Identity is the device's identity.
 	Identity fpga.Identity
-	// Tables says whether P4Runtime is served too, and Captures whether what reaches the parameter server is handed out.
+	// Tables means that P4Runtime is served, Captures that what reaches the parameter server is provided.
 	Tables, Captures bool
 
 	agent    *agent.Agent                 // nil without tables
-	pipeline *v1.ForwardingPipelineConfig // to begin with
+	pipeline *v1.ForwardingPipelineConfig // initial one
 	server   *grpc.Server
 	done     chan error
 	lost     chan error // has room for one error
 	close    []func() error
 }
 
-// DefaultListen is where a device is lent that does no harm, and where controllers look first.
+// DefaultListen is the default address for harmless devices, where controllers look first.
 const DefaultListen = "127.0.0.1:9559"
 
 // listen completes the address for a device.
@@ -70,25 +70,26 @@ func (o *ServeOptions) listen(row *Device, name string) (err error) {
 	return err
 }
 
-// guarded refuses to lend hardware to whoever is on this host.
+// guarded rejects lending hardware to all users of this host.
 func (o *ServeOptions) guarded() error {
 	if o.TLS != nil || o.Insecure || strings.HasPrefix(o.Listen, "unix:") {
 		return nil
 	}
-	if !agent.Loopback(o.Listen) { // which no --insecure opens
+	if !agent.Loopback(o.Listen) { // not even --insecure allows this
 		return fmt.Errorf("%w: anyone who can reach this host could write the card at %s; use unix:PATH, or 'olafctl device serve' with --tls-cert", agent.ErrInsecure, o.Listen)
 	}
 	return fmt.Errorf("%w: every user of this host could write the card at %s; use unix:PATH, or 'olafctl device serve' with --tls-cert or --insecure", agent.ErrInsecure, o.Listen)
 }
 
-// Serve lends the device at an address until Close. One process owns a device; everybody else goes through its agent.
+// Serve lends the device at an address until Close. One process owns a device; all others go through its agent.
 func Serve(ctx context.Context, address string, o ServeOptions) (*Service, error) {
 	row, name, err := o.Device.devices().Of(address)
 	switch {
 	case err != nil:
 		return nil, err
 	case row.Lend == nil:
-		return nil, fmt.Errorf("%w to lend for %q; this build lends %s", ErrBackend, address, o.Device.devices().Lent().Forms())
+		return nil, fmt.Errorf("%w to lend for %q; this build lends %s", ErrBackend, address,
+			o.Device.devices().Lent().Forms())
 	}
 	if row.Named != nil {
 		if err := row.Named(name); err != nil {
@@ -111,7 +112,7 @@ func Serve(ctx context.Context, address string, o ServeOptions) (*Service, error
 	return serve(ctx, o, func(s *Service) error { return row.Lend(ctx, s, name, o) })
 }
 
-// ServePrivately lends the device at a socket of its own, which only this user reaches and which is gone after Close.
+// ServePrivately lends the device at a private socket of this user, which Close removes.
 func ServePrivately(ctx context.Context, address string, o ServeOptions) (*Service, error) {
 	listen, remove, err := privateAddress()
 	if err != nil {
@@ -126,9 +127,9 @@ func ServePrivately(ctx context.Context, address string, o ServeOptions) (*Servi
 	return s, nil
 }
 
-// serve listens and offers what lend registers.
+// serve listens and serves what lend registers.
 func serve(ctx context.Context, o ServeOptions, lend func(*Service) error) (*Service, error) {
-	listener, err := agent.Listen(o.Listen, o.TLS != nil) // first: to open a card's tables is to empty them
+	listener, err := agent.Listen(o.Listen, o.TLS != nil) // first, because opening a card's tables empties them
 	if err != nil {
 		return nil, err
 	}
@@ -151,9 +152,12 @@ func serve(ctx context.Context, o ServeOptions, lend func(*Service) error) (*Ser
 	return s, nil
 }
 
-// control puts a P4Runtime agent in front of the tables. check returns an error once the device is another one; it may be nil.
-func (s *Service) control(backend agent.Backend, profile p4.Profile, told []program.Description, check func() error, o ServeOptions) error {
-	a, err := agent.New(agent.Options{Backend: backend, Profile: profile, Programs: told, Check: check, Journal: o.Journal, Warn: o.Warn})
+// control puts a P4Runtime agent in front of the tables. check returns an error if the device has changed; it may be
+// nil.
+func (s *Service) control(backend agent.Backend, profile p4.Profile, told []program.Description, check func() error,
+	o ServeOptions) error {
+	a, err := agent.New(agent.Options{Backend: backend, Profile: profile, Programs: told, Check: check,
+		Journal: o.Journal, Warn: o.Warn})
 	if err != nil {
 		return err
 	}
@@ -163,7 +167,7 @@ func (s *Service) control(backend agent.Backend, profile p4.Profile, told []prog
 	return nil
 }
 
-// lend registers a device and its tap, if it has one, on the gRPC server.
+// lend registers a device and its tap, if any, on the gRPC server.
 func (s *Service) lend(d fpga.Device, tap remote.Tap) *remote.Server {
 	s.Identity, s.Captures = d.Identity(), tap != nil
 	server := remote.NewServer(d, tap)
@@ -171,7 +175,7 @@ func (s *Service) lend(d fpga.Device, tap remote.Tap) *remote.Server {
 	return server
 }
 
-// install makes the tables usable from the first moment, and leaves a pipeline alone that the journal brought back.
+// install sets the initial pipeline, unless the journal restored one.
 func (s *Service) install() error {
 	if s.agent == nil {
 		return nil
@@ -179,7 +183,7 @@ func (s *Service) install() error {
 	return s.agent.Install(s.pipeline)
 }
 
-// Lost receives the reason when the device turns out to be gone, reset or another one. Nothing can be lent any more then.
+// Lost receives the reason when the device is gone, reset or replaced. It can then no longer be lent.
 func (s *Service) Lost() <-chan error { return s.lost }
 
 func (s *Service) lose(err error) {
@@ -189,10 +193,10 @@ func (s *Service) lose(err error) {
 	}
 }
 
-// lastAnswers is how long clients of a lost device have to receive the answer that says so.
+// lastAnswers is how long clients of a lost device have to receive the last answer.
 const lastAnswers = time.Second
 
-// End closes the service after answers that are on their way have arrived, or lastAnswers later.
+// End closes the service after pending answers were sent, or after lastAnswers.
 func (s *Service) End() error {
 	timer := time.AfterFunc(lastAnswers, s.server.Stop)
 	defer timer.Stop()
@@ -200,7 +204,7 @@ func (s *Service) End() error {
 	return s.Close()
 }
 
-// Close ends all sessions and gives the device back.
+// Close ends all sessions and releases the device.
 func (s *Service) Close() error {
 	s.server.Stop()
 	return errors.Join(<-s.done, s.release())

@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl/agent"
 )
 
-// A service that is closed before its goroutine came to serve has served to its end.
+// TestCloseAtOnce checks that a service closed before its goroutine starts to serve ends cleanly.
 func TestCloseAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	for range 50 {
@@ -27,7 +27,7 @@ func TestCloseAtOnce(t *testing.T) {
 	}
 }
 
-// A device that is lent privately is reached by its user alone, and leaves nothing behind, however it ends.
+// TestServePrivately checks that a privately lent device is reachable by its user only, and leaves nothing behind.
 func TestServePrivately(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	s, err := ServePrivately(t.Context(), "twin:", ServeOptions{})
@@ -50,7 +50,7 @@ func TestServePrivately(t *testing.T) {
 	}
 }
 
-// TestWhoReachesACard holds that hardware is lent to its user alone, unless something else is asked for in so many words.
+// TestWhoReachesACard checks that hardware is lent to its user only, unless explicitly configured otherwise.
 func TestWhoReachesACard(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	card, err := pcietest.New(twin.Config{})
@@ -77,11 +77,13 @@ func TestWhoReachesACard(t *testing.T) {
 		_, err = d.Read32(regmap.QueueDepth)
 		want(t, errors.Join(err, d.Close(), s.Close()))
 	}
-	if _, err := lend(ServeOptions{Listen: "127.0.0.1:0"}); !errors.Is(err, agent.ErrInsecure) || !strings.Contains(err.Error(), "--insecure") {
+	if _, err := lend(ServeOptions{Listen: "127.0.0.1:0"}); !errors.Is(err, agent.ErrInsecure) ||
+		!strings.Contains(err.Error(), "--insecure") {
 		t.Errorf("every user of this host: %v", err)
 	}
-	for _, everybody := range []string{":0", "0.0.0.0:0"} { // no --insecure would do
-		if _, err := lend(ServeOptions{Listen: everybody}); !errors.Is(err, agent.ErrInsecure) || strings.Contains(err.Error(), "--insecure") || !strings.Contains(err.Error(), "--tls-cert") {
+	for _, everybody := range []string{":0", "0.0.0.0:0"} { // not even with --insecure
+		if _, err := lend(ServeOptions{Listen: everybody}); !errors.Is(err, agent.ErrInsecure) ||
+			strings.Contains(err.Error(), "--insecure") || !strings.Contains(err.Error(), "--tls-cert") {
 			t.Errorf("everybody at %s: %v", everybody, err)
 		}
 	}

@@ -13,11 +13,11 @@ import (
 	"github.com/olafctl/olaf/p4ctl/agent"
 )
 
-// maxSocketPath is the longest path that a unix socket's address holds.
+// maxSocketPath is the longest path in a unix socket's address.
 const maxSocketPath = 103
 
-// privateAddress makes room for a socket that only this user can reach, until remove is called; where the temporary
-// folder's path is too long for one, it is a free port of the loopback interface.
+// privateAddress returns an address for a socket of this user only, until remove is called. If the temporary folder's
+// path is too long, it returns a free port of the loopback interface.
 func privateAddress() (address string, remove func() error, err error) {
 	dir, remove, err := tempfolder.Make()
 	if err != nil {
@@ -26,7 +26,7 @@ func privateAddress() (address string, remove func() error, err error) {
 	return socketAddress(filepath.Join(dir, "s")), remove, nil
 }
 
-// ownSocket is where a device of this host is lent that only this user shall reach, the same path each time.
+// ownSocket returns the path of a socket for a device that only this user can reach, the same each time.
 func ownSocket(scheme, name string) (string, error) {
 	folder := filepath.Join(os.TempDir(), fmt.Sprintf("olafctl-%d", os.Getuid()))
 	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {

@@ -1,5 +1,5 @@
-// Package testbed opens what a run is carried out on: a card or its twin with a controller's session and a capture, here
-// or behind the agent of another process, and lends it to others.
+// Package testbed opens the devices for runs: a card or its twin with a controller's session and a capture, in this
+// process or behind another's agent, and lends it to others.
 package testbed
 
 import (
@@ -19,86 +19,85 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// ErrBackend says that this build cannot open a device of that kind.
+// ErrBackend: this build cannot open a device of that kind.
 var ErrBackend = olaf.NewError(olaf.Usage, "no such device backend")
 
-// Testbed is one device to program, tables to fill, generators to fire, captures to read. Whether a card or the twin is
-// behind it makes no difference to a run.
+// Testbed is a device with tables, generators and captures. For a run, a card and a twin are the same.
 type Testbed struct {
-	// Cards are equal ones that runs may use side by side. A real testbed has one.
+	// Cards are equal, for parallel runs. A real testbed has one.
 	Cards []Card
-	// Tables is the primary controller's session with the device that they all are copies of.
+	// Tables is the primary controller's session for all cards.
 	Tables *p4ctl.Session
-	// P4InfoHash is the SHA-256 of the P4Info that the device forwards by.
+	// P4InfoHash is the SHA-256 of the device's P4Info.
 	P4InfoHash string
-	// AgeErrorPct is by how much of a run's mean AoM its ages may be wrong where two clocks measure them; beyond that they
-	// are withheld. 0 is 10 %.
+	// AgeErrorPct is the accepted error of ages relative to a run's mean AoM if two clocks measure them; ages with
+	// larger errors are withheld. 0 means 10 %.
 	AgeErrorPct float64
 	Abilities   Ability // of the device
-	Hosts       *Hosts  // that were asked for
-	address     string  // as it was opened, in the table of devices
+	Hosts       *Hosts  // as requested
+	address     string  // as opened, in the table of devices
 	devices     Devices
 	profile     p4.Profile
 	close       []func() error
-	// version counts the changes of the tables, whoever made them; nil where nobody here sees them.
+	// version returns a counter of changes to the tables by any controller; nil if they cannot be seen here.
 	version func() uint64
-	// programmed is what was last read back.
+	// programmed is the content read back last.
 	programmed struct {
-		hash    string // empty before
+		hash    string // empty at first
 		version uint64
 	}
 }
 
-// Card is one device and what captures behind it.
+// Card is one device and the capture behind it.
 type Card struct {
 	Device fpga.Device
 	Tap    capture.Tap
 }
 
-// EndsRecorder is a device that can be captured at both ends of its cables, from where workers send to where the server is. Devices
-// that ShowsEnds are.
+// EndsRecorder is a device that can capture both ends of its cables, at the workers and at the server. Devices with
+// ShowsEnds implement it.
 type EndsRecorder interface {
-	// RecordEnds begins a capture anew, or ends it.
+	// RecordEnds starts a new capture, or ends it.
 	RecordEnds(on bool) error
-	// Ends is the capture that goes on; nil without one.
+	// Ends returns the current capture; nil without one.
 	Ends() Ends
 }
 
 // Ends is a capture at the workers' end and at the server's, in this order.
 type Ends interface {
-	// Drain hands out what was captured since the last call, by time; bytes are used again.
+	// Drain visits what was captured since the last call, by time; bytes are reused.
 	Drain(visit func(*capture.Packet) error) error
-	// Counts are how many packets were handed out, by end, and Lost how many found no room.
+	// Counts returns the number of packets visited, by end, and Lost the number that found no room.
 	Counts() []uint64
 	Lost() (int64, error)
 }
 
-// EndNames are the ends in a capture file.
+// EndNames contains the names of the ends in a capture file.
 var EndNames = []string{"workers", "server"}
 
-// AgeError is AgeErrorPct, or what stands for 0.
+// AgeError returns AgeErrorPct, or the default for 0.
 func (b *Testbed) AgeError() float64 { return cmp.Or(b.AgeErrorPct, 10) }
 
-// OpenOptions say what a testbed is opened for.
+// OpenOptions configures a testbed.
 type OpenOptions struct {
 	Access
-	Cards  int    // cards side by side, where the device can be copied; 0 is one
+	Cards  int    // number of parallel cards, if the device can be copied; 0 means one
 	Listen string // also serve P4Runtime here; empty for a private socket
-	Wire   bool   // move gradients and record frames, for captures
-	// ReadPorts, 1 or 2, asks for the time of the card's logic with so many read ports of its memory of gradients; 0 is what the
-	// device does by itself.
+	Wire   bool   // transfer gradients and record frames, for captures
+	// ReadPorts, 1 or 2, simulates the card's logic with so many read ports of its gradient memory; 0 for the device's
+	// default.
 	ReadPorts int
-	// Unit is the hardware whose time updates take in front of a switch program; nil takes none.
+	// Unit is the hardware in front of a switch program whose time is simulated; nil for none.
 	Unit *aggregator.Unit
-	// Workers asks for as many hosts beside the server's, on which programs run, each with so many addresses; 0 for none.
+	// Workers is the number of hosts for programs besides the server's, each with so many addresses; 0 for none.
 	Workers, Addresses int
-	// Observe gives every card its observer, called with their numbers from 0; nil for none. Of a device that is not Observable
-	// nobody is asked.
+	// Observe returns the observer of each card, numbered from 0; it may be nil. It is only called for devices that are
+	// Observable.
 	Observe func(card int) twin.Observer
 }
 
-// Open opens the device at an address with its tables and a capture; an empty address is the default one. The error matches
-// ErrBackend where there is no way to it, and is an *Unsupported where it can't do what it is opened for.
+// Open opens the device at an address with its tables and a capture; an empty address means the default. The error
+// matches ErrBackend if it cannot be reached, and is an *Unsupported if it lacks an ability.
 func Open(ctx context.Context, address string, o OpenOptions) (*Testbed, error) {
 	o.Cards = max(o.Cards, 1)
 	devices := o.devices()
@@ -133,8 +132,8 @@ func Open(ctx context.Context, address string, o OpenOptions) (*Testbed, error) 
 	return bed, nil
 }
 
-// Adds refuses a testbed whose programs do not add up what workers send that do not wait, which the row of an agent can't know, and names
-// the devices beside which workers can wait. The error is an *Unsupported.
+// Adds returns an error if the testbed's programs do not add open-loop updates, which the row of an agent does not
+// show; it lists the devices for closed-loop workers. The error is an *Unsupported.
 func (b *Testbed) Adds() error {
 	if fpga.AddsUpdates(b.Cards[0].Device) {
 		return nil
@@ -142,13 +141,13 @@ func (b *Testbed) Adds() error {
 	return &Unsupported{Address: b.address, Lacks: NeitherWay, Able: b.devices.With(ClosesLoop)}
 }
 
-// Can says whether the device has all of some abilities.
+// Can reports whether the device has all of the abilities.
 func (b *Testbed) Can(a Ability) bool { return b.Abilities&a == a }
 
-// closing gives back what was opened before an error.
+// closing closes b after an error.
 func closing(err error, b *Testbed) error { return errors.Join(err, b.Close()) }
 
-// Close gives everything back, last opened first.
+// Close releases everything, last opened first.
 func (b *Testbed) Close() error {
 	var errs []error
 	for i := len(b.close) - 1; i >= 0; i-- {
@@ -158,7 +157,7 @@ func (b *Testbed) Close() error {
 	return errors.Join(errs...)
 }
 
-// Guard ends the context when the tables are lost, with the reason as its cause.
+// Guard returns a context that ends when the tables are lost, with the reason as its cause.
 func (b *Testbed) Guard(ctx context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	stopped := make(chan struct{})
@@ -175,7 +174,8 @@ func (b *Testbed) Guard(ctx context.Context) (context.Context, context.CancelFun
 	}
 }
 
-// Lost says that the tables were lost; whoever is done asks once more, since the end of a guarded context comes a moment later.
+// Lost returns an error if the tables were lost. Check it at the end of a run, because the guarded context ends
+// slightly later.
 func (b *Testbed) Lost() error {
 	select {
 	case <-b.Tables.Preempted():
@@ -185,8 +185,8 @@ func (b *Testbed) Lost() error {
 	}
 }
 
-// Program makes the tables hold want, reads them back, and returns the hash of their content. Tables of switch programs come
-// with a pipeline that has them. Tables that nobody has changed since they were read back are not written again.
+// Program sets the tables to want, reads them back, and returns the hash of their content. For tables of switch
+// programs it pushes a pipeline that has them. It does not rewrite tables that are unchanged since they were read back.
 func (b *Testbed) Program(ctx context.Context, want p4ctl.Tables) (hash string, err error) {
 	hash = want.Hash()
 	if b.version != nil && hash == b.programmed.hash && b.version() == b.programmed.version {
@@ -213,7 +213,7 @@ func (b *Testbed) Program(ctx context.Context, want p4ctl.Tables) (hash string, 
 	return hash, nil
 }
 
-// push makes the device forward by our pipeline, with the tables of some switch programs.
+// push sets our pipeline, with the tables of some switch programs.
 func (b *Testbed) push(ctx context.Context, programs ...program.Description) error {
 	pipeline := p4ctl.PipelineConfig(b.profile, programs...)
 	if _, err := b.Tables.PushPipeline(ctx, pipeline); err != nil {
@@ -223,7 +223,7 @@ func (b *Testbed) push(ctx context.Context, programs ...program.Description) err
 	return nil
 }
 
-// Capture is what the card's tap says of the run that it has just watched; nil for one that sees everything by itself.
+// Capture returns the quality of the last run's capture from the card's tap; nil for one without losses.
 func (c *Card) Capture() (*fpga.Capture, error) {
 	if tap, ok := c.Tap.(fpga.Capturer); ok {
 		return tap.Capture()
@@ -249,7 +249,7 @@ func (b *Testbed) control(ctx context.Context, parts *Parts, told []program.Desc
 	if err != nil {
 		return err
 	}
-	if err := a.Install(p4ctl.PipelineConfig(parts.Profile)); err != nil { // tells whoever connects how large the tables are
+	if err := a.Install(p4ctl.PipelineConfig(parts.Profile)); err != nil { // clients learn the sizes of the tables from it
 		return err
 	}
 	listener, err := agent.Listen(listen, false)

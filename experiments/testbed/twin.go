@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// TablesOf is what one twin sees of an agent's tables; every twin has a view of its own.
+// TablesOf returns one twin's view of an agent's tables; every twin needs its own.
 func TablesOf(backend *agent.Embedded) twin.TableLookup { return &tableView{backend: backend} }
 
 type tableView struct {
@@ -23,13 +23,13 @@ type tableView struct {
 	members []olaf.WorkerID
 }
 
-// Version moves on to the newest state, so that all answers until the next call are of one state.
+// Version switches to the newest state, so that all lookups until the next call use one state.
 func (v *tableView) Version() uint64 {
 	v.State = v.backend.Tables()
 	return v.State.Version()
 }
 
-// Group translates replicas into the workers they stand for.
+// Group returns the workers of a group's replicas.
 func (v *tableView) Group(c olaf.ClusterID) ([]olaf.WorkerID, bool) {
 	replicas, ok := v.State.Group(c)
 	v.members = v.members[:0]
@@ -39,13 +39,14 @@ func (v *tableView) Group(c olaf.ClusterID) ([]olaf.WorkerID, bool) {
 	return v.members, ok
 }
 
-// Twin is the software twin, built with some switch programs. As a testbed it is any number of them that share the tables of
-// one P4Runtime agent.
+// Twin returns the row for the software twin, built with some switch programs. A testbed consists of any number of them
+// that share the tables of one P4Runtime agent.
 func Twin(built ...program.Description) Device {
 	cfg := twin.Config{Programs: built}
 	return Local(Device{
-		Prefix:    "twin:",
-		Abilities: HasTables | VirtualTime | Repeats | Observable | Records | Copies | ClosesLoop | KeepsLogicTime | TakesPrograms | PacesPrograms | AddsUpdates | TakesLengths | HangsRacks | TakesGenerator,
+		Prefix: "twin:",
+		Abilities: HasTables | VirtualTime | Repeats | Observable | Records | Copies | ClosesLoop | KeepsLogicTime |
+			TakesPrograms | PacesPrograms | AddsUpdates | TakesLengths | HangsRacks | TakesGenerator,
 		NotCard:   "the twin captures at the parameter server itself, and has its own tables",
 		Programs:  built,
 		Registers: func(context.Context, string, DeviceOptions) (fpga.Device, error) { return twin.New(cfg) },

@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/experiments/yamlfile/yamlfiletest"
 )
 
-// everything has a field of every kind that files have.
+// everything has a field of every kind that files use.
 type everything struct {
 	Text  string            `json:"text"`
 	Yes   bool              `json:"yes,omitempty"`
@@ -24,12 +24,13 @@ type everything struct {
 	Parts []everything      `json:"parts,omitempty"`
 }
 
-// FuzzDecode reads anything into fields of every kind: each mistake is in a line of the file, and what was read is read again from what is
-// written of it.
+// FuzzDecode decodes arbitrary text into fields of every kind: each mistake names a line of the file, and accepted
+// values survive a round trip.
 func FuzzDecode(f *testing.F) {
 	for _, seed := range []string{
 		"text: a\nyes: true\nwhole: -3\nseed: 18446744073709551615\nshare: 1e-3\nrate: 40G\nlater: 7\nwords: [a, b c]\nnamed: {x: 1, y: ~}\nparts:\n  - text: |\n      two\n      lines\n  - parts: [{whole: 0}]\n",
-		"words: one\n", "text: 'a", "text: &a b\nwords: [*a]\n", "whole: 1\nwhole: 2\n", "parts: {a: b}\n", "named:\n  \"a\\nb\": [c]\n", "schema: x\n", "- a\n", "", "# none\n", "a: {b: ",
+		"words: one\n", "text: 'a", "text: &a b\nwords: [*a]\n", "whole: 1\nwhole: 2\n", "parts: {a: b}\n",
+		"named:\n  \"a\\nb\": [c]\n", "schema: x\n", "- a\n", "", "# none\n", "a: {b: ",
 	} {
 		f.Add(seed)
 	}
@@ -40,24 +41,24 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		var first, second everything
 		if err := format.Decode([]byte(text), &first); err != nil {
-			yamlfiletest.Mistakes(t, err, kind, "f.yaml", text)
+			yamlfiletest.CheckMistakes(t, err, kind, "f.yaml", text)
 			return
 		}
 		again, err := yamlfile.Marshal(first)
 		if err != nil {
-			return // a number that JSON has not
+			return // a number that JSON cannot express
 		}
 		if err := format.Decode(again, &second); err != nil {
 			t.Fatalf("%v in\n%s", err, again)
 		}
-		if third, err := yamlfile.Marshal(second); err != nil || string(third) != string(again) || !same(first, second) {
+		if third, err := yamlfile.Marshal(second); err != nil || string(third) != string(again) || !sameFields(first, second) {
 			t.Errorf("%#v came back as %#v, %v", first, second, err)
 		}
 	})
 }
 
-// same is reflect.DeepEqual where a list without items is no list.
-func same(a, b everything) bool {
+// sameFields is reflect.DeepEqual, except that empty and nil lists are equal.
+func sameFields(a, b everything) bool {
 	for _, e := range []*everything{&a, &b} {
 		bare(e)
 	}

@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// Marshal writes the JSON form of v as people write files: one field a line, nothing quoted that need not be. Decode reads
-// it back. Fields of the document that are named in without are left out.
+// Marshal writes the JSON form of v as hand-written YAML: one field per line, quotes only if needed. Decode can read
+// it. Top-level fields named in without are left out.
 func Marshal(v any, without ...string) ([]byte, error) {
 	text, err := json.Marshal(v)
 	if err != nil {
@@ -20,7 +20,7 @@ func Marshal(v any, without ...string) ([]byte, error) {
 	if err := yaml.Unmarshal(text, &doc); err != nil { // JSON is YAML
 		return nil, fmt.Errorf("write as YAML: %w", err)
 	}
-	plain(&doc)
+	simplifyStyle(&doc)
 	if root := doc.Content[0]; root.Kind == yaml.MappingNode {
 		var kept []*yaml.Node
 		for pair := range slices.Chunk(root.Content, 2) {
@@ -33,14 +33,14 @@ func Marshal(v any, without ...string) ([]byte, error) {
 	return yaml.Marshal(&doc)
 }
 
-// plain takes the style of JSON away; lists of single words stay on their line.
-func plain(n *yaml.Node) {
+// simplifyStyle removes the JSON style; lists of single words stay on one line.
+func simplifyStyle(n *yaml.Node) {
 	n.Style = 0
 	long := func(n *yaml.Node) bool { return n.Kind != yaml.ScalarNode || strings.Contains(n.Value, " ") }
 	if n.Kind == yaml.SequenceNode && !slices.ContainsFunc(n.Content, long) {
 		n.Style = yaml.FlowStyle
 	}
 	for _, c := range n.Content {
-		plain(c)
+		simplifyStyle(c)
 	}
 }

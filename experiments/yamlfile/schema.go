@@ -8,20 +8,20 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Schema makes the JSON schema of a kind of file, for editors. It is made from the types that Decode fills, so that the two
-// cannot disagree.
+// Schema generates the JSON schema for a kind of file, for editors. It uses the same types as Decode, so that the two
+// agree.
 type Schema struct {
 	ID, Title string
 	Required  []string
-	// Texts are the types that are written as text with a form of their own, beside the quantities that all files have.
+	// Texts describes types with a text form of their own, besides the quantities common to all files.
 	Texts map[reflect.Type]map[string]any
-	// Field narrows what a field of a common type takes; nil for no more than its type says.
+	// Field narrows the values of a field of a common type; nil, also as a result, leaves it to the type.
 	Field func(name string) map[string]any
 }
 
-// Of is the schema of a file whose document is a T.
-func (s Schema) Of(t reflect.Type) ([]byte, error) {
-	doc := s.of(t)
+// Generate returns the schema of a file whose document is of type t.
+func (s Schema) Generate(t reflect.Type) ([]byte, error) {
+	doc := s.ofType(t)
 	doc["$schema"] = "https://json-schema.org/draft/2020-12/schema"
 	doc["$id"], doc["title"] = s.ID, s.Title
 	if len(s.Required) > 0 {
@@ -30,15 +30,18 @@ func (s Schema) Of(t reflect.Type) ([]byte, error) {
 	return json.MarshalIndent(doc, "", "  ")
 }
 
-// quantities are the texts with a unit.
+// quantities describes the texts with a unit.
 var quantities = map[reflect.Type]map[string]any{
-	reflect.TypeFor[olaf.Rate]():     Quantity("a rate with its unit: 60G, 2.5Gbps, 848kbps", `^[0-9.]+ *([TGMkK]?(bps|b/s|bit/s)|[TGMkK](bit)?)$`),
-	reflect.TypeFor[olaf.Size]():     Quantity("a size with its unit: 256B, 2048b, 9kB", `^[0-9.]+ *(b|B|[kK]B|MB|GB|KiB|MiB|GiB)$`),
-	reflect.TypeFor[olaf.Duration](): Quantity("a duration with its unit: 4ns, 1.5us, 100ms, 60s, 2m", `^[0-9.]+ *(ps|ns|us|µs|μs|ms|s|m|min|h)$`),
+	reflect.TypeFor[olaf.Rate](): QuantitySchema("a rate with its unit: 60G, 2.5Gbps, 848kbps",
+		`^[0-9.]+ *([TGMkK]?(bps|b/s|bit/s)|[TGMkK](bit)?)$`),
+	reflect.TypeFor[olaf.Size](): QuantitySchema("a size with its unit: 256B, 2048b, 9kB",
+		`^[0-9.]+ *(b|B|[kK]B|MB|GB|KiB|MiB|GiB)$`),
+	reflect.TypeFor[olaf.Duration](): QuantitySchema("a duration with its unit: 4ns, 1.5us, 100ms, 60s, 2m",
+		`^[0-9.]+ *(ps|ns|us|µs|μs|ms|s|m|min|h)$`),
 }
 
-// Quantity is a text of a form.
-func Quantity(description, pattern string) map[string]any {
+// QuantitySchema returns the schema of a text that matches a pattern.
+func QuantitySchema(description, pattern string) map[string]any {
 	s := map[string]any{"type": "string", "description": description}
 	if pattern != "" {
 		s["pattern"] = pattern
@@ -46,10 +49,10 @@ func Quantity(description, pattern string) map[string]any {
 	return s
 }
 
-// Choice is one of some texts.
-func Choice[T ~string](values ...T) map[string]any { return map[string]any{"enum": values} }
+// ChoiceSchema returns the schema of one of the values.
+func ChoiceSchema[T ~string](values ...T) map[string]any { return map[string]any{"enum": values} }
 
-func (s Schema) of(t reflect.Type) map[string]any {
+func (s Schema) ofType(t reflect.Type) map[string]any {
 	if text, ok := s.Texts[t]; ok {
 		return text
 	}
@@ -61,7 +64,7 @@ func (s Schema) of(t reflect.Type) map[string]any {
 	}
 	switch t.Kind() {
 	case reflect.Pointer:
-		return s.of(t.Elem())
+		return s.ofType(t.Elem())
 	case reflect.Struct:
 		properties := map[string]any{}
 		for _, f := range Fields(t) {
@@ -69,7 +72,7 @@ func (s Schema) of(t reflect.Type) map[string]any {
 		}
 		return map[string]any{"type": "object", "additionalProperties": false, "properties": properties}
 	case reflect.Slice:
-		return map[string]any{"type": "array", "items": s.of(t.Elem())}
+		return map[string]any{"type": "array", "items": s.ofType(t.Elem())}
 	case reflect.Bool:
 		return map[string]any{"type": "boolean"}
 	case reflect.Int, reflect.Uint64:
@@ -86,5 +89,5 @@ func (s Schema) ofField(f reflect.StructField) map[string]any {
 			return narrowed
 		}
 	}
-	return s.of(f.Type)
+	return s.ofType(f.Type)
 }

@@ -1,6 +1,6 @@
-// Package yamlfile reads the files that people write: topologies, jobs, specifications. Unknown fields, fields given twice, wrong types
-// and bad units are refused with their line, several at once, and what was read remembers its lines, so that a mistake in
-// what the fields mean together can be shown in its place, too.
+// Package yamlfile reads hand-written files: topologies, jobs, specifications. It rejects unknown and duplicate fields,
+// wrong types and bad units with their lines, several at once. The result remembers its lines, so that later checks can
+// report the place of a mistake, too.
 package yamlfile
 
 import (
@@ -20,55 +20,55 @@ import (
 	"github.com/olafctl/olaf/internal/yamldoc"
 )
 
-// maxSize bounds a file; nobody writes 16 MB by hand, and aliases can blow up.
+// maxSize limits a file's size. Nobody writes 16 MB by hand, and aliases can expand exponentially.
 const maxSize = 16 << 20
 
-// MaxErrors is how many mistakes are listed before the rest is left for the next try.
+// MaxErrors is the number of mistakes listed at once.
 const MaxErrors = 10
 
-// Pos says where in a file something stood; the zero Pos is no file. A struct that embeds one remembers its lines.
+// Pos is a position in a file; the zero Pos means no file. A struct that embeds one remembers its lines.
 type Pos struct {
 	Line int
 	keys map[string]int
 }
 
-// Has says whether the named field was given.
+// Has reports whether the named field was given.
 func (p Pos) Has(key string) bool {
 	_, given := p.keys[key]
 	return given
 }
 
-// Of is the line of the named field, or of the whole where the field is absent.
-func (p Pos) Of(key string) int {
+// LineOf returns the line of the named field, or of the whole struct if the field is absent.
+func (p Pos) LineOf(key string) int {
 	if line, ok := p.keys[key]; ok {
 		return line
 	}
 	return p.Line
 }
 
-// Format is how a kind of file calls itself and its mistakes.
+// Format describes a kind of file and its errors.
 type Format struct {
-	Name string // the whole document in messages: topology
-	Hint string // what to do about an empty file; without one, a file may be empty and leaves everything as it was
-	// Schema is what its field of that name may say; empty where nothing is looked at.
+	Name string // the document's name in messages: topology
+	Hint string // advice for an empty file; without one, a file may be empty and changes nothing
+	// Schema is the required value of the field of that name; empty for no check.
 	Schema string
-	// Fail makes the error of a mistake in a line, 0 where there is none.
+	// Fail makes the error for a mistake in a line; line is 0 if unknown.
 	Fail func(line int, what string) error
 }
 
-// Decode fills the struct that into points to, and leaves what the file does not name as it was. Fields are named by their
-// yaml tags, or else by those for JSON; texts with a unit, and all other types that read themselves, by
-// encoding.TextUnmarshaler.
+// Decode fills the struct that into points to, and leaves fields that the file does not name unchanged. Fields are
+// named by their yaml tags, or else by their json tags. Types that implement encoding.TextUnmarshaler, such as
+// quantities with a unit, decode themselves.
 func (f Format) Decode(text []byte, into any) error {
 	_, err := f.DecodeWithLines(text, into)
 	return err
 }
 
-// Lines says where the fields of a file stand, by their path from the document on, such as workload.size or expect[0].
+// Lines maps the fields of a file to their lines, by their path in the document, such as workload.size or expect[0].
 type Lines map[string]int
 
-// Of is the line of a field, or else of the nearest one around it; 0 where there is none.
-func (l Lines) Of(path string) int {
+// LineOf returns the line of a field, or of the nearest enclosing one; 0 if there is none.
+func (l Lines) LineOf(path string) int {
 	for {
 		if line, given := l[path]; given {
 			return line
@@ -81,7 +81,7 @@ func (l Lines) Of(path string) int {
 	}
 }
 
-// DecodeWithLines is Decode for structs that are not made for files alone and so cannot remember their lines.
+// DecodeWithLines is Decode for structs that do not embed a Pos.
 func (f Format) DecodeWithLines(text []byte, into any) (Lines, error) {
 	if len(text) > maxSize {
 		return nil, f.Fail(0, fmt.Sprintf("the file has %d bytes; a %s has at most %d", len(text), f.Name, maxSize))
@@ -89,7 +89,7 @@ func (f Format) DecodeWithLines(text []byte, into any) (Lines, error) {
 	root, second, err := yamldoc.Root(text)
 	switch {
 	case err != nil:
-		return nil, f.none(text, err)
+		return nil, f.syntaxError(text, err)
 	case second > 0:
 		return nil, f.Fail(second, "a second document begins here; a file has one "+f.Name)
 	case root == nil && f.Hint == "":
@@ -98,30 +98,30 @@ func (f Format) DecodeWithLines(text []byte, into any) (Lines, error) {
 		return nil, f.Fail(1, "the file is empty; "+f.Hint)
 	}
 	d := decoder{name: f.Name, fail: f.Fail, lines: Lines{}, types: map[reflect.Type]map[string]reflect.StructField{}}
-	d.value(root, reflect.ValueOf(into).Elem(), f.Name)
+	d.decodeValue(root, reflect.ValueOf(into).Elem(), f.Name)
 	if len(d.errs) == 0 {
-		d.schema(root, f.Schema)
+		d.checkSchema(root, f.Schema)
 	}
 	return d.lines, errors.Join(d.errs...)
 }
 
-// schema refuses a file of another kind.
-func (d *decoder) schema(n *yaml.Node, want string) {
+// checkSchema rejects a file of another kind.
+func (d *decoder) checkSchema(n *yaml.Node, want string) {
 	if want == "" || n.Kind != yaml.MappingNode {
 		return
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if value := n.Content[i+1]; n.Content[i].Value == "schema" && value.Value != "" && value.Value != want {
-			d.refuse(n.Content[i], "schema %q is not %s", value.Value, want)
+			d.reject(n.Content[i], "schema %q is not %s", value.Value, want)
 		}
 	}
 }
 
-// Error is one thing that is wrong with a file.
+// Error is one mistake in a file.
 type Error struct {
-	Kind error  // that it matches
-	File string // as messages name it
-	Line int    // 0 when unknown
+	Kind error  // for errors.Is
+	File string // for messages
+	Line int    // 0 if unknown
 	What string
 }
 
@@ -132,23 +132,24 @@ func (e *Error) Error() string {
 	return e.File + ":" + strconv.Itoa(e.Line) + ": " + e.What
 }
 
-// Unwrap makes it match its kind.
+// Unwrap returns Kind.
 func (e *Error) Unwrap() error { return e.Kind }
 
-// none is a text that is no YAML, with the line where reading it broke off.
-func (f Format) none(text []byte, err error) error {
+// syntaxError returns the error for text that is not YAML, with the line where parsing stopped.
+func (f Format) syntaxError(text []byte, err error) error {
 	line, what := 0, err.Error()
 	if broken := (*yaml.LoadError)(nil); errors.As(err, &broken) {
 		line, what = broken.Mark.Line, broken.Message
-		if line == 0 { // of a character that no YAML has, the parser knows the place alone
+		if line == 0 { // for a character that YAML forbids, the parser reports only the offset
 			line = 1 + bytes.Count(text[:min(broken.Mark.Index, len(text))], []byte("\n"))
 		}
 	}
-	return f.Fail(line, visible("not YAML: "+strings.Join(strings.Fields(what), " ")))
+	return f.Fail(line, escapeControls("not YAML: "+strings.Join(strings.Fields(what), " ")))
 }
 
-// visible writes what is no letter, sign or blank as Go does, as names of fields may hold anything and a mistake is one line.
-func visible(text string) string {
+// escapeControls escapes control characters as Go does, because field names may contain anything and a mistake must fit on one
+// line.
+func escapeControls(text string) string {
 	if !strings.ContainsFunc(text, unicode.IsControl) {
 		return text
 	}
@@ -165,31 +166,31 @@ func visible(text string) string {
 
 // decoder fills structs from nodes, strictly, and remembers lines.
 type decoder struct {
-	name  string // of the document
+	name  string // the document's name
 	fail  func(line int, what string) error
 	errs  []error
 	lines Lines
-	types map[reflect.Type]map[string]reflect.StructField // by name; looking a struct's fields up takes long
+	types map[reflect.Type]map[string]reflect.StructField // by name; a cache, because looking up a struct's fields is slow
 }
 
-func (d *decoder) refuse(n *yaml.Node, format string, args ...any) {
+func (d *decoder) reject(n *yaml.Node, format string, args ...any) {
 	if len(d.errs) < MaxErrors {
-		d.errs = append(d.errs, d.fail(n.Line, visible(fmt.Sprintf(format, args...))))
+		d.errs = append(d.errs, d.fail(n.Line, escapeControls(fmt.Sprintf(format, args...))))
 	}
 }
 
 var posType = reflect.TypeFor[Pos]()
 
-func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
+func (d *decoder) decodeValue(n *yaml.Node, v reflect.Value, path string) {
 	if n.Kind == yaml.AliasNode {
-		d.refuse(n, "%s: aliases are not supported; write it out", path)
+		d.reject(n, "%s: aliases are not supported; write it out", path)
 		return
 	}
 	if u, ok := v.Addr().Interface().(encoding.TextUnmarshaler); ok {
 		if n.Kind != yaml.ScalarNode {
-			d.refuse(n, "%s must be a single value", path)
+			d.reject(n, "%s must be a single value", path)
 		} else if err := u.UnmarshalText([]byte(n.Value)); err != nil {
-			d.refuse(n, "%s: %v", path, err)
+			d.reject(n, "%s: %v", path, err)
 		}
 		return
 	}
@@ -198,51 +199,51 @@ func (d *decoder) value(n *yaml.Node, v reflect.Value, path string) {
 		if v.IsNil() {
 			v.Set(reflect.New(v.Type().Elem()))
 		}
-		d.value(n, v.Elem(), path)
+		d.decodeValue(n, v.Elem(), path)
 	case reflect.Struct:
-		d.structure(n, v, path)
+		d.decodeStruct(n, v, path)
 	case reflect.Map:
-		d.mapping(n, v, path)
+		d.decodeMap(n, v, path)
 	case reflect.Slice:
-		d.sequence(n, v, path)
+		d.decodeList(n, v, path)
 	default:
-		d.scalar(n, v, path)
+		d.decodeScalar(n, v, path)
 	}
 }
 
-// stands remembers the line of a field or of a list's item.
-func (d *decoder) stands(path string, n *yaml.Node) {
+// recordLine remembers the line of a field or list item.
+func (d *decoder) recordLine(path string, n *yaml.Node) {
 	d.lines[strings.TrimPrefix(path, d.name+".")] = n.Line
 }
 
-// fields visits the fields of a mapping once each and gives their lines.
-func (d *decoder) fields(n *yaml.Node, path string, visit func(key, value *yaml.Node)) map[string]int {
+// visitFields visits each field of a mapping once and returns their lines.
+func (d *decoder) visitFields(n *yaml.Node, path string, visit func(key, value *yaml.Node)) map[string]int {
 	lines := map[string]int{}
 	if n.Kind != yaml.MappingNode {
-		d.refuse(n, "%s must be a mapping of fields", path)
+		d.reject(n, "%s must be a mapping of fields", path)
 		return lines
 	}
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		key, value := n.Content[i], n.Content[i+1]
 		if _, twice := lines[key.Value]; twice {
-			d.refuse(key, "%s has the field %q twice", path, key.Value)
+			d.reject(key, "%s has the field %q twice", path, key.Value)
 			continue
 		}
 		lines[key.Value] = key.Line
-		d.stands(path+"."+key.Value, key)
+		d.recordLine(path+"."+key.Value, key)
 		visit(key, value)
 	}
 	return lines
 }
 
-func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
-	lines := d.fields(n, path, func(key, value *yaml.Node) {
+func (d *decoder) decodeStruct(n *yaml.Node, v reflect.Value, path string) {
+	lines := d.visitFields(n, path, func(key, value *yaml.Node) {
 		f, known := d.fieldsOf(v.Type())[key.Value]
 		if !known {
-			d.refuse(key, "%s has no field %q%s", path, key.Value, Suggest(key.Value, FieldNames(v.Type())))
+			d.reject(key, "%s has no field %q%s", path, key.Value, Suggest(key.Value, FieldNames(v.Type())))
 			return
 		}
-		d.value(value, v.FieldByIndex(f.Index), path+"."+key.Value)
+		d.decodeValue(value, v.FieldByIndex(f.Index), path+"."+key.Value)
 	})
 	for i := range v.NumField() {
 		if v.Type().Field(i).Type == posType {
@@ -251,7 +252,7 @@ func (d *decoder) structure(n *yaml.Node, v reflect.Value, path string) {
 	}
 }
 
-// fieldsOf are the fields of a struct by their names.
+// fieldsOf returns the fields of a struct by their names.
 func (d *decoder) fieldsOf(t reflect.Type) map[string]reflect.StructField {
 	named, known := d.types[t]
 	if known {
@@ -265,37 +266,37 @@ func (d *decoder) fieldsOf(t reflect.Type) map[string]reflect.StructField {
 	return named
 }
 
-// mapping fills a map from names.
-func (d *decoder) mapping(n *yaml.Node, v reflect.Value, path string) {
+// decodeMap fills a map with string keys.
+func (d *decoder) decodeMap(n *yaml.Node, v reflect.Value, path string) {
 	v.Set(reflect.MakeMap(v.Type()))
-	d.fields(n, path, func(key, value *yaml.Node) {
+	d.visitFields(n, path, func(key, value *yaml.Node) {
 		item := reflect.New(v.Type().Elem()).Elem()
-		d.value(value, item, path+"."+key.Value)
+		d.decodeValue(value, item, path+"."+key.Value)
 		v.SetMapIndex(reflect.ValueOf(key.Value), item)
 	})
 }
 
-func (d *decoder) sequence(n *yaml.Node, v reflect.Value, path string) {
+func (d *decoder) decodeList(n *yaml.Node, v reflect.Value, path string) {
 	items := []*yaml.Node{n}
 	switch {
 	case n.Kind == yaml.SequenceNode:
 		items = n.Content
 	case v.Type().Elem().Kind() != reflect.String:
-		d.refuse(n, "%s must be a list", path)
+		d.reject(n, "%s must be a list", path)
 		return
 	}
 	s := reflect.MakeSlice(v.Type(), len(items), len(items))
 	for i, item := range items {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		d.stands(at, item)
-		d.value(item, s.Index(i), at)
+		d.recordLine(at, item)
+		d.decodeValue(item, s.Index(i), at)
 	}
 	v.Set(s)
 }
 
-func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
+func (d *decoder) decodeScalar(n *yaml.Node, v reflect.Value, path string) {
 	if n.Kind != yaml.ScalarNode {
-		d.refuse(n, "%s must be a single value", path)
+		d.reject(n, "%s must be a single value", path)
 		return
 	}
 	var err error
@@ -327,11 +328,11 @@ func (d *decoder) scalar(n *yaml.Node, v reflect.Value, path string) {
 		}
 	}
 	if err != nil {
-		d.refuse(n, "%s: %q is not %s", path, n.Value, want)
+		d.reject(n, "%s: %q is not %s", path, n.Value, want)
 	}
 }
 
-// FieldName is what a struct's field is called in a file; "" or "-" for one that isn't in it.
+// FieldName returns a struct field's name in a file; "" or "-" if it has none.
 func FieldName(f reflect.StructField) string {
 	tag, given := f.Tag.Lookup("yaml")
 	if !given {
@@ -341,7 +342,7 @@ func FieldName(f reflect.StructField) string {
 	return name
 }
 
-// FieldNames lists what a struct's fields are called in a file, those of structs that it embeds among them.
+// FieldNames returns the names of a struct's fields in a file, including those of embedded structs.
 func FieldNames(t reflect.Type) []string {
 	var names []string
 	for _, f := range Fields(t) {
@@ -350,7 +351,7 @@ func FieldNames(t reflect.Type) []string {
 	return names
 }
 
-// Fields are those of a struct that a file can name, in their order.
+// Fields returns the fields of a struct that a file can name, in order.
 func Fields(t reflect.Type) []reflect.StructField {
 	var fields []reflect.StructField
 	for _, f := range reflect.VisibleFields(t) {
@@ -361,7 +362,7 @@ func Fields(t reflect.Type) []reflect.StructField {
 	return fields
 }
 
-// Suggest proposes the nearest of names, or lists them all, as the end of a message.
+// Suggest formats the end of a message: the nearest of the names, or a list of all.
 func Suggest(got string, names []string) string {
 	if near := suggest.Names(got, names, 1); len(near) > 0 {
 		return fmt.Sprintf("; did you mean %q?", near[0])

@@ -35,8 +35,8 @@ func TestDecode(t *testing.T) {
 	if err := menus.Decode([]byte(text), &got); err != nil {
 		t.Fatal(err)
 	}
-	if got.Of("rate") != 4 || got.Of("absent") != 1 || got.Dishes[1].Of("name") != 11 {
-		t.Errorf("lines: rate %d, absent %d, second dish %d", got.Of("rate"), got.Of("absent"), got.Dishes[1].Of("name"))
+	if got.LineOf("rate") != 4 || got.LineOf("absent") != 1 || got.Dishes[1].LineOf("name") != 11 {
+		t.Errorf("lines: rate %d, absent %d, second dish %d", got.LineOf("rate"), got.LineOf("absent"), got.Dishes[1].LineOf("name"))
 	}
 	if !got.Has("rate") || got.Has("absent") {
 		t.Error("what was given is not what Has says")

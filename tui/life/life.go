@@ -101,7 +101,7 @@ func describeEffect(l *slowmotion.Life) string {
 
 func describeArrival(l *slowmotion.Life) (string, screen.Style) {
 	switch {
-	case l.Kind.Dropped():
+	case l.Kind.IsDrop():
 		return "arrived at the queue: " + l.Kind.String(), theme.Bad
 	case l.Kind.String() == "appended":
 		return fmt.Sprintf("entered the queue, as frame #%d", l.Frame), theme.Text

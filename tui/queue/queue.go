@@ -156,7 +156,7 @@ func latestFate(q *slowmotion.QueueSnapshot) (string, screen.Style) {
 func DescribeFate(e *slowmotion.Event) (string, screen.Style) {
 	who := fmt.Sprintf("c%d/w%d", e.Cluster, e.Worker)
 	switch {
-	case e.Kind.Dropped():
+	case e.Kind.IsDrop():
 		return "✗ " + who + " " + strings.ReplaceAll(e.Kind.String(), "_", " "), theme.Bad
 	case e.Kind == slowmotion.Delivered:
 		return fmt.Sprintf("◀ c%d ×%d delivered", e.Cluster, e.Count), theme.Strong

@@ -75,7 +75,7 @@ func at(t testing.TB, now olaf.Time, edit func(*bench.Spec)) *still {
 	if err != nil {
 		t.Fatal(err)
 	}
-	session, err := slowmotion.Open(context.Background(), plan, slowmotion.Options{})
+	session, err := slowmotion.OpenSession(context.Background(), plan, slowmotion.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -600,7 +600,7 @@ func wrong(s *slowmotion.Snapshot, b byte) *slowmotion.Snapshot {
 		case 6:
 			q.Clusters, c.Err = nil, errors.New("a very long error "+strings.Repeat("of many words ", 50))
 		case 7:
-			q.Counters = olaf.NewCounts(system.Queued().Ledger)
+			q.Counters = olaf.NewCounts(system.QueueDeclaration().Ledger)
 			q.Counters.Add("sent", -1)
 			q.Counters.Add("delivered", math.MaxInt64)
 			c.State = slowmotion.Failed

@@ -111,7 +111,7 @@ func (f *Flags) appliesTo(flag string) bool {
 		return s.Adds()
 	case slices.Contains(bench.LoopOptions(), flag) && closed:
 		mode, err := s.Mode(f.loop.Mode)
-		return err != nil || mode.Refuse(s, []string{flag}) == nil
+		return err != nil || mode.CheckOptions(s, []string{flag}) == nil
 	}
 	return true
 }
@@ -210,7 +210,7 @@ func (f *Flags) AddSpec(cmd *cobra.Command) {
 
 func (f *Flags) addSystem(cmd *cobra.Command) {
 	s, flags := &f.Spec, cmd.Flags()
-	systems := s.Systems.Benched().Names
+	systems := s.Systems.ForBench().Names
 	tested := append(systems(), serverSystems(s.Systems)...)
 	cli.AddSystem(cmd, &s.Queue, "system under test: "+strings.Join(tested, "|"), func() []string { return tested })
 	flags.StringVar(&s.Versus, "versus", s.Versus, "systems to compare with, or none")
@@ -491,7 +491,7 @@ func (f *Flags) concludeRun(env *cli.Env, report *bench.Measurement, kept *cli.K
 	if err := f.expect.JudgeRows(env, report.Bench.Rows); err != nil {
 		return err
 	}
-	return experiments.Expected(report.Paper())
+	return experiments.CheckExpected(report.Paper())
 }
 
 // checkRealTime rejects options that closed-loop workers have only in virtual time.
@@ -562,10 +562,8 @@ func configurationsOf(p *bench.Plan) []expect.Configuration {
 }
 
 // carryOut runs the specification with a dashboard or a progress bar.
-func (f *Flags) carryOut(ctx context.Context, env *cli.Env, access testbed.Access,
-	stream *bench.Stream) (*bench.Measurement, error) {
-	options := bench.Options{Device: f.Device, Access: access, Listen: f.listen, AgeErrorPct: f.ageError,
-		Stream: stream, Beside: env.Published.Beside, Twin: f.beside != "", Notes: f.notes}
+func (f *Flags) carryOut(ctx context.Context, env *cli.Env, access testbed.Access, stream *bench.Stream) (*bench.Measurement, error) {
+	options := bench.Options{Device: f.Device, Access: access, Listen: f.listen, AgeErrorPct: f.ageError, Stream: stream, Beside: env.Published.CompareBench, Twin: f.beside != "", Notes: f.notes}
 	if f.tui && env.Terminal {
 		d := &watch.Dashboard{View: f.view, Device: f.Device, Beside: f.beside != ""}
 		shown := &watch.Background{

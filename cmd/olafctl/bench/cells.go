@@ -34,11 +34,11 @@ func SweepCommand(env *cli.Env) *experimentsweep.Command {
 		}
 	}
 	var all []*metric.Declaration
-	for _, s := range env.Systems.Benched() {
+	for _, s := range env.Systems.ForBench() {
 		if s.Open() {
 			all = append(all, s.Declaration())
 		}
-		if s.Looped() {
+		if s.CanLoop() {
 			all = append(all, s.LoopDeclaration())
 		}
 	}

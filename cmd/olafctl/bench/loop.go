@@ -44,7 +44,7 @@ var (
 )
 
 func (f *loopFlags) add(cmd *cobra.Command, systems system.Set) {
-	modes := systems.Looped().ModeNames()
+	modes := systems.LoopedOnes().ModeNames()
 	f.Loop = *bench.DefaultLoop()
 	flags := cmd.Flags()
 	flags.IntVar(&f.jobs, "jobs", 1, "concurrent jobs")
@@ -153,7 +153,7 @@ func (f *loopFlags) checkMode(given func(string) bool, env *cli.Env, device stri
 	case !given(modeFlag) || s.OnServers: // such a system has its own check
 		return nil
 	case f.asksToWait(given):
-		_, err := env.Systems.Looped().Mode(s, f.Mode)
+		_, err := env.Systems.LoopedOnes().Mode(s, f.Mode)
 		return err
 	case !s.Open():
 		return cli.UsageError("--%s %s: workers of %s always wait for each other, in mode %s; those of %s need not",
@@ -170,7 +170,7 @@ func (f *loopFlags) checkMode(given func(string) bool, env *cli.Env, device stri
 
 // remarkWaiting returns a remark on how workers of a system that need not wait can; empty if they cannot.
 func remarkWaiting(s *system.System) string {
-	if s == nil || !s.Looped() {
+	if s == nil || !s.CanLoop() {
 		return ""
 	}
 	return "; those of " + s.Name + " do in mode " + strings.Join(s.ModeNames(), " or ") + " (--mode)"
@@ -185,10 +185,10 @@ func checkLoopDevice(env *cli.Env, device string, spec *bench.Spec) error {
 	var programs []*program.Description
 	for _, name := range spec.Queues() {
 		found, err := env.Systems.Find(name)
-		if err != nil || !found.Looped() {
+		if err != nil || !found.CanLoop() {
 			continue // the specification has a better error
 		}
-		if !found.Framed() {
+		if !found.HasFrames() {
 			needs |= testbed.TakesLengths
 		}
 		if found.Program != nil {
@@ -235,7 +235,7 @@ var specFields = map[string][]string{
 
 // loopSystems returns the systems whose workers always wait.
 func loopSystems(set system.Set) (names []string) {
-	for _, s := range set.Looped() {
+	for _, s := range set.LoopedOnes() {
 		if !s.Open() {
 			names = append(names, s.Name)
 		}

@@ -94,7 +94,7 @@ func (f *captureFlags) run(ctx context.Context, env *cli.Env) (err error) {
 	}
 	defer func() { err = errors.Join(err, socket.Close()) }()
 	s := &session{env: env, socket: socket, flags: f}
-	s.Source, s.Order.WindowNS, s.Ages = socket, reorderNS, ages.New(system.Queued())
+	s.Source, s.Order.WindowNS, s.Ages = socket, reorderNS, ages.New(system.QueueDeclaration())
 	if f.to != "" {
 		file, err := capture.CreateFrom(f.to, f.force, s.describeInterface())
 		if err != nil {

@@ -77,7 +77,7 @@ func (w *watchedReplay) showReplay(cmd *cobra.Command, env *cli.Env, path string
 // readUpdates reads the updates of a capture, with arrivals and generation times on one clock if possible.
 func readUpdates(path string, decoder *capture.Decoder, out engine.Output) (*slowmotion.Capture, error) {
 	c := &slowmotion.Capture{Name: path}
-	meter, stamps := ages.New(system.Queued()), replay.NewStampCheck(out)
+	meter, stamps := ages.New(system.QueueDeclaration()), replay.NewStampCheck(out)
 	var a capture.Arrival
 	for {
 		err := decoder.Next(&a)

@@ -132,12 +132,10 @@ func (c *config) parseText(text []byte) (err error) {
 	for i := range settings {
 		names = append(names, settings[i].flag)
 	}
-	given := slices.SortedFunc(maps.Keys(c.values),
-		func(a, b string) int { return cmp.Or(c.lines.Of(a)-c.lines.Of(b), cmp.Compare(a, b)) })
+	given := slices.SortedFunc(maps.Keys(c.values), func(a, b string) int { return cmp.Or(c.lines.LineOf(a)-c.lines.LineOf(b), cmp.Compare(a, b)) })
 	for _, name := range given {
 		if !slices.Contains(names, name) {
-			err = errors.Join(err, c.failAt(c.lines.Of(name),
-				fmt.Sprintf("unknown setting %q%s", name, yamlfile.Suggest(name, names))))
+			err = errors.Join(err, c.failAt(c.lines.LineOf(name), fmt.Sprintf("unknown setting %q%s", name, yamlfile.Suggest(name, names))))
 		}
 	}
 	return err
@@ -171,7 +169,7 @@ func (c *config) lookupSetting(env *Env, s *setting) (value string, from origin,
 	if s.path && value != "" && !filepath.IsAbs(value) {
 		value = filepath.Join(filepath.Dir(c.file), value)
 	}
-	return value, fromFile, fmt.Sprintf("%s:%d", c.file, c.lines.Of(s.flag))
+	return value, fromFile, fmt.Sprintf("%s:%d", c.file, c.lines.LineOf(s.flag))
 }
 
 // setFlag sets a flag, and names the place of a bad value in the error.

@@ -27,11 +27,11 @@ type DeviceFlags struct {
 func (f *DeviceFlags) Add(cmd *cobra.Command, env *Env) {
 	f.AddAddress(cmd, env)
 	cmd.Flags().StringVar(&f.after, "after", "", "first run this experiment once on the device, such as table1")
-	Complete(cmd, "after", env.Published.Benches().Names)
+	Complete(cmd, "after", env.Published.WithBench().Names)
 	cmd.Flags().StringVar(&f.system, "system", "", "with --after: run this system instead")
-	Complete(cmd, "system", func() []string { return env.Systems.Benched().Names() })
+	Complete(cmd, "system", func() []string { return env.Systems.ForBench().Names() })
 	AddCount(cmd.Flags(), &f.h, "h", "with --after: updates that complete a sum, of systems whose switches add up; "+
-		"a cluster's workers if not given")
+		" a cluster's workers if not given")
 }
 
 // AddAddress adds the flag for commands that need only registers.

@@ -27,14 +27,14 @@ func (f *ExpectFlags) Add(cmd *cobra.Command) {
 func (f *ExpectFlags) ResolveRules(inFile []string, d *metric.Declaration, at []expect.Configuration) error {
 	f.at = at
 	for i, text := range inFile {
-		rule, err := expect.Parse(text, d, at)
+		rule, err := expect.ParseRule(text, d, at)
 		if err != nil {
 			return olaf.InField(fmt.Sprintf("expect[%d]", i), err)
 		}
 		f.Rules = append(f.Rules, rule)
 	}
 	for _, text := range f.Texts {
-		rule, err := expect.Parse(text, d, at)
+		rule, err := expect.ParseRule(text, d, at)
 		if err != nil {
 			return err
 		}
@@ -47,7 +47,7 @@ func (f *ExpectFlags) ResolveRules(inFile []string, d *metric.Declaration, at []
 func (f *ExpectFlags) JudgeRows(env *Env, rows []results.Row) error {
 	missed := false
 	for _, rule := range f.Rules {
-		for _, line := range rule.Missed(f.at, rows) {
+		for _, line := range rule.FindMisses(f.at, rows) {
 			missed = true
 			fmt.Fprintln(env.Stderr, line)
 		}

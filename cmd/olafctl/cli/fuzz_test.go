@@ -18,7 +18,7 @@ func FuzzConfig(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		c := &config{file: "/home/me/config.yaml"}
 		if err := c.parseText([]byte(text)); err != nil {
-			yamlfiletest.Mistakes(t, err, ErrConfig, c.file, text)
+			yamlfiletest.CheckMistakes(t, err, ErrConfig, c.file, text)
 			return
 		}
 		env, said := &Env{Getenv: func(string) string { return "" }}, 0

@@ -44,5 +44,5 @@ func TablePrograms(set system.Set, name string) ([]program.Description, error) {
 // WaitsThere reports whether the workers of an open system must wait for answers on this device, because nothing there
 // sums their updates.
 func WaitsThere(d *testbed.Device, s *system.System) bool {
-	return s.Adds() && s.Looped() && d.Builds(s.Program) && d.Can(testbed.ClosesLoop) && !d.Can(testbed.AddsUpdates)
+	return s.Adds() && s.CanLoop() && d.Builds(s.Program) && d.Can(testbed.ClosesLoop) && !d.Can(testbed.AddsUpdates)
 }

@@ -79,7 +79,7 @@ func (f *reproduceFlags) selectExperiments(published experiments.Set, names []st
 	case len(names) > 0 && f.short:
 		return nil, cli.UsageError("--short selects among all experiments; leave out either --short or the names")
 	case f.short:
-		return published.Short(), nil
+		return published.ShortOnes(), nil
 	case len(names) == 0:
 		return published, nil
 	}

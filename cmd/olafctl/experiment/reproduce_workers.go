@@ -153,7 +153,7 @@ func (f *reproduceFlags) runElsewhere(ctx context.Context, env *cli.Env,
 	if err != nil {
 		return nil, err
 	}
-	plan := sweep.Pieces(WorkCommand(env.Published), names, specs)
+	plan := sweep.NewPieces(WorkCommand(env.Published), names, specs)
 	if plan.Build, err = sweepcmd.ThisBuild(env); err != nil {
 		return nil, err
 	}

@@ -124,7 +124,7 @@ func whole(t *testing.T) *Monitor {
 	})
 	m.AddValue("training_reward", "mean reward", func() float64 { return math.NaN() })
 	m.AddVerdicts("olaf/table1", []results.PaperRow{{Verdict: "match"}})
-	counts := olaf.NewCounts(system.Queued().Ledger)
+	counts := olaf.NewCounts(system.QueueDeclaration().Ledger)
 	counts.Add("sent", 5)
 	m.AddSession(func() *slowmotion.Snapshot {
 		return &slowmotion.Snapshot{Now: olaf.Time(olaf.Second), Queues: []slowmotion.QueueSnapshot{

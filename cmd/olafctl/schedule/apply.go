@@ -120,7 +120,7 @@ func (f *applyFlags) planOrders(plan *sched.Plan, actual p4ctl.Tables) (*play.Or
 		}
 		actual = made
 	}
-	orders, err := play.Tell(plan, f.unit, f.slot, actual)
+	orders, err := play.PlanOrders(plan, f.unit, f.slot, actual)
 	if err == nil && f.groups {
 		orders.Tables.Entries = actual.Entries
 	}
@@ -130,7 +130,7 @@ func (f *applyFlags) planOrders(plan *sched.Plan, actual p4ctl.Tables) (*play.Or
 // inventHosts returns the tables of --hosts made-up hosts of the unit.
 func (f *applyFlags) inventHosts(plan *sched.Plan) (p4ctl.Tables, error) {
 	at := slices.IndexFunc(plan.Problem.Units, func(u sched.Unit) bool { return u.Name == f.unit })
-	return play.MadeUp(max(at, 0), f.hosts)
+	return play.MakeUpHosts(max(at, 0), f.hosts)
 }
 
 // writeUnderTraffic writes slot after slot to a device while frames cross it.

@@ -135,7 +135,7 @@ func (f *sweepFlags) parseAxis() (axis sweep.Axis, values []float64, err error) 
 		axis, err = sweep.FindAxis("jobs")
 		return axis, values, err
 	}
-	name, list, err := grammar.Split(f.vary)
+	name, list, err := grammar.SplitAxis(f.vary)
 	if err != nil {
 		return axis, nil, err
 	}

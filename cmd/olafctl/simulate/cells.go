@@ -22,7 +22,7 @@ import (
 func SweepCommand(env *cli.Env) *experimentsweep.Command {
 	c := &experimentsweep.Command{Name: "simulate", Subject: sweepcmd.SystemField, Headline: []string{"aom_cluster_ns", "aom_worker_ns", "loss_packets_pct"}, Runs: 1, Run: cells.Carrier{Systems: env.Systems}.Simulate}
 	c.Options, c.Fields = sweepcmd.OptionsOf(newNetworkCells(env.Systems).cmd.Flags(), []string{"arrivals"}, []string{"seed", "queue", "preset"})
-	for _, name := range netsim.Sweepable() {
+	for _, name := range netsim.SweepableNames() {
 		if !slices.Contains(c.Options, name) {
 			c.Fields = append(c.Fields, experimentsweep.Field{Name: name, Type: grid.Duration})
 		}
@@ -131,7 +131,7 @@ func newJobCells(set system.Set) *sweepcmd.Cells[jobCells] {
 	cmd := &cobra.Command{Use: "job"}
 	cmd.Flags().StringVar(&f.preset, "preset", JobPresetNames()[0], "cluster: "+strings.Join(ClusterNames(), "|"))
 	cmd.Flags().Uint64Var(&f.seed, "seed", 1, "first seed")
-	cli.AddSystem(cmd, &f.system, "system that runs the job", set.Waiting().Names)
+	cli.AddSystem(cmd, &f.system, "system that runs the job", set.ClosedLoop().Names)
 	f.waits.add(cmd)
 	f.job.waitFlags = &f.waits
 	f.job.add(cmd)
@@ -214,10 +214,10 @@ func (c *gridCells) choosesSharing(given []string) bool {
 	if name == "" {
 		name = shared().system
 	}
-	s, err := c.Base.waits.set.Waiting().Find(name)
+	s, err := c.Base.waits.set.ClosedLoop().Find(name)
 	if err != nil {
 		return false // the cell returns a better error
 	}
 	mode, err := s.Mode("sync")
-	return err == nil && mode.Refuse(s, []string{system.OptionSharing}) == nil
+	return err == nil && mode.CheckOptions(s, []string{system.OptionSharing}) == nil
 }

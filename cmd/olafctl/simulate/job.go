@@ -51,7 +51,7 @@ func (f *jobFlags) add(cmd *cobra.Command) {
 	flags.BoolVar(&f.wireOnly, "wire-only", false, "count only link and switch time, no host time")
 	flags.StringVar(&f.versus, "versus", "", "systems to compare with: fifo, or ps,ring for jobs")
 	cli.Complete(cmd, "model", modelNames)
-	cli.Complete(cmd, "versus", f.set.Waiting().Names)
+	cli.Complete(cmd, "versus", f.set.ClosedLoop().Names)
 }
 
 func modelNames() []string {
@@ -154,10 +154,10 @@ func (f *jobFlags) specs(cmd *cobra.Command, name string) ([]*job.Spec, error) {
 
 // buildSpec returns the job of one system. Options that do not apply to it are errors only if it is the first.
 func (f *jobFlags) spec(name string, given []string, leads bool) (*job.Spec, error) {
-	s, err := f.set.Waiting().Find(name)
+	s, err := f.set.ClosedLoop().Find(name)
 	if open, there := f.set.Find(name); err != nil && there == nil {
 		return nil, cli.UsageError("workers of %s do not wait for answers, as those of a job on --preset %s do; use one of %s here, or one of the networks --preset %s for %s",
-			open.Name, f.preset.name, strings.Join(f.set.Waiting().Names(), ", "), strings.Join(presetNames(), "|"), open.Name)
+			open.Name, f.preset.name, strings.Join(f.set.ClosedLoop().Names(), ", "), strings.Join(presetNames(), "|"), open.Name)
 	}
 	if err != nil {
 		return nil, err
@@ -167,7 +167,7 @@ func (f *jobFlags) spec(name string, given []string, leads bool) (*job.Spec, err
 		return nil, err
 	}
 	if leads {
-		if err := mode.Refuse(s, given); err != nil {
+		if err := mode.CheckOptions(s, given); err != nil {
 			return nil, err
 		}
 	}
@@ -175,8 +175,8 @@ func (f *jobFlags) spec(name string, given []string, leads bool) (*job.Spec, err
 	if err := f.preset.build(f, spec); err != nil {
 		return nil, err
 	}
-	spec.Network.Lose(f.losses.First())
-	if spec.Job.Updates, err = closedloop.Rounds(f.updates); err != nil {
+	spec.Network.SetLoss(f.losses.First())
+	if spec.Job.Updates, err = closedloop.CheckRounds(f.updates); err != nil {
 		return nil, err
 	}
 	spec.Job.Jitter = f.spread

@@ -256,7 +256,7 @@ func (s *simulation) subject() string {
 		control = "on"
 	}
 	ports := "queue " + s.topology.Queue
-	if sums := s.topology.Sums(); sums != "" {
+	if sums := s.topology.DescribeSums(); sums != "" {
 		ports = sums + ", " + ports
 	}
 	return fmt.Sprintf("%s: %s, transmission control %s, %s, ages over %s", cli.OnTerminal(name), ports, control, seeds, window)

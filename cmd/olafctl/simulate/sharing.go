@@ -72,7 +72,7 @@ func (f *sharingFlags) grid(cmd *cobra.Command, of string, rest *jobFlags) (*atp
 		g.Workers = rest.workers
 	}
 	if cmd.Flags().Changed("updates") {
-		if g.Updates, err = closedloop.Rounds(rest.updates); err != nil {
+		if g.Updates, err = closedloop.CheckRounds(rest.updates); err != nil {
 			return nil, err
 		}
 	}
@@ -80,7 +80,7 @@ func (f *sharingFlags) grid(cmd *cobra.Command, of string, rest *jobFlags) (*atp
 		g.Losses = []float64{0}
 	}
 	g.Options = rest.options
-	s, err := rest.set.Waiting().Find(g.System)
+	s, err := rest.set.ClosedLoop().Find(g.System)
 	if err != nil {
 		return nil, err
 	}
@@ -88,10 +88,10 @@ func (f *sharingFlags) grid(cmd *cobra.Command, of string, rest *jobFlags) (*atp
 	if err != nil {
 		return nil, err
 	}
-	if !cmd.Flags().Changed(system.OptionSharing) && mode.Refuse(s, []string{system.OptionSharing}) != nil {
+	if !cmd.Flags().Changed(system.OptionSharing) && mode.CheckOptions(s, []string{system.OptionSharing}) != nil {
 		g.Sharings = []string{system.Static} // there is no other way
 	}
-	return g, mode.Refuse(s, sharingOptions(cmd))
+	return g, mode.CheckOptions(s, sharingOptions(cmd))
 }
 
 // sharingOptions returns the system options that are given, including how jobs share.

@@ -82,7 +82,7 @@ func (f *topologyFlags) addNetwork(cmd *cobra.Command) {
 	flags.Var(&f.x1, "x1", "output rate of the first cluster's switch")
 	cli.AddSystem(cmd, &f.queue, "system to simulate: "+strings.Join(f.systems(), "|"), f.systems)
 	cli.Choose(cmd, &f.tc, "tc", "the workers' transmission control: on|off", "on", "off")
-	cli.Choose(cmd, &f.tcCount, "tc-count", "clusters that ACKs count as active", netsim.Counting()...)
+	cli.Choose(cmd, &f.tcCount, "tc-count", "clusters that ACKs count as active", netsim.CountNames()...)
 	cli.Complete(cmd, "preset", f.presets)
 }
 
@@ -161,7 +161,7 @@ func (f *topologyFlags) base(args []string) (*netsim.Topology, error) {
 		if err != nil {
 			return nil, &cli.Exit{Kind: olaf.Usage, Err: err}
 		}
-		return netsim.Parse(f.waits.set, args[0], text)
+		return netsim.ParseTopology(f.waits.set, args[0], text)
 	case slices.Contains(ClusterNames(), f.preset) && !f.clusterPresets:
 		return nil, cli.UsageError("preset %s is a cluster whose hosts wait for answers: 'olafctl simulate --preset %[1]s' runs it, and it has no topology to show", f.preset)
 	case f.preset != "" && !slices.Contains(presetNames(), f.preset):
@@ -482,13 +482,13 @@ func (f *simulateFlags) conclude(env *cli.Env, report *simulation, kept *cli.Kee
 
 // networkMetrics declares the metrics of a simulation of t.
 func networkMetrics(t *netsim.Topology) *metric.Declaration {
-	return metric.Union(system.Networked(), &metric.Declaration{Metrics: cells.MetricsOf(t)})
+	return metric.Union(system.NetworkDeclaration(), &metric.Declaration{Metrics: cells.MetricsOf(t)})
 }
 
 // networkRow returns the statistics of networkMetrics over the runs of network i: those of the kept row, and those that
 // only the simulator measures.
 func networkRow(s *bench.Simulated, i int) results.Row {
-	t, row := s.Simulation.Networks[i].Topology, results.Summarise(system.Networked(), s.Runs[i])
+	t, row := s.Simulation.Networks[i].Topology, results.Summarise(system.NetworkDeclaration(), s.Runs[i])
 	for _, m := range cells.MetricsOf(t) {
 		if row.Stats.Of(m.Name).Known() {
 			continue
@@ -506,7 +506,7 @@ func networkRow(s *bench.Simulated, i int) results.Row {
 // have.
 func (f *simulateFlags) mapped(cmd *cobra.Command) bool {
 	name, _, _ := strings.Cut(f.swept.Axes[0], "=")
-	one := len(f.swept.Axes) == 1 && slices.Contains(netsim.Sweepable(), name)
+	one := len(f.swept.Axes) == 1 && slices.Contains(netsim.SweepableNames(), name)
 	return one && f.swept.RefuseSweepOnly(cmd) == nil
 }
 
@@ -542,7 +542,7 @@ func (f *simulateFlags) expected(all []*netsim.Topology) error {
 		at, declared = append(at, expect.Configuration{System: one.System()}), append(declared, networkMetrics(one))
 	}
 	if err := f.expect.ResolveRules(t.Expect, metric.Union(declared...), at); err != nil {
-		return t.Locate(err)
+		return t.LocateExpectation(err)
 	}
 	if len(f.expect.Rules) > 0 && (len(f.swept.Axes) > 0 || f.rxImport != "") {
 		return cli.UsageError("an expectation is of runs; leave out --sweep and --rx-import, or the expectation")
@@ -613,7 +613,7 @@ func (f *simulateFlags) patience(t *netsim.Topology, runs int) error {
 	if f.yes {
 		return nil
 	}
-	return t.Patience(runs)
+	return t.CheckPatience(runs)
 }
 
 func (f *simulateFlags) measure(report *simulation) error {
@@ -717,7 +717,7 @@ func (f *simulateFlags) open(t *netsim.Topology) (*deliveries, error) {
 	if err := os.MkdirAll(f.pcap, 0o755); err != nil {
 		return nil, errors.Join(err, d.abandon())
 	}
-	from, err := t.Hears()
+	from, err := t.CaptureInterface()
 	if err != nil {
 		return nil, errors.Join(err, d.abandon())
 	}

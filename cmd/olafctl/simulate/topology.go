@@ -113,7 +113,7 @@ func newTopologySchemaCmd(env *cli.Env) *cobra.Command {
 		Example: "  olafctl topology schema > topology.schema.json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return cli.PrintText(env, func() ([]byte, error) { return netsim.Schema(env.Systems) })
+			return cli.PrintText(env, func() ([]byte, error) { return netsim.TopologyJSONSchema(env.Systems) })
 		},
 	}
 }

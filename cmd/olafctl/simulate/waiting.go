@@ -85,7 +85,7 @@ func (f *topologyFlags) wait(given func(string) bool, t *netsim.Topology) error 
 		if err != nil {
 			return err
 		}
-		t.Lose(loss)
+		t.SetLoss(loss)
 	}
 	if t.Program != "" && given(system.OptionH) {
 		t.H = f.waits.options.H

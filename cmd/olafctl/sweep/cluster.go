@@ -242,7 +242,7 @@ func configFiles(path string) (map[string]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	spec, err := sweep.Parse(path, text)
+	spec, err := sweep.ParseFile(path, text)
 	if err != nil {
 		return nil, err
 	}
@@ -285,11 +285,9 @@ func chooseShards(cmd *cobra.Command, env *cli.Env, plan *sweep.Plan) (int, erro
 		return 0, err
 	}
 	took := env.Now().Sub(began)
-	by := store.Maker{Host: NewPresence(env, "", plan.Build).Host, Build: plan.Build.String(),
-		Finished: env.Now().UTC().Format(time.RFC3339), Seconds: took.Seconds()}
-	err = cli.StoreFlagOf(cmd).WithStore(env,
-		func(s *store.Store) error { return s.Singles().Put(store.Single{Key: job.Key, Result: result, By: by}) })
-	whole := took * time.Duration(len(plan.Cells)*plan.Lots())
+	by := store.Maker{Host: NewPresence(env, "", plan.Build).Host, Build: plan.Build.String(), Finished: env.Now().UTC().Format(time.RFC3339), Seconds: took.Seconds()}
+	err = cli.StoreFlagOf(cmd).WithStore(env, func(s *store.Store) error { return s.Singles().Put(store.Single{Key: job.Key, Result: result, By: by}) })
+	whole := took * time.Duration(len(plan.Cells)*plan.MaxLots())
 	shards := max(1, min(len(plan.Cells), slurmShards, int(whole/share)))
 	fmt.Fprintf(env.Stderr, "one result took %v here, so all take about %v: %d shares\n", took.Round(time.Millisecond),
 		whole.Round(time.Second), shards)

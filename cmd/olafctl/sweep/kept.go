@@ -31,7 +31,7 @@ type oneSweep struct {
 
 // findSweep finds a sweep by its id, an unambiguous beginning of it, or "last" for the newest.
 func findSweep(s *store.Store, name string) (*oneSweep, error) {
-	one := &oneSweep{folders: sweep.In(s), store: s}
+	one := &oneSweep{folders: sweep.FoldersOf(s), store: s}
 	entries, err := s.List()
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func findSweep(s *store.Store, name string) (*oneSweep, error) {
 // is any.
 func findUnfinished(s *store.Store, name string) (*oneSweep, error) {
 	if name == "last" {
-		waiting, err := sweep.In(s).List()
+		waiting, err := sweep.FoldersOf(s).List()
 		if err != nil {
 			return nil, err
 		}
@@ -75,7 +75,7 @@ func (o *oneSweep) buildDocument(env *cli.Env, metrics []string) (*found.Documen
 		return nil, err
 	}
 	if len(metrics) > 0 {
-		if plan.Metrics, err = plan.Shown(metrics); err != nil {
+		if plan.Metrics, err = plan.CheckMetrics(metrics); err != nil {
 			return nil, err
 		}
 	}
@@ -91,14 +91,14 @@ func (o *oneSweep) buildDocument(env *cli.Env, metrics []string) (*found.Documen
 
 func (o *oneSweep) loadCells(env *cli.Env) (*sweep.Plan, []found.Outcome, error) {
 	if o.kept != nil {
-		return sweep.Kept(o.kept, env.SweepCommands(env))
+		return sweep.ReadKept(o.kept, env.SweepCommands(env))
 	}
 	plan, err := o.folders.Plan(o.id, env.SweepCommands(env))
 	if err != nil {
 		return nil, nil, err
 	}
 	engine := &sweep.Engine{Plan: plan, Results: o.store.Singles()}
-	cells, err := engine.Found()
+	cells, err := engine.FindStored()
 	return plan, cells, err
 }
 
@@ -287,7 +287,7 @@ func writeFailures(env *cli.Env, all []sweepStatus, out cli.Format) error {
 
 // listStatus returns the status of the named sweep, or of all unfinished ones.
 func listStatus(env *cli.Env, s *store.Store, names []string) (all []sweepStatus, err error) {
-	folders := sweep.In(s)
+	folders := sweep.FoldersOf(s)
 	ids, err := folders.List()
 	if err != nil {
 		return nil, err
@@ -332,9 +332,8 @@ func describeStatus(d *found.Document, line []string) sweepStatus {
 // from the results.
 func unfinishedStatus(env *cli.Env, s *store.Store, folders *sweep.Folders, id string) (sweepStatus, error) {
 	beat, told := folders.LastBeat(id)
-	if folders.Held(id) && told {
-		st := sweepStatus{ID: id, State: "running", Cells: beat.Cells, Done: beat.Done, Failed: beat.Failed,
-			Host: beat.Host, Working: beat.Working}
+	if folders.IsHeld(id) && told {
+		st := sweepStatus{ID: id, State: "running", Cells: beat.Cells, Done: beat.Done, Failed: beat.Failed, Host: beat.Host, Working: beat.Working}
 		for _, f := range beat.Failures {
 			st.Failures = append(st.Failures, sweepFailure(f))
 		}
@@ -359,7 +358,7 @@ func unfinishedStatus(env *cli.Env, s *store.Store, folders *sweep.Folders, id s
 		return sweepStatus{}, err
 	}
 	st := describeStatus(d, plan.Line)
-	if st.State = "stopped"; folders.Held(id) {
+	if st.State = "stopped"; folders.IsHeld(id) {
 		st.State = "running"
 	}
 	st.Host = beat.Host
@@ -436,19 +435,18 @@ share calls 'olafctl sweep work --shard' and keeps its results in a store that a
 
 // NewSide returns a finished sweep as a side of a comparison, cell by cell.
 func NewSide(env *cli.Env, f *store.Folder) (*compare.Side, error) {
-	plan, cells, err := sweep.Kept(f, env.SweepCommands(env))
+	plan, cells, err := sweep.ReadKept(f, env.SweepCommands(env))
 	if err != nil {
 		return nil, err
 	}
-	runs, err := sweep.Runs(plan, cells)
-	return &compare.Side{Name: f.ID(), Experiment: f.Manifest.Experiment, Config: plan.Config, Runs: runs,
-		Partial: f.Manifest.Partial}, err
+	runs, err := sweep.ListRuns(plan, cells)
+	return &compare.Side{Name: f.ID(), Experiment: f.Manifest.Experiment, Config: plan.Config, Runs: runs, Partial: f.Manifest.Partial}, err
 }
 
 // VerifySweep computes a finished sweep again from its results, and repeats the results too if this build made them.
 func VerifySweep(ctx context.Context, env *cli.Env, f *store.Folder, files, made int) error {
 	commands := env.SweepCommands(env)
-	plan, cells, err := sweep.Recompute(f, commands)
+	plan, cells, err := sweep.RecomputeDocument(f, commands)
 	if err != nil {
 		return err
 	}
@@ -464,7 +462,7 @@ func VerifySweep(ctx context.Context, env *cli.Env, f *store.Folder, files, made
 	if build == plan.Build {
 		var done atomic.Int64
 		bar := cli.StartProgress(env, false, func() (int, int) { return int(done.Load()), lots })
-		err = errors.Join(sweep.Repeat(ctx, plan, cells, commands, &done), commands.Close())
+		err = errors.Join(sweep.RepeatResults(ctx, plan, cells, commands, &done), commands.Close())
 		bar.Stop()
 		repeated = olaf.Plural(lots, "result") + " repeated"
 	}

@@ -125,7 +125,7 @@ func (f *QueueFlags) HandOut(ctx context.Context, env *cli.Env, engine *sweep.En
 	h, err := queue.NewHandout(ctx, q, engine.Plan.Build)
 	arrived := make(chan struct{}, 1)
 	if err == nil {
-		err = q.Others(ctx, AnnouncePeers(env, queue.Works, engine.Plan.Build, func(_ queue.Presence, own bool) {
+		err = q.FollowPresence(ctx, AnnouncePeers(env, queue.Works, engine.Plan.Build, func(_ queue.Presence, own bool) {
 			if own {
 				select {
 				case arrived <- struct{}{}:
@@ -140,13 +140,13 @@ func (f *QueueFlags) HandOut(ctx context.Context, env *cli.Env, engine *sweep.En
 		return nil, err
 	}
 	var here sync.WaitGroup
-	here.Go(q.Present(ctx, NewPresence(env, queue.HandsOut, engine.Plan.Build), env.Now))
+	here.Go(q.Announce(ctx, NewPresence(env, queue.HandsOut, engine.Plan.Build), env.Now))
 	here.Go(func() { awaitWorker(ctx, env, f.Url, arrived) })
 	engine.Start, engine.Workers = h.Start, outstanding
 	return func(work error) (all Handed, err error) {
 		keys := map[string]bool{}
 		for cell := range engine.Plan.Cells {
-			for lot := range engine.Plan.Lots() {
+			for lot := range engine.Plan.MaxLots() {
 				keys[engine.Plan.Job(cell, lot).Key] = true
 			}
 		}
@@ -406,8 +406,8 @@ func (f *GridFlags) workFromQueue(ctx context.Context, env *cli.Env, from *Queue
 	me, id := NewPresence(env, queue.Works, build), make([]byte, 4)
 	_, _ = rand.Read(id) // never fails
 	var here sync.WaitGroup
-	here.Go(q.Present(ctx, me, env.Now)) // first, so that others see us even if there is no work
-	if err := q.Others(ctx, AnnouncePeers(env, queue.HandsOut, build, untilForeign(build, stop))); err != nil {
+	here.Go(q.Announce(ctx, me, env.Now)) // first, so that others see us even if there is no work
+	if err := q.FollowPresence(ctx, AnnouncePeers(env, queue.HandsOut, build, untilForeign(build, stop))); err != nil {
 		return err
 	}
 	l := &queue.Labour{Queue: q, Build: build, Workers: f.processes, Host: me.Host, ID: hex.EncodeToString(id),
@@ -501,7 +501,7 @@ func readSweep(env *cli.Env, path string) (*sweep.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return sweep.Parse(name, text)
+	return sweep.ParseFile(name, text)
 }
 
 // resolveFile resolves every cell of a sweep's file.

@@ -146,7 +146,7 @@ Values are single ones or ranges: 2..64:x2 doubles, 5G..40G:5G steps, 0..100ms/2
 // runFile runs the sweep in a file.
 func (f *fileFlags) runFile(cmd *cobra.Command, env *cli.Env, args []string) error {
 	if f.schema {
-		return cli.PrintText(env, sweep.Schema)
+		return cli.PrintText(env, sweep.FileJSONSchema)
 	}
 	if len(args) == 0 {
 		return cli.UsageError("name the sweep's file, or - for standard input; 'olafctl sweep run --help' shows an " +
@@ -202,7 +202,7 @@ func (f *GridFlags) run(ctx context.Context, env *cli.Env, file *sweep.File) err
 	}
 	return f.Where.WithWritable(env, func(s *store.Store, kept bool) error {
 		f.unkept = !kept
-		folder, err := sweep.In(s).Create(plan, env.Now())
+		folder, err := sweep.FoldersOf(s).Create(plan, env.Now())
 		if err != nil {
 			return err
 		}
@@ -295,8 +295,7 @@ func (f *GridFlags) showDashboard(ctx context.Context, env *cli.Env, engine *swe
 	working, stop := context.WithCancel(ctx)
 	defer stop()
 	var report atomic.Pointer[tui.Report]
-	board := pages.New(pages.Options{ID: engine.Plan.ID, What: engine.Plan.What(), Progress: engine.Progress,
-		Report: report.Load})
+	board := pages.New(pages.Options{ID: engine.Plan.ID, What: engine.Plan.Describe(), Progress: engine.Progress, Report: report.Load})
 	program := f.View.NewProgram(ctx, tui.New(board, options), tea.WithInput(env.Stdin), tea.WithOutput(env.Screen()))
 	var done sync.WaitGroup
 	done.Go(func() {
@@ -452,7 +451,7 @@ func newSweepWorkerCmd(env *cli.Env) *cobra.Command {
 				return err
 			}
 			commands := env.WorkCommands(env)
-			err = sweep.Serve(cmd.Context(), commands, build, env.Stdin, env.Stdout)
+			err = sweep.ServeJobs(cmd.Context(), commands, build, env.Stdin, env.Stdout)
 			if errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, context.Canceled) {
 				err = nil // the parent process is gone
 			}

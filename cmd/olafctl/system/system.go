@@ -86,7 +86,7 @@ func placeOnDevice(all testbed.Devices, d *testbed.Device, s *system.System) pla
 		p.Can, p.Why = "", "it can't "+testbed.ClosesLoop.String()
 	case s.Program != nil && !d.Builds(s.Program):
 		p.Can, p.Why = "", "it is not built with the program"
-	case !s.Open() && !s.Framed() && !d.Can(testbed.TakesLengths):
+	case !s.Open() && !s.HasFrames() && !d.Can(testbed.TakesLengths):
 		p.Can, p.Why = "", "its packets have no frames, and wires there are real"
 	case !s.Open() || s.Program != nil && cli.WaitsThere(d, s):
 		p.Can = "bench, workers that wait for answers"
@@ -95,7 +95,7 @@ func placeOnDevice(all testbed.Devices, d *testbed.Device, s *system.System) pla
 		}
 	case s.Program != nil:
 		p.Can = "bench, workers that do not wait, --h"
-		if s.Looped() && d.Can(testbed.ClosesLoop) {
+		if s.CanLoop() && d.Can(testbed.ClosesLoop) {
 			p.Can += ", and that wait, --mode " + strings.Join(s.ModeNames(), "|")
 		}
 		p.Can += remarkAgents(all, d, s)

@@ -289,7 +289,7 @@ func (f *trainFlags) through() []string {
 	if f.field.device != "" {
 		return testbedcmd.EndpointSystems()
 	}
-	return append(engine.DisciplineNames(), f.set.Waiting().Names()...)
+	return append(engine.DisciplineNames(), f.set.ClosedLoop().Names()...)
 }
 
 // withSeeds returns the training of some systems with the requested seeds.

@@ -16,11 +16,11 @@ import (
 
 // waits reports whether the training goes through a system whose workers wait for answers.
 func (f *trainFlags) waits() bool {
-	return slices.Contains(f.set.Waiting().Names(), f.config.Network.Kind)
+	return slices.Contains(f.set.ClosedLoop().Names(), f.config.Network.Kind)
 }
 
 // TrainSystems returns the systems that a training's updates can go through.
-func TrainSystems(set system.Set) []string { return append(rl.Networks(), set.Waiting().Names()...) }
+func TrainSystems(set system.Set) []string { return append(rl.Networks(), set.ClosedLoop().Names()...) }
 
 // trainJobFlags are the flags for systems whose workers wait for answers.
 type trainJobFlags struct {
@@ -67,7 +67,7 @@ func (f *trainFlags) training(cmd *cobra.Command) (*cells.Training, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := spec.Mode.Refuse(spec.System, cli.GivenOptions(cmd)); err != nil {
+	if err := spec.Mode.CheckOptions(spec.System, cli.GivenOptions(cmd)); err != nil {
 		return nil, err
 	}
 	t.Job.Mode = spec.Mode.Name

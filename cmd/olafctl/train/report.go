@@ -123,7 +123,7 @@ func (f *trainFlags) jobReport(config rl.Config, spec *job.Spec, out *job.Traine
 	r.Found = append(r.Found, equal, fmt.Sprintf("worker 0 without exploring: reward %.1f over %d flights", greedy, rl.Flights))
 	var all numbers
 	all.add(greedyReward, greedy)
-	for _, row := range closedloop.Rows() {
+	for _, row := range closedloop.ListRows() {
 		if v := row.Of(n); v.Known() {
 			all.add(result.Measured(row.Name, row.Title, row.Unit), float64(v))
 		}

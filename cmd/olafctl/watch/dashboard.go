@@ -184,7 +184,7 @@ type steppedSource struct {
 }
 
 func (s steppedSource) Do(c slowmotion.Command) bool {
-	s.Obey(s.ctx, c)
+	s.Execute(s.ctx, c)
 	return true
 }
 

@@ -1,5 +1,5 @@
-// Package expect judges what was measured by thresholds that a user gave beforehand, such as
-// olaf.40G.aom_cluster_ns < 1300: of one configuration or of all, a metric, and how it must compare with a number.
+// Package expect checks measurements against thresholds such as olaf.40G.aom_cluster_ns < 1300: a configuration (or
+// all), a metric, a comparison and a limit.
 package expect
 
 import (
@@ -15,27 +15,28 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// ErrRule is the kind of every refused expectation.
+// ErrRule matches every rejected expectation.
 var ErrRule = olaf.NewError(olaf.Usage, "bad expectation")
 
-// Rule is one expectation: the mean of a metric, in every configuration that the rule is about, compares so with the limit.
+// Rule is one expectation: the metric's mean, in every configuration that the rule selects, compares with the limit as
+// given.
 type Rule struct {
 	text   string
-	system string    // empty for every one
-	rate   olaf.Rate // 0 for every one
+	system string    // empty for all
+	rate   olaf.Rate // 0 for all
 	metric *metric.Metric
 	holds  func(mean, limit float64) bool
 	limit  float64 // in the metric's unit
 }
 
-// String is the rule as it was given.
+// String returns the rule as given.
 func (r *Rule) String() string { return r.text }
 
-// Configuration is one point that is going to be measured.
+// Configuration is one point of a measurement.
 type Configuration struct {
 	System string
-	Rate   olaf.Rate // 0 where it has none of its own
-	At     string    // what else tells it apart, which no rule asks for
+	Rate   olaf.Rate // 0 if it has none
+	At     string    // other properties, which rules cannot select
 }
 
 func (c Configuration) String() string {
@@ -48,7 +49,7 @@ func (c Configuration) String() string {
 	return c.System
 }
 
-// comparisons in an order in which none is found inside of one that follows.
+// comparisons are in an order in which no sign is part of a later one.
 var comparisons = []struct {
 	sign  string
 	holds func(a, b float64) bool
@@ -61,8 +62,8 @@ var comparisons = []struct {
 	{"=", func(a, b float64) bool { return a == b }},
 }
 
-// Parse reads a rule about one of the configurations, or some, by a metric of the declaration.
-func Parse(text string, d *metric.Declaration, configurations []Configuration) (*Rule, error) {
+// ParseRule parses a rule for the configurations by a metric of the declaration. The error matches ErrRule.
+func ParseRule(text string, d *metric.Declaration, configurations []Configuration) (*Rule, error) {
 	refuse := func(format string, args ...any) (*Rule, error) {
 		return nil, fmt.Errorf("%w %q: %s", ErrRule, text, fmt.Sprintf(format, args...))
 	}
@@ -76,10 +77,10 @@ func Parse(text string, d *metric.Declaration, configurations []Configuration) (
 		if at := strings.LastIndexByte(name, '.'); at >= 0 {
 			of, name = name[:at], name[at+1:]
 		}
-		if r.metric = find(d, name); r.metric == nil {
-			return refuse("no metric is named %q%s", name, yamlfile.Suggest(name, names(d)))
+		if r.metric = findMetric(d, name); r.metric == nil {
+			return refuse("no metric is named %q%s", name, yamlfile.Suggest(name, metricNames(d)))
 		}
-		if err := r.about(of, configurations); err != nil {
+		if err := r.parseSelector(of, configurations); err != nil {
 			return refuse("%v", err)
 		}
 		limit, err := inUnit(strings.TrimSpace(right), r.metric.Unit)
@@ -92,15 +93,15 @@ func Parse(text string, d *metric.Declaration, configurations []Configuration) (
 	return refuse("there is no <, <=, >, >= or = in it; write for example olaf.40G.aom_cluster_ns < 1300")
 }
 
-// find is the metric of a name, if rows have a statistic of it.
-func find(d *metric.Declaration, name string) *metric.Metric {
+// findMetric returns the named metric if rows have a statistic for it, or nil.
+func findMetric(d *metric.Declaration, name string) *metric.Metric {
 	if m := d.Metric(name); m != nil && !m.Aside {
 		return m
 	}
 	return nil
 }
 
-func names(d *metric.Declaration) []string {
+func metricNames(d *metric.Declaration) []string {
 	var names []string
 	for _, m := range d.Metrics {
 		if !m.Aside {
@@ -110,8 +111,8 @@ func names(d *metric.Declaration) []string {
 	return names
 }
 
-// about reads what stands before the metric: a system, a rate, both or neither. Something must be measured there.
-func (r *Rule) about(of string, configurations []Configuration) error {
+// parseSelector parses the selector before the metric: a system, a rate, both or neither. It fails if no configuration matches.
+func (r *Rule) parseSelector(of string, configurations []Configuration) error {
 	var systems []string
 	for _, c := range configurations {
 		if !slices.Contains(systems, c.System) {
@@ -132,7 +133,7 @@ func (r *Rule) about(of string, configurations []Configuration) error {
 			}
 		}
 	}
-	if slices.ContainsFunc(configurations, r.concerns) {
+	if slices.ContainsFunc(configurations, r.selects) {
 		return nil
 	}
 	all := make([]string, len(configurations))
@@ -142,11 +143,11 @@ func (r *Rule) about(of string, configurations []Configuration) error {
 	return fmt.Errorf("%s is not measured here; there are %s", of, strings.Join(all, ", "))
 }
 
-func (r *Rule) concerns(c Configuration) bool {
+func (r *Rule) selects(c Configuration) bool {
 	return (r.system == "" || r.system == c.System) && (r.rate == 0 || r.rate == c.Rate)
 }
 
-// inUnit reads a number, with its unit or without, in a metric's unit.
+// inUnit parses a number, with or without its unit, into a metric's unit.
 func inUnit(text, unit string) (float64, error) {
 	v, err := olaf.ParseNumber(strings.TrimSpace(strings.TrimSuffix(text, unit)))
 	if err == nil {
@@ -166,16 +167,18 @@ func inWords(unit string) string {
 	return " of " + cmp.Or(map[string]string{"%": "per cent"}[unit], unit)
 }
 
-// Missed says in a sentence where the rows, one a configuration in their order, are not as the rule expects.
-func (r *Rule) Missed(configurations []Configuration, rows []results.Row) []string {
+// FindMisses returns a sentence for each configuration whose row misses the rule. rows correspond to configurations by
+// index.
+func (r *Rule) FindMisses(configurations []Configuration, rows []results.Row) []string {
 	var missed []string
 	for i, c := range configurations {
-		if !r.concerns(c) || i >= len(rows) {
+		if !r.selects(c) || i >= len(rows) {
 			continue
 		}
 		stat := rows[i].Stats.Of(r.metric.Name)
 		if !stat.Known() {
-			missed = append(missed, fmt.Sprintf("missed: %s: %s has none, because %s", r, c, cmp.Or(stat.Reason, "nothing was measured")))
+			missed = append(missed, fmt.Sprintf("missed: %s: %s has none, because %s", r, c,
+				cmp.Or(stat.Reason, "nothing was measured")))
 		} else if mean := float64(stat.Mean); !r.holds(mean, r.limit) {
 			missed = append(missed, fmt.Sprintf("missed: %s: %s has %s", r, c, inText(mean, r.limit, r.metric.Unit)))
 		}
@@ -183,7 +186,7 @@ func (r *Rule) Missed(configurations []Configuration, rows []results.Row) []stri
 	return missed
 }
 
-// inText writes a mean with as many digits as it takes to see that it is not the limit, and at least four.
+// inText formats a mean with enough digits to differ from the limit, at least four.
 func inText(mean, limit float64, unit string) string {
 	for digits := 4; digits <= 17; digits++ {
 		rounded, err := strconv.ParseFloat(strconv.FormatFloat(mean, 'g', digits, 64), 64)

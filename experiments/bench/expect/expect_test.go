@@ -10,17 +10,19 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// measured are two systems at two rates, and a row for each.
+// measured contains two systems at two rates; rows makes a row for each.
 var measured = []Configuration{
-	{System: "olaf", Rate: 40 * olaf.Gbps}, {System: "fifo", Rate: 40 * olaf.Gbps}, {System: "olaf", Rate: 2500 * olaf.Mbps}, {System: "fifo", Rate: 2500 * olaf.Mbps},
+	{System: "olaf", Rate: 40 * olaf.Gbps}, {System: "fifo", Rate: 40 * olaf.Gbps}, {System: "olaf", Rate: 2500 * olaf.Mbps},
+	{System: "fifo", Rate: 2500 * olaf.Mbps},
 }
 
 func rows(values map[string][]results.Float) []results.Row {
 	out := make([]results.Row, len(measured))
 	for name, of := range values {
 		for i, v := range of {
-			m := system.Queued().Metric(name)
-			out[i].Stats = append(out[i].Stats, results.Stat{Metric: m, Statistic: results.Describe([]results.Float{v}, "of no reason")})
+			m := system.QueueDeclaration().Metric(name)
+			out[i].Stats = append(out[i].Stats,
+				results.Stat{Metric: m, Statistic: results.Describe([]results.Float{v}, "of no reason")})
 		}
 	}
 	return out
@@ -52,12 +54,12 @@ func TestMissed(t *testing.T) {
 		{"jain > 0.5", []string{"fifo.2.5Gbps has none, because of no reason"}},
 		{"olaf.40G.utilisation > 0.5", []string{"olaf.40Gbps has none, because not measured"}},
 	} {
-		r, err := Parse(c.text, system.Queued(), measured)
+		r, err := ParseRule(c.text, system.QueueDeclaration(), measured)
 		if err != nil {
 			t.Errorf("%s: %v", c.text, err)
 			continue
 		}
-		got := r.Missed(measured, all)
+		got := r.FindMisses(measured, all)
 		if len(got) != len(c.missed) {
 			t.Errorf("%s: %q, want %q", c.text, got, c.missed)
 			continue
@@ -87,7 +89,7 @@ func TestParseRefuses(t *testing.T) {
 		"olaf.40G.aom_cluster_ns < 3G":   `duration "3G" has the unknown unit "G"`,
 		"olaf.40G.aom_cluster_ns < 3 <4": `duration "3 <4" has the unknown unit "<4"`,
 	} {
-		_, err := Parse(text, system.Queued(), measured)
+		_, err := ParseRule(text, system.QueueDeclaration(), measured)
 		if !errors.Is(err, ErrRule) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v; want %q", text, err, want)
 		}
@@ -99,12 +101,12 @@ func FuzzParse(f *testing.F) {
 	f.Add("2.5G.lost_pct>=1e3 %")
 	f.Add("..<=")
 	f.Fuzz(func(t *testing.T, text string) {
-		r, err := Parse(text, system.Queued(), measured)
+		r, err := ParseRule(text, system.QueueDeclaration(), measured)
 		if (err == nil) == (r == nil) {
 			t.Fatal(r, err)
 		}
 		if err == nil {
-			r.Missed(measured, rows(map[string][]results.Float{"jain": {1, 2, 3, 4}}))
+			r.FindMisses(measured, rows(map[string][]results.Float{"jain": {1, 2, 3, 4}}))
 		}
 	})
 }

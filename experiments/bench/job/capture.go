@@ -36,7 +36,7 @@ func Capture(s *Spec, folder string, force bool) (*Captures, error) {
 	}
 	layout := s.Job.Layout
 	layout.PerPacket = parts.PerPacket
-	if err := parts.Numbered(layout.Packets(), int(s.Job.Updates)); err != nil {
+	if err := parts.CheckNumbers(layout.Packets(), int(s.Job.Updates)); err != nil {
 		return nil, fmt.Errorf("%s: %w", s.System.Name, err)
 	}
 	c := &Captures{framer: closedloop.NewFramer(parts.Frame, &s.Network, parts.Server != nil), folder: folder}
@@ -46,8 +46,8 @@ func Capture(s *Spec, folder string, force bool) (*Captures, error) {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return nil, err
 	}
-	for _, name := range s.Network.Nodes(parts.Server != nil) {
-		file, err := capture.CreateFrom(filepath.Join(folder, name+".pcapng"), force, closedloop.Heard(name, parts.Frame, s.Job.Values != nil))
+	for _, name := range s.Network.NodeNames(parts.Server != nil) {
+		file, err := capture.CreateFrom(filepath.Join(folder, name+".pcapng"), force, closedloop.CaptureInterface(name, parts.Frame, s.Job.Values != nil))
 		if err != nil {
 			return nil, errors.Join(err, c.Abandon())
 		}

@@ -24,7 +24,7 @@ func TestNumbersOfJobsAreOnThePage(t *testing.T) {
 			t.Errorf("docs/reference/metric-list.md lacks\n%s", line)
 		}
 	}
-	for _, r := range closedloop.Rows() {
+	for _, r := range closedloop.ListRows() {
 		row(r.Name, r.Unit, r.Doc)
 	}
 	row(ceilingName, "bit/s", closedloop.CeilingAbout)
@@ -41,9 +41,9 @@ func TestNumbersOfJobsAreOnThePage(t *testing.T) {
 // What a bench of hosts that wait and a job have under one name is one thing.
 func TestBenchesAndJobsCallThingsAlike(t *testing.T) {
 	shared := 0
-	for _, s := range system.All().Looped() {
+	for _, s := range system.All().LoopedOnes() {
 		d := s.LoopDeclaration()
-		for _, r := range closedloop.Rows() {
+		for _, r := range closedloop.ListRows() {
 			if r.Name == "duration_ns" { // which any bench has from its first delivery to its last
 				continue
 			}

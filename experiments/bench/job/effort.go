@@ -22,5 +22,5 @@ func Patience(specs []*Spec, runs int) error {
 		}
 		all.Add(one, runs)
 	}
-	return all.Patience()
+	return all.CheckPatience()
 }

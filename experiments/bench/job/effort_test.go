@@ -36,7 +36,7 @@ func TestPatience(t *testing.T) {
 
 func TestRounds(t *testing.T) {
 	for updates, fits := range map[int]bool{-1: false, 0: false, 1: true, 1<<32 - 1: true, 1 << 32: false, 1<<32 + 2: false} {
-		if n, err := closedloop.Rounds(updates); (err == nil) != fits || err == nil && int(n) != updates || !fits && !errors.Is(err, closedloop.ErrConfig) {
+		if n, err := closedloop.CheckRounds(updates); (err == nil) != fits || err == nil && int(n) != updates || !fits && !errors.Is(err, closedloop.ErrConfig) {
 			t.Errorf("%d updates are %d rounds: %v", updates, n, err)
 		}
 	}

@@ -70,7 +70,7 @@ func (f *File) In(field string, err error) error {
 	if err == nil {
 		return nil
 	}
-	return &yamlfile.Error{Kind: ErrFile, File: f.Name, Line: f.lines.Of(field), What: err.Error()}
+	return &yamlfile.Error{Kind: ErrFile, File: f.Name, Line: f.lines.LineOf(field), What: err.Error()}
 }
 
 // Text writes it as people write files.
@@ -92,10 +92,10 @@ func JSONSchema(presets []string, options map[string]any) ([]byte, error) {
 			case "schema":
 				return map[string]any{"const": FileSchema}
 			case "preset":
-				return yamlfile.Choice(presets...)
+				return yamlfile.ChoiceSchema(presets...)
 			}
 			return nil
 		},
 	}
-	return s.Of(reflect.TypeFor[File]())
+	return s.Generate(reflect.TypeFor[File]())
 }

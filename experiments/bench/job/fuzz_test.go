@@ -21,7 +21,7 @@ func FuzzParseFile(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		file, err := ParseFile("f.yaml", []byte(text))
 		if err != nil {
-			yamlfiletest.Mistakes(t, err, ErrFile, "f.yaml", text)
+			yamlfiletest.CheckMistakes(t, err, ErrFile, "f.yaml", text)
 			return
 		}
 		written, err := file.Text()

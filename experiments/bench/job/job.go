@@ -42,12 +42,12 @@ func (s *Spec) Check() error {
 	if err != nil {
 		return err
 	}
-	if err := parts.Lose(s.System.Name, s.Network.Link.Loss); err != nil {
+	if err := parts.CheckLoss(s.System.Name, s.Network.Link.Loss); err != nil {
 		return err
 	}
 	j := s.Job
 	j.PerPacket = parts.PerPacket
-	if _, err = closedloop.Jobs(s.Network, j, parts, s.Mode.Sync); err != nil {
+	if _, err = closedloop.PlanJobs(s.Network, j, parts, s.Mode.Sync); err != nil {
 		return fmt.Errorf("%s: %w", s.Name(), err)
 	}
 	return nil
@@ -86,7 +86,7 @@ func RunUntil(ctx context.Context, s *Spec, seeds []uint64, done func()) (o *Out
 	if err != nil {
 		err = fmt.Errorf("%s: %w", s.Name(), err)
 	}
-	o = &Outcome{Spec: &played, Ceiling: closedloop.Ceiling(&played.Network, &parts)}
+	o = &Outcome{Spec: &played, Ceiling: closedloop.GoodputCeiling(&played.Network, &parts)}
 	for i, r := range runs {
 		if r != nil {
 			o.Runs, whole = append(o.Runs, r), append(whole, seeds[i])
@@ -112,7 +112,7 @@ func Play(ctx context.Context, s *Spec, seed uint64, follow closedloop.Follow) (
 
 // describe makes the statistics over the runs that came to their end; those that hung are counted.
 func (o *Outcome) describe() {
-	rows := closedloop.Rows()
+	rows := closedloop.ListRows()
 	values := make([][]metric.Float, len(rows))
 	for _, r := range o.Runs {
 		o.Endpoints, o.Program = sum(o.Endpoints, r.Endpoints), sum(o.Program, r.Program)
@@ -146,9 +146,9 @@ func sum(total, one olaf.Counts) olaf.Counts {
 	return total
 }
 
-// Number is the statistic of a row of closedloop.Rows by its name; missing where there is none.
+// Number is the statistic of a row of closedloop.ListRows by its name; missing where there is none.
 func (o *Outcome) Number(name string) results.Statistic {
-	for i, row := range closedloop.Rows() {
+	for i, row := range closedloop.ListRows() {
 		if row.Name == name {
 			return o.Numbers[i]
 		}

@@ -70,7 +70,7 @@ func TestPlansAreReadAgain(t *testing.T) {
 	}
 	runs := read.Runs()
 	for i := range runs {
-		for _, row := range closedloop.Rows() {
+		for _, row := range closedloop.ListRows() {
 			if was, is := row.Of(first.Outcomes[i/2].Runs[i%2]), runs[i].Metrics.Of(row.Name); was != is && (was.Known() || is.Known()) {
 				t.Errorf("run %d: %s is read back as %v, not %v", i, row.Name, is, was)
 			}

@@ -38,7 +38,7 @@ func TestMissingNumbersSayWhy(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, row := range closedloop.Rows() {
+		for i, row := range closedloop.ListRows() {
 			if got := o.Numbers[i].Reason; got != c.want[row.Name] || o.Numbers[i].Known() != (got == "") {
 				t.Errorf("%s: %s is %v because %q, want %q", s.Name(), row.Name, o.Numbers[i].Mean, got, c.want[row.Name])
 			}

@@ -93,7 +93,7 @@ func (o *Outcome) resultRow(metrics result.Metrics, seeds []uint64) result.Row {
 // bySeed returns the numbers of every run.
 func (o *Outcome) bySeed(seeds []uint64) (all []result.Run) {
 	for i, run := range o.Runs {
-		one := result.Run{Seed: seeds[i], Numbers: metric.NewValues(jobMetrics, func(k int) metric.Float { return closedloop.Rows()[k].Of(run) })}
+		one := result.Run{Seed: seeds[i], Numbers: metric.NewValues(jobMetrics, func(k int) metric.Float { return closedloop.ListRows()[k].Of(run) })}
 		if run.Hung {
 			one.Invalid = []string{ErrHung.Error()}
 		}
@@ -120,7 +120,7 @@ func (o *Outcome) totals() map[string]int64 {
 func Metrics() []*metric.Metric { return jobMetrics }
 
 var jobMetrics = func() (all []*metric.Metric) {
-	for _, row := range closedloop.Rows() {
+	for _, row := range closedloop.ListRows() {
 		all = append(all, &metric.Metric{Name: row.Name, Title: row.Title, Unit: row.Unit, Doc: row.Doc, Zeroed: row.Zeroed, PerUpdate: row.PerUpdate(), Of: func(*metric.Measured) metric.Float { return metric.Missing() }})
 	}
 	return all

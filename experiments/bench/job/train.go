@@ -48,7 +48,7 @@ func Train(ctx context.Context, c rl.Config, s *Spec, told func(worker int, p rl
 		}
 		updates = (c.Iterations*c.Workers + fan - 1) / fan
 	}
-	if job.Updates, err = closedloop.Rounds(updates); err != nil {
+	if job.Updates, err = closedloop.CheckRounds(updates); err != nil {
 		return nil, err
 	}
 	if parts.Program != nil {
@@ -76,7 +76,7 @@ func Train(ctx context.Context, c rl.Config, s *Spec, told func(worker int, p rl
 func CheckTraining(c *rl.Config, s *Spec) (err error) {
 	played := *s
 	played.Options.Floats, played.Network.Workers, played.Job.Layout.Values = true, c.Workers, ppo.Params
-	if played.Job.Updates, err = closedloop.Rounds(c.Iterations); err != nil {
+	if played.Job.Updates, err = closedloop.CheckRounds(c.Iterations); err != nil {
 		return err
 	}
 	return played.Check()

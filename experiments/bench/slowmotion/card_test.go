@@ -18,7 +18,8 @@ func okay(t *testing.T, err error) {
 	}
 }
 
-// TestCardIsWatched holds that a run on a card, or on a twin behind an agent, can be looked at until every frame has arrived.
+// TestCardIsWatched checks that a run on a card, or on a twin behind an agent, can be watched until every frame has
+// arrived.
 func TestCardIsWatched(t *testing.T) {
 	spec := bench.DefaultSpec(system.All())
 	spec.Runs, spec.Workload.UpdatesPerWorker = 2, 60
@@ -26,19 +27,22 @@ func TestCardIsWatched(t *testing.T) {
 	okay(t, err)
 	r := testbedtest.New(t)
 	r.Wire.Latency = time.Millisecond
-	for _, o := range []Options{{Device: testbedtest.CardAddress, Access: r.Access}, {Device: testbedtest.Serve(t, testbed.ServeOptions{}), Access: testbedtest.Access()}} {
-		l, err := Open(t.Context(), plan, o)
+	for _, o := range []Options{{Device: testbedtest.CardAddress, Access: r.Access},
+		{Device: testbedtest.Serve(t, testbed.ServeOptions{}), Access: testbedtest.Access()}} {
+		l, err := OpenSession(t.Context(), plan, o)
 		okay(t, err)
-		for n := 0; !l.Done() && n < 1000; n++ {
+		for n := 0; !l.IsDone() && n < 1000; n++ {
 			okay(t, l.Sample(t.Context()))
 		}
 		s, err := l.Snapshot()
 		okay(t, err)
 		q := &s.Queues[0]
-		if !s.Sampled || s.State != Done || len(s.Queues) != 1 || q.Counters.Of("received") == 0 || q.Counters.Of("received") != q.Counters.Of("delivered") || q.Invalid != "" {
-			t.Errorf("%s: done %v, %+v, %q", o.Device, l.Done(), q.Counters, q.Invalid)
+		if !s.Sampled || s.State != Done || len(s.Queues) != 1 || q.Counters.Of("received") == 0 ||
+			q.Counters.Of("received") != q.Counters.Of("delivered") || q.Invalid != "" {
+			t.Errorf("%s: done %v, %+v, %q", o.Device, l.IsDone(), q.Counters, q.Invalid)
 		}
-		if shown := o.Device != testbedtest.CardAddress; q.MeanAoM[olaf.PerCluster].Known() != shown || q.Clusters[0].Peak.Known() != shown {
+		if shown := o.Device != testbedtest.CardAddress; q.MeanAoM[olaf.PerCluster].Known() != shown ||
+			q.Clusters[0].Peak.Known() != shown {
 			t.Errorf("%s: AoM %v; of a card no ages are shown", o.Device, q.MeanAoM)
 		}
 		okay(t, l.Close())

@@ -13,17 +13,17 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 )
 
-// Speed is how much device time passes in a second of wall time; 0 is as fast as possible.
+// Speed is the device time per second of wall time; 0 means as fast as possible.
 type Speed olaf.Duration
 
-// AsFastAsPossible lets a session run without pacing.
+// AsFastAsPossible runs a session without pacing.
 const AsFastAsPossible Speed = 0
 
-// RealTime is a second a second: what a card does.
+// RealTime is a second per second, the speed of a card.
 const RealTime = Speed(olaf.Second)
 
-// Speeds are the steps of faster and slower, slowest first; AsFastAsPossible follows the last one.
-func Speeds() []Speed {
+// SpeedSteps returns the steps for Faster and Slower, slowest first; AsFastAsPossible follows the last one.
+func SpeedSteps() []Speed {
 	var out []Speed
 	for decade := 100 * olaf.Nanosecond; decade < olaf.Second; decade *= 10 {
 		out = append(out, Speed(decade), Speed(2*decade), Speed(5*decade))
@@ -31,7 +31,7 @@ func Speeds() []Speed {
 	return append(out, RealTime)
 }
 
-// String says what a second of watching shows.
+// String returns the device time per second.
 func (s Speed) String() string {
 	switch s {
 	case AsFastAsPossible:
@@ -42,9 +42,9 @@ func (s Speed) String() string {
 	return olaf.Duration(s).String() + "/s"
 }
 
-// Faster is the next step up.
+// Faster returns the next step up.
 func (s Speed) Faster() Speed {
-	for _, step := range Speeds() {
+	for _, step := range SpeedSteps() {
 		if s != AsFastAsPossible && step > s {
 			return step
 		}
@@ -52,9 +52,9 @@ func (s Speed) Faster() Speed {
 	return AsFastAsPossible
 }
 
-// Slower is the next step down.
+// Slower returns the next step down.
 func (s Speed) Slower() Speed {
-	steps := Speeds()
+	steps := SpeedSteps()
 	for i := len(steps) - 1; i >= 0; i-- {
 		if s == AsFastAsPossible || steps[i] < s {
 			return steps[i]
@@ -63,30 +63,30 @@ func (s Speed) Slower() Speed {
 	return steps[0]
 }
 
-// Pace is the wall clock of a player.
+// Pace is a player's wall clock.
 type Pace interface {
 	Now() time.Time
-	// Tick delivers at the given interval until stop is called.
+	// Tick sends at the given interval until stop is called.
 	Tick(time.Duration) (ticks <-chan time.Time, stop func())
 }
 
-// Command is what a user asks of a running session. The types below are all there are.
+// Command is a user's command to a running session. The types below are the only ones.
 type Command interface{ live() }
 
 type (
-	// Pause holds time, or lets it go on.
+	// Pause stops time, or resumes it.
 	Pause struct{ On bool }
 	// SetSpeed changes the scale of time.
 	SetSpeed struct{ Speed Speed }
-	// Step goes to the next event, or back to the one before, and pauses.
+	// Step goes to the next event, or to the previous one, and pauses.
 	Step struct{ Back bool }
 	// Seek goes to an instant.
 	Seek struct{ To olaf.Time }
-	// Stop ends the traffic; what is inside the queues still leaves.
+	// Stop ends the traffic; the queues still drain.
 	Stop struct{}
-	// Watch chooses the cluster whose deliveries are shown one by one.
+	// Watch selects the cluster whose deliveries are shown one by one.
 	Watch struct{ Cluster olaf.ClusterID }
-	// Rerun starts another run: of another specification, rate or seed.
+	// Rerun starts another run, with a different specification, rate or seed.
 	Rerun struct {
 		Spec  bench.Spec
 		Rate  int
@@ -102,33 +102,33 @@ func (Stop) live()     {}
 func (Watch) live()    {}
 func (Rerun) live()    {}
 
-// frameInterval is how often a player moves on and publishes: 15 times a second.
+// frameInterval is the interval at which a player advances and publishes: 15 times a second.
 const frameInterval = time.Second / 15
 
-// busyShare bounds how long one tick may compute when there is no pacing, so that commands are obeyed at once.
+// busyShare limits the work per tick without pacing, so that commands are executed promptly.
 const busyShare = 40 * time.Millisecond
 
-// watchable is what a player plays: a Session, or a capture that is replayed.
+// watchable is what a player plays: a Session, or a replayed capture.
 type watchable interface {
 	Advance(context.Context, olaf.Duration) error
 	Step(context.Context) error
 	StepBack(context.Context) error
 	Seek(context.Context, olaf.Time) error
-	Sampled() bool
+	IsSampled() bool
 	Sample(context.Context) error
-	Done() bool
+	IsDone() bool
 	Stop() error
 	Watch(olaf.ClusterID)
 	Snapshot() (*Snapshot, error)
 	Life(queue int, update int64) (Life, bool)
 	Inspect(context.Context) (*Inspection, error)
 	Close() error
-	// rerun is what is played afterwards, and closes this; without it, this goes on.
-	rerun(context.Context, Rerun) (watchable, error)
+	// openRerun returns the replacement and closes this one; if it returns nil, this one continues.
+	openRerun(context.Context, Rerun) (watchable, error)
 }
 
-// Player owns a Session, paces it by the wall clock, obeys commands, and publishes snapshots. Readers pull the
-// newest snapshot and never wait; nothing that they do slows the session.
+// Player owns a Session, paces it by the wall clock, executes commands, and publishes snapshots. Readers get the newest
+// snapshot without waiting and cannot slow the session.
 type Player struct {
 	pace Pace
 
@@ -136,38 +136,38 @@ type Player struct {
 	session  watchable
 	state    State
 	speed    Speed
-	debt     olaf.Duration // device time that is due and did not make a cycle yet
+	debt     olaf.Duration // device time due, less than a cycle
 	err      error
 	commands chan Command
 	board    atomic.Pointer[Snapshot]
 }
 
-// NewLivePlayer opens a session and stands at its start, running once Run is called unless paused is set.
+// NewPlayer opens a session at its start. It runs once Run is called, unless paused is set.
 func NewPlayer(ctx context.Context, plan *bench.Plan, o Options, speed Speed, paused bool, pace Pace) (*Player, error) {
-	session, err := Open(ctx, plan, o)
+	session, err := OpenSession(ctx, plan, o)
 	if err != nil {
 		return nil, err
 	}
-	return playing(session, speed, paused, pace), nil
+	return newPlaying(session, speed, paused, pace), nil
 }
 
-func playing(session watchable, speed Speed, paused bool, pace Pace) *Player {
+func newPlaying(session watchable, speed Speed, paused bool, pace Pace) *Player {
 	p := &Player{pace: pace, session: session, speed: speed, state: Running, commands: make(chan Command, 64)}
 	if paused {
 		p.state = Paused
 	}
-	if session.Sampled() {
+	if session.IsSampled() {
 		p.state = Running
 		p.speed = RealTime
 	}
-	p.publish()
+	p.publishSnapshot()
 	return p
 }
 
-// Snapshot is the newest one; it never waits.
+// Snapshot returns the newest snapshot without waiting.
 func (p *Player) Snapshot() *Snapshot { return p.board.Load() }
 
-// Do queues a command; when sixty-four are waiting, it is dropped and false comes back. It never waits.
+// Do queues a command without waiting. It drops the command and returns false if sixty-four are waiting.
 func (p *Player) Do(c Command) bool {
 	select {
 	case p.commands <- c:
@@ -177,7 +177,7 @@ func (p *Player) Do(c Command) bool {
 	}
 }
 
-// Run moves the session on until ctx ends.
+// Run advances the session until ctx ends.
 func (p *Player) Run(ctx context.Context) {
 	ticks, stop := p.pace.Tick(frameInterval)
 	defer stop()
@@ -187,7 +187,7 @@ func (p *Player) Run(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case c := <-p.commands:
-			p.Obey(ctx, c)
+			p.Execute(ctx, c)
 		case <-ticks:
 			now := p.pace.Now()
 			p.Elapse(ctx, now.Sub(last))
@@ -196,30 +196,30 @@ func (p *Player) Run(ctx context.Context) {
 	}
 }
 
-// Elapse lets the device time pass that belongs to a span of wall time, and publishes.
+// Elapse advances the device time for a span of wall time, and publishes.
 func (p *Player) Elapse(ctx context.Context, wall time.Duration) {
-	p.guarded(func() error {
-		if p.session.Sampled() {
+	p.runGuarded(func() error {
+		if p.session.IsSampled() {
 			return p.session.Sample(ctx)
 		}
 		if p.state != Running {
 			return nil
 		}
 		if p.speed == AsFastAsPossible {
-			return p.rush(ctx)
+			return p.advanceFast(ctx)
 		}
-		// A late tick does not make the next frame jump by more than a quarter of a second of watching.
+		// A late tick advances by at most a quarter of a second of wall time.
 		wall = min(max(wall, 0), 250*time.Millisecond)
 		p.debt += olaf.Duration(float64(p.speed) * wall.Seconds())
 		whole := p.debt / olaf.Cycle * olaf.Cycle
 		p.debt -= whole
-		return p.forward(ctx, whole)
+		return p.advanceBy(ctx, whole)
 	})
 }
 
-// forward advances in steps, so that a context that ends is noticed.
-func (p *Player) forward(ctx context.Context, d olaf.Duration) error {
-	for d > 0 && !p.session.Done() {
+// advanceBy advances in steps, so that it notices the end of ctx.
+func (p *Player) advanceBy(ctx context.Context, d olaf.Duration) error {
+	for d > 0 && !p.session.IsDone() {
 		step := min(d, bench.WatchStep)
 		if err := p.session.Advance(ctx, step); err != nil {
 			return err
@@ -229,8 +229,8 @@ func (p *Player) forward(ctx context.Context, d olaf.Duration) error {
 	return nil
 }
 
-func (p *Player) rush(ctx context.Context) error {
-	for begun := p.pace.Now(); !p.session.Done() && p.pace.Now().Sub(begun) < busyShare; {
+func (p *Player) advanceFast(ctx context.Context) error {
+	for begun := p.pace.Now(); !p.session.IsDone() && p.pace.Now().Sub(begun) < busyShare; {
 		if err := p.session.Advance(ctx, 10*olaf.Microsecond); err != nil {
 			return err
 		}
@@ -238,22 +238,22 @@ func (p *Player) rush(ctx context.Context) error {
 	return nil
 }
 
-// Obey carries out one command, and publishes.
-func (p *Player) Obey(ctx context.Context, c Command) {
-	p.guarded(func() error {
-		p.err = nil // what was wrong is shown until the next command
-		if p.session.Sampled() && !fitsCards(c) {
+// Execute executes one command, and publishes.
+func (p *Player) Execute(ctx context.Context, c Command) {
+	p.runGuarded(func() error {
+		p.err = nil // an error is shown until the next command
+		if p.session.IsSampled() && !fitsCards(c) {
 			return ErrOwnTime
 		}
 		switch c := c.(type) {
 		case Stop:
 			return p.session.Stop()
 		case Pause:
-			p.hold(c.On)
+			p.setPaused(c.On)
 		case SetSpeed:
 			p.speed = c.Speed
 		case Step:
-			p.hold(true)
+			p.setPaused(true)
 			if c.Back {
 				return p.session.StepBack(ctx)
 			}
@@ -263,13 +263,13 @@ func (p *Player) Obey(ctx context.Context, c Command) {
 		case Watch:
 			p.session.Watch(c.Cluster)
 		case Rerun:
-			return p.rerun(ctx, c)
+			return p.replaceSession(ctx, c)
 		}
 		return nil
 	})
 }
 
-// fitsCards says that a command makes sense where time passes by itself.
+// fitsCards reports whether a command is possible on a device whose time cannot be controlled.
 func fitsCards(c Command) bool {
 	switch c.(type) {
 	case Watch, Rerun, Stop:
@@ -278,51 +278,52 @@ func fitsCards(c Command) bool {
 	return false
 }
 
-func (p *Player) hold(on bool) {
+func (p *Player) setPaused(on bool) {
 	p.state = Running
 	if on {
 		p.state = Paused
 	}
 }
 
-// rerun replaces the session by one of another plan; when that cannot be opened, the old one stays.
-func (p *Player) rerun(ctx context.Context, c Rerun) error {
-	session, err := p.session.rerun(ctx, c)
+// replaceSession replaces the session by one with another plan; if that cannot be opened, the old one stays.
+func (p *Player) replaceSession(ctx context.Context, c Rerun) error {
+	session, err := p.session.openRerun(ctx, c)
 	if session != nil {
 		p.session, p.state, p.debt = session, Running, 0
 	}
 	return err
 }
 
-// guarded runs f on the session and publishes what it led to. A panic becomes an error, so that the device is given back.
-func (p *Player) guarded(f func() error) {
+// runGuarded runs f on the session and publishes the result. A panic becomes an error, so that the device can be released.
+func (p *Player) runGuarded(f func() error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	defer func() {
 		if r := recover(); r != nil {
 			p.err = fmt.Errorf("%w: internal error: %v", bench.ErrRun, r)
-			p.fail()
+			p.publishFailure()
 		}
 	}()
 	if err := f(); err != nil {
 		p.err = err
-		if !recoverable(err) {
+		if !isRecoverable(err) {
 			p.state = Failed
 		}
 	}
-	p.publish()
+	p.publishSnapshot()
 }
 
-// recoverable errors leave the session as it was.
-func recoverable(err error) bool {
-	return errors.Is(err, bench.ErrSpec) || errors.Is(err, ErrOwnTime) || errors.Is(err, pktgen.ErrState) || errors.Is(err, context.Canceled)
+// isRecoverable reports whether an error leaves the session as it was.
+func isRecoverable(err error) bool {
+	return errors.Is(err, bench.ErrSpec) || errors.Is(err, ErrOwnTime) || errors.Is(err, pktgen.ErrState) ||
+		errors.Is(err, context.Canceled)
 }
 
-func (p *Player) publish() {
+func (p *Player) publishSnapshot() {
 	s, err := p.session.Snapshot()
 	if err != nil {
 		p.err = err
-		p.fail()
+		p.publishFailure()
 		return
 	}
 	s.Speed, s.Err = p.speed, p.err
@@ -332,8 +333,8 @@ func (p *Player) publish() {
 	p.board.Store(s)
 }
 
-// fail publishes the newest snapshot again, marked as failed.
-func (p *Player) fail() {
+// publishFailure publishes the newest snapshot again, marked as failed.
+func (p *Player) publishFailure() {
 	p.state = Failed
 	s := new(Snapshot)
 	if last := p.board.Load(); last != nil {
@@ -343,7 +344,7 @@ func (p *Player) fail() {
 	p.board.Store(s)
 }
 
-// Life tells what became of an update.
+// Life returns the history of an update.
 func (p *Player) Life(queue int, update int64) (Life, bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -357,7 +358,7 @@ func (p *Player) Inspect(ctx context.Context) (*Inspection, error) {
 	return p.session.Inspect(ctx)
 }
 
-// Close stops generators and queues and gives the device back.
+// Close stops generators and queues and releases the device.
 func (p *Player) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// Bounds of what a live session remembers. What is older is not lost: seeking replays the run, and the twin repeats itself.
+// Limits of a live session's memory. Older data is not lost: seeking replays the run, and the twin is deterministic.
 const (
 	rememberedUpdates = 1 << 16
 	rememberedEvents  = 1 << 12
@@ -18,39 +18,39 @@ const (
 	teethInAll        = 1 << 20
 	maxMerges         = 256
 	meterParts        = 16
-	detailedClusters  = 1 << 11 // more than these have no age of their own in the series
+	detailedClusters  = 1 << 11 // with more, the series has no ages per cluster
 )
 
 const notYet = olaf.Time(-1)
 
-// record keeps what one queue did, in bounded memory: constant per cluster, and rings for single updates. It is a
-// twin.Observer; on a device that cannot be observed it is fed with what the capture delivers.
+// record stores the history of one queue in bounded memory: constant per cluster, and rings for single updates. It is a
+// twin.Observer; for a device that cannot be observed it receives the captured deliveries.
 type record struct {
-	zero  olaf.Time // device time at which the run clock was 0
-	now   olaf.Time // run clock
+	zero  olaf.Time // device time at run time 0
+	now   olaf.Time // run time
 	slots int
 
 	lives    ring[life]
 	frames   ring[frameLife]
 	events   ring[Event]
 	bySlot   []int64 // frame in each slot
-	order    []int64 // frames inside, in departure order
+	order    []int64 // frames in the queue, in departure order
 	clusters []clusterLife
 	workers  []workerLife
-	teeth    int // remembered a cluster
-	segments int // frames that an update takes
+	teeth    int // remembered per cluster
+	segments int // frames per update
 
 	observed int64
 	merges   []int64
 	in, out  meter
-	unknown  bool // who was inside a frame: there are no ages of workers
-	over     bool // the run is: no sawtooth goes on
-	answered bool // frames are delivered when they reach the workers, after they left the queue
+	unknown  bool // some frame's contributors are unknown, so that workers have no ages
+	over     bool // the run is over: all sawtooths have ended
+	answered bool // frames count as delivered when they reach the workers, after leaving the queue
 	sums     []mean
 	series   series
 }
 
-// ring holds the newest elements of an endless list, by number.
+// ring stores the newest elements of an endless list, by number.
 type ring[T any] struct {
 	items []T
 	next  int64
@@ -74,7 +74,7 @@ func (r *ring[T]) add(v T, limit int) int64 {
 	return r.next - 1
 }
 
-// at is the element with a number; nil when it is forgotten or was never there.
+// at returns the element with a number; nil if it was overwritten or does not exist.
 func (r *ring[T]) at(n int64) *T {
 	if n < 0 || n >= r.next || n < r.next-int64(len(r.items)) {
 		return nil
@@ -82,8 +82,8 @@ func (r *ring[T]) at(n int64) *T {
 	return &r.items[n%int64(len(r.items))]
 }
 
-// first is the number of the oldest element remembered.
-func (r *ring[T]) first() int64 { return r.next - int64(len(r.items)) }
+// firstStored returns the number of the oldest stored element.
+func (r *ring[T]) firstStored() int64 { return r.next - int64(len(r.items)) }
 
 type life struct {
 	created, arrived olaf.Time
@@ -93,14 +93,14 @@ type life struct {
 	worker           olaf.WorkerID
 	cluster          olaf.ClusterID
 	kind             Kind
-	inside           []olaf.Contributor // of one that a program made; nil of a worker's
+	inside           []olaf.Contributor // of a program's update; nil for a worker's
 }
 
 type frameLife struct {
 	appended, started, left olaf.Time
-	newest                  olaf.Time // generation time
+	newest                  olaf.Time // generation time of the newest contributor
 	before, after           olaf.Duration
-	firstUpdate, lastUpdate int64 // the newest contributor
+	firstUpdate, lastUpdate int64 // number of the newest contributor
 	size                    olaf.Size
 	slot                    engine.Slot
 	count                   int
@@ -112,7 +112,7 @@ type frameLife struct {
 type clusterLife struct {
 	sent, merged, replaced, dropped, delivered int64
 
-	left   int64 // frames of updates that are still to be sent, or inside; below 0 where nobody knows
+	left   int64 // frames not yet sent, or in the queue; negative if unknown
 	age    results.Age
 	peaks  results.Peaks
 	vector results.Vector
@@ -120,17 +120,17 @@ type clusterLife struct {
 }
 
 type workerLife struct {
-	left    int64 // as of a cluster
+	left    int64 // as for a cluster
 	age     results.Age
 	vector  results.Vector
-	seen    int64 // the delivery that last held this worker, from 1
+	seen    int64 // number, from 1, of the last delivery with this worker
 	cluster int
 }
 
-// firstToLast is the window of the ages: each sawtooth over its own deliveries.
+// firstToLast is the window of ages: each sawtooth over its own deliveries.
 var firstToLast results.Window
 
-// mean is a sum on its way to one.
+// mean computes a mean.
 type mean struct {
 	sum float64
 	n   int
@@ -150,12 +150,12 @@ func (m *mean) value() results.Float {
 	return results.Float(m.sum / float64(m.n))
 }
 
-// nobodyKnows stands for how many updates are left.
-const nobodyKnows = -1
+// unknownLeft means that the number of remaining updates is unknown.
+const unknownLeft = -1
 
-// reset forgets everything and gets ready for a run in which each worker sends so many updates of so many frames; nil where nobody
-// knows.
-func (r *record) reset(place pktgen.Placement, updates []int64, segments, slots int, width olaf.Duration, window olaf.Duration) {
+// reset clears the record for a run in which each worker sends so many updates; nil if unknown.
+func (r *record) reset(place pktgen.Placement, updates []int64, segments, slots int, width olaf.Duration,
+	window olaf.Duration) {
 	clusters := place.Clusters
 	r.zero, r.now, r.slots, r.segments = 0, 0, slots, segments
 	r.lives.reset(rememberedUpdates)
@@ -167,12 +167,12 @@ func (r *record) reset(place pktgen.Placement, updates []int64, segments, slots 
 	}
 	for i := range r.clusters {
 		c := &r.clusters[i]
-		*c = clusterLife{teeth: c.teeth, left: nobodyKnows}
+		*c = clusterLife{teeth: c.teeth, left: unknownLeft}
 		c.teeth.reset(0)
 	}
 	r.workers = make([]workerLife, place.Workers)
 	for i := range r.workers {
-		r.workers[i] = workerLife{left: nobodyKnows, cluster: int(place.Cluster(i))}
+		r.workers[i] = workerLife{left: unknownLeft, cluster: int(place.Cluster(i))}
 	}
 	for i, n := range updates {
 		w := &r.workers[i]
@@ -186,8 +186,8 @@ func (r *record) reset(place pktgen.Placement, updates []int64, segments, slots 
 	r.series.reset(width)
 }
 
-// tick moves the run clock on.
-func (r *record) tick(at olaf.Time) {
+// advanceTime advances the run time.
+func (r *record) advanceTime(at olaf.Time) {
 	if at <= r.now {
 		return
 	}
@@ -197,10 +197,11 @@ func (r *record) tick(at olaf.Time) {
 	r.now = at
 }
 
-// Arrival takes what the queue did with an update, and with those inside one that a program made.
-func (r *record) Arrival(at olaf.Time, class engine.Class, slot engine.Slot, u *olaf.Update, inside []olaf.Contributor) {
+// Arrival records the queue's decision about an update, and about those in one that a program made.
+func (r *record) Arrival(at olaf.Time, class engine.Class, slot engine.Slot, u *olaf.Update,
+	inside []olaf.Contributor) {
 	at -= r.zero
-	r.tick(at)
+	r.advanceTime(at)
 	r.in.add(at, u.Size().Bits())
 	r.series.point.InBits += u.Size().Bits()
 	n := r.lives.next
@@ -209,34 +210,34 @@ func (r *record) Arrival(at olaf.Time, class engine.Class, slot engine.Slot, u *
 		seq: u.Seq, worker: u.Worker, cluster: u.Cluster, kind: Kind(class), inside: slices.Clone(inside),
 	}
 	r.unknown = r.unknown || inside == nil && u.Count > 1
-	c := r.cluster(u.Cluster)
+	c := r.clusterOf(u.Cluster)
 	c.sent++
 	count := 0
 	switch class {
 	case engine.Appended:
-		l.frame = r.append(n, at, slot, u)
+		l.frame = r.startFrame(n, at, slot, u)
 		count = 1
 	case engine.Aggregated:
 		c.merged++
 		r.series.point.Merged++
-		l.frame, count = r.join(n, slot, u, 1)
+		l.frame, count = r.joinFrame(n, slot, u, 1)
 	case engine.Replaced, engine.ReplacedReward:
 		c.replaced++
-		l.frame, count = r.join(n, slot, u, 0)
+		l.frame, count = r.joinFrame(n, slot, u, 0)
 	default:
 		c.dropped++
 		r.series.point.Dropped++
-		r.lifeGone(&l)
+		r.decrementInside(&l)
 	}
 	r.lives.add(l, rememberedUpdates)
-	r.event(Event{at, Kind(class), n, l.frame, slot, u.Cluster, u.Worker, u.Seq, count})
+	r.addEvent(Event{at, Kind(class), n, l.frame, slot, u.Cluster, u.Worker, u.Seq, count})
 }
 
 func generatedAt(u *olaf.Update) olaf.Time { return olaf.Time(u.GenNS) * olaf.Time(olaf.Nanosecond) }
 
-// before is the instant of the newest event before another; 0 when nobody remembers one.
-func (r *record) before(now olaf.Time) olaf.Time {
-	for n := r.events.next - 1; n >= r.events.first(); n-- {
+// eventBefore returns the instant of the newest stored event before another; 0 if there is none.
+func (r *record) eventBefore(now olaf.Time) olaf.Time {
+	for n := r.events.next - 1; n >= r.events.firstStored(); n-- {
 		if at := r.events.at(n).At; at < now {
 			return at
 		}
@@ -244,40 +245,40 @@ func (r *record) before(now olaf.Time) olaf.Time {
 	return 0
 }
 
-func (r *record) event(e Event) { r.events.add(e, rememberedEvents) }
+func (r *record) addEvent(e Event) { r.events.add(e, rememberedEvents) }
 
-func (r *record) cluster(id olaf.ClusterID) *clusterLife {
+func (r *record) clusterOf(id olaf.ClusterID) *clusterLife {
 	for int(id) >= len(r.clusters) {
-		r.clusters = append(r.clusters, clusterLife{left: nobodyKnows})
+		r.clusters = append(r.clusters, clusterLife{left: unknownLeft})
 	}
 	return &r.clusters[id]
 }
 
-func (r *record) worker(id olaf.WorkerID) *workerLife {
+func (r *record) workerOf(id olaf.WorkerID) *workerLife {
 	for int(id) >= len(r.workers) {
-		r.workers = append(r.workers, workerLife{left: nobodyKnows})
+		r.workers = append(r.workers, workerLife{left: unknownLeft})
 	}
 	return &r.workers[id]
 }
 
-// gone notes that there is one update less to wait for.
-func (r *record) gone(cluster olaf.ClusterID, worker olaf.WorkerID) {
-	c, w := r.cluster(cluster), r.worker(worker)
+// decrementLeft decrements the number of remaining updates.
+func (r *record) decrementLeft(cluster olaf.ClusterID, worker olaf.WorkerID) {
+	c, w := r.clusterOf(cluster), r.workerOf(worker)
 	c.left, w.left = max(c.left-1, min(c.left, 0)), max(w.left-1, min(w.left, 0))
 }
 
-// lifeGone notes that nobody waits any more for whom an update holds.
-func (r *record) lifeGone(l *life) {
+// decrementInside decrements the remaining updates for all contributors of an update.
+func (r *record) decrementInside(l *life) {
 	if l.inside == nil {
-		r.gone(l.cluster, l.worker)
+		r.decrementLeft(l.cluster, l.worker)
 	}
 	for _, k := range l.inside {
-		r.gone(l.cluster, k.Worker)
+		r.decrementLeft(l.cluster, k.Worker)
 	}
 }
 
-// append starts a frame.
-func (r *record) append(update int64, at olaf.Time, slot engine.Slot, u *olaf.Update) int64 {
+// startFrame starts a frame.
+func (r *record) startFrame(update int64, at olaf.Time, slot engine.Slot, u *olaf.Update) int64 {
 	f := r.frames.add(frameLife{
 		appended: at, started: notYet, left: notYet, newest: generatedAt(u),
 		firstUpdate: update, lastUpdate: update, size: u.Size(), slot: slot, count: 1,
@@ -292,15 +293,15 @@ func (r *record) append(update int64, at olaf.Time, slot engine.Slot, u *olaf.Up
 	return f
 }
 
-// join lets an update into the frame in a slot: beside those inside, or in their place when more is 0.
-func (r *record) join(update int64, slot engine.Slot, u *olaf.Update, more int) (frame int64, count int) {
+// joinFrame adds an update to the frame in a slot, or replaces its content if more is 0.
+func (r *record) joinFrame(update int64, slot engine.Slot, u *olaf.Update, more int) (frame int64, count int) {
 	n := r.bySlot[slot]
 	f := r.frames.at(n)
 	if f == nil {
 		return -1, 0
 	}
 	if more == 0 {
-		r.replace(n, f, update)
+		r.markReplaced(n, f, update)
 		f.count, f.newest = 1, generatedAt(u)
 	} else {
 		f.count++
@@ -310,40 +311,40 @@ func (r *record) join(update int64, slot engine.Slot, u *olaf.Update, more int) 
 	return n, f.count
 }
 
-// replace marks everybody inside a frame as superseded.
-func (r *record) replace(frame int64, f *frameLife, by int64) {
-	for n := max(f.firstUpdate, r.lives.first()); n <= f.lastUpdate; n++ {
+// markReplaced marks all contributors of a frame as replaced.
+func (r *record) markReplaced(frame int64, f *frameLife, by int64) {
+	for n := max(f.firstUpdate, r.lives.firstStored()); n <= f.lastUpdate; n++ {
 		if l := r.lives.at(n); l.frame == frame && l.replacedBy < 0 {
 			l.replacedBy = by
-			r.lifeGone(l)
+			r.decrementInside(l)
 		}
 	}
 }
 
-// Start notes that the head began to leave.
+// Start records that the head began to leave.
 func (r *record) Start(at olaf.Time, slot engine.Slot) {
 	at -= r.zero
-	r.tick(at)
+	r.advanceTime(at)
 	n := r.bySlot[slot]
 	f := r.frames.at(n)
 	if f == nil || f.started >= 0 {
 		return
 	}
 	f.started = at
-	r.event(Event{at, Started, f.lastUpdate, n, slot, f.cluster, f.worker, f.seq, f.count})
+	r.addEvent(Event{at, Started, f.lastUpdate, n, slot, f.cluster, f.worker, f.seq, f.count})
 }
 
-// Departure notes that a frame's last bit left.
+// Departure records that a frame's last bit left.
 func (r *record) Departure(at olaf.Time, slot engine.Slot, u *olaf.Update) {
 	at -= r.zero
-	r.tick(at)
+	r.advanceTime(at)
 	n := r.bySlot[slot]
 	before, after := olaf.Duration(-1), olaf.Duration(0)
 	if !r.answered {
-		before, after = r.deliver(at, u)
+		before, after = r.deliverCluster(at, u)
 		r.deliverWorkers(at, n)
 	}
-	if i := r.place(n); i >= 0 {
+	if i := r.orderOf(n); i >= 0 {
 		r.order = append(r.order[:i], r.order[i+1:]...)
 	}
 	f := r.frames.at(n)
@@ -355,17 +356,17 @@ func (r *record) Departure(at olaf.Time, slot engine.Slot, u *olaf.Update) {
 		f.started = f.appended
 	}
 	if !r.answered {
-		r.event(Event{at, Delivered, f.lastUpdate, n, slot, f.cluster, u.Worker, u.Seq, int(u.Count)})
+		r.addEvent(Event{at, Delivered, f.lastUpdate, n, slot, f.cluster, u.Worker, u.Seq, int(u.Count)})
 	}
 }
 
-// Answer notes that a sum has reached the workers of its cluster.
+// Answer records that a sum has reached the workers of its cluster.
 func (r *record) Answer(_ olaf.Time, o *olaf.Observation) {
 	r.Observe(o)
-	r.gone(o.Update.Cluster, o.Update.Worker)
+	r.decrementLeft(o.Update.Cluster, o.Update.Worker)
 }
 
-func (r *record) place(frame int64) int {
+func (r *record) orderOf(frame int64) int {
 	for i, n := range r.order {
 		if n == frame {
 			return i
@@ -374,10 +375,10 @@ func (r *record) place(frame int64) int {
 	return -1
 }
 
-// Observe takes a delivery from a capture.
+// Observe records a delivery from a capture.
 func (r *record) Observe(o *olaf.Observation) {
-	r.tick(o.At)
-	r.deliver(o.At, &o.Update)
+	r.advanceTime(o.At)
+	r.deliverCluster(o.At, &o.Update)
 	switch {
 	case len(o.Contributors) == 0 && o.Update.Count > 1:
 		r.unknown = true
@@ -388,18 +389,19 @@ func (r *record) Observe(o *olaf.Observation) {
 		k := &o.Contributors[i]
 		r.deliverWorker(o.Update.Cluster, k.Worker, k.Seq, o.At, olaf.Time(k.GenNS)*olaf.Time(olaf.Nanosecond))
 	}
-	r.event(Event{o.At, Delivered, -1, -1, engine.NoSlot, o.Update.Cluster, o.Update.Worker, o.Update.Seq, int(o.Update.Count)})
+	r.addEvent(Event{o.At, Delivered, -1, -1, engine.NoSlot, o.Update.Cluster, o.Update.Worker, o.Update.Seq,
+		int(o.Update.Count)})
 }
 
-// deliver moves a cluster's sawtooth and says what the delivery did to its age.
-func (r *record) deliver(at olaf.Time, u *olaf.Update) (before, after olaf.Duration) {
+// deliverCluster updates a cluster's sawtooth and returns its age before and after the delivery, negative if unknown.
+func (r *record) deliverCluster(at olaf.Time, u *olaf.Update) (before, after olaf.Duration) {
 	r.observed++
 	r.out.add(at, u.Size().Bits())
 	r.series.point.OutBits += u.Size().Bits()
 	r.merges[min(max(int(u.Count)-1, 0), maxMerges-1)]++
-	c := r.cluster(u.Cluster)
+	c := r.clusterOf(u.Cluster)
 	c.delivered++
-	generated, younger := r.younger(&c.vector, u.Seq, generatedAt(u))
+	generated, younger := r.modelTime(&c.vector, u.Seq, generatedAt(u))
 	if !younger {
 		if before, known := c.age.At(at); known {
 			return before, before
@@ -417,9 +419,9 @@ func (r *record) deliver(at olaf.Time, u *olaf.Update) (before, after olaf.Durat
 	return before, after
 }
 
-// younger is how old a model is that a frame of an update has reached, and whether that is another age than before: one in several
-// segments is as old as its oldest part.
-func (r *record) younger(v *results.Vector, seq uint32, generated olaf.Time) (olaf.Time, bool) {
+// modelTime returns the generation time of a model after a frame of an update arrives, and whether that changes its age:
+// an update in several segments is as old as its oldest part.
+func (r *record) modelTime(v *results.Vector, seq uint32, generated olaf.Time) (olaf.Time, bool) {
 	if r.segments < 2 {
 		return generated, true
 	}
@@ -427,10 +429,10 @@ func (r *record) younger(v *results.Vector, seq uint32, generated olaf.Time) (ol
 	return olaf.Time(oldest), younger
 }
 
-// deliverWorkers moves the sawtooths of those inside a frame, who are no longer waited for.
+// deliverWorkers updates the sawtooths of a frame's contributors.
 func (r *record) deliverWorkers(at olaf.Time, frame int64) {
 	f := r.frames.at(frame)
-	if f == nil || f.firstUpdate < r.lives.first() {
+	if f == nil || f.firstUpdate < r.lives.firstStored() {
 		r.unknown = true
 		return
 	}
@@ -441,7 +443,7 @@ func (r *record) deliverWorkers(at olaf.Time, frame int64) {
 	}
 }
 
-// deliverLife moves the sawtooths of the worker that sent an update, or of all who are inside one that a program made.
+// deliverLife updates the sawtooth of an update's worker, or of all contributors of a program's update.
 func (r *record) deliverLife(at olaf.Time, l *life) {
 	if l.inside == nil {
 		r.deliverWorker(l.cluster, l.worker, l.seq, at, l.created)
@@ -449,17 +451,17 @@ func (r *record) deliverLife(at olaf.Time, l *life) {
 	for _, k := range l.inside {
 		r.deliverWorker(l.cluster, k.Worker, k.Seq, at, olaf.Time(k.GenNS)*olaf.Time(olaf.Nanosecond))
 	}
-	r.lifeGone(l)
+	r.decrementInside(l)
 }
 
 func (r *record) deliverWorker(cluster olaf.ClusterID, worker olaf.WorkerID, seq uint32, at, generated olaf.Time) {
-	w := r.worker(worker)
+	w := r.workerOf(worker)
 	w.cluster = int(cluster)
-	generated, younger := r.younger(&w.vector, seq, generated)
+	generated, younger := r.modelTime(&w.vector, seq, generated)
 	if !younger {
 		return
 	}
-	if w.seen == r.observed { // the frame held an earlier update of this worker: one delivery, the newest counts
+	if w.seen == r.observed { // the frame contained an earlier update of this worker: one delivery, and the newest counts
 		w.age.Renew(generated)
 		return
 	}
@@ -467,8 +469,8 @@ func (r *record) deliverWorker(cluster olaf.ClusterID, worker olaf.WorkerID, seq
 	w.age.Deliver(firstToLast, at, generated)
 }
 
-// goesOn is the age of a sawtooth that goes on; missing for others.
-func (r *record) goesOn(a *results.Age, left int64, at olaf.Time) results.Float {
+// currentAge returns the age of a sawtooth that continues; missing for others.
+func (r *record) currentAge(a *results.Age, left int64, at olaf.Time) results.Float {
 	age, known := a.At(at)
 	if !known || left == 0 || r.over {
 		return results.Missing()
@@ -476,7 +478,7 @@ func (r *record) goesOn(a *results.Age, left int64, at olaf.Time) results.Float 
 	return results.Float(age.NS())
 }
 
-// byWorker averages something of workers within their clusters; missing of those where no worker has it.
+// byWorker averages a value over the workers of each cluster; missing if none has it.
 func (r *record) byWorker(of func(*workerLife) results.Float) func(cluster int) results.Float {
 	if cap(r.sums) < len(r.clusters) {
 		r.sums = make([]mean, len(r.clusters))
@@ -491,9 +493,10 @@ func (r *record) byWorker(of func(*workerLife) results.Float) func(cluster int) 
 	return func(cluster int) results.Float { return sums[cluster].value() }
 }
 
-// agesAt is every cluster's age at an instant that is not before the latest event, and their mean; 0 where none has one.
+// agesAt returns the mean over clusters and, if each is set, every cluster's age at an instant not before the latest
+// event; a mean is 0 if none has an age.
 func (r *record) agesAt(at olaf.Time, each bool) (means [olaf.Readings]float64, ages [olaf.Readings][]float32) {
-	workers := r.byWorker(func(w *workerLife) results.Float { return r.goesOn(&w.age, w.left, at) })
+	workers := r.byWorker(func(w *workerLife) results.Float { return r.currentAge(&w.age, w.left, at) })
 	var sums [olaf.Readings]mean
 	if each {
 		for i := range ages {
@@ -502,7 +505,7 @@ func (r *record) agesAt(at olaf.Time, each bool) (means [olaf.Readings]float64, 
 	}
 	for i := range r.clusters {
 		c := &r.clusters[i]
-		for reading, age := range [olaf.Readings]results.Float{r.goesOn(&c.age, c.left, at), workers(i)} {
+		for reading, age := range [olaf.Readings]results.Float{r.currentAge(&c.age, c.left, at), workers(i)} {
 			sums[reading].add(age)
 			if each {
 				ages[reading][i] = float32(age)
@@ -519,32 +522,33 @@ func (r *record) agesAt(at olaf.Time, each bool) (means [olaf.Readings]float64, 
 
 func (r *record) clusterSnapshots() []ClusterSnapshot {
 	out := make([]ClusterSnapshot, len(r.clusters))
-	workers := r.byWorker(func(w *workerLife) results.Float { return r.goesOn(&w.age, w.left, r.now) })
+	workers := r.byWorker(func(w *workerLife) results.Float { return r.currentAge(&w.age, w.left, r.now) })
 	for i := range r.clusters {
 		c := &r.clusters[i]
 		out[i] = ClusterSnapshot{
-			ID: olaf.ClusterID(i), Sent: c.sent, Merged: c.merged, Replaced: c.replaced, Dropped: c.dropped, Delivered: c.delivered,
-			Done: c.left == 0 || r.over, Peak: c.peaks.MeanNS(),
+			ID: olaf.ClusterID(i), Sent: c.sent, Merged: c.merged, Replaced: c.replaced, Dropped: c.dropped,
+			Delivered: c.delivered,
+			Done:      c.left == 0 || r.over, Peak: c.peaks.MeanNS(),
 		}
-		out[i].AoM = [olaf.Readings]results.Float{r.goesOn(&c.age, c.left, r.now), workers(i)}
+		out[i].AoM = [olaf.Readings]results.Float{r.currentAge(&c.age, c.left, r.now), workers(i)}
 	}
-	workers = r.byWorker(func(w *workerLife) results.Float { return averaged(&w.age) })
+	workers = r.byWorker(func(w *workerLife) results.Float { return averageAge(&w.age) })
 	for i := range r.clusters {
-		out[i].Mean = [olaf.Readings]results.Float{averaged(&r.clusters[i].age), workers(i)}
+		out[i].Mean = [olaf.Readings]results.Float{averageAge(&r.clusters[i].age), workers(i)}
 	}
 	return out
 }
 
-// averaged is the time average of a sawtooth that has one: two deliveries make it.
-func averaged(a *results.Age) results.Float {
+// averageAge returns the time average of a sawtooth; missing before the second delivery.
+func averageAge(a *results.Age) results.Float {
 	if a.Deliveries() < 2 {
 		return results.Missing()
 	}
 	return a.MeanNS()
 }
 
-// snapshot copies what is to be shown.
-func (r *record) snapshot(q *QueueSnapshot, frameTime func(olaf.Size) olaf.Duration) {
+// copyTo copies the state to be shown.
+func (r *record) copyTo(q *QueueSnapshot, frameTime func(olaf.Size) olaf.Duration) {
 	q.Clusters = r.clusterSnapshots()
 	for reading := range olaf.Readings {
 		var now, average mean
@@ -556,7 +560,7 @@ func (r *record) snapshot(q *QueueSnapshot, frameTime func(olaf.Size) olaf.Durat
 	}
 	for _, frame := range r.order {
 		if f := r.frames.at(frame); f != nil {
-			q.Items = append(q.Items, r.slot(frame, f, frameTime))
+			q.Items = append(q.Items, r.slotSnapshot(frame, f, frameTime))
 		}
 	}
 	q.Occupancy = len(r.order)
@@ -564,12 +568,12 @@ func (r *record) snapshot(q *QueueSnapshot, frameTime func(olaf.Size) olaf.Durat
 	q.Merges = append([]int64(nil), r.merges...)
 	q.Series = r.series.snapshot()
 	q.Events = r.events.next
-	for i := max(r.events.first(), r.events.next-shownEvents); i < r.events.next; i++ {
+	for i := max(r.events.firstStored(), r.events.next-shownEvents); i < r.events.next; i++ {
 		q.Log = append(q.Log, *r.events.at(i))
 	}
 }
 
-func (r *record) slot(frame int64, f *frameLife, frameTime func(olaf.Size) olaf.Duration) SlotSnapshot {
+func (r *record) slotSnapshot(frame int64, f *frameLife, frameTime func(olaf.Size) olaf.Duration) SlotSnapshot {
 	s := SlotSnapshot{
 		Frame: frame, Update: f.lastUpdate, Slot: f.slot, Cluster: f.cluster, Worker: f.worker, Count: f.count,
 		Age: r.now.Sub(f.newest), Waited: r.now.Sub(f.appended), Locked: f.started >= 0,
@@ -580,32 +584,33 @@ func (r *record) slot(frame int64, f *frameLife, frameTime func(olaf.Size) olaf.
 	return s
 }
 
-// sawtooth is what is remembered of a cluster's deliveries, oldest first.
-func (r *record) sawtooth(id olaf.ClusterID) []Tooth {
+// copyTeeth returns the stored deliveries of a cluster, oldest first.
+func (r *record) copyTeeth(id olaf.ClusterID) []Tooth {
 	if int(id) >= len(r.clusters) {
 		return nil
 	}
 	teeth := &r.clusters[id].teeth
 	out := make([]Tooth, 0, len(teeth.items))
-	for i := teeth.first(); i < teeth.next; i++ {
+	for i := teeth.firstStored(); i < teeth.next; i++ {
 		out = append(out, *teeth.at(i))
 	}
 	return out
 }
 
-func (r *record) member(n int64, l *life) Member {
+func (r *record) memberOf(n int64, l *life) Member {
 	return Member{n, l.worker, l.seq, l.kind, l.created, l.arrived}
 }
 
-// life tells the story of update n; false when it is forgotten.
-func (r *record) life(n int64) (Life, bool) {
+// lifeOf returns the history of update n; false if it was overwritten.
+func (r *record) lifeOf(n int64) (Life, bool) {
 	l := r.lives.at(n)
 	if l == nil {
 		return Life{}, false
 	}
-	out := Life{Member: r.member(n, l), Cluster: l.cluster, Frame: l.frame, Started: notYet, Delivered: notYet, AoMBefore: -1, AoMAfter: -1}
+	out := Life{Member: r.memberOf(n, l), Cluster: l.cluster, Frame: l.frame, Started: notYet, Delivered: notYet,
+		AoMBefore: -1, AoMAfter: -1}
 	if by := r.lives.at(l.replacedBy); by != nil {
-		m := r.member(l.replacedBy, by)
+		m := r.memberOf(l.replacedBy, by)
 		out.ReplacedBy = &m
 	}
 	f := r.frames.at(l.frame)
@@ -613,10 +618,10 @@ func (r *record) life(n int64) (Life, bool) {
 		out.Forgotten = l.frame >= 0
 		return out, true
 	}
-	out.Forgotten = f.firstUpdate < r.lives.first()
-	for i := max(f.firstUpdate, r.lives.first()); i <= f.lastUpdate; i++ {
+	out.Forgotten = f.firstUpdate < r.lives.firstStored()
+	for i := max(f.firstUpdate, r.lives.firstStored()); i <= f.lastUpdate; i++ {
 		if other := r.lives.at(i); i != n && other.frame == l.frame && other.replacedBy < 0 {
-			out.With = append(out.With, r.member(i, other))
+			out.With = append(out.With, r.memberOf(i, other))
 		}
 	}
 	if out.ReplacedBy == nil {
@@ -628,11 +633,11 @@ func (r *record) life(n int64) (Life, bool) {
 	return out, true
 }
 
-// meter measures a rate over the newest parts of time, each as wide as width.
+// meter measures a rate over the newest intervals of length width.
 type meter struct {
 	width olaf.Duration
 	parts [meterParts]int64
-	head  int64 // number of the newest part
+	head  int64 // number of the newest interval
 }
 
 func (m *meter) move(at olaf.Time) {
@@ -651,7 +656,7 @@ func (m *meter) add(at olaf.Time, bits int64) {
 	m.parts[m.head%meterParts] += bits
 }
 
-// rate is in bits per second, over the whole parts and what has passed of the newest one.
+// rate returns bits per second over the whole intervals and the elapsed part of the newest one.
 func (m *meter) rate(at olaf.Time) float64 {
 	v := *m
 	v.move(at)
@@ -666,7 +671,7 @@ func (m *meter) rate(at olaf.Time) float64 {
 	return float64(sum) / span.Seconds()
 }
 
-// series keeps a whole run in a bounded number of points: when they are used up, neighbours are merged.
+// series stores a whole run in a bounded number of points: when they are used up, it merges neighbours.
 type series struct {
 	width  olaf.Duration
 	points []SeriesPoint

@@ -13,17 +13,17 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// Arrival is an update of a capture. Generation time and arrival are on one clock, if the capture knows one.
+// Arrival is an update in a capture. Generation and arrival time use the same clock, if the capture has one.
 type Arrival struct {
 	At     olaf.Time
 	Update olaf.Update
 }
 
-// Capture is what a replay pushes through a queue.
+// Capture is the input of a replay.
 type Capture struct {
 	Name     string
 	Arrivals []Arrival // in order of time
-	// NoAges is why ages mean nothing; empty if they do. Coarse is why the queue's counts mean nothing, either.
+	// NoAges is why there are no ages; empty if there are. Coarse is why the queue's counts are not valid either.
 	NoAges, Coarse string
 
 	Queue  string
@@ -31,7 +31,7 @@ type Capture struct {
 	Output engine.Output
 }
 
-// replayed is a capture on its way through a queue, watched as a session is. There is no device and there are no tables.
+// replayed is a capture being replayed through a queue, and watched like a session. It has no device and no tables.
 type replayed struct {
 	capture Capture
 	plan    *bench.Plan
@@ -39,35 +39,34 @@ type replayed struct {
 	rec     *record
 	place   pktgen.Placement
 	next    int
-	begin   olaf.Time // a little before the first arrival
-	latest  olaf.Time // something happened
+	begin   olaf.Time // shortly before the first arrival
+	latest  olaf.Time // time of the latest event
 	now     olaf.Time
 	end     olaf.Time
 	done    bool
 	stopped bool
-	sending bool // a frame was on the wire at the last look
+	sending bool // a frame was on the wire at the last call of started
 	left    bool // a frame left since then
 	watched olaf.ClusterID
 }
 
-// NewReplay is a player of a capture. The error matches bench.ErrSpec or engine.ErrConfig.
+// NewReplay returns a player of a capture. The error matches bench.ErrSpec or engine.ErrConfig.
 func NewReplay(c Capture, speed Speed, paused bool, pace Pace) (*Player, error) {
 	if len(c.Arrivals) == 0 {
 		return nil, fmt.Errorf("%w: %s has no update to watch", bench.ErrSpec, c.Name)
 	}
 	c.Engine.Clusters = engine.MaxClusters
 	l := &replayed{capture: c, rec: new(record)}
-	l.number()
-	l.plan = l.described()
-	if err := l.rewind(); err != nil {
+	l.renumberWorkers()
+	l.plan = l.describePlan()
+	if err := l.rewindReplay(); err != nil {
 		return nil, err
 	}
-	return playing(l, speed, paused, pace), nil
+	return newPlaying(l, speed, paused, pace), nil
 }
 
-// number gives every worker a number of its own, where clusters number theirs alike, and puts the clock so that no update was
-// generated before it began.
-func (l *replayed) number() {
+// renumberWorkers makes worker numbers unique over clusters, and shifts the clock so that no update is generated before time 0.
+func (l *replayed) renumberWorkers() {
 	cluster := map[olaf.WorkerID]olaf.ClusterID{}
 	alike, early := false, olaf.Time(0)
 	for i := range l.capture.Arrivals {
@@ -75,14 +74,14 @@ func (l *replayed) number() {
 		first, known := cluster[a.Update.Worker]
 		alike = alike || known && first != a.Update.Cluster
 		cluster[a.Update.Worker] = a.Update.Cluster
-		early = min(early, a.At.Add(-age(a)))
+		early = min(early, a.At.Add(-arrivalAge(a)))
 	}
 	const cycle = olaf.Time(olaf.Cycle)
-	early = (early - cycle + 1) / cycle * cycle // the queue's cycles stay where they are
+	early = (early - cycle + 1) / cycle * cycle // whole cycles, so that the queue's do not shift
 	numbers := map[uint32]olaf.WorkerID{}
 	arrivals := make([]Arrival, len(l.capture.Arrivals))
 	for i, a := range l.capture.Arrivals {
-		generated := a.At.Add(-age(&a)) - early
+		generated := a.At.Add(-arrivalAge(&a)) - early
 		a.At -= early
 		a.Update.GenNS = uint64(generated.NS())
 		if alike {
@@ -99,58 +98,62 @@ func (l *replayed) number() {
 	l.capture.Arrivals = arrivals
 }
 
-// age is how old an update is when it arrives; generation times repeat after 48 bits.
-func age(a *Arrival) olaf.Duration {
+// arrivalAge returns the age of an update at its arrival; generation times wrap after 48 bits.
+func arrivalAge(a *Arrival) olaf.Duration {
 	const shift = 64 - 48
 	return olaf.Duration(int64((uint64(a.At.NS())-a.Update.GenNS)<<shift)>>shift) * olaf.Nanosecond
 }
 
-// described is the replay as a plan, for those who show what runs.
-func (l *replayed) described() *bench.Plan {
+// describePlan returns a plan that describes the replay, for display.
+func (l *replayed) describePlan() *bench.Plan {
 	c := &l.capture
 	rate := c.Output.Rate.Rate()
 	s := bench.Spec{
-		Experiment: "replay", Queue: c.Queue, OutRates: []olaf.Rate{rate}, Slots: c.Engine.Slots, Overhead: olaf.Size(c.Output.OverheadBytes), Runs: 1,
-		Workload: pktgen.Burst{Placement: l.place, Size: c.Arrivals[0].Update.Size(), LineRate: engine.Line.Rate(), BurstPackets: 1},
+		Experiment: "replay", Queue: c.Queue, OutRates: []olaf.Rate{rate}, Slots: c.Engine.Slots,
+		Overhead: olaf.Size(c.Output.OverheadBytes), Runs: 1,
+		Workload: pktgen.Burst{Placement: l.place, Size: c.Arrivals[0].Update.Size(), LineRate: engine.Line.Rate(),
+			BurstPackets: 1},
 	}
 	bits, last := int64(0), c.Arrivals[len(c.Arrivals)-1].At
 	for i := range c.Arrivals {
 		bits += c.Arrivals[i].Update.Size().Bits()
 	}
 	if span := last.Sub(c.Arrivals[0].At).Seconds(); span > 0 {
-		s.Workload.MeanRate = olaf.Rate(float64(bits)/span) / olaf.Mbps * olaf.Mbps // to be read by people
+		s.Workload.MeanRate = olaf.Rate(float64(bits)/span) / olaf.Mbps * olaf.Mbps // rounded for display
 	}
-	return &bench.Plan{Spec: s, Configs: []bench.Config{{Queue: c.Queue, OutRate: rate, DequeueCycles: c.Output.DequeueCycles, MergeCycles: c.Output.MergeCycles}}, Seeds: []uint64{0}}
+	return &bench.Plan{Spec: s, Configs: []bench.Config{{Queue: c.Queue, OutRate: rate,
+		DequeueCycles: c.Output.DequeueCycles, MergeCycles: c.Output.MergeCycles}}, Seeds: []uint64{0}}
 }
 
-func (l *replayed) rewind() (err error) {
+func (l *replayed) rewindReplay() (err error) {
 	c := &l.capture
 	if l.port, err = engine.NewPort(c.Queue, c.Engine, c.Output, l); err != nil {
 		return err
 	}
 	first, last := c.Arrivals[0].At, c.Arrivals[len(c.Arrivals)-1].At
 	l.begin = max(0, first.Add(-last.Sub(first)/100))
-	l.next, l.now, l.latest, l.end, l.done, l.stopped, l.sending, l.left = 0, l.begin, l.begin, last, false, false, false, false
+	l.next, l.now, l.latest, l.end, l.done, l.stopped, l.sending, l.left = 0, l.begin, l.begin, last, false, false,
+		false, false
 	width := max(last.Sub(first)/(16*seriesPoints)/olaf.Cycle, 1) * olaf.Cycle
 	l.rec.reset(l.place, nil, 1, c.Engine.Slots, width, max(last.Sub(first)/100, olaf.Microsecond))
 	for i := range c.Arrivals {
 		u := &c.Arrivals[i].Update
-		w, k := l.rec.worker(u.Worker), l.rec.cluster(u.Cluster)
+		w, k := l.rec.workerOf(u.Worker), l.rec.clusterOf(u.Cluster)
 		w.cluster, w.left, k.left = int(u.Cluster), max(w.left, 0)+1, max(k.left, 0)+1
 		l.rec.unknown = l.rec.unknown || u.Count > 1
 	}
-	l.rec.tick(l.begin)
+	l.rec.advanceTime(l.begin)
 	return nil
 }
 
-// Deliver takes a frame from the queue.
+// Deliver records a frame that left the queue.
 func (l *replayed) Deliver(d *engine.Departure) {
 	l.left = true
 	l.rec.Departure(d.At, d.Slot, &d.Frame.Update)
 }
 
-// started tells the record of a frame that began to leave since the last look.
-func (l *replayed) started(at olaf.Time) {
+// recordStart records a frame that began to leave since the last call.
+func (l *replayed) recordStart(at olaf.Time) {
 	slot, sending := l.port.Sending()
 	if sending && (l.left || !l.sending) {
 		l.rec.Start(at, slot)
@@ -158,32 +161,32 @@ func (l *replayed) started(at olaf.Time) {
 	l.left, l.sending = false, sending
 }
 
-// leave lets everything leave that is due.
-func (l *replayed) leave(to olaf.Time) {
+// drainTo advances the queue through all departures that are due.
+func (l *replayed) drainTo(to olaf.Time) {
 	for {
 		at, busy := l.port.Next()
 		if !busy || at > to {
 			return
 		}
 		l.port.Advance(at)
-		l.started(at)
+		l.recordStart(at)
 		l.latest = at
 	}
 }
 
-func (l *replayed) Sampled() bool                { return false }
+func (l *replayed) IsSampled() bool              { return false }
 func (l *replayed) Sample(context.Context) error { return ErrOwnTime }
-func (l *replayed) Done() bool                   { return l.done }
+func (l *replayed) IsDone() bool                 { return l.done }
 func (l *replayed) Watch(c olaf.ClusterID)       { l.watched = c }
 func (l *replayed) Close() error                 { return nil }
 
-// Stop lets nothing more arrive.
+// Stop ends the arrivals.
 func (l *replayed) Stop() error {
 	l.stopped = true
 	return nil
 }
 
-// Advance lets time pass.
+// Advance advances the time by d.
 func (l *replayed) Advance(_ context.Context, d olaf.Duration) error {
 	if l.done || d <= 0 {
 		return nil
@@ -192,19 +195,19 @@ func (l *replayed) Advance(_ context.Context, d olaf.Duration) error {
 	for !l.stopped && l.next < len(l.capture.Arrivals) && l.capture.Arrivals[l.next].At <= to {
 		a := &l.capture.Arrivals[l.next]
 		l.next++
-		l.leave(a.At)
+		l.drainTo(a.At)
 		o := l.port.Offer(a.At, &a.Update, nil)
 		l.rec.Arrival(a.At, o.Class, o.Slot, &a.Update, nil)
-		l.started(a.At)
+		l.recordStart(a.At)
 		l.latest = a.At
 	}
-	l.leave(to)
+	l.drainTo(to)
 	if _, busy := l.port.Next(); !busy && (l.stopped || l.next == len(l.capture.Arrivals)) {
-		to = max(l.now, l.latest) // when the last thing happened
+		to = max(l.now, l.latest) // the time of the last event
 		l.done, l.end, l.rec.over = true, to, true
 	}
 	l.now = to
-	l.rec.tick(to)
+	l.rec.advanceTime(to)
 	return nil
 }
 
@@ -223,22 +226,22 @@ func (l *replayed) Step(ctx context.Context) error {
 	return nil
 }
 
-// StepBack goes to the instant of the event before the present one.
+// StepBack goes to the instant of the previous event.
 func (l *replayed) StepBack(ctx context.Context) error {
-	return l.Seek(ctx, l.rec.before(l.now))
+	return l.Seek(ctx, l.rec.eventBefore(l.now))
 }
 
-// Seek goes to an instant; back is over again from the start.
+// Seek goes to an instant; to go back it starts over.
 func (l *replayed) Seek(ctx context.Context, at olaf.Time) error {
 	if at = max(at, l.begin); at < l.now {
-		if err := l.rewind(); err != nil {
+		if err := l.rewindReplay(); err != nil {
 			return err
 		}
 	}
 	return l.Advance(ctx, at.Sub(l.now))
 }
 
-// Snapshot copies what is to be seen.
+// Snapshot copies the state to be shown.
 func (l *replayed) Snapshot() (*Snapshot, error) {
 	c := &l.capture
 	s := &Snapshot{Plan: l.plan, Device: fpga.Identity{Address: c.Name, Build: "capture"}, Watched: l.watched,
@@ -247,11 +250,14 @@ func (l *replayed) Snapshot() (*Snapshot, error) {
 		s.State = Done
 	}
 	rate := c.Output.Rate.Rate()
-	q := QueueSnapshot{Name: c.Queue, OutRate: rate, Slots: c.Engine.Slots, Counters: l.counts()}
-	l.rec.snapshot(&q, func(size olaf.Size) olaf.Duration { return rate.TimeToSend(size + olaf.Size(c.Output.OverheadBytes)) })
-	q.Teeth = l.rec.sawtooth(l.watched)
+	q := QueueSnapshot{Name: c.Queue, OutRate: rate, Slots: c.Engine.Slots, Counters: l.countsSoFar()}
+	l.rec.copyTo(&q, func(size olaf.Size) olaf.Duration {
+		return rate.TimeToSend(size +
+			olaf.Size(c.Output.OverheadBytes))
+	})
+	q.Teeth = l.rec.copyTeeth(l.watched)
 	if c.NoAges != "" {
-		q.withoutAges()
+		q.clearAges()
 	}
 	q.Invalid = c.Coarse
 	if l.done {
@@ -263,10 +269,10 @@ func (l *replayed) Snapshot() (*Snapshot, error) {
 	return s, nil
 }
 
-// counts are the accounts so far.
-func (l *replayed) counts() olaf.Counts {
+// countsSoFar returns the counts so far.
+func (l *replayed) countsSoFar() olaf.Counts {
 	d := l.port.Discipline()
-	counts := olaf.NewCounts(system.Queued().Ledger)
+	counts := olaf.NewCounts(system.QueueDeclaration().Ledger)
 	stats := d.Stats()
 	frames, updates := d.QueuedCount()
 	stats.AddTo(counts, frames, updates)
@@ -275,28 +281,30 @@ func (l *replayed) counts() olaf.Counts {
 	return counts
 }
 
-// Life tells what became of an update.
+// Life returns the history of an update.
 func (l *replayed) Life(queue int, update int64) (Life, bool) {
 	if queue != 0 {
 		return Life{}, false
 	}
-	life, ok := l.rec.life(update)
+	life, ok := l.rec.lifeOf(update)
 	life.Queue = l.capture.Queue
 	return life, ok
 }
 
-// Inspect tells that there is nothing to look into.
+// Inspect reports that a capture has no tables and no registers.
 func (l *replayed) Inspect(context.Context) (*Inspection, error) {
-	return &Inspection{Role: "none", Target: l.capture.Name, TablesError: fmt.Errorf("%w: a capture has no tables and no registers", bench.ErrSpec)}, nil
+	return &Inspection{Role: "none", Target: l.capture.Name,
+		TablesError: fmt.Errorf("%w: a capture has no tables and no registers", bench.ErrSpec)}, nil
 }
 
-// rerun is refused: a capture is what it is.
-func (l *replayed) rerun(context.Context, Rerun) (watchable, error) {
-	return nil, fmt.Errorf("%w: a capture is replayed through one queue; leave, and replay it with other flags", bench.ErrSpec)
+// openRerun returns an error, because a capture is fixed.
+func (l *replayed) openRerun(context.Context, Rerun) (watchable, error) {
+	return nil, fmt.Errorf("%w: a capture is replayed through one queue; leave, and replay it with other flags",
+		bench.ErrSpec)
 }
 
-// withoutAges leaves out of a view all that is made of ages.
-func (q *QueueSnapshot) withoutAges() {
+// clearAges removes all age values.
+func (q *QueueSnapshot) clearAges() {
 	none := [olaf.Readings]results.Float{results.Missing(), results.Missing()}
 	q.MeanAoM, q.AoMNow, q.Teeth = none, none, nil
 	for i := range q.Clusters {

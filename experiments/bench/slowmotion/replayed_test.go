@@ -15,13 +15,14 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// drawCapture is a capture of few clusters whose workers are numbered alike, or over all of them.
+// drawCapture returns a capture of few clusters whose workers are numbered per cluster or over all clusters.
 func drawCapture(t *rapid.T) Capture {
 	out, err := engine.Calibrated.Output("olaf", 5*olaf.Gbps)
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := Capture{Name: "test.pcap", Queue: rapid.SampledFrom(engine.DisciplineNames()).Draw(t, "queue"), Engine: engine.Config{Slots: rapid.IntRange(1, 5).Draw(t, "slots")}, Output: out}
+	c := Capture{Name: "test.pcap", Queue: rapid.SampledFrom(engine.DisciplineNames()).Draw(t, "queue"),
+		Engine: engine.Config{Slots: rapid.IntRange(1, 5).Draw(t, "slots")}, Output: out}
 	within := rapid.Bool().Draw(t, "within")
 	at := olaf.Time(0)
 	for i := range rapid.IntRange(1, 40).Draw(t, "updates") {
@@ -31,24 +32,25 @@ func drawCapture(t *rapid.T) Capture {
 			worker = 3*cluster + worker
 		}
 		old := rapid.Int64Range(0, 3000).Draw(t, "age")
-		c.Arrivals = append(c.Arrivals, Arrival{at, olaf.Update{Cluster: olaf.ClusterID(cluster), Worker: olaf.WorkerID(worker), Seq: uint32(i), Count: 1, Lanes: 48,
-			GenNS: uint64(at.NS()-old) & (1<<48 - 1)}})
+		c.Arrivals = append(c.Arrivals, Arrival{at,
+			olaf.Update{Cluster: olaf.ClusterID(cluster), Worker: olaf.WorkerID(worker), Seq: uint32(i), Count: 1, Lanes: 48,
+				GenNS: uint64(at.NS()-old) & (1<<48 - 1)}})
 	}
 	return c
 }
 
-// behind is what a meter makes of a capture behind its queue.
+// behind passes a queue's departures to a meter.
 type behind struct{ *ages.Meter }
 
 func (b behind) Deliver(d *engine.Departure) {
 	b.Meter.Deliver(&olaf.Observation{At: d.At, Queued: d.Queued, Update: d.Frame.Update, Contributors: d.Frame.Contributors})
 }
 
-// TestReplayShowsTheAges holds the dashboard's ages of a capture to those that 'replay' prints.
+// TestReplayShowsTheAges compares the dashboard's ages of a capture with those of 'replay'.
 func TestReplayShowsTheAges(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCapture(t)
-		meter := ages.New(system.Queued())
+		meter := ages.New(system.QueueDeclaration())
 		meter.Start(0, true)
 		cfg := c.Engine
 		cfg.Clusters, cfg.Provenance = engine.MaxClusters, true
@@ -67,7 +69,7 @@ func TestReplayShowsTheAges(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.Obey(t.Context(), Seek{To: olaf.Time(olaf.Second)})
+		p.Execute(t.Context(), Seek{To: olaf.Time(olaf.Second)})
 		s := p.Snapshot()
 		q := &s.Queues[0]
 		if s.State != Done || s.Err != nil || q.Invalid != "" || q.Occupancy != 0 || s.Sent != s.Total {
@@ -82,7 +84,7 @@ func TestReplayShowsTheAges(t *testing.T) {
 	})
 }
 
-// TestReplayGoesBack holds that an instant looks the same whichever way it was reached.
+// TestReplayGoesBack checks that an instant looks the same from either direction.
 func TestReplayGoesBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drawCapture(t)
@@ -93,15 +95,16 @@ func TestReplayGoesBack(t *testing.T) {
 				t.Fatal(err)
 			}
 			for _, command := range commands {
-				p.Obey(t.Context(), command)
+				p.Execute(t.Context(), command)
 			}
 			s := *p.Snapshot()
-			s.Plan = nil // of which each has its own
+			s.Plan = nil // each has its own
 			return fmt.Sprintf("%+v", s)
 		}
 		straight := look(Seek{at})
 		for name, other := range map[string]string{
-			"over the end": look(Seek{olaf.Time(olaf.Second)}, Seek{at}), "in steps": look(Step{}, Step{}, Step{Back: true}, Seek{at}), "in halves": look(Seek{at / 2}, Seek{at}),
+			"over the end": look(Seek{olaf.Time(olaf.Second)}, Seek{at}), "in steps": look(Step{}, Step{}, Step{Back: true}, Seek{at}),
+			"in halves": look(Seek{at / 2}, Seek{at}),
 		} {
 			if other != straight {
 				t.Fatalf("%s:\n%s\nstraight on:\n%s", name, other, straight)
@@ -119,26 +122,28 @@ func TestReplayRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := Capture{Name: "one.pcap", NoAges: "clocks", Queue: "olaf", Engine: engine.Config{Slots: 2}, Output: out,
-		Arrivals: []Arrival{{At: 5000, Update: olaf.Update{Cluster: 7, Worker: 3, Count: 1}}, {At: 9000, Update: olaf.Update{Cluster: 7, Worker: 3, Count: 1}}}}
+		Arrivals: []Arrival{{At: 5000, Update: olaf.Update{Cluster: 7, Worker: 3, Count: 1}},
+			{At: 9000, Update: olaf.Update{Cluster: 7, Worker: 3, Count: 1}}}}
 	p, err := NewReplay(c, RealTime, false, new(stillPace))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.Obey(t.Context(), Rerun{Spec: bench.DefaultSpec(system.All())})
+	p.Execute(t.Context(), Rerun{Spec: bench.DefaultSpec(system.All())})
 	if s := p.Snapshot(); !errors.Is(s.Err, bench.ErrSpec) || s.State == Failed {
 		t.Errorf("%v, %v", s.State, s.Err)
 	}
 	if in, err := p.Inspect(t.Context()); err != nil || in.TablesError == nil {
 		t.Error(in, err)
 	}
-	p.Obey(t.Context(), Seek{To: olaf.Time(olaf.Second)})
+	p.Execute(t.Context(), Seek{To: olaf.Time(olaf.Second)})
 	s := p.Snapshot()
-	if s.Err != nil || s.State != Done || s.Queues[0].MeanAoM[0].Known() || s.Queues[0].Clusters[7].Mean[0].Known() || s.Queues[0].Clusters[7].Delivered != 2 {
+	if s.Err != nil || s.State != Done || s.Queues[0].MeanAoM[0].Known() || s.Queues[0].Clusters[7].Mean[0].Known() ||
+		s.Queues[0].Clusters[7].Delivered != 2 {
 		t.Errorf("%v, %v, %+v", s.State, s.Err, s.Queues[0].Clusters[7])
 	}
-	p.Obey(t.Context(), Seek{})
-	p.Obey(t.Context(), Stop{})
-	p.Obey(t.Context(), Seek{To: olaf.Time(olaf.Second)})
+	p.Execute(t.Context(), Seek{})
+	p.Execute(t.Context(), Stop{})
+	p.Execute(t.Context(), Seek{To: olaf.Time(olaf.Second)})
 	if s := p.Snapshot(); s.Sent != 0 || s.State != Done {
 		t.Errorf("%d of %d sent after a stop, %v", s.Sent, s.Total, s.State)
 	}

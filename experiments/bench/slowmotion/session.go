@@ -1,5 +1,5 @@
-// Package slowmotion runs one run of a plan in slow motion: a Session can be advanced, stepped and wound back, a Player paces it
-// by a wall clock, and Snapshots are what there is to be seen.
+// Package slowmotion runs one run of a plan in slow motion: a Session can be advanced, stepped and rewound, a Player paces it
+// by a wall clock, and Snapshots contain its visible state.
 package slowmotion
 
 import (
@@ -21,16 +21,16 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// Options say which run of a plan is watched.
+// Options selects a run of a plan.
 type Options struct {
-	Device string // an address as Open takes it
+	Device string // address for testbed.Open
 	Access testbed.Access
-	Rate   int // which of the specification's output rates, from 0
-	Index  int // which seed, from 0
+	Rate   int // index of the specification's output rate, from 0
+	Index  int // index of the seed, from 0
 }
 
-// Session is one run of a plan that is watched while it happens: the queue under test and, with Spec.Versus, the other one
-// on the same input and one time axis. It is programmed exactly as Run does; device time passes only in Advance and Step.
+// Session is one run of a plan, watched while it happens: the queue under test and, with Spec.Versus, the other one
+// with the same input and time axis. It is programmed exactly as by Run; device time passes only in Advance and Step.
 // It is not safe for concurrent use.
 type Session struct {
 	plan    *bench.Plan
@@ -42,24 +42,24 @@ type Session struct {
 	done    bool
 	sampled bool
 	watched olaf.ClusterID
-	total   int64     // frames of updates of the whole run
+	total   int64     // frames in the whole run
 	left    olaf.Time // when the last update was first seen to have left
 }
 
-// card is one card with the queue that is watched on it.
+// card is one card with its watched queue.
 type card struct {
 	*bench.Rig
-	index        int // of the plan's configurations
+	index        int // in the plan's configurations
 	config       *bench.Config
 	rec          *record
-	updates      []int64 // of each worker; nil where nobody sees what the queue does with them
+	updates      []int64 // per worker; nil if the queue cannot be observed
 	observations []olaf.Observation
-	collector    *results.Collector // of a device that logs its arrivals; else nil
-	pair         *results.Row       // at the end, beside the twin's
+	collector    *results.Collector // for a device that logs its arrivals; else nil
+	pair         *results.Row       // at the end, compared with the twin's
 }
 
-// Open opens a testbed for a plan, programs tables and generators, and stands at time 0 with everything armed.
-func Open(ctx context.Context, plan *bench.Plan, o Options) (*Session, error) {
+// OpenSession opens a testbed for a plan, programs tables and generators, and arms everything at time 0.
+func OpenSession(ctx context.Context, plan *bench.Plan, o Options) (*Session, error) {
 	if o.Rate < 0 || o.Rate >= len(plan.Spec.OutRates) || o.Index < 0 || o.Index >= len(plan.Seeds) {
 		return nil, fmt.Errorf("%w: no run %d at output rate number %d", bench.ErrSpec, o.Index, o.Rate)
 	}
@@ -79,14 +79,14 @@ func Open(ctx context.Context, plan *bench.Plan, o Options) (*Session, error) {
 	l.bed = bed
 	l.cards = l.cards[:min(len(l.cards), len(bed.Cards))]
 	l.sampled = !bed.Can(testbed.VirtualTime | testbed.Observable)
-	if err := l.program(ctx); err != nil {
+	if err := l.programDevices(ctx); err != nil {
 		return nil, errors.Join(err, l.Close())
 	}
 	return l, nil
 }
 
-// program writes tables and traffic, and rewinds.
-func (l *Session) program(ctx context.Context) (err error) {
+// programDevices writes tables and traffic, and rewinds.
+func (l *Session) programDevices(ctx context.Context) (err error) {
 	if _, err := l.plan.Program(ctx, l.bed); err != nil {
 		return err
 	}
@@ -112,35 +112,35 @@ func (l *Session) program(ctx context.Context) (err error) {
 	return l.Rewind(ctx)
 }
 
-// Rewind starts the run over: empty queues, cleared counters, time 0.
+// Rewind restarts the run: empty queues, cleared counters, time 0.
 func (l *Session) Rewind(ctx context.Context) error {
 	w := &l.plan.Spec.Workload
 	length := olaf.Duration(w.Seconds() * float64(olaf.Second))
 	l.now, l.end, l.done, l.left = 0, olaf.Time(length), false, 0
-	// Fine at first, for slow motion: the series doubles its width as often as the run needs.
+	// Fine at first, for slow motion: the series doubles its width as the run grows.
 	width := max(length/(16*seriesPoints)/olaf.Cycle, 1) * olaf.Cycle
 	burst := olaf.Duration(float64(w.Size.Bits()) * float64(w.BurstPackets) / float64(w.MeanRate) * float64(olaf.Second))
 	for _, c := range l.cards {
-		if err := c.rewind(ctx); err != nil {
+		if err := c.rewindCard(ctx); err != nil {
 			return err
 		}
 		c.rec.reset(w.Placement, c.updates, w.Segments(), l.plan.Spec.Slots, width, max(2*burst, olaf.Microsecond))
-		if err := c.start(); err != nil {
+		if err := c.startGenerator(); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *card) rewind(ctx context.Context) error {
+func (c *card) rewindCard(ctx context.Context) error {
 	if err := c.Generator.Abort(); err != nil {
 		return err
 	}
 	return c.Prepare(ctx, c.index)
 }
 
-// start fires the generator; the run clock begins here.
-func (c *card) start() error {
+// startGenerator starts the generator and with it the run clock.
+func (c *card) startGenerator() error {
 	if err := c.Generator.Arm(); err != nil {
 		return err
 	}
@@ -152,22 +152,22 @@ func (c *card) start() error {
 	return err
 }
 
-// Now is the run clock.
+// Now returns the run time.
 func (l *Session) Now() olaf.Time { return l.now }
 
-// Done says that everything was sent and has left.
-func (l *Session) Done() bool { return l.done }
+// IsDone reports whether everything was sent and has left.
+func (l *Session) IsDone() bool { return l.done }
 
-// ErrOwnTime says that a device's time passes by itself: it cannot be held, scaled or stepped.
+// ErrOwnTime: the device's time cannot be paused, scaled or stepped.
 var ErrOwnTime = errors.New("a card runs in real time; only a twin can be paused, stepped and slowed down")
 
-// Sampled says that the device is looked at from outside while its time passes by itself; Sample looks.
-func (l *Session) Sampled() bool { return l.sampled }
+// IsSampled reports whether the device runs in its own time and is only polled, by Sample.
+func (l *Session) IsSampled() bool { return l.sampled }
 
-// sampleStep is how much device time passes at least from one look to the next: a twin behind an agent has no other.
+// sampleStep is the minimum device time between polls: a twin behind an agent does not advance otherwise.
 const sampleStep = 10 * olaf.Microsecond
 
-// Sample takes what the capture delivered and where the device's clock is.
+// Sample polls the captured deliveries and the device's clock.
 func (l *Session) Sample(ctx context.Context) error {
 	if l.done {
 		return nil
@@ -181,28 +181,29 @@ func (l *Session) Sample(ctx context.Context) error {
 			return err
 		}
 		l.now = max(l.now, olaf.Time(cycle)*olaf.Time(olaf.Cycle)-c.rec.zero)
-		c.drain(true)
+		c.drainCapture(true)
 	}
-	if err := l.settle(); err != nil || !l.done {
+	if err := l.checkOver(); err != nil || !l.done {
 		return err
 	}
-	return l.compare(ctx)
+	return l.compareWithTwin(ctx)
 }
 
-// compare sets a run that is over beside the twin's, where the device knows what reached its queue.
-func (l *Session) compare(ctx context.Context) (err error) {
+// compareWithTwin compares a finished run with the twin's, if the device logs its arrivals.
+func (l *Session) compareWithTwin(ctx context.Context) (err error) {
 	for _, c := range l.cards {
 		if c.collector == nil || c.pair != nil {
 			continue
 		}
-		if c.pair, err = c.Paired(ctx, bench.RunID{Config: c.index, Index: l.options.Index}, c.collector, l.bed.AgeError()); err != nil {
+		if c.pair, err = c.Paired(ctx, bench.RunID{Config: c.index, Index: l.options.Index}, c.collector,
+			l.bed.AgeError()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// Advance lets d of device time pass on every card, in whole cycles. The error matches ErrOwnTime on a card.
+// Advance advances every card by d of device time, in whole cycles. The error matches ErrOwnTime on a card.
 func (l *Session) Advance(ctx context.Context, d olaf.Duration) error {
 	if l.sampled {
 		return ErrOwnTime
@@ -215,14 +216,14 @@ func (l *Session) Advance(ctx context.Context, d olaf.Duration) error {
 		if err := c.Device.Sleep(ctx, d); err != nil {
 			return err
 		}
-		c.drain(false)
+		c.drainCapture(false)
 	}
 	l.now = l.now.Add(d)
-	return l.settle()
+	return l.checkOver()
 }
 
-// drain empties the capture. Where nobody observes the queue itself, deliveries are all that is recorded.
-func (c *card) drain(record bool) {
+// drainCapture empties the capture. If the queue cannot be observed, it records the deliveries.
+func (c *card) drainCapture(record bool) {
 	c.observations = c.Tap.Drain(c.observations[:0])
 	if !record {
 		return
@@ -235,7 +236,7 @@ func (c *card) drain(record bool) {
 	}
 }
 
-// Stop ends the traffic; what is inside the queues still leaves.
+// Stop ends the traffic; the queues still drain.
 func (l *Session) Stop() error {
 	var errs []error
 	for _, c := range l.cards {
@@ -244,10 +245,10 @@ func (l *Session) Stop() error {
 	return errors.Join(errs...)
 }
 
-// settle finds out whether the run is over.
-func (l *Session) settle() error {
+// checkOver checks whether the run is over.
+func (l *Session) checkOver() error {
 	for _, c := range l.cards {
-		c.rec.tick(l.now)
+		c.rec.advanceTime(l.now)
 	}
 	for _, c := range l.cards {
 		state, err := c.Generator.State()
@@ -265,12 +266,12 @@ func (l *Session) settle() error {
 		if err != nil || status&regmap.QueueStatusEmpty == 0 {
 			return err
 		}
-		if waiting, err := l.waiting(c); err != nil || waiting > 0 {
+		if waiting, err := l.countWaiting(c); err != nil || waiting > 0 {
 			return err
 		}
 	}
 	if l.sampled {
-		if late, err := l.late(); err != nil || late {
+		if late, err := l.hasLateFrames(); err != nil || late {
 			return err
 		}
 	}
@@ -281,8 +282,8 @@ func (l *Session) settle() error {
 	return nil
 }
 
-// waiting is how many sums are on their way to workers.
-func (l *Session) waiting(c *card) (int, error) {
+// countWaiting returns the number of sums in flight to workers.
+func (l *Session) countWaiting(c *card) (int, error) {
 	if !c.rec.answered {
 		return 0, nil
 	}
@@ -290,8 +291,8 @@ func (l *Session) waiting(c *card) (int, error) {
 	return int(n), err
 }
 
-// late says whether frames that left are still to be expected at a capture.
-func (l *Session) late() (bool, error) {
+// hasLateFrames reports whether frames that left may still arrive at a capture.
+func (l *Session) hasLateFrames() (bool, error) {
 	if l.left == 0 {
 		l.left = l.now
 	}
@@ -307,21 +308,21 @@ func (l *Session) late() (bool, error) {
 	return false, nil
 }
 
-// stepLimit bounds how far Step looks for an event.
+// stepLimit limits how far Step looks for an event.
 const stepLimit = 1 << 22
 
 // Step advances cycle by cycle to the next event of either queue.
 func (l *Session) Step(ctx context.Context) error {
-	before := l.events()
+	before := l.countEvents()
 	for range stepLimit {
-		if err := l.Advance(ctx, olaf.Cycle); err != nil || l.done || l.events() != before {
+		if err := l.Advance(ctx, olaf.Cycle); err != nil || l.done || l.countEvents() != before {
 			return err
 		}
 	}
 	return nil
 }
 
-func (l *Session) events() int64 {
+func (l *Session) countEvents() int64 {
 	n := int64(0)
 	for _, c := range l.cards {
 		n += c.rec.events.next
@@ -329,7 +330,8 @@ func (l *Session) events() int64 {
 	return n
 }
 
-// Seek goes to an instant of the run. Going back repeats the run from its start, which on the twin gives the same events.
+// Seek goes to an instant of the run. To go back it repeats the run from its start, which gives the same events on the
+// twin.
 func (l *Session) Seek(ctx context.Context, at olaf.Time) error {
 	at = max(at, 0)
 	if l.sampled {
@@ -348,20 +350,22 @@ func (l *Session) Seek(ctx context.Context, at olaf.Time) error {
 	return nil
 }
 
-// StepBack goes to the instant of the event before the present one.
+// StepBack goes to the instant of the previous event.
 func (l *Session) StepBack(ctx context.Context) error {
 	last := olaf.Time(0)
 	for _, c := range l.cards {
-		last = max(last, c.rec.before(l.now))
+		last = max(last, c.rec.eventBefore(l.now))
 	}
 	return l.Seek(ctx, last)
 }
 
-// Snapshot copies what is to be seen. Speed and State are the player's to fill in.
+// Snapshot copies the state to be shown, except Speed and State, which the player sets.
 func (l *Session) Snapshot() (*Snapshot, error) {
 	s := &Snapshot{
-		Plan: l.plan, Device: l.bed.Cards[0].Device.Identity(), Rate: l.options.Rate, Seed: l.plan.Seeds[l.options.Index],
-		Sampled: l.sampled, Logs: l.cards[0].collector != nil, Watched: l.watched, Now: l.now, End: max(l.end, l.now), Total: l.total,
+		Plan: l.plan, Device: l.bed.Cards[0].Device.Identity(), Rate: l.options.Rate,
+		Seed:    l.plan.Seeds[l.options.Index],
+		Sampled: l.sampled, Logs: l.cards[0].collector != nil, Watched: l.watched, Now: l.now, End: max(l.end, l.now),
+		Total: l.total,
 	}
 	if l.done {
 		s.State = Done
@@ -371,16 +375,17 @@ func (l *Session) Snapshot() (*Snapshot, error) {
 		if err != nil {
 			return nil, err
 		}
-		q := QueueSnapshot{Name: c.config.Queue, OutRate: c.config.OutRate, Slots: l.plan.Spec.Slots, Answers: c.rec.answered}
-		if q.OnTheWay, err = l.waiting(c); err != nil {
+		q := QueueSnapshot{Name: c.config.Queue, OutRate: c.config.OutRate, Slots: l.plan.Spec.Slots,
+			Answers: c.rec.answered}
+		if q.OnTheWay, err = l.countWaiting(c); err != nil {
 			return nil, err
 		}
 		rate := c.config.OutRate
-		if c.rec.answered { // which is that of the links behind the queue
+		if c.rec.answered { // which is the rate of the links behind the queue
 			rate = engine.Line.Rate()
 		}
-		c.rec.snapshot(&q, func(size olaf.Size) olaf.Duration { return rate.TimeToSend(size + l.plan.Spec.Overhead) })
-		q.Teeth = c.rec.sawtooth(l.watched)
+		c.rec.copyTo(&q, func(size olaf.Size) olaf.Duration { return rate.TimeToSend(size + l.plan.Spec.Overhead) })
+		q.Teeth = c.rec.copyTeeth(l.watched)
 		q.Counters = c.Account(&counters, c.rec.observed)
 		if l.done {
 			if err := q.Counters.Check(); err != nil {
@@ -393,7 +398,7 @@ func (l *Session) Snapshot() (*Snapshot, error) {
 			if err != nil {
 				return nil, err
 			}
-			q.doubt(seen, l.done)
+			q.hideUncertain(seen, l.done)
 		}
 		q.Pair = c.pair
 		s.Sent = max(s.Sent, q.Counters.Offered())
@@ -402,15 +407,15 @@ func (l *Session) Snapshot() (*Snapshot, error) {
 	return s, nil
 }
 
-// Watch chooses the cluster whose single deliveries snapshots hold.
+// Watch selects the cluster whose deliveries are in snapshots.
 func (l *Session) Watch(cluster olaf.ClusterID) { l.watched = cluster }
 
-// Life tells what became of an update of the queue with an index; false when nobody remembers.
+// Life returns the history of an update in the queue with an index; false if it is unknown.
 func (l *Session) Life(queue int, update int64) (Life, bool) {
 	if queue < 0 || queue >= len(l.cards) {
 		return Life{}, false
 	}
-	life, ok := l.cards[queue].rec.life(update)
+	life, ok := l.cards[queue].rec.lifeOf(update)
 	life.Queue = l.cards[queue].config.Queue
 	return life, ok
 }
@@ -419,15 +424,16 @@ func (l *Session) Life(queue int, update int64) (Life, bool) {
 func (l *Session) Inspect(ctx context.Context) (*Inspection, error) {
 	session := l.bed.Tables
 	in := &Inspection{
-		Role: session.State().String(), ElectionID: session.ElectionID().String(), Target: session.Target(), RoleErr: session.Err(),
+		Role: session.State().String(), ElectionID: session.ElectionID().String(), Target: session.Target(),
+		RoleErr: session.Err(),
 	}
 	in.Tables, in.TablesError = session.Read(ctx)
 	var err error
-	if in.Registers, err = readable(l.cards[0].Device); err != nil {
+	if in.Registers, err = readRegisters(l.cards[0].Device); err != nil {
 		return nil, err
 	}
 	for _, c := range l.cards {
-		state, err := c.state()
+		state, err := c.readState()
 		if err != nil {
 			return nil, err
 		}
@@ -437,7 +443,7 @@ func (l *Session) Inspect(ctx context.Context) (*Inspection, error) {
 	return in, nil
 }
 
-func (c *card) state() (CardState, error) {
+func (c *card) readState() (CardState, error) {
 	limits, err := c.Generator.Limits()
 	if err != nil {
 		return CardState{}, err
@@ -460,14 +466,15 @@ func (c *card) state() (CardState, error) {
 	}
 	counters, err := c.Rig.Snapshot()
 	return CardState{
-		Queue: c.config.Queue, Device: c.Device.Identity(), Table: table, Generator: state.String(), Observed: c.rec.observed,
+		Queue: c.config.Queue, Device: c.Device.Identity(), Table: table, Generator: state.String(),
+		Observed:    c.rec.observed,
 		CaptureLost: int64(counters.Queue.DeliveredFrames) - c.rec.observed, Late: counters.Generator.LatePackets,
 		Slots: slots, Clusters: clusters, Flows: limits.Flows, Descriptors: limits.Descriptors,
 	}, err
 }
 
-// readable reads every register that can be read without changing anything.
-func readable(d fpga.Registers) ([]RegisterValue, error) {
+// readRegisters reads every register that can be read without side effects.
+func readRegisters(d fpga.Registers) ([]RegisterValue, error) {
 	capabilities, err := d.Read32(regmap.CommonCapabilities)
 	if err != nil {
 		return nil, err
@@ -490,7 +497,7 @@ func readable(d fpga.Registers) ([]RegisterValue, error) {
 	return out, nil
 }
 
-// movesOn says that reading a register changes another one.
+// movesOn reports whether reading a register changes another one.
 func movesOn(name string) bool {
 	return strings.HasSuffix(name, ".mem_data") || strings.HasSuffix(name, ".member_data")
 }
@@ -518,7 +525,7 @@ func readRegister(d fpga.Registers, ref regmap.Ref) (RegisterValue, error) {
 	return v, err
 }
 
-// Close stops the generators, empties the queues and gives the testbed back.
+// Close stops the generators, empties the queues and releases the testbed.
 func (l *Session) Close() error {
 	var errs []error
 	for _, c := range l.cards {
@@ -531,9 +538,9 @@ func (l *Session) Close() error {
 
 var _ twin.Observer = (*record)(nil)
 
-// doubt leaves the ages out of a view of a captured run, as nobody knows before its end what the clocks leave open, and says
-// what was lost when it is over.
-func (q *QueueSnapshot) doubt(c *fpga.Capture, over bool) {
+// hideUncertain removes the ages from the view of a captured run, because clock errors are unknown before its end, and reports
+// losses when it is over.
+func (q *QueueSnapshot) hideUncertain(c *fpga.Capture, over bool) {
 	switch {
 	case c == nil:
 		return
@@ -542,12 +549,12 @@ func (q *QueueSnapshot) doubt(c *fpga.Capture, over bool) {
 	case over && q.Counters.Of("capture_lost") > 0:
 		q.Invalid = bench.PlaceLoss(q.Counters, nil, c)
 	}
-	q.withoutAges()
+	q.clearAges()
 }
 
-// rerun is a session of another plan on the same device. Of one that looks from outside there is one card, which it gives up
-// first; else the old session goes on until the new one is open.
-func (l *Session) rerun(ctx context.Context, c Rerun) (watchable, error) {
+// openRerun returns a session with another plan on the same device. A polled device has one card, so that the old session
+// is closed first; otherwise it stays open until the new one is.
+func (l *Session) openRerun(ctx context.Context, c Rerun) (watchable, error) {
 	plan, err := bench.NewPlan(c.Spec)
 	if err != nil {
 		return nil, err
@@ -559,7 +566,7 @@ func (l *Session) rerun(ctx context.Context, c Rerun) (watchable, error) {
 			return nil, err
 		}
 	}
-	session, err := Open(ctx, plan, o)
+	session, err := OpenSession(ctx, plan, o)
 	if err != nil {
 		return nil, err
 	}

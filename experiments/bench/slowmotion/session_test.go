@@ -19,7 +19,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// livePlan is a small Table 1: one run at 20G, Olaf beside FIFO.
+// livePlan returns a small Table 1: one run at 20G, OLAF and FIFO.
 func livePlan(t testing.TB, edit func(*bench.Spec)) *bench.Plan {
 	t.Helper()
 	spec := bench.DefaultSpec(system.All())
@@ -37,7 +37,7 @@ func livePlan(t testing.TB, edit func(*bench.Spec)) *bench.Plan {
 
 func openLive(t testing.TB, plan *bench.Plan) *Session {
 	t.Helper()
-	l, err := Open(t.Context(), plan, Options{})
+	l, err := OpenSession(t.Context(), plan, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -58,7 +58,7 @@ func snapshot(t testing.TB, l *Session) *Snapshot {
 	return s
 }
 
-// TestLiveAgreesWithRun watches the first run of a plan to its end and compares what it counted with Run.
+// TestLiveAgreesWithRun watches the first run of a plan to its end and compares its counts with Run.
 func TestLiveAgreesWithRun(t *testing.T) {
 	for name, change := range map[string]func(*bench.Spec){
 		"queues": nil,
@@ -80,7 +80,7 @@ func TestLiveAgreesWithRun(t *testing.T) {
 
 func liveAgrees(t *testing.T, plan *bench.Plan) {
 	l := openLive(t, plan)
-	for !l.Done() {
+	for !l.IsDone() {
 		if err := l.Advance(t.Context(), 3*olaf.Microsecond); err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +119,7 @@ func liveAgrees(t *testing.T, plan *bench.Plan) {
 			if k := &q.Clusters[c]; k.Mean != [olaf.Readings]results.Float{m.AoM, m.AoMWorker} || k.Peak != m.PeakAoM || !k.Done {
 				t.Errorf("%s cluster %d: %+v, the run says %+v", q.Name, c, k, m)
 			}
-			if m.Deliveries != q.Clusters[c].Delivered && plan.Spec.Workload.Segments() == 1 { // of several, frames are counted
+			if m.Deliveries != q.Clusters[c].Delivered && plan.Spec.Workload.Segments() == 1 { // for several segments, frames are counted
 
 				t.Errorf("%s cluster %d: %d deliveries, run had %d", q.Name, c, q.Clusters[c].Delivered, m.Deliveries)
 			}
@@ -137,10 +137,11 @@ func trim(v []int64) []int64 {
 	return v
 }
 
-// sameMissing has what is missing on both sides equal.
-var sameMissing = cmp.Options{cmpopts.EquateNaNs(), cmp.Comparer(func(a, b results.Float) bool { return a == b || !a.Known() && !b.Known() })}
+// sameMissing treats missing values as equal.
+var sameMissing = cmp.Options{cmpopts.EquateNaNs(),
+	cmp.Comparer(func(a, b results.Float) bool { return a == b || !a.Known() && !b.Known() })}
 
-// TestLiveSeeksExactly goes forward, back and forward again: time travel must show what was there the first time.
+// TestLiveSeeksExactly goes forward, back and forward again: the state must be the same as the first time.
 func TestLiveSeeksExactly(t *testing.T) {
 	l := openLive(t, livePlan(t, nil))
 	const there, beyond = olaf.Time(11 * olaf.Microsecond), olaf.Time(30 * olaf.Microsecond)
@@ -148,7 +149,7 @@ func TestLiveSeeksExactly(t *testing.T) {
 		s := snapshot(t, l)
 		for i := range s.Queues {
 			q := &s.Queues[i]
-			for j := range q.Log { // which of the free slots an update takes depends on the run before
+			for j := range q.Log { // the slot that an update takes depends on the previous run
 				q.Log[j].Slot = 0
 			}
 			for j := range q.Items {
@@ -197,10 +198,10 @@ func TestLiveSteps(t *testing.T) {
 	}
 }
 
-// TestLifeOfUpdates follows every update of both queues to its end and checks that the stories add up.
+// TestLifeOfUpdates follows every update of both queues to its end and checks that the histories are consistent.
 func TestLifeOfUpdates(t *testing.T) {
 	l := openLive(t, livePlan(t, nil))
-	for !l.Done() {
+	for !l.IsDone() {
 		if err := l.Advance(t.Context(), olaf.Microsecond); err != nil {
 			t.Fatal(err)
 		}
@@ -215,7 +216,7 @@ func TestLifeOfUpdates(t *testing.T) {
 				t.Fatalf("%s forgot update %d", q.Name, n)
 			}
 			switch {
-			case life.Kind.Dropped():
+			case life.Kind.IsDrop():
 				dropped++
 				if life.Frame >= 0 {
 					t.Errorf("%s update %d was dropped and is in frame %d", q.Name, n, life.Frame)
@@ -225,7 +226,8 @@ func TestLifeOfUpdates(t *testing.T) {
 			default:
 				delivered++
 				if life.Delivered <= life.Arrived || life.Started < life.Arrived && len(life.With) == 0 || life.Created > life.Arrived {
-					t.Errorf("%s update %d: created %v, arrived %v, started %v, delivered %v", q.Name, n, life.Created, life.Arrived, life.Started, life.Delivered)
+					t.Errorf("%s update %d: created %v, arrived %v, started %v, delivered %v", q.Name, n, life.Created, life.Arrived,
+						life.Started, life.Delivered)
 				}
 				for _, m := range life.With {
 					if other, _ := l.Life(i, m.Update); other.Frame != life.Frame || other.Cluster != life.Cluster {
@@ -236,7 +238,8 @@ func TestLifeOfUpdates(t *testing.T) {
 		}
 		c := q.Counters
 		if delivered != c.Of("count_delivered") || dropped != c.Of("dropped_full") || replaced != c.Of("count_discarded") {
-			t.Errorf("%s: %d delivered, %d dropped, %d replaced; counters say %d, %d, %d", q.Name, delivered, dropped, replaced, c.Of("count_delivered"), c.Of("dropped_full"), c.Of("count_discarded"))
+			t.Errorf("%s: %d delivered, %d dropped, %d replaced; counters say %d, %d, %d", q.Name, delivered, dropped, replaced,
+				c.Of("count_delivered"), c.Of("dropped_full"), c.Of("count_discarded"))
 		}
 	}
 	if _, ok := l.Life(0, 1<<40); ok {
@@ -264,13 +267,13 @@ func TestLiveInspects(t *testing.T) {
 
 func TestLiveRefusesUnknownRuns(t *testing.T) {
 	for _, o := range []Options{{Rate: 1}, {Index: 2}, {Rate: -1}} {
-		if _, err := Open(t.Context(), livePlan(t, nil), o); err == nil {
+		if _, err := OpenSession(t.Context(), livePlan(t, nil), o); err == nil {
 			t.Errorf("%+v was opened", o)
 		}
 	}
 }
 
-// stillPace is a wall clock that a test moves.
+// stillPace is a wall clock controlled by the test.
 type stillPace struct{ now time.Time }
 
 func (p *stillPace) Now() time.Time                                { return p.now }
@@ -293,28 +296,28 @@ func newPlayer(t testing.TB, speed Speed, edit func(*bench.Spec)) *Player {
 // TestPlayerPaces checks that device time follows the wall clock at the chosen scale, without losing fractions.
 func TestPlayerPaces(t *testing.T) {
 	p := newPlayer(t, Speed(10*olaf.Microsecond), nil)
-	for range 150 { // 1 s in steps that are no whole number of cycles
+	for range 150 { // 1 s in steps that are not whole cycles
 		p.Elapse(t.Context(), time.Second/150)
 	}
 	if now := p.Snapshot().Now; now < olaf.Time(10*olaf.Microsecond-2*olaf.Cycle) || now > olaf.Time(10*olaf.Microsecond) {
 		t.Errorf("after a second at 10us/s it is %v", now)
 	}
-	p.Obey(t.Context(), Pause{true})
+	p.Execute(t.Context(), Pause{true})
 	held := p.Snapshot().Now
 	p.Elapse(t.Context(), time.Second)
 	if s := p.Snapshot(); s.Now != held || s.State != Paused {
 		t.Errorf("paused at %v, then it is %v and %v", held, s.Now, s.State)
 	}
-	p.Obey(t.Context(), Step{})
+	p.Execute(t.Context(), Step{})
 	if p.Snapshot().Now <= held {
 		t.Error("a step did not move on")
 	}
-	p.Obey(t.Context(), Step{Back: true})
+	p.Execute(t.Context(), Step{Back: true})
 	if p.Snapshot().Now > held {
 		t.Error("a step back did not go back")
 	}
-	p.Obey(t.Context(), Pause{false})
-	p.Obey(t.Context(), SetSpeed{AsFastAsPossible})
+	p.Execute(t.Context(), Pause{false})
+	p.Execute(t.Context(), SetSpeed{AsFastAsPossible})
 	for range 1000 {
 		p.Elapse(t.Context(), time.Millisecond)
 		if p.Snapshot().State == Done {
@@ -330,32 +333,32 @@ func TestPlayerReruns(t *testing.T) {
 	p := newPlayer(t, AsFastAsPossible, nil)
 	spec := p.Snapshot().Plan.Spec
 	spec.Slots = 3
-	p.Obey(t.Context(), Rerun{Spec: spec})
+	p.Execute(t.Context(), Rerun{Spec: spec})
 	if s := p.Snapshot(); s.Queues[0].Slots != 3 || s.Now != 0 || s.Err != nil {
 		t.Errorf("%d slots at %v, error %v", s.Queues[0].Slots, s.Now, s.Err)
 	}
 	spec.Slots = 0
-	p.Obey(t.Context(), Rerun{Spec: spec})
-	p.Elapse(t.Context(), 0) // the error stays in sight
+	p.Execute(t.Context(), Rerun{Spec: spec})
+	p.Elapse(t.Context(), 0) // the error stays visible
 	if s := p.Snapshot(); !errors.Is(s.Err, bench.ErrSpec) || s.State == Failed || s.Queues[0].Slots != 3 {
 		t.Errorf("a bad specification: %v, %v, %d slots", s.Err, s.State, s.Queues[0].Slots)
 	}
-	p.Obey(t.Context(), Seek{To: olaf.Time(olaf.Microsecond)})
+	p.Execute(t.Context(), Seek{To: olaf.Time(olaf.Microsecond)})
 	if s := p.Snapshot(); s.Err != nil || s.Now != olaf.Time(olaf.Microsecond) {
 		t.Errorf("after an error: %v at %v", s.Err, s.Now)
 	}
 }
 
 func TestSpeedsStepBothWays(t *testing.T) {
-	s := Speeds()[0]
-	for range len(Speeds()) {
+	s := SpeedSteps()[0]
+	for range len(SpeedSteps()) {
 		next := s.Faster()
 		if next.Slower() != s {
 			t.Errorf("%v, faster %v, slower again %v", s, next, next.Slower())
 		}
 		s = next
 	}
-	if s != AsFastAsPossible || s.Faster() != AsFastAsPossible || Speeds()[0].Slower() != Speeds()[0] {
+	if s != AsFastAsPossible || s.Faster() != AsFastAsPossible || SpeedSteps()[0].Slower() != SpeedSteps()[0] {
 		t.Errorf("the ends do not hold: %v", s)
 	}
 }
@@ -395,20 +398,21 @@ func BenchmarkLiveSnapshot(b *testing.B) {
 	}
 }
 
-// TestPlayerSurvivesPanics turns a panic inside into an error that is shown, so that the device can be given back.
+// TestPlayerSurvivesPanics checks that an internal panic becomes an error that is shown, so that the device can be
+// released.
 func TestPlayerSurvivesPanics(t *testing.T) {
 	p := newPlayer(t, RealTime, nil)
-	p.guarded(func() error { panic("a fault") })
+	p.runGuarded(func() error { panic("a fault") })
 	if s := p.Snapshot(); s.State != Failed || !errors.Is(s.Err, bench.ErrRun) || len(s.Queues) != 2 {
 		t.Errorf("%v, %v", s.State, s.Err)
 	}
 }
 
-// TestStopEndsTheTraffic stops in the middle: what was sent still leaves, and the books are right.
+// TestStopEndsTheTraffic stops midway: what was sent still leaves, and the counts balance.
 func TestStopEndsTheTraffic(t *testing.T) {
 	p := newPlayer(t, AsFastAsPossible, nil)
-	p.Obey(t.Context(), Seek{To: olaf.Time(10 * olaf.Microsecond)})
-	p.Obey(t.Context(), Stop{})
+	p.Execute(t.Context(), Seek{To: olaf.Time(10 * olaf.Microsecond)})
+	p.Execute(t.Context(), Stop{})
 	p.Elapse(t.Context(), time.Second)
 	s := p.Snapshot()
 	if s.State != Done || s.Sent == 0 || s.Sent == s.Total || s.Queues[0].Invalid != "" || s.Queues[0].Occupancy != 0 {
@@ -416,7 +420,7 @@ func TestStopEndsTheTraffic(t *testing.T) {
 	}
 }
 
-// ownTime is a twin that looks like a card: its time passes whenever somebody looks at its clock.
+// ownTime is a twin that behaves like a card: its time passes whenever its clock is read.
 type ownTime struct{ fpga.Device }
 
 func (d ownTime) Identity() fpga.Identity {
@@ -434,7 +438,7 @@ func (d ownTime) Read32(addr uint32) (uint32, error) {
 	return d.Device.Read32(addr)
 }
 
-// TestSampledSession watches a card through counters and capture, and refuses what a card cannot do.
+// TestSampledSession watches a card through counters and capture, and checks that impossible commands are rejected.
 func TestSampledSession(t *testing.T) {
 	plan := livePlan(t, func(s *bench.Spec) { s.Versus = "" })
 	bed, err := testbed.Open(t.Context(), "", testbed.OpenOptions{})
@@ -443,13 +447,13 @@ func TestSampledSession(t *testing.T) {
 	}
 	bed.Cards[0].Device = ownTime{bed.Cards[0].Device}
 	l := &Session{plan: plan, bed: bed, sampled: true, cards: []*card{{config: &plan.Configs[0], rec: new(record)}}}
-	if err := l.program(t.Context()); err != nil {
+	if err := l.programDevices(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	p := &Player{pace: new(stillPace), session: l, state: Running}
 	defer p.Close()
 	p.Elapse(t.Context(), time.Second)
-	p.Obey(t.Context(), Pause{true})
+	p.Execute(t.Context(), Pause{true})
 	if s := p.Snapshot(); !errors.Is(s.Err, ErrOwnTime) || s.State != Running || !s.Sampled {
 		t.Errorf("pausing a card: %v, %v", s.Err, s.State)
 	}
@@ -458,15 +462,17 @@ func TestSampledSession(t *testing.T) {
 	}
 	s := p.Snapshot()
 	q := &s.Queues[0]
-	if s.State != Done || s.Sent != s.Total || q.Invalid != "" || q.Counters.Of("received") != q.Counters.Of("delivered") || !q.MeanAoM[olaf.PerCluster].Known() {
-		t.Errorf("%v, %d of %d, %q, %d of %d received, AoM %v", s.State, s.Sent, s.Total, q.Invalid, q.Counters.Of("received"), q.Counters.Of("delivered"), q.MeanAoM)
+	if s.State != Done || s.Sent != s.Total || q.Invalid != "" || q.Counters.Of("received") != q.Counters.Of("delivered") ||
+		!q.MeanAoM[olaf.PerCluster].Known() {
+		t.Errorf("%v, %d of %d, %q, %d of %d received, AoM %v", s.State, s.Sent, s.Total, q.Invalid, q.Counters.Of("received"),
+			q.Counters.Of("delivered"), q.MeanAoM)
 	}
 	if len(q.Items) != 0 || len(q.Log) == 0 || q.Log[len(q.Log)-1].Update >= 0 {
 		t.Errorf("a card's single slots or updates are shown: %d slots, %d events", len(q.Items), len(q.Log))
 	}
 }
 
-// TestSnapshotsAddUp looks in the middle of a run and recomputes what is shown from single updates and deliveries.
+// TestSnapshotsAddUp recomputes a snapshot midway from single updates and deliveries.
 func TestSnapshotsAddUp(t *testing.T) {
 	l := openLive(t, livePlan(t, nil))
 	for _, at := range []olaf.Duration{2, 9, 14, 23, 31} {
@@ -486,7 +492,7 @@ func TestSnapshotsAddUp(t *testing.T) {
 	}
 }
 
-// TestClustersEnd goes through a run and holds that a cluster ages as long as an update of it is to be sent or inside.
+// TestClustersEnd checks that a cluster ages as long as an update of it is yet to be sent or in the queue.
 func TestClustersEnd(t *testing.T) {
 	l := openLive(t, livePlan(t, nil))
 	if err := l.Seek(t.Context(), olaf.Time(olaf.Second)); err != nil {
@@ -498,7 +504,7 @@ func TestClustersEnd(t *testing.T) {
 		t.Fatal(err)
 	}
 	for {
-		if err := l.Advance(t.Context(), 40*olaf.Nanosecond); err != nil || l.Done() {
+		if err := l.Advance(t.Context(), 40*olaf.Nanosecond); err != nil || l.IsDone() {
 			okay(t, err)
 			break
 		}
@@ -508,7 +514,8 @@ func TestClustersEnd(t *testing.T) {
 				inside[item.Cluster] = true
 			}
 			for _, c := range q.Clusters {
-				if done := c.Sent == last.Queues[i].Clusters[c.ID].Sent && !inside[c.ID]; c.Done != done || (done || c.Delivered == 0) == c.AoM[olaf.PerCluster].Known() || done && c.AoM[olaf.PerWorker].Known() {
+				if done := c.Sent == last.Queues[i].Clusters[c.ID].Sent && !inside[c.ID]; c.Done != done ||
+					(done || c.Delivered == 0) == c.AoM[olaf.PerCluster].Known() || done && c.AoM[olaf.PerWorker].Known() {
 					t.Errorf("%s cluster %d at %v: done %v, ages %v, should be %v", q.Name, c.ID, l.Now(), c.Done, c.AoM, done)
 				} else if done {
 					early++
@@ -521,7 +528,7 @@ func TestClustersEnd(t *testing.T) {
 	}
 }
 
-// checkInside holds slots and sums of one queue against single updates and the registers.
+// checkInside compares slots and sums of one queue with single updates and the registers.
 func checkInside(t *testing.T, l *Session, i int, s *Snapshot) {
 	t.Helper()
 	q := &s.Queues[i]
@@ -541,13 +548,14 @@ func checkInside(t *testing.T, l *Session, i int, s *Snapshot) {
 			t.Errorf("%s at %v: slot %+v holds %d, the newest of %v", q.Name, s.Now, item, 1+len(life.With), newest)
 		}
 	}
-	if sent != k.Of("in") || merged != k.Of("aggregated") || gone != k.Sum("dropped_full", "replaced") || inside != k.Of("count_queued") {
+	if sent != k.Of("in") || merged != k.Of("aggregated") || gone != k.Sum("dropped_full", "replaced") ||
+		inside != k.Of("count_queued") {
 		t.Errorf("%s at %v: sent %d, merged %d, gone %d, inside %d; registers %+v", q.Name, s.Now, sent, merged, gone, inside, k)
 	}
 }
 
-// checkCluster recomputes a cluster's age from its deliveries: averaged from the first to the last, now only while more
-// can come.
+// checkCluster recomputes a cluster's age from its deliveries: averaged from the first to the last, and now only while
+// more can come.
 func checkCluster(t *testing.T, now olaf.Time, q *QueueSnapshot, id int) {
 	t.Helper()
 	c := &q.Clusters[id]

@@ -15,22 +15,22 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// host is a worker or a server on a goroutine of its own. It is its endpoint's Host.
+// host is a worker or a server on its own goroutine. It is its endpoint's Host.
 type host struct {
 	run    *run
 	number int // of the node
-	job    int // from 0
-	worker int // of the job; of a server the number of workers
+	job    int // index, from 0
+	worker int // in the job; for a server, the number of workers
 	server bool
 	end    endpoint.Endpoint
 	socket *netlab.Socket
 	ears   *netlab.Ears
-	link   int // towards the switch
+	link   int // to the switch
 
 	starts    olaf.Time
 	vector    uint32
-	computed  olaf.Time // when the gradient at hand is ready; Never while nothing is computed
-	applied   olaf.Time // when the sum at hand is applied; Never while none is
+	computed  olaf.Time // when the current gradient is ready; Never if there is none
+	applied   olaf.Time // when the current sum is applied; Never if there is none
 	values    []uint32
 	in, out   []byte
 	lanes     []uint32
@@ -38,22 +38,22 @@ type host struct {
 	strange   atomic.Uint64
 	failed    error
 	wrong     int // packets of sums that are not one contribution of every worker
-	torn      int // sums of which only some packets are
+	torn      int // sums with only some correct packets
 	updates   uint64
-	gradients uint64    // inside the updates after the first
-	first     olaf.Time // when the first update was done
+	gradients uint64    // in the updates after the first
+	first     olaf.Time // when the first update was applied
 	last      olaf.Time
 	done      bool
 	draw      uint64
 	addresses olaf.Addresses
 }
 
-// mostWait is how long a host sleeps before it looks whether it shall end.
+// mostWait is the longest sleep between checks for the end.
 const mostWait = 20 * time.Millisecond
 
-// play drives the endpoint until the run is over.
+// play runs the endpoint until the run is over.
 func (h *host) play() error {
-	for !h.run.over.Load() && h.run.now() < h.starts { // what comes meanwhile stays in the socket
+	for !h.run.over.Load() && h.run.now() < h.starts { // arriving packets stay in the socket
 		time.Sleep(h.until(h.starts))
 	}
 	h.end.Start(h.run.now())
@@ -64,7 +64,7 @@ func (h *host) play() error {
 	return h.failed
 }
 
-// until is how long to wait for something that is due at next.
+// until returns how long to wait until next, at most mostWait.
 func (h *host) until(next olaf.Time) time.Duration {
 	now := h.run.now()
 	if next >= now.Add(olaf.Duration(mostWait)*olaf.Nanosecond) {
@@ -73,7 +73,7 @@ func (h *host) until(next olaf.Time) time.Duration {
 	return time.Duration(next.Sub(now) / olaf.Nanosecond)
 }
 
-// act does what is due.
+// act does everything that is due.
 func (h *host) act(now olaf.Time) {
 	for {
 		switch {
@@ -93,7 +93,7 @@ func (h *host) act(now olaf.Time) {
 	}
 }
 
-// compute hands the gradient over that is ready.
+// compute passes on the finished gradient.
 func (h *host) compute() {
 	h.computed = endpoint.Never
 	h.run.values.fill(h.values, h.number, h.vector)
@@ -109,7 +109,7 @@ func (h *host) compute() {
 	h.end.Computed(now, h.values)
 }
 
-// count notes that the weights are updated.
+// count records an update of the weights.
 func (h *host) count(now olaf.Time) {
 	if h.updates == 0 {
 		h.first = now
@@ -118,7 +118,7 @@ func (h *host) count(now olaf.Time) {
 	h.last = now
 }
 
-// look notes that the job is over on this side.
+// look records when the endpoint is done.
 func (h *host) look(now olaf.Time) {
 	if !h.done && h.end.Done() {
 		h.done = true
@@ -126,10 +126,10 @@ func (h *host) look(now olaf.Time) {
 	}
 }
 
-// batch is how many frames are taken before the endpoint's timers are looked at.
+// batch is the number of frames received between checks of the endpoint's timers.
 const batch = 64
 
-// drain gives the endpoint what has come.
+// drain passes received packets to the endpoint.
 func (h *host) drain() {
 	for range batch {
 		n, err := h.socket.Receive(h.in)
@@ -156,14 +156,15 @@ func (h *host) take(b []byte) {
 	if len(lanes) == 0 {
 		lanes = nil
 	}
-	if p.Job == 0 { // the frame names none
+	if p.Job == 0 { // the frame does not name it
 		p.Job = closedloop.FirstJob + olaf.ClusterID(h.job)
 	}
-	if !h.server && p.Kind == program.Data && !v.Message.Past { // one form for both
+	if !h.server && p.Kind == program.Data && !v.Message.Past { // both have the same format
 		p.Kind = program.Result
 	}
-	if from, known := h.run.nodes[v.Outer().SrcIP]; known && p.Kind == program.Control && from < h.run.net.Jobs*h.run.net.Workers {
-		p.Worker = olaf.WorkerID(from % h.run.net.Workers) // who asks
+	if from, known := h.run.nodes[v.Outer().SrcIP]; known && p.Kind == program.Control &&
+		from < h.run.net.Jobs*h.run.net.Workers {
+		p.Worker = olaf.WorkerID(from % h.run.net.Workers) // the requester
 	}
 	switch {
 	case h.run.inside != nil:
@@ -176,7 +177,7 @@ func (h *host) take(b []byte) {
 	h.end.Receive(now, &p, lanes)
 }
 
-// found completes a packet by what its sender noted, and holds its values against that.
+// found completes a packet with its sender's trace, and checks its values against that.
 func (h *host) found(from [4]byte, p *program.Packet, lanes []uint32) {
 	r := h.run
 	t := r.inside.take(way{r.nodes[from], h.number})
@@ -186,8 +187,8 @@ func (h *host) found(from [4]byte, p *program.Packet, lanes []uint32) {
 	}
 }
 
-// supposed says of a sum what the frame does not: that it is of this round's gradients, one of every worker, or as many as it counts. Whether it
-// is, its values tell.
+// supposed adds to a sum what its frame does not contain: the current round's gradients, one per worker, or as many as
+// it counts. Its values verify this.
 func (h *host) supposed(p *program.Packet) {
 	if p.Kind != program.Result && p.Kind != program.Ack {
 		return
@@ -208,14 +209,14 @@ func (h *host) Compute(vector uint32) {
 	h.computed = h.run.now().Add(olaf.Duration(float64(j.Compute) * (1 + float64(j.Jitter*(float64(2*unit)-1)))))
 }
 
-// Message implements endpoint.Host: software costs here what it costs.
+// Message implements endpoint.Host. Software has its real cost here.
 func (h *host) Message() {
 	if heard := h.run.job.Observer; heard != nil && !h.server {
 		h.run.tell(func(now olaf.Time) { heard.Sent(now, h.number) })
 	}
 }
 
-// Apply implements endpoint.Host: a sum is held against what it must be.
+// Apply implements endpoint.Host and checks the sum.
 func (h *host) Apply(a *endpoint.Aggregate) {
 	r := h.run
 	now := r.tell(func(now olaf.Time) {
@@ -251,7 +252,7 @@ func (h *host) Send(to endpoint.Peer, p *program.Packet, lanes []uint32) (left o
 		r.inside.leave(way{h.number, target}, &p.Trace)
 	}
 	if h.server && outer.Past {
-		outer.SrcPort = there.SrcPort // the worker's, also of what is sent to it
+		outer.SrcPort = there.SrcPort // the worker's port, also for packets to it
 	}
 	n, err := r.parts.Frame.Encode(h.out, &outer, p, lanes)
 	if err != nil {

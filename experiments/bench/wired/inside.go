@@ -7,10 +7,10 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Where workers go on without waiting for all, nobody knows beforehand what a sum will hold, and no frame says it. It is noted in this
-// process instead: who sends a frame leaves its trace, who takes it finds it, as frames of a way without loss come in the order in which they
-// left; and the switch notes which gradients it presented to the program. Values prove it: a sum has to hold those of the gradients that its
-// trace names.
+// The contents of asynchronous workers' sums are neither known in advance nor in the frames. They are recorded in this
+// process instead: the sender of a frame stores its trace and the receiver finds it, because frames arrive in order on
+// a lossless path; and the switch records which gradients it passes to the program. The values verify this: a sum must
+// equal the sum of the gradients in its trace.
 
 // way is the path of frames from one node to another.
 type way struct{ from, to int }
@@ -21,53 +21,54 @@ type Gradient struct {
 	Vector uint32
 }
 
-// Listener is a job's Observer that is told what a sum holds, when the switch has made it: of which job it is, and its program.Trace.Inside.
+// Listener is a job's Observer that is also notified of the contents of each sum that the switch makes, with its job
+// and program.Trace.Inside.
 type Listener interface {
 	closedloop.Observer
 	Summed(job int, inside uint64, all []Gradient)
 }
 
-// marked names what has a mark: program.Trace.Inside, within a job.
+// marked identifies a mark: program.Trace.Inside, within a job.
 type marked struct {
 	job    int
 	inside uint64
 }
 
-// place is where the switch adds up.
+// place is where the switch adds.
 type place struct {
 	job int
 	seg uint64
 }
 
-// insides is what is known of frames under way, and of sums.
+// insides records the contents of frames in flight and of sums.
 type insides struct {
 	mu       sync.Mutex
 	ways     map[way][]program.Trace
-	made     map[marked][]Gradient // a worker's alone, and those of sums
-	came     map[place][]marked    // since the last sum of there
-	unnoted  int                   // frames that came and that nobody sent
-	unproved int                   // sums that are not of what came to their place
+	made     map[marked][]Gradient // a single gradient, or those of a sum
+	came     map[place][]marked    // since the place's last sum
+	unnoted  int                   // frames that arrived without a recorded sender
+	unproved int                   // sums that do not match the arrivals at their place
 }
 
 func newInsides() *insides {
 	return &insides{ways: map[way][]program.Trace{}, made: map[marked][]Gradient{}, came: map[place][]marked{}}
 }
 
-// compute notes a gradient before it is sent.
+// compute records a gradient before it is sent.
 func (s *insides) compute(m marked, g Gradient) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.made[m] = []Gradient{g}
 }
 
-// leave notes what a frame does not say, before it leaves.
+// leave records the trace of a frame before it leaves.
 func (s *insides) leave(w way, t *program.Trace) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ways[w] = append(s.ways[w], *t)
 }
 
-// take finds what was noted of the next frame of a way.
+// take returns the trace of the next frame on a path.
 func (s *insides) take(w way) (t program.Trace) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -81,14 +82,14 @@ func (s *insides) take(w way) (t program.Trace) {
 	return t
 }
 
-// come notes what the program is given at a place.
+// come records what the program receives at a place.
 func (s *insides) come(at place, inside uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.came[at] = append(s.came[at], marked{at.job, inside})
 }
 
-// sum notes that a sum leaves a place, as often as it does, and says the first time what it holds.
+// sum records a sum that leaves a place, and returns its contents the first time.
 func (s *insides) sum(at place, inside uint64) []Gradient {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -109,14 +110,14 @@ func (s *insides) sum(at place, inside uint64) []Gradient {
 	return nil
 }
 
-// of are the gradients that have a mark; nil of one that nobody knows.
+// of returns the gradients with a mark; nil if unknown.
 func (s *insides) of(m marked) []Gradient {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.made[m]
 }
 
-// holds says whether a packet's values are those of gradients, added up.
+// holds reports whether a packet's values are the sum of the gradients.
 func (s *values) holds(lanes []uint32, first int, all []Gradient) bool {
 	if len(all) == 0 {
 		return false

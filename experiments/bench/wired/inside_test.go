@@ -8,13 +8,13 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// mark is that of a worker's vector in job 1, whose hosts have the numbers from 10 on.
+// mark returns the mark of a worker's vector in job 1, whose hosts are numbered from 10 on.
 func mark(worker int, vector uint32) (marked, Gradient) {
 	return marked{1, program.ContributionMark(olaf.WorkerID(worker), vector)}, Gradient{10 + worker, vector}
 }
 
-// TestSumsAreProved holds that a sum is known by the gradients that came to its place since the last one, on every port that it leaves by, and
-// that one which is of others is found.
+// TestSumsAreProved checks that a sum is identified by the gradients that arrived at its place since the last one, on
+// every port that it leaves by, and that a wrong one is detected.
 func TestSumsAreProved(t *testing.T) {
 	s, at, other := newInsides(), place{1, 4}, place{1, 5}
 	come := func(at place, worker int, vector uint32) uint64 {
@@ -37,7 +37,7 @@ func TestSumsAreProved(t *testing.T) {
 		t.Errorf("another job's sum holds %v", got)
 	}
 	alone := come(at, 2, 8)
-	s.sum(at, alone) // of one: known before
+	s.sum(at, alone) // a single gradient: already known
 	if s.sum(at, alone+1); s.unproved != 1 {
 		t.Errorf("%d unproved, want 1", s.unproved)
 	}
@@ -47,7 +47,7 @@ func TestSumsAreProved(t *testing.T) {
 	}
 }
 
-// TestTracesComeInOrder holds that what frames do not say is found in the order in which they left, and that a frame too much is.
+// TestTracesComeInOrder checks that traces are found in the order of sending, and that an extra frame is detected.
 func TestTracesComeInOrder(t *testing.T) {
 	s, up, down := newInsides(), way{0, 9}, way{9, 0}
 	for i := range uint64(3) {
@@ -67,7 +67,7 @@ func TestTracesComeInOrder(t *testing.T) {
 	}
 }
 
-// TestPacketsHold holds that the values of a packet tell whether it is of the gradients that it should be of.
+// TestPacketsHold checks that the values of a packet show whether it contains the expected gradients.
 func TestPacketsHold(t *testing.T) {
 	const most, first, count = 40, 100, 16 // more gradients than workers
 	for _, a := range []program.Arithmetic{program.Float32, program.Wrapping} {

@@ -9,16 +9,16 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// meter is what is measured while a run goes on.
+// meter measures during a run.
 type meter struct {
-	rounds     int         // whose sums are of all; 0 where workers do not wait for these
+	rounds     int         // number of rounds with sums of all workers; 0 for asynchronous workers
 	made, have []olaf.Time // by job and round: when the last gradient was ready, and when the last worker had the sum
-	served     bool        // the weights are a server's
+	served     bool        // a server stores the weights
 	stale      staleness
-	left       []int       // hosts of a job that are not done
-	ends       []olaf.Time // of jobs, when the last worker was
+	left       []int       // unfinished hosts per job
+	ends       []olaf.Time // per job, when the last worker finished
 	done       int         // hosts
-	last       olaf.Time   // when the last of them was
+	last       olaf.Time   // when the last host finished
 	hung       bool
 }
 
@@ -26,7 +26,8 @@ type meter struct {
 type staleness struct{ updates, vectors, contributions metric.Float }
 
 func newMeter(r *run) meter {
-	m := meter{left: make([]int, r.net.Jobs), ends: make([]olaf.Time, r.net.Jobs), served: r.parts.Server != nil && r.parts.Window == 0}
+	m := meter{left: make([]int, r.net.Jobs), ends: make([]olaf.Time, r.net.Jobs), served: r.parts.Server != nil &&
+		r.parts.Window == 0}
 	if r.inside == nil {
 		m.rounds = int(r.job.Updates)
 	}
@@ -37,7 +38,7 @@ func newMeter(r *run) meter {
 	return m
 }
 
-// jobOf is whose a host is.
+// jobOf returns the job of a host.
 func (r *run) jobOf(host int) int {
 	if all := r.net.Jobs * r.net.Workers; host >= all {
 		return host - all
@@ -45,7 +46,7 @@ func (r *run) jobOf(host int) int {
 	return host / r.net.Workers
 }
 
-// note keeps the latest instant of a round.
+// note records the latest instant of a round.
 func (m *meter) note(times []olaf.Time, job int, round uint32, now olaf.Time) {
 	if int(round) < m.rounds {
 		at := &times[job*m.rounds+int(round)]
@@ -53,10 +54,10 @@ func (m *meter) note(times []olaf.Time, job int, round uint32, now olaf.Time) {
 	}
 }
 
-// ready notes that a host's gradient is.
+// ready records that a host's gradient is ready.
 func (m *meter) ready(h *host, now olaf.Time) { m.note(m.made, h.job, h.vector, now) }
 
-// applies notes that a host has an update, and how old the weights were that it was computed with.
+// applies records that a host has an update, and the staleness of the weights used for it.
 func (m *meter) applies(h *host, a *endpoint.Aggregate, now olaf.Time) {
 	if h.updates > 0 {
 		h.gradients += uint64(a.Vectors)
@@ -67,11 +68,12 @@ func (m *meter) applies(h *host, a *endpoint.Aggregate, now olaf.Time) {
 	if t := &a.Trace; t.Vectors > 0 && m.rounds == 0 && h.server == m.served {
 		n := metric.Float(t.Vectors)
 		late := metric.Float(n*metric.Float(a.Number)) - metric.Float(t.ReadSum)
-		m.stale.updates, m.stale.vectors, m.stale.contributions = m.stale.updates+late, m.stale.vectors+metric.Float(late*n), m.stale.contributions+n
+		m.stale.updates, m.stale.vectors, m.stale.contributions = m.stale.updates+late,
+			m.stale.vectors+metric.Float(late*n), m.stale.contributions+n
 	}
 }
 
-// finished notes that a host is done.
+// finished records that a host is done.
 func (m *meter) finished(h *host, now olaf.Time) {
 	m.done++
 	m.left[h.job]--
@@ -81,7 +83,7 @@ func (m *meter) finished(h *host, now olaf.Time) {
 	}
 }
 
-// result sums up.
+// result computes the result.
 func (r *run) result() (*Played, error) {
 	m := &r.meter
 	end := m.last
@@ -99,7 +101,7 @@ func (r *run) result() (*Played, error) {
 
 func nanoseconds(t olaf.Time) metric.Float { return metric.Float(t) / metric.Float(olaf.Nanosecond) }
 
-// count sums up hosts, program and links. The error matches olaf.ErrAccounting when an identity is broken.
+// count sums up hosts, program and links. The error matches olaf.ErrAccounting if an identity is broken.
 func (r *run) count(c *closedloop.Result, end olaf.Time) error {
 	c.Endpoints = olaf.NewCounts(endpoint.Describe())
 	for _, h := range r.hosts {
@@ -121,7 +123,8 @@ func (r *run) count(c *closedloop.Result, end olaf.Time) error {
 		return fmt.Errorf("the switch: %w", err)
 	}
 	sw, links := r.sw.Counts(), r.links.Counts()
-	c.Frames, c.Bytes, c.Lost, c.Underway, c.Arrived, c.Switched = links.Frames, links.Bytes, links.Lost, links.Waits, r.arrived(), sw.Switched
+	c.Frames, c.Bytes, c.Lost, c.Underway, c.Arrived, c.Switched = links.Frames, links.Bytes, links.Lost, links.Waits,
+		r.arrived(), sw.Switched
 	c.Slots, c.Memory, c.HeldLast = r.program.Slots(), r.program.Memory(), r.program.Occupied()
 	c.HeldPeak, c.Held, c.HeldBytes = metric.Float(sw.Most), metric.Missing(), metric.Missing()
 	if end > 0 {
@@ -133,7 +136,7 @@ func (r *run) count(c *closedloop.Result, end olaf.Time) error {
 	return nil
 }
 
-// times are means over workers, rounds and jobs.
+// times computes means over workers, rounds and jobs.
 func (r *run) times(c *closedloop.Result) {
 	var iteration, gradient, goodput, aggregation, completion mean
 	c.Updates = ^uint64(0)
@@ -166,7 +169,8 @@ func (r *run) times(c *closedloop.Result) {
 		}
 	}
 	c.Gradient = gradient.of()
-	c.Iteration, c.Goodput, c.Aggregation, c.Completion = iteration.of(), goodput.of(), aggregation.of(), completion.of()
+	c.Iteration, c.Goodput, c.Aggregation, c.Completion = iteration.of(), goodput.of(), aggregation.of(),
+		completion.of()
 	c.StaleUpdates, c.StaleVectors = metric.Missing(), metric.Missing()
 	if s := &r.meter.stale; s.contributions > 0 {
 		c.StaleUpdates, c.StaleVectors = s.updates/s.contributions, s.vectors/s.contributions
@@ -177,7 +181,7 @@ func (r *run) times(c *closedloop.Result) {
 	}
 }
 
-// mean is one in the making.
+// mean computes a mean.
 type mean struct {
 	sum metric.Float
 	n   int
@@ -192,7 +196,7 @@ func (m *mean) of() metric.Float {
 	return m.sum / metric.Float(m.n)
 }
 
-// faults says what wires and sockets did that no link does.
+// faults adds the faults of wires and sockets, which ideal links do not have.
 func (r *run) faults(p *Played) error {
 	say := func(format string, a ...any) { p.Faults = append(p.Faults, fmt.Sprintf(format, a...)) }
 	links := r.links.Counts()
@@ -225,7 +229,7 @@ func (r *run) faults(p *Played) error {
 	return nil
 }
 
-// unproved says what is not inside of sums that should be, where that was noted while they were made.
+// unproved adds faults in the contents of sums, if they were recorded.
 func (r *run) unproved(say func(format string, a ...any)) {
 	if r.inside == nil {
 		return

@@ -23,7 +23,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// run is one run under way.
+// run is the state of one run.
 type run struct {
 	net    *closedloop.Network
 	job    *closedloop.Job
@@ -31,9 +31,9 @@ type run struct {
 	framer *closedloop.Framer
 	names  []string
 	nodes  map[[4]byte]int // by address
-	root   int             // node of the switch
+	root   int             // the switch's node
 	values *values
-	inside *insides // nil where a round's sum is of all
+	inside *insides // nil if a round's sum is of all workers
 	seed   uint64
 
 	lab     *netlab.Lab
@@ -45,13 +45,15 @@ type run struct {
 	begun   time.Time
 	over    atomic.Bool
 
-	mu    sync.Mutex // of what follows, and of what the job asks for
+	mu    sync.Mutex // for the following fields and the job's callbacks
 	meter meter
 }
 
-// Run plays a job through the program that parts.Root makes; sync says that workers wait for the sum of all. The error matches ErrNetwork for what only a simulator has, netlab.ErrRights
-// where a right is missing, or is the parts' own, or the context's.
-func Run(ctx context.Context, net closedloop.Network, job closedloop.Job, parts system.Parts, sync bool, seed uint64) (played *Played, err error) {
+// Run runs a job through the program that parts.Root makes; sync means that workers wait for the complete sum. The
+// error matches ErrNetwork for simulator-only settings, netlab.ErrRights if a right is missing, or is the parts' own,
+// or the context's.
+func Run(ctx context.Context, net closedloop.Network, job closedloop.Job, parts system.Parts, sync bool,
+	seed uint64) (played *Played, err error) {
 	r := &run{net: &net, job: &job, parts: &parts, seed: splitmix.Mix(seed)}
 	if !sync {
 		r.inside = newInsides()
@@ -69,21 +71,22 @@ func Run(ctx context.Context, net closedloop.Network, job closedloop.Job, parts 
 	return r.result()
 }
 
-// check refuses what is not laid here, and completes what is left to be usual.
+// check rejects simulator-only settings, and sets defaults.
 func (r *run) check() error {
 	r.net.Jobs = max(1, r.net.Jobs)
 	switch {
 	case r.parts.Frame == nil:
 		return fmt.Errorf("%w: packets of this system have no frames", ErrNetwork)
 	case r.net.PerRack > 0 || r.net.Tree != nil || r.net.Hops != nil:
-		return fmt.Errorf("%w: hosts hang on one switch, and racks below it are the simulator's; leave them out", ErrNetwork)
+		return fmt.Errorf("%w: hosts hang on one switch, and racks below it are the simulator's; leave them out",
+			ErrNetwork)
 	case r.inside != nil && r.net.Link.Loss > 0:
 		return fmt.Errorf("%w: the contents of asynchronous frames are known only by their order, which loss destroys; leave out --loss", ErrNetwork)
 	}
 	return nil
 }
 
-// hostCount is how many there are, servers last.
+// hostCount returns the number of hosts, servers last.
 func (r *run) hostCount() int {
 	n := r.net.Jobs * r.net.Workers
 	if r.parts.Server != nil {
@@ -92,9 +95,9 @@ func (r *run) hostCount() int {
 	return n
 }
 
-// lay makes hosts, cables, switch and links.
+// lay creates hosts, cables, switch and links.
 func (r *run) lay() error {
-	r.names = r.net.Nodes(r.parts.Server != nil)
+	r.names = r.net.NodeNames(r.parts.Server != nil)
 	r.framer = closedloop.NewFramer(r.parts.Frame, r.net, r.parts.Server != nil)
 	r.root, r.nodes = r.hostCount(), map[[4]byte]int{}
 	for i := range r.names {
@@ -105,7 +108,8 @@ func (r *run) lay() error {
 	if err != nil {
 		return err
 	}
-	r.values = newValues(r.seed, r.net.Workers, most, r.job.Layout.Values, cmp.Or(r.parts.Arithmetic, r.parts.Program.Arithmetic))
+	r.values = newValues(r.seed, r.net.Workers, most, r.job.Layout.Values,
+		cmp.Or(r.parts.Arithmetic, r.parts.Program.Arithmetic))
 	if r.lab, err = netlab.New(); err != nil {
 		return err
 	}
@@ -114,7 +118,8 @@ func (r *run) lay() error {
 		return err
 	}
 	r.links = realtime.OpenLinks()
-	r.sw = &machine.Switch{Program: r.program, Format: r.parts.Frame, Links: r.links, Own: r.framer.Address(r.root), Passes: r.parts.Passes, Now: r.now}
+	r.sw = &machine.Switch{Program: r.program, Format: r.parts.Frame, Links: r.links, Own: r.framer.Address(r.root),
+		Passes: r.parts.Passes, Now: r.now}
 	r.sw.OnArrival = func(_ olaf.Time, _ int, v *frame.View, p *program.Packet, lanes []uint32) {
 		r.presented(v, p)
 		r.heard(r.root, v, p, lanes)
@@ -128,9 +133,9 @@ func (r *run) lay() error {
 	return nil
 }
 
-// install makes the program, with the jobs of its switch, and says how many gradients a sum may hold.
+// install creates the program with the jobs of its switch, and returns the largest number of gradients per sum.
 func (r *run) install() (most int, err error) {
-	jobs, err := closedloop.Jobs(*r.net, *r.job, *r.parts, r.inside == nil)
+	jobs, err := closedloop.PlanJobs(*r.net, *r.job, *r.parts, r.inside == nil)
 	if err != nil {
 		return 0, err
 	}
@@ -149,10 +154,10 @@ func (r *run) install() (most int, err error) {
 	return most, nil
 }
 
-// presented completes what the program is given by what its frame does not say, where that is known of no round.
+// presented adds the recorded trace to a packet for the program, for asynchronous workers.
 func (r *run) presented(v *frame.View, p *program.Packet) {
 	outer := v.Outer()
-	if r.inside == nil || outer.DstIP != r.sw.Own.SrcIP { // what is passed on is completed by who it is for
+	if r.inside == nil || outer.DstIP != r.sw.Own.SrcIP { // the receiver completes forwarded packets
 		return
 	}
 	t := r.inside.take(way{r.nodes[outer.SrcIP], r.root})
@@ -162,7 +167,7 @@ func (r *run) presented(v *frame.View, p *program.Packet) {
 	}
 }
 
-// leaves notes what the switch sends.
+// leaves records what the switch sends.
 func (r *run) leaves(outer *frame.Outer, p *program.Packet) {
 	if r.inside == nil {
 		return
@@ -183,15 +188,16 @@ func (r *run) place(p *program.Packet) place { return place{int(p.Job - closedlo
 // leastMTU is Ethernet's.
 const leastMTU = 1500
 
-// hang makes a host at a port of the switch.
+// hang creates a host at a port of the switch.
 func (r *run) hang(hub *netlab.Node, number int) error {
 	node, err := r.lab.Node(r.names[number])
 	if err != nil {
 		return err
 	}
 	full := program.Packet{Kind: program.Data, Job: closedloop.FirstJob, Lanes: uint16(r.parts.PerPacket)}
-	mtu := max(leastMTU, int(r.parts.Size(&full, false)))
-	cable, err := netlab.Connect(netlab.End{Node: node, Name: "uplink"}, netlab.End{Node: hub, Name: fmt.Sprintf("port%d", number)}, mtu)
+	mtu := max(leastMTU, int(r.parts.FrameSize(&full, false)))
+	cable, err := netlab.Connect(netlab.End{Node: node, Name: "uplink"},
+		netlab.End{Node: hub, Name: fmt.Sprintf("port%d", number)}, mtu)
 	if err != nil {
 		return err
 	}
@@ -209,7 +215,8 @@ func (r *run) hang(hub *netlab.Node, number int) error {
 	}
 	r.hosts = append(r.hosts, h)
 	r.sw.Ports = append(r.sw.Ports, machine.Port{
-		Socket: port, Link: r.links.AddLink(port, r.link(2*number+1)), Host: h.addresses, Job: closedloop.FirstJob + olaf.ClusterID(h.job), Server: h.server,
+		Socket: port, Link: r.links.AddLink(port, r.link(2*number+1)), Host: h.addresses,
+		Job: closedloop.FirstJob + olaf.ClusterID(h.job), Server: h.server,
 	})
 	return nil
 }
@@ -223,18 +230,21 @@ func (r *run) open(at *netlab.Interface) (*netlab.Socket, error) {
 	return s, err
 }
 
-// link is one direction of one, by its number.
+// link returns the configuration of one direction of a link, by its number.
 func (r *run) link(number int) realtime.LinkConfig {
 	l := &r.net.Link
-	return realtime.LinkConfig{Rate: l.Rate, Overhead: l.Overhead, Delay: l.Delay, Loss: l.Loss, Seed: r.seed ^ uint64(number+1)<<32}
+	return realtime.LinkConfig{Rate: l.Rate, Overhead: l.Overhead, Delay: l.Delay, Loss: l.Loss,
+		Seed: r.seed ^ uint64(number+1)<<32}
 }
 
-// host makes one that has a socket.
+// host creates a host with a socket.
 func (r *run) host(number int, socket *netlab.Socket) (*host, error) {
 	h := &host{
-		run: r, number: number, socket: socket, ears: netlab.Listen(socket), link: r.links.AddLink(socket, r.link(2*number)), addresses: r.framer.Address(number),
+		run: r, number: number, socket: socket, ears: netlab.Listen(socket),
+		link: r.links.AddLink(socket, r.link(2*number)), addresses: r.framer.Address(number),
 		job: number / r.net.Workers, worker: number % r.net.Workers, computed: endpoint.Never, applied: endpoint.Never,
-		in: make([]byte, 1<<16), out: make([]byte, olaf.MaxFrame), lanes: make([]uint32, olaf.MaxLanes), draw: splitmix.Mix(r.seed ^ uint64(number)<<40 ^ 0x6a09e667),
+		in: make([]byte, 1<<16), out: make([]byte, olaf.MaxFrame), lanes: make([]uint32, olaf.MaxLanes),
+		draw: splitmix.Mix(r.seed ^ uint64(number)<<40 ^ 0x6a09e667),
 	}
 	cfg := endpoint.Config{Workers: r.net.Workers, Layout: r.job.Layout, Updates: r.job.Updates, Line: r.net.Link.Rate}
 	build := r.parts.Worker
@@ -252,10 +262,10 @@ func (r *run) host(number int, socket *netlab.Socket) (*host, error) {
 	return h, err
 }
 
-// now is the run's clock.
+// now returns the run's time.
 func (r *run) now() olaf.Time { return olaf.Time(time.Since(r.begun)) * olaf.Time(olaf.Nanosecond) }
 
-// tell does something that nobody else does meanwhile, and says when.
+// tell calls do under the run's lock and returns the time.
 func (r *run) tell(do func(now olaf.Time)) olaf.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -264,29 +274,30 @@ func (r *run) tell(do func(now olaf.Time)) olaf.Time {
 	return now
 }
 
-// heard tells whoever listens of a frame that came to a node.
+// heard passes a frame that arrived at a node to the tap.
 func (r *run) heard(node int, v *frame.View, p *program.Packet, lanes []uint32) olaf.Time {
 	if r.job.Tap == nil {
 		return r.now()
 	}
 	outer := v.Outer()
 	return r.tell(func(now olaf.Time) {
-		r.job.Tap(&closedloop.Frame{At: now, From: r.nodes[outer.SrcIP], To: node, For: r.nodes[outer.DstIP], Past: outer.Past, Packet: p, Lanes: lanes})
+		r.job.Tap(&closedloop.Frame{At: now, From: r.nodes[outer.SrcIP], To: node, For: r.nodes[outer.DstIP],
+			Past: outer.Past, Packet: p, Lanes: lanes})
 	})
 }
 
-// lookEvery is how often a run is looked at whether it is over, and arriveTime how long frames may be under way: whoever takes them may have
-// to wait for most of a second, which the kernel gives to threads that go before all others.
+// lookEvery is the interval of checks for the end of a run, and arriveTime the longest time for frames in flight: their
+// receiver may wait for most of a second, while the kernel prefers real-time threads.
 const (
 	lookEvery  = time.Millisecond
 	arriveTime = 2 * time.Second
 )
 
-// play lets all hosts play until all are done and nothing is on its way, or the time is up.
+// play runs all hosts until all are done and nothing is in flight, or the time is up.
 func (r *run) play(ctx context.Context) error {
 	r.begun = time.Now()
 	r.sw.Start()
-	hosts, playing := errgroup.WithContext(ctx) // which ends with the first that fails
+	hosts, playing := errgroup.WithContext(ctx) // it ends with the first failure
 	for _, h := range r.hosts {
 		hosts.Go(h.play)
 	}
@@ -295,7 +306,7 @@ func (r *run) play(ctx context.Context) error {
 	return errors.Join(hosts.Wait(), ctx.Err(), r.sw.Close())
 }
 
-// watch stays until the run is over.
+// watch waits until the run is over.
 func (r *run) watch(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -324,13 +335,13 @@ func (r *run) watch(ctx context.Context) {
 	}
 }
 
-// quiet says that nothing is on its way.
+// quiet reports whether nothing is in flight.
 func (r *run) quiet() bool {
 	c := r.links.Counts()
 	return c.Waits == 0 && r.arrived() >= c.Sent
 }
 
-// arrived is how many frames came to the end of a cable.
+// arrived returns the number of frames at the ends of cables.
 func (r *run) arrived() uint64 {
 	c := r.sw.Counts()
 	n := c.Arrived
@@ -340,7 +351,7 @@ func (r *run) arrived() uint64 {
 	return n
 }
 
-// close gives everything back.
+// close releases everything.
 func (r *run) close() error {
 	var errs []error
 	if r.links != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 )
 
-// Run needs namespaces and packet sockets, which only Linux has.
+// Run returns an error, because it needs Linux's namespaces and packet sockets.
 func Run(context.Context, closedloop.Network, closedloop.Job, system.Parts, bool, uint64) (*Played, error) {
 	return nil, fmt.Errorf("%w: it takes Linux", ErrNetwork)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// TestSumsTell holds that the values of a sum tell what is inside: what lacks a worker, has one twice, or is of another round is wrong in every
-// packet, and the sum of all in none, in any order and arithmetic.
+// TestSumsTell checks that a sum's values show its contents: a missing or repeated worker, or another round, is wrong
+// in every packet, and the sum of all in none, in any order and arithmetic.
 func TestSumsTell(t *testing.T) {
 	const workers, count, per = 7, 1000, 64
 	for _, a := range []program.Arithmetic{program.Float32, program.Wrapping, program.Sticky} {
@@ -16,7 +16,7 @@ func TestSumsTell(t *testing.T) {
 		sum := func(round uint32, times ...int) []uint32 {
 			out, one := make([]uint32, count), make([]uint32, count)
 			for w, n := range times {
-				v.fill(one, workers+w, round) // of the second job
+				v.fill(one, workers+w, round) // in the second job
 				for range n {
 					if a == program.Float32 {
 						adder.Floats(out, one)
@@ -31,8 +31,9 @@ func TestSumsTell(t *testing.T) {
 			sum  []uint32
 			want int
 		}{
-			"all": {sum(5, 1, 1, 1, 1, 1, 1, 1), 0}, "one is missing": {sum(5, 1, 1, 0, 1, 1, 1, 1), 16}, "one is there twice": {sum(5, 1, 2, 1, 1, 1, 1, 1), 16},
-			"of another round": {sum(6, 1, 1, 1, 1, 1, 1, 1), 16}, "nothing": {nil, 16},
+			"all": {sum(5, 1, 1, 1, 1, 1, 1, 1), 0}, "one is missing": {sum(5, 1, 1, 0, 1, 1, 1, 1), 16},
+			"one is there twice": {sum(5, 1, 2, 1, 1, 1, 1, 1), 16},
+			"of another round":   {sum(6, 1, 1, 1, 1, 1, 1, 1), 16}, "nothing": {nil, 16},
 		} {
 			if got := v.wrong(c.sum, 1, 5, per); got != c.want {
 				t.Errorf("%v, %s: %d packets are wrong, want %d", a, what, got, c.want)
@@ -46,7 +47,7 @@ func TestSumsTell(t *testing.T) {
 	}
 }
 
-// TestValuesAreExact holds that no sum leaves what a float32 holds exactly.
+// TestValuesAreExact checks that all sums are exact in a float32.
 func TestValuesAreExact(t *testing.T) {
 	for workers := 1; workers <= 250; workers++ {
 		v := newValues(1, workers, workers, 1, program.Wrapping)

@@ -1,5 +1,5 @@
-// Package calendar is the future of a simulation: events that come out in order, at a cost that does not grow with how many
-// wait.
+// Package calendar implements a simulation's event queue: events come out in order, at a cost that does not grow with
+// their number.
 package calendar
 
 import (
@@ -7,12 +7,12 @@ import (
 	"math/bits"
 )
 
-// Event is one entry of the future. Events are totally ordered by their three words, so a run never depends on how the
-// queue stores them: At is the instant in ps, Ord settles equal instants, What says what happens, in the simulation's words.
+// Event is a scheduled event. Its three words define a total order, so that a run does not depend on the queue's
+// internals: At is the instant in ps, Ord orders simultaneous events, and What identifies the action to the simulation.
 type Event struct {
 	At   int64
 	Ord  uint64
-	What uint64 // kind in the top byte, its argument below
+	What uint64 // kind in the top byte, argument below
 }
 
 func (e *Event) before(f *Event) bool {
@@ -25,14 +25,14 @@ func (e *Event) before(f *Event) bool {
 	return e.What < f.What
 }
 
-// Queue is a calendar in two steps in front of a heap. The near future, two blocks of time, is cut into buckets of
-// equal width, and the bucket that time has reached is kept in a small heap. What lies beyond those two blocks is written
-// down block by block, unordered, in chunks of memory that are filled and read from front to back: with a hundred
-// thousand pending events nothing else is kind to caches. When time enters a block, the one behind it is opened: its
-// events are dealt to buckets. What lies beyond all blocks waits in a large heap.
+// Queue is a two-stage calendar in front of a heap. The near future, two blocks of time, is divided into buckets of
+// equal width; the current bucket is a small heap. Later events are stored by block, unordered, in chunks of memory
+// that are written and read sequentially, which is the only cache-friendly way with a hundred thousand pending events.
+// When time enters a block, the queue opens the next one: it distributes its events to buckets. Events beyond all
+// blocks are in a large heap.
 //
-// With a calendar that fits the traffic an event costs the same with a hundred pending as with a million; with one that
-// does not fit, the heaps bound the cost at O(log n). Nothing is allocated once the pools have grown to the largest
+// With a calendar that fits the traffic, an event costs the same with a hundred pending as with a million; with one
+// that does not, the heaps limit the cost to O(log n). Nothing is allocated once the pools have grown to the largest
 // number of pending events.
 type Queue struct {
 	current heap
@@ -42,20 +42,21 @@ type Queue struct {
 	block uint  // a block is 2^block buckets wide
 	now   int64 // number of the current bucket: at >> shift
 
-	heads []int32 // per bucket of two blocks, 1 + index of its first node; 0 is empty
+	heads []int32 // per bucket of two blocks, 1 + index of its first node; 0 if empty
 	used  bitset  // of heads
 	nodes []node
 	free  int32 // 1 + index of the first free node
 
-	opened     int64   // number of the last block that was dealt to buckets
-	blocks     []int32 // per block behind it, 1 + index of the chunk that is being filled; 0 is empty
+	opened     int64   // number of the last block distributed to buckets
+	blocks     []int32 // per later block, 1 + index of the chunk being filled; 0 if empty
 	usedBlocks bitset
 	chunks     []chunk
 	freeChunk  int32 // 1 + index of the first free chunk
 
 	far heap
 
-	// Opening, unless nil, sees the events of a block before they are due: a chance to fetch what they are about.
+	// Opening, if not nil, is called with the events of a block before they are due, to prefetch the data that they
+	// need.
 	Opening func([]Event)
 }
 
@@ -64,7 +65,7 @@ type node struct {
 	next int32
 }
 
-// chunk holds events of one block; it fills whole cache lines.
+// chunk contains events of one block; it fills whole cache lines.
 type chunk struct {
 	events [chunkEvents]Event
 	count  int32
@@ -73,18 +74,18 @@ type chunk struct {
 
 const chunkEvents = 21
 
-// Bounds of the calendar: with fewer than minBuckets nothing is won, and maxBuckets make as many blocks as fit a bitset.
-// minBuckets are one block, so that small networks have all in buckets. Otherwise blocks are small enough for the events
-// of two of them, and the workers they are about, to stay in the first-level cache or near it.
+// Limits of the calendar. Fewer than minBuckets gain nothing; maxBuckets give as many blocks as fit in a bitset.
+// minBuckets are one block, so that small networks fit in buckets. Otherwise blocks are small enough that the events of
+// two of them, with their workers, stay in or near the first-level cache.
 const (
 	minBuckets = 1 << 10
 	maxBuckets = 1 << 20
-	blockBits  = 8 // log2 of the buckets of a block
+	blockBits  = 8 // log2 of the buckets per block
 )
 
-// New makes a queue for about pending events that are scheduled up to horizon ps ahead. Both are advice on
-// speed, not limits.
-func New(pending int, horizon int64) *Queue {
+// NewQueue returns a queue for about pending events that are scheduled up to horizon ps ahead. Both affect speed only; they
+// are not limits.
+func NewQueue(pending int, horizon int64) *Queue {
 	buckets := minBuckets
 	for buckets < maxBuckets && buckets < 4*pending {
 		buckets *= 2
@@ -101,10 +102,10 @@ func New(pending int, horizon int64) *Queue {
 	return q
 }
 
-// Len is how many events wait.
+// Len returns the number of pending events.
 func (q *Queue) Len() int { return q.size }
 
-// Push schedules e. Its time must not lie before the last popped event's.
+// Push schedules e, not earlier than the last popped event.
 func (q *Queue) Push(e Event) {
 	q.size++
 	bucket := e.At >> q.shift
@@ -115,16 +116,16 @@ func (q *Queue) Push(e Event) {
 	ahead := bucket>>q.block - q.opened
 	switch {
 	case ahead <= 0:
-		q.put(bucket, e)
+		q.putInBucket(bucket, e)
 	case ahead <= int64(len(q.blocks)):
-		q.write(bucket>>q.block, e)
+		q.putInBlock(bucket>>q.block, e)
 	default:
 		q.far.push(e)
 	}
 }
 
-// put adds e to a bucket of the open blocks.
-func (q *Queue) put(bucket int64, e Event) {
+// putInBucket adds e to a bucket of the open blocks.
+func (q *Queue) putInBucket(bucket int64, e Event) {
 	var i int32
 	if q.free != 0 {
 		i = q.free - 1
@@ -141,8 +142,8 @@ func (q *Queue) put(bucket int64, e Event) {
 	q.used.set(slot)
 }
 
-// write adds e to a block that is not open yet.
-func (q *Queue) write(block int64, e Event) {
+// putInBlock adds e to a block that is not open yet.
+func (q *Queue) putInBlock(block int64, e Event) {
 	slot := int(block) & (len(q.blocks) - 1)
 	i := q.blocks[slot]
 	if i == 0 || q.chunks[i-1].count == chunkEvents {
@@ -155,7 +156,7 @@ func (q *Queue) write(block int64, e Event) {
 	c.count++
 }
 
-// newChunk gives 1 + the index of an empty chunk in front of next.
+// newChunk returns 1 + the index of an empty chunk, linked to next.
 func (q *Queue) newChunk(next int32) int32 {
 	i := q.freeChunk
 	if i != 0 {
@@ -168,7 +169,7 @@ func (q *Queue) newChunk(next int32) int32 {
 	return i
 }
 
-// Pop takes the earliest event; the queue must not be empty.
+// Pop removes and returns the earliest event; the queue must not be empty.
 func (q *Queue) Pop() Event {
 	if len(q.current) == 0 {
 		q.advance()
@@ -177,31 +178,31 @@ func (q *Queue) Pop() Event {
 	return q.current.pop()
 }
 
-// advance moves to the next bucket that holds something and heaps its events.
+// advance moves to the next non-empty bucket and makes a heap of its events.
 func (q *Queue) advance() {
 	mask := len(q.heads) - 1
 	start := int(q.now+1) & mask
-	slot := q.used.next(start)
+	slot := q.used.nextFrom(start)
 	for slot < 0 { // both open blocks are empty
 		next := q.nextBlock()
 		q.now = next<<q.block - 1
-		q.open(next)
+		q.openBlock(next)
 		start = int(q.now+1) & mask
-		slot = q.used.next(start)
+		slot = q.used.nextFrom(start)
 	}
 	q.now += int64((slot-start)&mask) + 1
-	q.drain(slot)
+	q.drainBucket(slot)
 	if q.now>>q.block == q.opened {
-		q.open(q.opened + 1)
+		q.openBlock(q.opened + 1)
 	}
 }
 
-// nextBlock is the first that holds something behind those that are open.
+// nextBlock returns the first non-empty block after the open ones.
 func (q *Queue) nextBlock() int64 {
 	mask := len(q.blocks) - 1
 	start := int(q.opened+1) & mask
 	next := int64(math.MaxInt64)
-	if slot := q.usedBlocks.next(start); slot >= 0 {
+	if slot := q.usedBlocks.nextFrom(start); slot >= 0 {
 		next = q.opened + 1 + int64((slot-start)&mask)
 	}
 	if len(q.far) > 0 {
@@ -210,8 +211,8 @@ func (q *Queue) nextBlock() int64 {
 	return next
 }
 
-// open deals the events of a block to buckets.
-func (q *Queue) open(block int64) {
+// openBlock distributes the events of a block to buckets.
+func (q *Queue) openBlock(block int64) {
 	q.opened = block
 	slot := int(block) & (len(q.blocks) - 1)
 	for i := q.blocks[slot]; i != 0; {
@@ -220,7 +221,7 @@ func (q *Queue) open(block int64) {
 			q.Opening(c.events[:c.count])
 		}
 		for k := range c.events[:c.count] {
-			q.put(c.events[k].At>>q.shift, c.events[k])
+			q.putInBucket(c.events[k].At>>q.shift, c.events[k])
 		}
 		i, c.next, q.freeChunk = c.next, q.freeChunk, i
 	}
@@ -228,12 +229,12 @@ func (q *Queue) open(block int64) {
 	q.usedBlocks.clear(slot)
 	for len(q.far) > 0 && q.far[0].At>>q.shift>>q.block == block {
 		e := q.far.pop()
-		q.put(e.At>>q.shift, e)
+		q.putInBucket(e.At>>q.shift, e)
 	}
 }
 
-// drain moves the events of a bucket to the current heap, which is empty.
-func (q *Queue) drain(slot int) {
+// drainBucket moves the events of a bucket to the current heap, which is empty.
+func (q *Queue) drainBucket(slot int) {
 	for i := q.heads[slot]; i != 0; {
 		n := &q.nodes[i-1]
 		q.current = append(q.current, n.Event)
@@ -241,13 +242,13 @@ func (q *Queue) drain(slot int) {
 	}
 	q.heads[slot] = 0
 	q.used.clear(slot)
-	q.current.order()
+	q.current.heapify()
 }
 
-// bitset marks some of 4096 places.
+// bitset is a set of numbers below 4096.
 type bitset struct {
 	words [64]uint64
-	any   uint64 // one bit per word that is not zero
+	any   uint64 // one bit per non-zero word
 }
 
 func (b *bitset) set(i int) {
@@ -263,13 +264,13 @@ func (b *bitset) clear(i int) {
 	}
 }
 
-// next is the first marked place from i on, or else the first of all; -1 when none is.
-func (b *bitset) next(i int) int {
+// nextFrom returns the first element from i on, or else the first of all; -1 if the set is empty.
+func (b *bitset) nextFrom(i int) int {
 	word := i >> 6 & 63
 	if w := b.words[word] >> (i & 63); w != 0 {
 		return i + bits.TrailingZeros64(w)
 	}
-	rest := b.any &^ (2<<word - 1) // the words behind that one
+	rest := b.any &^ (2<<word - 1) // the words after that one
 	if rest == 0 {
 		rest = b.any
 	}
@@ -305,13 +306,13 @@ func (h *heap) pop() Event {
 	e := s[last]
 	*h = s[:last]
 	if last > 0 {
-		s[:last].sink(0, e)
+		s[:last].siftDown(0, e)
 	}
 	return top
 }
 
-// sink puts e in place i or below.
-func (h heap) sink(i int, e Event) {
+// siftDown puts e at index i or below.
+func (h heap) siftDown(i int, e Event) {
 	for {
 		child := 4*i + 1
 		if child >= len(h) {
@@ -332,9 +333,9 @@ func (h heap) sink(i int, e Event) {
 	h[i] = e
 }
 
-// order makes a heap of events in any order.
-func (h heap) order() {
+// heapify makes a heap of unordered events.
+func (h heap) heapify() {
 	for i := (len(h) - 2) / 4; i >= 0 && len(h) > 1; i-- {
-		h.sink(i, h[i])
+		h.siftDown(i, h[i])
 	}
 }

@@ -9,10 +9,10 @@ import (
 	"pgregory.net/rapid"
 )
 
-// The queue must give the order of a sorted list, whatever calendar it was made with.
+// TestEventQueueOrder checks that the queue returns events like a sorted list, for any calendar.
 func TestEventQueueOrder(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		q := New(rapid.IntRange(0, 5000).Draw(t, "pending"), rapid.Int64Range(1, 1<<40).Draw(t, "horizon"))
+		q := NewQueue(rapid.IntRange(0, 5000).Draw(t, "pending"), rapid.Int64Range(1, 1<<40).Draw(t, "horizon"))
 		var want []Event
 		now := int64(0)
 		spread := rapid.SampledFrom([]int64{1, 100, 1 << 20, 1 << 34, 1 << 45}).Draw(t, "spread")
@@ -31,7 +31,8 @@ func TestEventQueueOrder(t *testing.T) {
 				now, want = got.At, want[1:]
 				continue
 			}
-			e := Event{At: now + rapid.Int64Range(0, spread).Draw(t, "ahead"), Ord: rapid.Uint64Range(0, 3).Draw(t, "ord"), What: uint64(step)}
+			e := Event{At: now + rapid.Int64Range(0, spread).Draw(t, "ahead"), Ord: rapid.Uint64Range(0, 3).Draw(t, "ord"),
+				What: uint64(step)}
 			q.Push(e)
 			want = append(want, e)
 		}
@@ -41,10 +42,11 @@ func TestEventQueueOrder(t *testing.T) {
 	})
 }
 
-// Events at the very ends of buckets, blocks and calendar, and just beyond them, come out like all others.
+// TestEventQueueEnds checks that events at the ends of buckets, blocks and calendar, and just beyond, come out in
+// order.
 func TestEventQueueEnds(t *testing.T) {
 	for _, pending := range []int{10, 2000, 100_000} {
-		q := New(pending, 1<<40)
+		q := NewQueue(pending, 1<<40)
 		width := int64(1) << q.shift
 		block := int64(1) << q.block
 		all := block * int64(len(q.blocks))
@@ -54,7 +56,7 @@ func TestEventQueueEnds(t *testing.T) {
 		for _, edge := range []int64{1, block, 2 * block, all, all + block, all + 2*block, 2 * all, 3 * all} {
 			distances = append(distances, edge-1, edge, edge+1)
 		}
-		for _, buckets := range distances { // each alone
+		for _, buckets := range distances { // each on its own
 			at += buckets * width
 			q.Push(Event{At: at})
 			if got := q.Pop().At; got != at {
@@ -62,7 +64,7 @@ func TestEventQueueEnds(t *testing.T) {
 			}
 		}
 		var want []int64
-		for _, buckets := range distances { // and together
+		for _, buckets := range distances { // all together
 			want = append(want, at+buckets*width)
 			q.Push(Event{At: at + buckets*width})
 		}
@@ -76,7 +78,7 @@ func TestEventQueueEnds(t *testing.T) {
 }
 
 func TestEventQueueDrainsCompletely(t *testing.T) {
-	q := New(10, 1000)
+	q := NewQueue(10, 1000)
 	for i := range 100_000 {
 		q.Push(Event{At: int64(i*7919) % 1_000_003, What: uint64(i)})
 	}
@@ -90,7 +92,7 @@ func TestEventQueueDrainsCompletely(t *testing.T) {
 	}
 }
 
-// BenchmarkEventQueue is the hold model: pop one, push one a random time ahead.
+// BenchmarkEventQueue measures the hold model: pop one, push one at a random later time.
 func BenchmarkEventQueue(b *testing.B) {
 	for _, pending := range []int{100, 10_000, 1_000_000} {
 		b.Run(fmt.Sprint(pending), func(b *testing.B) {
@@ -100,7 +102,7 @@ func BenchmarkEventQueue(b *testing.B) {
 			for i := range ahead {
 				ahead[i] = r.Int64N(horizon)
 			}
-			q := New(pending, horizon)
+			q := NewQueue(pending, horizon)
 			for i := range pending {
 				q.Push(Event{At: r.Int64N(horizon), What: uint64(i)})
 			}

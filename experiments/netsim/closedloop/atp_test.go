@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// atpParts is ATP with a window and a table of so many aggregators for all jobs.
+// atpParts returns ATP with a window and a table of so many aggregators for all jobs.
 func atpParts(o endpoint.ATP, slots int) system.Parts {
 	d := atp.Describe()
 	o.Aggregators = slots
@@ -25,13 +25,13 @@ func atpParts(o endpoint.ATP, slots int) system.Parts {
 	return p
 }
 
-// crowded are jobs that get in each other's way: windows of four over five aggregators.
-func crowded(profile string, perRack int) (endpoint.ATP, int) {
+// crowdedATP returns a configuration in which jobs collide: windows of four over five aggregators.
+func crowdedATP(profile string, perRack int) (endpoint.ATP, int) {
 	return endpoint.ATP{Profile: profile, Window: 4, PerRack: perRack, FirstTimeout: olaf.Millisecond}, 5
 }
 
-// Under ATP every worker of every job ends every round with exactly one contribution of every worker, however many collide and
-// whatever is lost, and no aggregator stays held.
+// TestATPExactlyOnce checks that under ATP every worker of every job ends every round with exactly one contribution of
+// every worker, with collisions and losses, and that no aggregator remains in use.
 func TestATPExactlyOnce(t *testing.T) {
 	seeds := 300
 	if testing.Short() {
@@ -49,7 +49,7 @@ func TestATPExactlyOnce(t *testing.T) {
 					for seed := range seeds {
 						n := lab(shape.workers)
 						n.PerRack, n.Jobs, n.Link.Loss = shape.perRack, jobs, loss
-						all.add(exactlyOnce(t, n, atpParts(crowded(shape.profile, shape.perRack)), integers, uint64(seed)))
+						all.add(exactlyOnce(t, n, atpParts(crowdedATP(shape.profile, shape.perRack)), integers, uint64(seed)))
 					}
 				})
 			}
@@ -58,13 +58,14 @@ func TestATPExactlyOnce(t *testing.T) {
 	t.Logf("atp: %s", &all)
 }
 
-// Without workers that send again, jobs that share aggregators wait for each other for good, and that is said.
+// TestATPHangsWithoutResends checks that without retransmission, jobs that share aggregators block each other for good,
+// and that this is reported.
 func TestATPHangsWithoutResends(t *testing.T) {
 	hung := 0
 	for seed := range uint64(20) {
 		n := lab(4)
 		n.Jobs = 3
-		o, slots := crowded(atp.Released, 0)
+		o, slots := crowdedATP(atp.Released, 0)
 		o.Silent = true
 		j := Job{Layout: endpoint.Layout{Values: 400, PerPacket: 4}, Updates: 3, Compute: 50 * olaf.Microsecond, Jitter: 1}
 		r := run(t, n, j, atpParts(o, slots), true, seed)

@@ -6,23 +6,24 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// CeilingAbout says what Ceiling is.
+// CeilingAbout describes the metric of GoodputCeiling.
 const CeilingAbout = "of values, where a worker's link carries nothing but full packets of them"
 
-// Ceiling is the most goodput that the links let a worker have: the rate of values, in bit/s, where its link carries nothing but full packets
-// of them, mean over the workers of a job. What hosts, servers and switches take is not in it.
-func Ceiling(net *Network, parts *system.Parts) int64 {
+// GoodputCeiling returns the upper limit of goodput from the links: the rate of values, in bit/s, if a worker's link carries
+// only full packets, averaged over the workers of a job. It ignores hosts, servers and switches.
+func GoodputCeiling(net *Network, parts *system.Parts) int64 {
 	full := program.Packet{Kind: program.Data, Job: FirstJob, Lanes: uint16(parts.PerPacket)}
-	size := parts.Size(&full, false)
+	size := parts.FrameSize(&full, false)
 	all := int64(0)
 	for i := range net.Access {
-		all += net.Access[i].ceiling(size, parts.PerPacket)
+		all += net.Access[i].goodputCeiling(size, parts.PerPacket)
 	}
-	return (all + int64(net.Workers-len(net.Access))*net.Link.ceiling(size, parts.PerPacket)) / int64(net.Workers)
+	return (all + int64(net.Workers-len(net.Access))*net.Link.goodputCeiling(size,
+		parts.PerPacket)) / int64(net.Workers)
 }
 
-// ceiling is the rate of values on a link that carries frames of a size alone, each with so many lanes.
-func (l *Link) ceiling(size olaf.Size, lanes int) int64 {
+// goodputCeiling returns the rate of values, in bit/s, on a link that carries only frames of one size with so many lanes.
+func (l *Link) goodputCeiling(size olaf.Size, lanes int) int64 {
 	values := float64(lanes) * float64(olaf.LaneBytes)
 	rate := int64(float64(l.Rate) * values / float64(size+l.Overhead))
 	if l.Frame > 0 {

@@ -7,7 +7,8 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 )
 
-// The ceiling is that of a worker's own link, of the mean worker, and no card that takes longer for a frame goes beyond it.
+// TestCeiling checks that the ceiling follows from each worker's link, averaged over workers, and that a card's time
+// per frame limits it.
 func TestCeiling(t *testing.T) {
 	parts := &system.Parts{Header: 36, PerPacket: 16} // frames of 100 bytes, of which 64 are values
 	link := Link{Rate: 10 * olaf.Gbps, Overhead: 28}
@@ -26,7 +27,7 @@ func TestCeiling(t *testing.T) {
 		{"a card that takes 512 ns a frame", Network{Workers: 1, Link: card}, 1e9},
 		{"a card that takes 1 ps a frame", Network{Workers: 1, Link: quick}, 512e12},
 	} {
-		if got := Ceiling(&c.net, parts); got != c.want {
+		if got := GoodputCeiling(&c.net, parts); got != c.want {
 			t.Errorf("%s: %d, want %d", c.name, got, c.want)
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// lab is iSwitch's main cluster: one switch of 10G ports.
+// lab returns iSwitch's main cluster: one switch with 10G ports.
 func lab(workers int) Network {
 	return Network{
 		Workers: workers, Link: Link{Rate: 10 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Overhead: 24},
@@ -44,7 +44,8 @@ func run(t *testing.T, n Network, j Job, p system.Parts, sync bool, seed uint64)
 	return r
 }
 
-// Under isw-x and SwitchML every worker ends every round with exactly one contribution of every worker, whatever is lost.
+// TestExactlyOnce checks that under isw-x and SwitchML every worker ends every round with exactly one contribution of
+// every worker, with any losses.
 func TestExactlyOnce(t *testing.T) {
 	seeds := 300
 	if testing.Short() {
@@ -79,7 +80,7 @@ func TestExactlyOnce(t *testing.T) {
 	}
 }
 
-// exactness is what runs came to that were exact.
+// exactness sums up the results of exact runs.
 type exactness struct{ runs, sums, frames, lost, again int64 }
 
 func (e *exactness) add(r *Result) {
@@ -91,7 +92,8 @@ func (e *exactness) add(r *Result) {
 }
 
 func (e *exactness) String() string {
-	return fmt.Sprintf("%d runs, %d sums at workers, each exact; %d frames, %d lost, %d packets sent again", e.runs, e.sums, e.frames, e.lost, e.again)
+	return fmt.Sprintf("%d runs, %d sums at workers, each exact; %d frames, %d lost, %d packets sent again", e.runs, e.sums, e.frames,
+		e.lost, e.again)
 }
 
 func switchmlParts(slots int) system.Parts {
@@ -104,9 +106,10 @@ func switchmlParts(slots int) system.Parts {
 	}
 }
 
-// floats and integers are how gradients of small whole numbers travel.
+// floats and integers encode gradients of small whole numbers.
 var (
-	floats   = codec{func(v int) uint32 { return math.Float32bits(float32(v)) }, func(w uint32) int { return int(math.Float32frombits(w)) }}
+	floats = codec{func(v int) uint32 { return math.Float32bits(float32(v)) },
+		func(w uint32) int { return int(math.Float32frombits(w)) }}
 	integers = codec{func(v int) uint32 { return uint32(int32(v)) }, func(w uint32) int { return int(int32(w)) }}
 )
 
@@ -120,7 +123,7 @@ func exactlyOnce(t *testing.T, n Network, parts system.Parts, c codec, seed uint
 	return exactlyOnceBut(t, n, parts, c, seed, -1)
 }
 
-// exactlyOnceBut asks less of a server that was killed: what it holds stays there.
+// exactlyOnceBut allows a killed server to keep its slots.
 func exactlyOnceBut(t *testing.T, n Network, parts system.Parts, c codec, seed uint64, killed int) *Result {
 	t.Helper()
 	const rounds = 5
@@ -190,7 +193,7 @@ func asyncParts(bound, h, slots int) system.Parts {
 	}
 }
 
-// values are gradients that no two workers or vectors share.
+// values returns gradients that differ between workers and vectors.
 func values(layout endpoint.Layout) func(olaf.Time, int, uint32) []uint32 {
 	return func(_ olaf.Time, w int, vector uint32) []uint32 {
 		v := make([]uint32, layout.Values)
@@ -201,7 +204,7 @@ func values(layout endpoint.Layout) func(olaf.Time, int, uint32) []uint32 {
 	}
 }
 
-// Baselines add up what iSwitch does, to the last bit of integers.
+// TestBaselinesSumAll checks that baselines compute the same sums as iSwitch, exact for integers.
 func TestBaselinesSumAll(t *testing.T) {
 	for name, parts := range map[string]system.Parts{"server": psParts(true), "ring": ringParts()} {
 		for _, workers := range []int{2, 3, 4, 7} {
@@ -218,7 +221,8 @@ func TestBaselinesSumAll(t *testing.T) {
 							want += math.Float32frombits(gradient(0, w, a.Number)[i])
 						}
 						if got := math.Float32frombits(bits); got != want || a.Torn || a.Vectors != uint32(workers) {
-							t.Fatalf("host %d, update %d: value %d is %g, want %g; %d vectors, torn %v", host, a.Number, i, got, want, a.Vectors, a.Torn)
+							t.Fatalf("host %d, update %d: value %d is %g, want %g; %d vectors, torn %v", host, a.Number, i, got, want,
+								a.Vectors, a.Torn)
 						}
 					}
 				}
@@ -231,7 +235,8 @@ func TestBaselinesSumAll(t *testing.T) {
 					t.Fatalf("hung %v, %d sums on %d hosts", r.Hung, sums, hosts)
 				}
 				c := r.Endpoints
-				if c.Of("packets_sent") != c.Of("packets_received") || c.Of("packets_repeated")+c.Of("packets_resent") != 0 || c.Of("updates_applied") != int64(sums) {
+				if c.Of("packets_sent") != c.Of("packets_received") || c.Of("packets_repeated")+c.Of("packets_resent") != 0 ||
+					c.Of("updates_applied") != int64(sums) {
 					t.Fatalf("without loss: %v", c)
 				}
 				if all := int64(2 * 4 * workers * layout.Packets()); parts.Server != nil && c.Of("packets_sent") != all {
@@ -242,16 +247,18 @@ func TestBaselinesSumAll(t *testing.T) {
 	}
 }
 
-// Every worker of asynchronous iSwitch applies the same sums in the same order, so that weights are equal everywhere.
+// TestAsyncWeightsAreEqual checks that every worker of asynchronous iSwitch applies the same sums in the same order, so
+// that weights are equal everywhere.
 func TestAsyncWeightsAreEqual(t *testing.T) {
 	layout := endpoint.Layout{Values: 41, PerPacket: 4}
 	for _, bound := range []int{0, 3} {
 		weights := make([][][]uint32, 4) // by worker and update
-		j := Job{Layout: layout, Updates: 50, Compute: 20 * olaf.Microsecond, Apply: 15 * olaf.Microsecond, Jitter: 0.9, Values: values(layout)}
+		j := Job{Layout: layout, Updates: 50, Compute: 20 * olaf.Microsecond, Apply: 15 * olaf.Microsecond, Jitter: 0.9,
+			Values: values(layout)}
 		j.Applied = func(_ olaf.Time, host int, a *endpoint.Aggregate) {
 			weights[host] = append(weights[host], slices.Clone(a.Values))
 			if late := uint64(a.Vectors)*uint64(a.Number) - a.Trace.ReadSum; bound == 0 && late > uint64(a.Vectors)*2 {
-				// Fresh when sent; what is on the way meanwhile is nobody's to bound.
+				// Fresh when sent; delays in flight have no bound.
 				t.Errorf("update %d holds gradients that are %d updates old together", a.Number, late)
 			}
 		}
@@ -272,7 +279,8 @@ func TestAsyncWeightsAreEqual(t *testing.T) {
 	}
 }
 
-// The paper's frame carries no round: under loss its sums go wrong or never come, and that is counted.
+// TestPublishedFramesAreNotExactUnderLoss checks that the paper's frame, which has no round number, gives wrong or
+// missing sums under loss, and that they are counted.
 func TestPublishedFramesAreNotExactUnderLoss(t *testing.T) {
 	for _, c := range []struct {
 		recovery endpoint.Recovery
@@ -280,7 +288,8 @@ func TestPublishedFramesAreNotExactUnderLoss(t *testing.T) {
 	}{{endpoint.RecoverHelp, false}, {endpoint.RecoverForce, false}, {endpoint.RecoverNone, true}} {
 		n := lab(4)
 		n.Link.Loss = 0.02
-		j := Job{Layout: endpoint.Layout{Values: 200, PerPacket: 4}, Updates: 10, Compute: 100 * olaf.Microsecond, Limit: 10 * olaf.Second}
+		j := Job{Layout: endpoint.Layout{Values: 200, PerPacket: 4}, Updates: 10, Compute: 100 * olaf.Microsecond,
+			Limit: 10 * olaf.Second}
 		r := run(t, n, j, iswitchParts(endpoint.ISwitch{Recovery: c.recovery}, 100), true, 3)
 		wrong := r.Endpoints.Of("packets_inexact") + r.Endpoints.Of("packets_zeroed")
 		for i := range r.Endpoints.Ledger().Counters {
@@ -294,7 +303,7 @@ func TestPublishedFramesAreNotExactUnderLoss(t *testing.T) {
 	}
 }
 
-// A table that is shorter than the vector is used again, and nothing goes wrong without loss.
+// TestWrap checks that a table shorter than the vector is reused without errors if nothing is lost.
 func TestWrap(t *testing.T) {
 	j := Job{Layout: endpoint.Layout{Values: 401, PerPacket: 4}, Updates: 5, Compute: 100 * olaf.Microsecond, Jitter: 1}
 	parts := iswitchParts(endpoint.ISwitch{Ahead: 7, Wrap: true}, 7)
@@ -305,14 +314,14 @@ func TestWrap(t *testing.T) {
 	}
 }
 
-// The same arguments give the same result, another seed another.
+// TestDeterminism checks that the same arguments give the same result, and another seed a different one.
 func TestDeterminism(t *testing.T) {
 	n := lab(6)
 	n.PerRack, n.Link.Loss = 3, 0.01
 	j := Job{Layout: endpoint.Layout{Values: 100, PerPacket: 4}, Updates: 5, Compute: 100 * olaf.Microsecond, Jitter: 0.5}
 	parts := iswitchParts(endpoint.ISwitch{Profile: iswitch.Exactly}, 25)
 	a, b, c := run(t, n, j, parts, true, 1), run(t, n, j, parts, true, 1), run(t, n, j, parts, true, 2)
-	said := func(r *Result) string { return fmt.Sprintf("%+v", *r) } // what is missing is no number, which equals nothing
+	said := func(r *Result) string { return fmt.Sprintf("%+v", *r) } // as text, because missing values are NaN, which equals nothing
 	if said(a) != said(b) || said(a) == said(c) {
 		t.Error("a run does not depend on its seed alone")
 	}
@@ -332,9 +341,10 @@ func TestRefusals(t *testing.T) {
 		"H over children": {func(_ *Network, _ *Job, p *system.Parts) { p.Fan = 5 }, ErrConfig},
 		"no values":       {func(_ *Network, j *Job, _ *system.Parts) { j.Layout.Values = 0 }, endpoint.ErrConfig},
 		"no updates":      {func(_ *Network, j *Job, _ *system.Parts) { j.Updates = 0 }, endpoint.ErrConfig},
-		"small table":     {func(_ *Network, _ *Job, p *system.Parts) { *p = iswitchParts(endpoint.ISwitch{Ahead: 3}, 3) }, endpoint.ErrConfig},
-		"bad profile":     {func(_ *Network, _ *Job, p *system.Parts) { p.Build.Profile = "isw-9" }, program.ErrConfig},
-		"ring of one":     {func(n *Network, _ *Job, p *system.Parts) { n.Workers, *p = 1, ringParts() }, endpoint.ErrConfig},
+		"small table": {func(_ *Network, _ *Job, p *system.Parts) { *p = iswitchParts(endpoint.ISwitch{Ahead: 3}, 3) },
+			endpoint.ErrConfig},
+		"bad profile": {func(_ *Network, _ *Job, p *system.Parts) { p.Build.Profile = "isw-9" }, program.ErrConfig},
+		"ring of one": {func(n *Network, _ *Job, p *system.Parts) { n.Workers, *p = 1, ringParts() }, endpoint.ErrConfig},
 	} {
 		n, j, p := lab(4), good, parts
 		c.change(&n, &j, &p)
@@ -351,17 +361,18 @@ func BenchmarkIteration(b *testing.B) {
 	}
 }
 
-// A longer job allocates no more than what its measurements grow by: nothing for a packet.
+// TestPacketsAllocateNothing checks that a longer job allocates only for its measurements, not per packet.
 func TestPacketsAllocateNothing(t *testing.T) {
 	allocs := func(updates uint32) float64 {
-		j := Job{Layout: endpoint.Layout{Values: 100 * iswitch.Lanes, PerPacket: iswitch.Lanes}, Updates: updates, Compute: olaf.Millisecond}
+		j := Job{Layout: endpoint.Layout{Values: 100 * iswitch.Lanes, PerPacket: iswitch.Lanes}, Updates: updates,
+			Compute: olaf.Millisecond}
 		return testing.AllocsPerRun(1, func() {
 			if _, err := Run(context.Background(), lab(4), j, iswitchParts(endpoint.ISwitch{}, 128), true, 1); err != nil {
 				t.Fatal(err)
 			}
 		})
 	}
-	if short, long := allocs(10), allocs(110); long-short > 100 { // 80,000 packets more
+	if short, long := allocs(10), allocs(110); long-short > 100 { // for 80,000 more packets
 		t.Errorf("100 updates more allocate %v times", long-short)
 	}
 }

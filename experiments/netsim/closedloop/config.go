@@ -8,90 +8,93 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// ErrConfig is the kind of every refused configuration.
+// ErrConfig matches every rejected configuration.
 var ErrConfig = olaf.NewError(olaf.Usage, "bad network")
 
-// Link is a cable between two nodes; both directions are alike.
+// Link is a symmetric cable between two nodes.
 type Link struct {
 	Rate     olaf.Rate
 	Delay    olaf.Duration
-	Overhead olaf.Size // on the line beside each frame: preamble, check sequence, gap
-	Loss     float64   // share of frames that vanish, 0 to 1
-	Every    int       // every so-many-th frame vanishes as well, in each direction by itself; 0 is none
-	// Frame is the least time that a frame takes of a link, whatever its length: what the network card of a host manages. A
-	// queue that grows by it stands in front of the link.
+	Overhead olaf.Size // on the line per frame: preamble, check sequence, gap
+	Loss     float64   // share of lost frames, 0 to 1
+	Every    int       // every n-th frame is lost as well, per direction; 0 for none
+	// Frame is the minimum time per frame, of any length: the limit of a host's network card. The queue that it causes
+	// is in front of the link.
 	Frame olaf.Duration
-	// Mark is how much may wait for a switch's port before what comes then is marked as having met congestion; 0 marks nothing.
+	// Mark is the amount waiting at a switch's port from which arriving frames get a congestion mark; 0 marks none.
 	Mark olaf.Size
 }
 
-// Costs is what a host's software takes for a message: a fixed part, and one that grows with its length.
+// Costs is the software time per message on a host: a fixed part, and one proportional to its length.
 type Costs struct {
 	PerMessage olaf.Duration
 	PerMiB     olaf.Duration
 }
 
-func (c *Costs) bytes(n olaf.Size) int64 { return int64(c.PerMiB) / 1024 * int64(n) / 1024 }
+func (c *Costs) timeOfBytes(n olaf.Size) int64 { return int64(c.PerMiB) / 1024 * int64(n) / 1024 }
 
-// Accelerator is the unit of a switch that the program runs on: frames pass it one after the other on its bus. The zero
-// value takes no time.
+// Accelerator is the unit in a switch that runs the program: frames pass it one at a time on its bus. The zero value
+// takes no time.
 type Accelerator struct {
-	BusBytes int           // a beat
+	BusBytes int           // per beat
 	Beat     olaf.Duration // of the bus clock
-	Pipeline int           // beats from the last of a frame to the first of a result
+	Pipeline int           // beats from a frame's last to a result's first
 }
 
-// Network is hosts around one switch, or around racks of switches below a root.
+// Network is a set of hosts around one switch, or around racks of switches below a root.
 type Network struct {
-	Workers int // of a job
-	Jobs    int // that run at the same time, with workers and servers of their own; 0 is one
-	PerRack int // workers on a switch; 0 puts all on one
+	Workers int // per job
+	Jobs    int // at the same time, with separate workers and servers; 0 means 1
+	PerRack int // workers per switch; 0 puts all on one
 	Link    Link
-	Trunk   Link // between switches; the zero value is Link
-	// Access are the links of workers that have one of their own; the others have Link.
+	Trunk   Link // between switches; defaults to Link
+	// Access contains the links of the first workers, if they differ; the others use Link.
 	Access []Link
-	// Through says that a switch forwards a frame while it still arrives, as one between servers does, instead of taking it in
-	// first.
+	// Through makes the switch forward a frame while it is still arriving (cut-through), like one between servers,
+	// instead of storing it first.
 	Through bool
-	// Tree puts the program on servers, which hang on the switch as workers do; nil leaves it on switches.
+	// Tree runs the program on servers that are connected to the switch like workers; nil runs it on switches.
 	Tree *Tree
-	// Hops hangs the jobs on a tree of switches of any depth, each on one of them; nil has racks, or one switch.
+	// Hops arranges the switches as a tree of any depth, with each job on one of them; nil for racks, or one switch.
 	Hops *Hops
-	// Worker is what a worker pays for what it sends, Server what a server pays for what it receives and sends.
+	// Worker is a worker's cost for what it sends, Server a server's for what it receives and sends.
 	Worker, Server Costs
 	Accelerator    Accelerator
-	// Cycle is of the switches' clock: a frame is met at its next edge, and what that makes leave leaves then. 0 is at once.
+	// Cycle is the period of the switches' clock: a frame is processed at the next edge, and its results leave then. 0
+	// means at once.
 	Cycle olaf.Duration
 }
 
-// Job is what the hosts do. What it hands over and asks for is no part of its JSON form.
+// Job describes the work of the hosts. Its callbacks are not in its JSON form.
 type Job struct {
 	endpoint.Layout
 	Updates uint32
-	// Compute is a gradient's time at a worker, spread evenly by ± Jitter of it; Apply an update's at a worker,
-	// ServerApply at a server.
+	// Compute is the time of a gradient at a worker, uniform within ± Jitter of it; Apply is the time of an update at a
+	// worker, ServerApply at a server.
 	Compute, Apply, ServerApply olaf.Duration
 	Jitter                      float64
-	// Late is what every gradient of a worker takes beside that, by worker; those that are not listed nothing.
+	// Late is the additional time of each gradient, by worker; missing entries are 0.
 	Late []olaf.Duration
-	// Begin hears that a worker starts to compute and says how long it will; nil takes Compute, Jitter and Late.
+	// Begin, if set, returns the compute time in place of Compute, Jitter and Late. It is called when a worker starts
+	// to compute.
 	Begin func(worker int, vector uint32) olaf.Duration `json:"-"`
-	// Values gives the gradients when they are due; nil carries none.
+	// Values returns the gradients when they are due; nil for none.
 	Values func(now olaf.Time, worker int, vector uint32) []uint32 `json:"-"`
-	// Applied sees what a host applies. A server's may be replaced by the weights that it answers with.
+	// Applied is called with every sum that a host applies. A server's sum may be replaced by the weights that it
+	// returns.
 	Applied func(now olaf.Time, host int, a *endpoint.Aggregate) `json:"-"`
-	// Tap hears every frame that arrives at a host or at a switch; nil for nobody.
+	// Tap, if set, is called with every frame that arrives at a host or at a switch.
 	Tap func(f *Frame) `json:"-"`
-	// Observer hears what the network is measured by; nil for nobody.
+	// Observer, if set, is notified of the events to measure.
 	Observer Observer `json:"-"`
-	Follow   Follow   `json:"-"` // nil lets the run pass
-	// Limit ends a job that is not over by then; it hung, unless nobody meant it to end. 0 is an hour.
+	Follow   Follow   `json:"-"` // may be nil
+	// Limit ends a job that is not finished by then; the result is then Hung. 0 means an hour.
 	Limit olaf.Duration
 	// Apart spreads the starts of hosts over this time, by the seed.
 	Apart olaf.Duration
 }
 
-func (n *Network) check() error {
+func (n *Network) checkNetwork() error {
 	if n.Trunk == (Link{}) {
 		n.Trunk = n.Link
 	}
@@ -111,7 +114,8 @@ func (n *Network) check() error {
 		case l.Every < 0 || l.Every == 1:
 			return fmt.Errorf("%w: every %d-th frame lost; it must be 0 or 2 and more", ErrConfig, l.Every)
 		case l.Delay < 0 || l.Overhead < 0 || l.Frame < 0 || l.Mark < 0:
-			return fmt.Errorf("%w: a link with a delay of %s, %s beside each frame, %s a frame and marks from %s", ErrConfig, l.Delay, l.Overhead, l.Frame, l.Mark)
+			return fmt.Errorf("%w: a link with a delay of %s, %s beside each frame, %s a frame and marks from %s",
+				ErrConfig, l.Delay, l.Overhead, l.Frame, l.Mark)
 		}
 	}
 	switch {
@@ -124,19 +128,21 @@ func (n *Network) check() error {
 	case n.PerRack < 0:
 		return fmt.Errorf("%w: %d workers a rack", ErrConfig, n.PerRack)
 	case n.Accelerator.BusBytes < 0 || n.Accelerator.Beat < 0 || n.Accelerator.Pipeline < 0:
-		return fmt.Errorf("%w: an accelerator of %d bytes a beat of %s", ErrConfig, n.Accelerator.BusBytes, n.Accelerator.Beat)
+		return fmt.Errorf("%w: an accelerator of %d bytes a beat of %s", ErrConfig, n.Accelerator.BusBytes,
+			n.Accelerator.Beat)
 	case n.Cycle < 0:
 		return fmt.Errorf("%w: a clock with a cycle of %s", ErrConfig, n.Cycle)
 	}
-	return errors.Join(n.Tree.check(n), n.Hops.check(n))
+	return errors.Join(n.Tree.checkTree(n), n.Hops.checkHops(n))
 }
 
-func (j *Job) check() error {
+func (j *Job) checkJob() error {
 	switch {
 	case !(j.Jitter >= 0 && j.Jitter <= 1):
 		return fmt.Errorf("%w: computing times spread by %g of themselves; it must be 0 to 1", ErrConfig, j.Jitter)
 	case j.Compute < 0 || j.Apply < 0 || j.ServerApply < 0 || j.Limit < 0 || j.Apart < 0:
-		return fmt.Errorf("%w: computing takes %s, applying %s and %s, within %s", ErrConfig, j.Compute, j.Apply, j.ServerApply, j.Limit)
+		return fmt.Errorf("%w: computing takes %s, applying %s and %s, within %s", ErrConfig, j.Compute, j.Apply,
+			j.ServerApply, j.Limit)
 	}
 	for worker, late := range j.Late {
 		if late < 0 {
@@ -149,8 +155,8 @@ func (j *Job) check() error {
 	return nil
 }
 
-// Lose makes every link lose a share of its frames.
-func (n *Network) Lose(share float64) {
+// SetLoss sets the loss of every link.
+func (n *Network) SetLoss(share float64) {
 	n.Link.Loss = share
 	for i := range n.Access {
 		n.Access[i].Loss = share

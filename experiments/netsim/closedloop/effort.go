@@ -7,40 +7,40 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 )
 
-// MaxWorkers is how many workers of a job a frame can name, and MaxJobs how many jobs, from FirstJob on.
+// MaxWorkers is the number of workers of a job that a frame can name, MaxJobs the number of jobs, from FirstJob on.
 const (
 	MaxWorkers = 1 << 16
 	MaxJobs    = 1<<16 - int(FirstJob)
 )
 
-// Rounds is a number of updates as a Job has it. The error matches ErrConfig where it is none that packets can be numbered by.
-func Rounds(updates int) (uint32, error) {
+// CheckRounds converts a number of updates for a Job. The error matches ErrConfig if packets cannot number them.
+func CheckRounds(updates int) (uint32, error) {
 	if updates < 1 || updates > math.MaxUint32 {
 		return 0, fmt.Errorf("%w: %d updates; use 1 to %d", ErrConfig, updates, uint32(math.MaxUint32))
 	}
 	return uint32(updates), nil
 }
 
-// Effort is about what a run takes, rounded up.
+// Effort is the approximate cost of a run, rounded up.
 type Effort struct {
-	Packets float64 // that workers make of all vectors
+	Packets float64 // sent by workers, for all vectors
 	Memory  float64 // bytes
 }
 
-// What runs were seen to take of memory, in bytes: a packet on its way with its events, a slot of a switch's table, and what
-// the meter keeps of a round.
+// Measured memory per item, in bytes: a packet in flight with its events, a slot of a switch's table, and the meter's
+// data per round.
 const (
 	packetMemory = 350
 	slotMemory   = 240
 	roundMemory  = 32
 )
 
-// EffortOf is that of Run with these arguments. Nothing is built. The error matches ErrConfig.
+// EffortOf estimates the cost of Run with these arguments, without building anything. The error matches ErrConfig.
 func EffortOf(net Network, job Job, parts system.Parts) (Effort, error) {
-	if err := net.check(); err != nil {
+	if err := net.checkNetwork(); err != nil {
 		return Effort{}, err
 	}
-	if err := job.check(); err != nil {
+	if err := job.checkJob(); err != nil {
 		return Effort{}, err
 	}
 	shape := shapeOf(&net, parts.Server != nil)

@@ -11,8 +11,8 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// What a run takes is told before it: packets of all workers, and bytes for those on their way, for the slots of every table, and for every
-// round that is measured.
+// TestEffort checks the estimate: the packets of all workers, and the bytes for those in flight, for the slots of every
+// table, and for every measured round.
 func TestEffort(t *testing.T) {
 	const packet, slot, round = 350, 240, 32 // bytes
 	table := func(slots int, wrap, whole bool) system.Parts {
@@ -38,13 +38,17 @@ func TestEffort(t *testing.T) {
 		"more slots than packets":   {table(30, false, false), nil, Effort{5 * 25 * 3, 5*25*packet + 30*slot + 3*round}},
 		"a program without a table": {table(0, false, false), nil, Effort{5 * 25 * 3, 5*25*packet + 3*round}},
 		"a slot a packet":           {table(10, false, true), nil, Effort{5 * 25 * 3, 5*25*packet + 25*slot + 3*round}},
-		"racks":                     {table(10, false, false), func(n *Network, _ *Job) { n.PerRack = 2 }, Effort{5 * 25 * 3, 5*10*packet + (1+3)*10*slot + 3*round}},
-		"jobs":                      {table(10, false, false), func(n *Network, _ *Job) { n.Jobs = 2 }, Effort{2 * 5 * 25 * 3, 2*5*10*packet + 10*slot + 2*3*round}},
+		"racks": {table(10, false, false), func(n *Network, _ *Job) { n.PerRack = 2 },
+			Effort{5 * 25 * 3, 5*10*packet + (1+3)*10*slot + 3*round}},
+		"jobs": {table(10, false, false), func(n *Network, _ *Job) { n.Jobs = 2 },
+			Effort{2 * 5 * 25 * 3, 2*5*10*packet + 10*slot + 2*3*round}},
 		"switches": {table(10, false, false), func(n *Network, _ *Job) {
 			n.Hops = &Hops{Switches: []Hop{{}, {Up: n.Link}, {Parent: 1, Up: n.Link}}, Homes: []int{2}}
 		}, Effort{5 * 25 * 3, 5*10*packet + 3*10*slot + 3*round}},
-		"servers":     {table(0, false, true), func(n *Network, _ *Job) { n.Tree = grownTree().Tree }, Effort{5 * 25 * 3, 5*25*packet + 3*25*slot + 3*round}},
-		"the longest": {bare, func(_ *Network, j *Job) { j.Updates = math.MaxUint32 }, Effort{5 * 25 * math.MaxUint32, 5*25*packet + math.MaxUint32*round}},
+		"servers": {table(0, false, true), func(n *Network, _ *Job) { n.Tree = grownTree().Tree },
+			Effort{5 * 25 * 3, 5*25*packet + 3*25*slot + 3*round}},
+		"the longest": {bare, func(_ *Network, j *Job) { j.Updates = math.MaxUint32 },
+			Effort{5 * 25 * math.MaxUint32, 5*25*packet + math.MaxUint32*round}},
 	} {
 		n, j := Network{Workers: 5, Link: Link{Rate: olaf.Gbps}}, Job{Layout: endpoint.Layout{Values: 98}, Updates: 3}
 		if c.change != nil {
@@ -64,10 +68,11 @@ func TestEffort(t *testing.T) {
 	}
 }
 
-// Rounds are what packets can be numbered by.
+// TestRounds checks the range of round numbers.
 func TestRounds(t *testing.T) {
-	for updates, ok := range map[int]bool{math.MinInt: false, -1: false, 0: false, 1: true, 2: true, math.MaxUint32: true, math.MaxUint32 + 1: false, math.MaxInt: false} {
-		n, err := Rounds(updates)
+	for updates, ok := range map[int]bool{math.MinInt: false, -1: false, 0: false, 1: true, 2: true, math.MaxUint32: true,
+		math.MaxUint32 + 1: false, math.MaxInt: false} {
+		n, err := CheckRounds(updates)
 		if ok != (err == nil) || ok && int(n) != updates || !ok && (n != 0 || !errors.Is(err, ErrConfig)) {
 			t.Errorf("%d updates: %d, %v", updates, n, err)
 		}

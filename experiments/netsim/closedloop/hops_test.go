@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// hilly is a tree of three levels: the root, a switch below it, and two below that, on which three jobs of workers hang.
+// hilly returns a tree of three levels: the root, a switch below it, and two below that with the workers of three jobs.
 func hilly(workers, slots int) Network {
 	n := lab(workers)
 	n.Accelerator = Accelerator{}
@@ -26,7 +26,7 @@ func hilly(workers, slots int) Network {
 	return n
 }
 
-// systemParts are those of a system for three jobs, with its own frames.
+// systemParts returns the parts of a system for three jobs, with its own frames.
 func systemParts(t *testing.T, name string, o system.Options) system.Parts {
 	t.Helper()
 	s, err := system.All().Find(name)
@@ -41,8 +41,8 @@ func systemParts(t *testing.T, name string, o system.Options) system.Parts {
 	return parts
 }
 
-// Over several hops, with ports that are full as well as links that lose, every worker of every job ends every round with exactly
-// one contribution of every worker, and nothing stays held.
+// TestHopsExactlyOnce checks that over several hops, with full ports and lossy links, every worker of every job ends
+// every round with exactly one contribution of every worker, and that no slot remains in use.
 func TestHopsExactlyOnce(t *testing.T) {
 	seeds := 100
 	if testing.Short() {
@@ -54,7 +54,8 @@ func TestHopsExactlyOnce(t *testing.T) {
 		codec   codec
 	}{
 		{"iswitch", system.Options{Profile: "isw-x"}, floats}, {"switchml", system.Options{Slots: 12}, integers},
-		{"atp", system.Options{Slots: 30, Window: 5}, integers}, {"atp", system.Options{Profile: "paper", Slots: 30, Window: 5}, integers},
+		{"atp", system.Options{Slots: 30, Window: 5}, integers},
+		{"atp", system.Options{Profile: "paper", Slots: 30, Window: 5}, integers},
 	} {
 		parts := systemParts(t, c.system, c.options)
 		for _, loss := range []float64{0, 0.001, 0.01, 0.05} {
@@ -62,7 +63,7 @@ func TestHopsExactlyOnce(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%s/%g/%d slots", c.system, c.options.Profile, loss, slots), func(t *testing.T) {
 					for seed := range seeds {
 						n := hilly(4, slots)
-						n.Lose(loss)
+						n.SetLoss(loss)
 						exactlyOnce(t, n, parts, c.codec, uint64(seed))
 					}
 				})
@@ -71,7 +72,7 @@ func TestHopsExactlyOnce(t *testing.T) {
 	}
 }
 
-// ears count what an observer hears.
+// ears counts an observer's notifications.
 type ears struct{ computed, sent, whole, dropped, lost int }
 
 func (e *ears) Computed(olaf.Time, int) { e.computed++ }
@@ -81,7 +82,8 @@ func (e *ears) Whole(olaf.Time, *program.Packet)   { e.whole++ }
 func (e *ears) Dropped(olaf.Time, *program.Packet) { e.dropped++ }
 func (e *ears) Lost(olaf.Time, *program.Packet)    { e.lost++ }
 
-// A port holds as many frames as it has slots beside the one on the wire, and drops what finds it full; all of it is told.
+// TestPortsAreFull checks that a port holds as many frames as it has slots besides the one on the wire and drops
+// others, and that all drops are reported.
 func TestPortsAreFull(t *testing.T) {
 	const updates = 6
 	layout := endpoint.Layout{Values: 41, PerPacket: 4}
@@ -110,14 +112,15 @@ func TestPortsAreFull(t *testing.T) {
 				t.Errorf("%d slots: %d at most are held", slots, most)
 			}
 		}
-		// Ports down drop as well, which only the observer is told of.
+		// Downward ports drop as well, which only the observer sees.
 		if (dropped > 0) != (slots > 0) || dropped > e.dropped {
 			t.Errorf("%d slots: %d dropped on the way up, heard of %d", slots, dropped, e.dropped)
 		}
 	}
 }
 
-// A sum takes as long as the links on its way: of a frame's last bit up, and of the answer down.
+// TestHopsTakeTheirTime checks that a sum takes as long as the links on its path: up for the last frame, and down for
+// the answer.
 func TestHopsTakeTheirTime(t *testing.T) {
 	n := hilly(2, 0)
 	n.Link.Delay, n.Link.Overhead = 10*olaf.Microsecond, 0
@@ -126,22 +129,24 @@ func TestHopsTakeTheirTime(t *testing.T) {
 	}
 	j := Job{Layout: endpoint.Layout{Values: 64, PerPacket: 64}, Updates: 1, Compute: olaf.Millisecond}
 	r := run(t, n, j, systemParts(t, "switchml", system.Options{}), true, 1)
-	// One frame of 308 B at 10 Gbps takes 246.4 ns of each of three links either way. Two jobs share a switch: their sums follow
-	// one another twice, up at the switch and once more at the one above, where the third job's comes as well.
+	// One frame of 308 B at 10 Gbps takes 246.4 ns on each of three links in each direction. Two jobs share a switch:
+	// their sums follow each other twice, on the way up at the switch and again at the one above, where the third job's
+	// arrives too.
 	least := 1e6 + 2*(10e3+2*100e3) + 6*246.4
 	if d := float64(r.Duration); d < least || d > least+4*246.4 {
 		t.Errorf("the jobs took %g ns, want %g and the time of 4 frames at most", d, least)
 	}
 }
 
-// One frame is lost on every link in turn, data or its answer, and then each so-many-th of what is sent again: all workers
-// finish, and the sums are exact.
+// TestOneLossOnEveryLink loses one frame on every link in turn, data or answer, and then every n-th retransmission: all
+// workers finish with exact sums.
 func TestOneLossOnEveryLink(t *testing.T) {
 	for _, c := range []struct {
 		parts system.Parts
 		codec codec
 	}{
-		{switchmlParts(2), integers}, {iswitchParts(endpoint.ISwitch{Profile: iswitch.Exactly}, 8), floats}, {atpParts(crowded(atp.Released, 0)), integers},
+		{switchmlParts(2), integers}, {iswitchParts(endpoint.ISwitch{Profile: iswitch.Exactly}, 8), floats},
+		{atpParts(crowdedATP(atp.Released, 0)), integers},
 	} {
 		for worker := range 4 {
 			for frame := 13; frame <= 60; frame++ {

@@ -12,15 +12,15 @@ import (
 type host struct {
 	sim    *sim
 	number int
-	job    int // that it is of, from 0
-	worker int // its number there; of a server the number of workers
+	job    int // its job, from 0
+	worker int // its number in the job; for a server, the number of workers
 	end    endpoint.Endpoint
 	server bool
 	costs  Costs
-	cpu    int64 // from which the software is free
-	opens  bool  // the next packet is the first of a message
+	cpu    int64 // when the software is free
+	opens  bool  // the next packet starts a message
 	vector uint32
-	armed  olaf.Time // a timer event is scheduled for then
+	armed  olaf.Time // time of the scheduled timer event
 	doing  Doing
 	done   bool
 	draw   uint64
@@ -34,14 +34,14 @@ func (s *sim) addHosts(parts *system.Parts) error {
 			sim: s, number: i, costs: s.net.Worker, server: i >= s.jobs*s.workers, armed: endpoint.Never,
 			draw: splitmix.Mix(s.seed ^ uint64(i)<<40 ^ 0x6a09e667),
 		}
-		h.job, h.worker = s.whose(i)
+		h.job, h.worker = s.jobAndWorker(i)
 		cfg.Job = FirstJob + olaf.ClusterID(h.job)
 		var err error
 		if h.server {
 			h.costs = s.net.Server
 			h.end, err = parts.Server(cfg, h)
 		} else {
-			cfg.Worker, cfg.Line = olaf.WorkerID(h.worker), s.net.access(h.worker).Rate
+			cfg.Worker, cfg.Line = olaf.WorkerID(h.worker), s.net.accessLink(h.worker).Rate
 			h.end, err = parts.Worker(cfg, h)
 		}
 		if err != nil {
@@ -52,10 +52,10 @@ func (s *sim) addHosts(parts *system.Parts) error {
 	return nil
 }
 
-// begin starts the host's side of its job.
-func (h *host) begin() {
+// startEndpoint starts the host's endpoint.
+func (h *host) startEndpoint() {
 	h.end.Start(olaf.Time(h.sim.now))
-	h.arm()
+	h.armTimer()
 }
 
 // Compute implements endpoint.Host.
@@ -63,7 +63,7 @@ func (h *host) Compute(vector uint32) {
 	h.vector, h.doing = vector, Computing
 	j := h.sim.job
 	if j.Begin != nil {
-		h.sim.push(h.sim.now+int64(max(j.Begin(h.number, vector), 0)), kindComputed|uint64(h.number))
+		h.sim.pushEvent(h.sim.now+int64(max(j.Begin(h.number, vector), 0)), kindComputed|uint64(h.number))
 		return
 	}
 	unit := float64(splitmix.Mix(h.draw+uint64(vector))>>11) / (1 << 53)
@@ -71,7 +71,7 @@ func (h *host) Compute(vector uint32) {
 	if h.worker < len(j.Late) {
 		takes += int64(j.Late[h.worker])
 	}
-	h.sim.push(h.sim.now+takes, kindComputed|uint64(h.number))
+	h.sim.pushEvent(h.sim.now+takes, kindComputed|uint64(h.number))
 }
 
 // Message implements endpoint.Host.
@@ -82,76 +82,76 @@ func (h *host) Message() {
 	}
 }
 
-// Send implements endpoint.Host: the software makes the packet, then it waits for the wire.
+// Send implements endpoint.Host: the software creates the packet, which then waits for the wire.
 func (h *host) Send(to endpoint.Peer, p *program.Packet, lanes []uint32) (left olaf.Time) {
 	s := h.sim
-	i := s.room()
+	i := s.newPacket()
 	q := &s.packets[i]
 	q.Packet, q.to, q.first, q.from = *p, to, h.opens, int32(h.number)
-	q.lanes = copied(q.lanes, lanes)
+	q.lanes = copyLanes(q.lanes, lanes)
 	if s.grove != nil {
-		s.address(h, q)
+		s.setTarget(h, q)
 	}
 	if o := s.job.Observer; o != nil && h.server && p.Kind == program.Ack && p.Vectors > 0 {
 		o.Whole(olaf.Time(s.now), p)
 	}
-	h.pay(q)
+	h.addCost(q)
 	h.opens = false
 	s.meter.inFlight++
-	s.transmit(i, s.access[h.number], h.cpu)
+	s.transmitPacket(i, s.access[h.number], h.cpu)
 	return olaf.Time(s.wires[s.access[h.number]].Free)
 }
 
-// pay lets the software work on a packet.
-func (h *host) pay(p *packet) {
+// addCost adds the software's time for a packet.
+func (h *host) addCost(p *packet) {
 	h.cpu = max(h.cpu, h.sim.now)
 	if p.first {
 		h.cpu += int64(h.costs.PerMessage)
 	}
-	h.cpu += h.costs.bytes(olaf.LaneBytes * olaf.Size(p.Lanes))
+	h.cpu += h.costs.timeOfBytes(olaf.LaneBytes * olaf.Size(p.Lanes))
 }
 
 // Apply implements endpoint.Host.
 func (h *host) Apply(a *endpoint.Aggregate) {
 	s := h.sim
 	h.doing = Applying
-	s.meter.applies(h, a)
+	s.meter.recordApply(h, a)
 	if s.job.Applied != nil {
 		s.job.Applied(olaf.Time(s.now), h.number, a)
 	}
 	at := s.now + int64(s.job.Apply)
-	if h.server { // between packets, by the same software
+	if h.server { // between packets, on the same CPU
 		h.cpu = max(h.cpu, s.now) + int64(s.job.ServerApply)
 		at = h.cpu
 	}
-	s.push(at, kindApplied|uint64(h.number))
+	s.pushEvent(at, kindApplied|uint64(h.number))
 }
 
-// reach is the arrival of packet i. A server's software pays for it first.
-func (h *host) reach(i int32) {
+// arriveAt handles the arrival of packet i, after the time of a server's software.
+func (h *host) arriveAt(i int32) {
 	if !h.server || h.costs == (Costs{}) {
-		h.take(i)
+		h.receivePacket(i)
 		return
 	}
-	h.pay(&h.sim.packets[i])
-	h.sim.push(h.cpu, kindHand|uint64(uint32(i)))
+	h.addCost(&h.sim.packets[i])
+	h.sim.pushEvent(h.cpu, kindHand|uint64(uint32(i)))
 }
 
-func (h *host) take(i int32) {
+func (h *host) receivePacket(i int32) {
 	p := &h.sim.taken
 	*p = h.sim.packets[i]
 	h.end.Receive(olaf.Time(h.sim.now), &p.Packet, p.lanes)
-	h.sim.drop(i)
-	if h.server { // one that only adds up applies nothing
-		h.look()
+	h.sim.dropPacket(i)
+	if h.server { // a server that only adds never applies
+		h.checkDone()
 	}
-	h.arm()
+	h.armTimer()
 }
 
-func (h *host) computed() {
+func (h *host) finishGradient() {
 	s := h.sim
 	h.doing = Talking
-	s.meter.computed(h)
+	s.meter.recordGradient(h)
 	if s.job.Observer != nil {
 		s.job.Observer.Computed(olaf.Time(s.now), h.number)
 	}
@@ -160,38 +160,38 @@ func (h *host) computed() {
 		values = s.job.Values(olaf.Time(s.now), h.number, h.vector)
 	}
 	h.end.Computed(olaf.Time(s.now), values)
-	h.arm()
+	h.armTimer()
 }
 
-func (h *host) applied() {
+func (h *host) finishApply() {
 	h.doing = Talking
-	h.sim.meter.applied(h)
+	h.sim.meter.recordUpdate(h)
 	h.end.Applied(olaf.Time(h.sim.now))
-	h.look()
-	h.arm()
+	h.checkDone()
+	h.armTimer()
 }
 
-// look notes that the job is over on this side.
-func (h *host) look() {
+// checkDone records when the endpoint is done.
+func (h *host) checkDone() {
 	if !h.done && h.end.Done() {
 		h.done = true
-		h.sim.meter.finished(h)
+		h.sim.meter.recordDone(h)
 	}
 }
 
-func (h *host) timer() {
+func (h *host) runTimer() {
 	h.armed = endpoint.Never
 	if h.end.Next() <= olaf.Time(h.sim.now) {
 		h.end.Timer(olaf.Time(h.sim.now))
-		h.look()
+		h.checkDone()
 	}
-	h.arm()
+	h.armTimer()
 }
 
-// arm schedules the endpoint's timer, unless an earlier event will look at it.
-func (h *host) arm() {
+// armTimer schedules the endpoint's timer, unless an earlier event will check it.
+func (h *host) armTimer() {
 	if next := h.end.Next(); next < h.armed {
 		h.armed = next
-		h.sim.push(int64(next), kindTimer|uint64(h.number))
+		h.sim.pushEvent(int64(next), kindTimer|uint64(h.number))
 	}
 }

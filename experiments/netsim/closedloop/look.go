@@ -6,20 +6,19 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// The longest a run goes on without a pause, in events: seldom unless somebody follows.
+// Largest number of events between pauses: seldom without Follow, often with it.
 const (
 	seldom = 1 << 18
 	often  = 1 << 14
 )
 
-// Follow is asked between two events: before the first, whenever the instant of its latest answer is reached, every some
-// thousand events, and once when the run is over, with its end or its limit as next. last and next are the instants of the latest
-// event and of the next one; look is valid during the call. It says until when it need not be asked again, and whether the run
-// goes on at all.
+// Follow is called between events: before the first, whenever the last returned instant is reached, every few thousand
+// events, and once at the end, with the end or the limit as next. last and next are the instants of the latest and the
+// next event; look is valid during the call. It returns when it must be called again, and whether the run continues.
 type Follow func(last, next olaf.Time, look *Look) (until olaf.Time, on bool)
 
-// pause is what happens between events now and then, before the one at the instant next; on says to go on with that.
-func (s *sim) pause(ctx context.Context, next int64) (on bool, err error) {
+// pauseRun calls Follow and checks the context before the event at next; on means that the run continues.
+func (s *sim) pauseRun(ctx context.Context, next int64) (on bool, err error) {
 	if s.rest = s.events + seldom; s.job.Follow != nil {
 		s.rest = s.events + often
 		until, on := s.job.Follow(olaf.Time(s.now), olaf.Time(next), &Look{s})
@@ -31,26 +30,26 @@ func (s *sim) pause(ctx context.Context, next int64) (on bool, err error) {
 	return true, ctx.Err()
 }
 
-// Look is what can be seen of a run between two events.
+// Look is a view of a run between two events.
 type Look struct{ sim *sim }
 
-// Events is how many happened.
+// Events returns the number of events so far.
 func (l *Look) Events() uint64 { return l.sim.events }
 
-// PortNow is a port at an instant.
+// PortNow is a port's state at an instant.
 type PortNow struct {
 	Port
 	Waiting int  // frames
-	Sending bool // one
+	Sending bool // whether a frame is on the wire
 }
 
-// Ports are those of a Result, at an instant from the latest event to the next.
+// Ports returns the ports as in a Result, at an instant from the latest event to the next.
 func (l *Look) Ports(at olaf.Time) []PortNow {
 	s := l.sim
 	ports := make([]PortNow, len(s.switches))
 	for i := 1; i < len(s.switches); i++ {
 		w, p := &s.wires[s.switches[i].up], &ports[i]
-		p.Port = w.tell(int64(at), max(w.Free-int64(at), 0)) // what was handed over leaves without a gap
+		p.Port = w.portAt(int64(at), max(w.Free-int64(at), 0)) // queued frames leave without a gap
 		p.Sending = w.Free > int64(at)
 		if w.Line == nil {
 			continue

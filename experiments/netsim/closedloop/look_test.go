@@ -13,15 +13,15 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// busyHost is what a host does by what it was heard to begin.
+// busyHost is a host's activity according to its notifications.
 type busyHost struct {
 	computes, computed int
 	applying           olaf.Time // until
 	applied            int
 }
 
-// A picture between two events says what everybody does, how far the jobs are and what the links carried, as whoever listens knows; the
-// last one says what the result does.
+// TestPicturesOfARun checks that a snapshot between two events contains what the hosts do, the progress of the jobs and
+// the counts of the links, as recorded by an observer, and that the last one equals the result.
 func TestPicturesOfARun(t *testing.T) {
 	const apply, updates = 3 * olaf.Microsecond, 4
 	for name, c := range map[string]struct {
@@ -35,10 +35,11 @@ func TestPicturesOfARun(t *testing.T) {
 			parts = systemParts(t, "iswitch", system.Options{PerRack: c.perRack})
 		}
 		if c.server {
-			parts = atpParts(crowded(atp.Paper, 2))
+			parts = atpParts(crowdedATP(atp.Paper, 2))
 		}
 		hosts := make([]busyHost, c.jobs*4)
-		j := Job{Layout: endpoint.Layout{Values: 41, PerPacket: 4}, Updates: updates, Compute: 50 * olaf.Microsecond, Apply: apply, Jitter: 0.5}
+		j := Job{Layout: endpoint.Layout{Values: 41, PerPacket: 4}, Updates: updates, Compute: 50 * olaf.Microsecond, Apply: apply,
+			Jitter: 0.5}
 		j.Begin = func(w int, v uint32) olaf.Duration {
 			hosts[w].computes++
 			return 50*olaf.Microsecond + olaf.Duration(w+3*int(v))*olaf.Microsecond
@@ -75,7 +76,8 @@ func TestPicturesOfARun(t *testing.T) {
 		for _, s := range last.Switches {
 			peak += s.Peak
 		}
-		if last.Frames != r.Frames || last.Lost != r.Lost || last.Underway != 0 || last.Events != r.Events || peak != int(r.HeldPeak) || c.perRack == 0 && (frames != r.Frames || bytes != r.Bytes) {
+		if last.Frames != r.Frames || last.Lost != r.Lost || last.Underway != 0 || last.Events != r.Events || peak != int(r.HeldPeak) ||
+			c.perRack == 0 && (frames != r.Frames || bytes != r.Bytes) {
 			t.Errorf("%s: at the end %+v; the result is %+v", name, last, r)
 		}
 		if fmt.Sprint(last.Endpoints) != fmt.Sprint(r.Endpoints) || fmt.Sprint(last.Program) != fmt.Sprint(r.Program) {
@@ -92,7 +94,7 @@ func TestPicturesOfARun(t *testing.T) {
 	}
 }
 
-// checkPicture holds a picture against what its hosts did so far.
+// checkPicture compares a snapshot with the activity of its hosts so far.
 func checkPicture(t *testing.T, name string, n *Network, v *Snapshot, hosts []busyHost, arrived int) {
 	t.Helper()
 	rounds, ahead := make([]int, n.Jobs), make([]int, n.Jobs)
@@ -115,7 +117,8 @@ func checkPicture(t *testing.T, name string, n *Network, v *Snapshot, hosts []bu
 		if got.Doing != doing || int(got.Updates) != h.applied || got.Job != job || got.Worker != i%n.Workers || got.Server {
 			t.Fatalf("%s: at %d host %d is %+v, want %s after %d updates", name, v.Now, i, got, doing, h.applied)
 		}
-		if busy := float64(got.Up.Busy); v.Now == 0 && !math.IsNaN(busy) || v.Now > 0 && !(busy >= 0 && busy <= 1) || (got.Up.Frames > 0) != (busy > 0) {
+		if busy := float64(got.Up.Busy); v.Now == 0 && !math.IsNaN(busy) || v.Now > 0 && !(busy >= 0 && busy <= 1) ||
+			(got.Up.Frames > 0) != (busy > 0) {
 			t.Fatalf("%s: at %d a link of %d frames is busy for %g", name, v.Now, got.Up.Frames, busy)
 		}
 	}
@@ -133,7 +136,8 @@ func checkPicture(t *testing.T, name string, n *Network, v *Snapshot, hosts []bu
 		t.Fatalf("%s: at %d %d frames, %d arrived and %d are on their way", name, v.Now, v.Frames, arrived, v.Underway)
 	}
 	for i, s := range v.Switches {
-		if s.Held != len(s.Table) || s.Held > s.Peak || s.Slots < s.Peak || i > 0 && s.Name != fmt.Sprintf("rack-%d", i-1) || i == 0 && s.Name != "root" {
+		if s.Held != len(s.Table) || s.Held > s.Peak || s.Slots < s.Peak || i > 0 && s.Name != fmt.Sprintf("rack-%d", i-1) || i == 0 &&
+			s.Name != "root" {
 			t.Fatalf("%s: at %d %+v", name, v.Now, s)
 		}
 		for k, slot := range s.Table {
@@ -144,7 +148,7 @@ func checkPicture(t *testing.T, name string, n *Network, v *Snapshot, hosts []bu
 	}
 }
 
-// Whoever follows a run is asked again when the instant of the answer has come, else every some thousand events, and ends it
+// TestFollowing checks that Follow is called at the requested instant or every few thousand events, and can end a run
 // between two events.
 func TestFollowing(t *testing.T) {
 	n := lab(4)
@@ -158,8 +162,10 @@ func TestFollowing(t *testing.T) {
 		final = next
 		return math.MaxInt64, true
 	}
-	if r := run(t, n, j, parts, true, 1); r.Duration != whole.Duration || asked < int(whole.Events/often) || asked > int(whole.Events/often)+3 || final != end || whole.Events < 2*often {
-		t.Errorf("asked %d times in %d events, lastly about %d of %d; it took %g ns, want %g", asked, whole.Events, final, end, float64(r.Duration), float64(whole.Duration))
+	if r := run(t, n, j, parts, true, 1); r.Duration != whole.Duration || asked < int(whole.Events/often) ||
+		asked > int(whole.Events/often)+3 || final != end || whole.Events < 2*often {
+		t.Errorf("asked %d times in %d events, lastly about %d of %d; it took %g ns, want %g", asked, whole.Events, final, end,
+			float64(r.Duration), float64(whole.Duration))
 	}
 	j.Layout.Values, j.Follow = 400, nil // in fewer events than that
 	end = olaf.Time(math.Round(float64(run(t, n, j, parts, true, 1).Duration) * 1000))
@@ -179,8 +185,8 @@ func TestFollowing(t *testing.T) {
 	}
 }
 
-// At every moment of a run, what reached a port has left it, waits there or found it full; a port that sends is busy for all of that time, and
-// in the end the ports are those of the result.
+// TestPortsAtEveryMoment checks at every moment that the frames at a port have left, wait or were dropped, that a
+// sending port is busy all the time, and that the ports finally equal those of the result.
 func TestPortsAtEveryMoment(t *testing.T) {
 	const slots = 3
 	n := hilly(4, slots)
@@ -197,7 +203,8 @@ func TestPortsAtEveryMoment(t *testing.T) {
 			for i := 1; i < len(ports); i++ {
 				p := &ports[i]
 				most = max(most, p.Waiting)
-				if p.In != p.Dropped+p.Left+uint64(p.Waiting) || p.Waiting > slots || p.Waiting > p.Most || p.Waiting > 0 && !p.Sending || before != nil && p.Left < before[i].Left {
+				if p.In != p.Dropped+p.Left+uint64(p.Waiting) || p.Waiting > slots || p.Waiting > p.Most || p.Waiting > 0 &&
+					!p.Sending || before != nil && p.Left < before[i].Left {
 					t.Fatalf("at %d port %d is %+v", at, i, p)
 				}
 				if at == 0 {
@@ -211,7 +218,8 @@ func TestPortsAtEveryMoment(t *testing.T) {
 		}
 		for i := 1; i < len(ports); i++ {
 			a, b := look.Ports(last)[i], look.Ports(next)[i]
-			if was, is := float64(a.Busy)*float64(last), float64(b.Busy)*float64(next); last > 0 && a.Sending && b.Sending && math.Abs(is-was-float64(next-last)) > 1 {
+			if was, is := float64(a.Busy)*float64(last), float64(b.Busy)*float64(next); last > 0 && a.Sending && b.Sending &&
+				math.Abs(is-was-float64(next-last)) > 1 {
 				t.Fatalf("port %d sends from %d to %d, of which it is busy for %g ps", i, last, next, is-was)
 			} else if next > last && last > 0 && a.Sending && is-was < 0.5 {
 				t.Fatalf("port %d sends at %d, but is not busy until %d", i, last, next)
@@ -232,8 +240,8 @@ func TestPortsAtEveryMoment(t *testing.T) {
 	}
 }
 
-// Frames are heard where they arrive, from and for whom they are: over a switch on the way to a server of the job, over racks on the way to
-// the workers of a ring, and through a tree of servers.
+// TestWhoHearsWhat checks the tap's arrival, source and destination of frames: over a switch to the job's server, over
+// racks to the workers of a ring, and through a tree of servers.
 func TestWhoHearsWhat(t *testing.T) {
 	type heard struct {
 		kind          program.Kind
@@ -244,7 +252,7 @@ func TestWhoHearsWhat(t *testing.T) {
 	xagg := xaggParts()
 	worker := xagg.Worker
 	xagg.Worker = func(cfg endpoint.Config, h endpoint.Host) (endpoint.Endpoint, error) {
-		cfg.Line = 0 // no rates are asked for
+		cfg.Line = 0 // line rates are not needed
 		return worker(cfg, h)
 	}
 	l := Link{Rate: olaf.Gbps}
@@ -261,10 +269,13 @@ func TestWhoHearsWhat(t *testing.T) {
 			{data, 0, 3, 3, false}, {data, 3, 2, 2, false}, {data, 1, 4, 4, false}, {data, 4, 2, 2, false},
 			{result, 2, 3, 3, false}, {result, 3, 0, 0, false}, {result, 2, 4, 4, false}, {result, 4, 1, 1, false},
 		}},
-		"servers in a tree": {Network{Workers: 3, Tree: &Tree{Servers: []TreeServer{{Link: l}, {Link: l}}, Workers: []int{1, 1, 0}}}, xagg, []heard{
-			{data, 0, 3, 5, false}, {data, 0, 5, 5, false}, {data, 1, 3, 5, false}, {data, 1, 5, 5, false}, {data, 2, 3, 4, false}, {data, 2, 4, 4, false},
-			{data, 5, 3, 4, false}, {data, 5, 4, 4, false}, {result, 4, 3, 3, false}, {result, 4, 0, 0, false}, {result, 4, 1, 1, false}, {result, 4, 2, 2, false},
-		}},
+		"servers in a tree": {Network{Workers: 3, Tree: &Tree{Servers: []TreeServer{{Link: l}, {Link: l}}, Workers: []int{1, 1, 0}}},
+			xagg, []heard{
+				{data, 0, 3, 5, false}, {data, 0, 5, 5, false}, {data, 1, 3, 5, false}, {data, 1, 5, 5, false}, {data, 2, 3, 4, false},
+				{data, 2, 4, 4, false},
+				{data, 5, 3, 4, false}, {data, 5, 4, 4, false}, {result, 4, 3, 3, false}, {result, 4, 0, 0, false},
+				{result, 4, 1, 1, false}, {result, 4, 2, 2, false},
+			}},
 	} {
 		c.n.Link = l
 		var got []heard

@@ -9,45 +9,45 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// meter measures a run while it goes on.
+// meter measures during a run.
 type meter struct {
 	sim       *sim
 	doneHosts int
 	inFlight  int
 	hosts     []hostMeter
-	// Of synchronous jobs, by job and round: when the last gradient was ready, and when the last worker had the sum.
+	// For synchronous jobs, by job and round: when the last gradient was ready, and when the last worker had the sum.
 	ready, whole []int64
-	// The first gradient of each round, and when its last sum was at the root.
+	// When the first gradient of each round was ready, and when its last sum was at the root.
 	begun, summed []int64
-	lastSum       int64 // that left the root for all
+	lastSum       int64 // time of the last sum from the root to all
 	jobs          []jobMeter
 	served        uint64 // packets that reached servers
-	arrived       uint64 // frames, at hosts and switches
-	switched      uint64 // of these, that a program took
-	marked        uint64 // packets that met congestion
+	arrived       uint64 // frames that arrived at hosts and switches
+	switched      uint64 // those of them that a program received
+	marked        uint64 // packets with a congestion mark
 
 	stale staleness
 }
 
-// jobMeter is what is known of one job.
+// jobMeter contains the measurements of one job.
 type jobMeter struct {
-	left int   // hosts that are not done
-	end  int64 // when the last worker was
+	left int   // unfinished hosts
+	end  int64 // when the last worker finished
 }
 
-// hostMeter is what is known of one host.
+// hostMeter contains the measurements of one host.
 type hostMeter struct {
-	trace   program.Trace // of the sum that is being applied
+	trace   program.Trace // of the sum being applied
 	vectors uint32
 	updates uint64
-	first   int64 // when the first update was done
+	first   int64 // when the first update was applied
 	last    int64
-	// gradients counts those inside the updates after the first.
+	// gradients counts those in the updates after the first.
 	gradients uint64
 	ages      [stamps]results.Age
 }
 
-// The stamps that an age can be told by, of the contributions inside a sum.
+// Stamps for the age of a sum's contributions.
 const (
 	newest = iota
 	mean
@@ -75,8 +75,8 @@ func newMeter(s *sim) meter {
 	return m
 }
 
-// finished notes that a host is done.
-func (m *meter) finished(h *host) {
+// recordDone records that a host is done.
+func (m *meter) recordDone(h *host) {
 	m.doneHosts++
 	k := &m.jobs[h.job]
 	if k.left--; !h.server {
@@ -84,23 +84,23 @@ func (m *meter) finished(h *host) {
 	}
 }
 
-// note keeps the latest instant of a round of a host's job.
-func (m *meter) note(times []int64, h *host, round uint32, now int64) {
+// recordLatest records the latest instant of a round of a host's job.
+func (m *meter) recordLatest(times []int64, h *host, round uint32, now int64) {
 	if times != nil && round < m.sim.job.Updates {
 		at := &times[h.job*int(m.sim.job.Updates)+int(round)]
 		*at = max(*at, now)
 	}
 }
 
-func (m *meter) computed(h *host) {
-	m.note(m.ready, h, h.vector, m.sim.now)
+func (m *meter) recordGradient(h *host) {
+	m.recordLatest(m.ready, h, h.vector, m.sim.now)
 	if i := int(h.vector); i < len(m.begun) && m.begun[i] < 0 {
 		m.begun[i] = m.sim.now
 	}
 }
 
-// emits sees what a program emits: the sums that leave the root for all.
-func (m *meter) emits(o *emitter, to program.Dest, p *program.Packet) {
+// recordOutput records the sums that a program at the root sends to all.
+func (m *meter) recordOutput(o *emitter, to program.Dest, p *program.Packet) {
 	if to == program.Down && p.Kind == program.Result && !m.sim.switches[o.at].parent {
 		m.lastSum = o.time
 		if heard := m.sim.job.Observer; heard != nil {
@@ -109,17 +109,17 @@ func (m *meter) emits(o *emitter, to program.Dest, p *program.Packet) {
 	}
 }
 
-// applies notes that a host has a whole sum and begins to apply it.
-func (m *meter) applies(h *host, a *endpoint.Aggregate) {
+// recordApply records that a host has a complete sum and begins to apply it.
+func (m *meter) recordApply(h *host, a *endpoint.Aggregate) {
 	k := &m.hosts[h.number]
 	if k.trace, k.vectors = a.Trace, a.Vectors; k.updates > 0 {
 		k.gradients += uint64(a.Vectors)
 	}
 	if !h.server {
-		m.note(m.whole, h, a.Number, m.sim.now)
+		m.recordLatest(m.whole, h, a.Number, m.sim.now)
 	}
-	m.sums(h, a)
-	if t := &a.Trace; t.Vectors > 0 && m.measures(h) {
+	m.recordSum(h, a)
+	if t := &a.Trace; t.Vectors > 0 && m.countsUpdates(h) {
 		late := float64(float64(t.Vectors)*float64(a.Number)) - float64(t.ReadSum)
 		m.stale.updates += late
 		m.stale.vectors += float64(late * float64(t.Vectors))
@@ -127,23 +127,23 @@ func (m *meter) applies(h *host, a *endpoint.Aggregate) {
 	}
 }
 
-// sums notes when a round's last sum was at the root, or at the server.
-func (m *meter) sums(h *host, a *endpoint.Aggregate) {
+// recordSum records when a round's last sum was at the root, or at the server.
+func (m *meter) recordSum(h *host, a *endpoint.Aggregate) {
 	i := int(a.Number)
 	switch {
 	case i >= len(m.summed):
 	case h.server:
 		m.summed[i] = m.sim.now
-	case m.summed[i] == 0: // no sum of a later round can have left: it takes this worker's gradient
+	case m.summed[i] == 0: // a later round's sum cannot have left: it needs this worker's gradient
 		m.summed[i] = m.lastSum
 	}
 }
 
-// measures says that a host's updates are those of the weights: the server's where there is one that has them.
-func (m *meter) measures(h *host) bool { return h.server != m.sim.atWorkers }
+// countsUpdates reports whether a host's updates count as updates of the weights: the server's, if it stores them.
+func (m *meter) countsUpdates(h *host) bool { return h.server != m.sim.atWorkers }
 
-// applied notes that the weights are updated.
-func (m *meter) applied(h *host) {
+// recordUpdate records that the weights are updated.
+func (m *meter) recordUpdate(h *host) {
 	k, now := &m.hosts[h.number], m.sim.now
 	if k.updates == 0 {
 		k.first = now
@@ -154,13 +154,14 @@ func (m *meter) applied(h *host) {
 	if t.Vectors == 0 {
 		return
 	}
-	for i, at := range [stamps]olaf.Time{newest: instant(t.NewestNS, 1), mean: instant(t.SumNS, t.Vectors), oldest: instant(t.OldestNS, 1)} {
+	for i, at := range [stamps]olaf.Time{newest: meanStamp(t.NewestNS, 1), mean: meanStamp(t.SumNS, t.Vectors),
+		oldest: meanStamp(t.OldestNS, 1)} {
 		k.ages[i].Deliver(results.Window{}, olaf.Time(now), at)
 	}
 }
 
-// instant returns the mean of n ≥ 1 stamps from their sum in ns, rounded to the picosecond.
-func instant(sumNS uint64, n uint32) olaf.Time {
+// meanStamp returns the mean of n ≥ 1 stamps from their sum in ns, rounded to the picosecond.
+func meanStamp(sumNS uint64, n uint32) olaf.Time {
 	whole, rest := sumNS/uint64(n), sumNS%uint64(n)
 	return olaf.Time(whole)*olaf.Time(olaf.Nanosecond) + olaf.Time((rest*uint64(olaf.Nanosecond)+uint64(n)/2)/uint64(n))
 }

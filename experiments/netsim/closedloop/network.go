@@ -15,27 +15,27 @@ import (
 type wire struct {
 	node.Wire
 	to   int32        // node at the other end
-	port program.Port // that it is there
+	port program.Port // its number there
 }
 
-// station is a switch, or a server of a tree, with the wires out of its ports.
+// station is a switch, or a server in a tree, with the wires from its ports.
 type station struct {
 	node.Switch
 	down    []int32 // wires, by port
 	members [][]program.Port
-	servers []int32      // at the root, wires by job
-	up      int32        // -1 at the root
-	port    program.Port // of the switch above, in a tree of switches
+	servers []int32      // at the root, wire by job
+	up      int32        // wire; -1 at the root
+	port    program.Port // at the parent, in a tree of switches
 	parent  bool
-	free    int64 // of the accelerator
+	free    int64 // when the accelerator is free
 }
 
-// shape is how a network's nodes are numbered: the workers of the first job, of the second, …, the servers of all, the root,
-// then racks. A rack holds the same workers of every job.
+// shape defines the numbering of a network's nodes: the workers of the first job, of the second, …, the servers of all,
+// the root, then racks. A rack contains the same workers of every job.
 type shape struct {
 	jobs, workers, ends, racks, perRack int
 
-	places []int // by job, the place of its switch in a tree of switches; nil of racks
+	places []int // by job, the index of its switch in a tree of switches; nil for racks
 }
 
 func shapeOf(n *Network, server bool) shape {
@@ -53,23 +53,23 @@ func shapeOf(n *Network, server bool) shape {
 	return s
 }
 
-// root is the node of the root switch.
-func (s *shape) root() int { return s.ends }
+// rootNode returns the node of the root switch.
+func (s *shape) rootNode() int { return s.ends }
 
-// whose is the job of a host and its worker there; of a server the number of workers.
-func (s *shape) whose(host int) (job, worker int) {
+// jobAndWorker returns the job of a host and its worker number there; for a server, the number of workers.
+func (s *shape) jobAndWorker(host int) (job, worker int) {
 	if all := s.jobs * s.workers; host >= all {
 		return host - all, s.workers
 	}
 	return host / s.workers, host % s.workers
 }
 
-// server is the host that serves a job.
-func (s *shape) server(job int) int32 { return int32(s.jobs*s.workers + job) }
+// serverHost returns the host that is a job's server.
+func (s *shape) serverHost(job int) int32 { return int32(s.jobs*s.workers + job) }
 
-// above is the switch that a host hangs on, by its place among switches.
-func (s *shape) above(host int) int {
-	job, worker := s.whose(host)
+// switchOf returns the index of a host's switch.
+func (s *shape) switchOf(host int) int {
+	job, worker := s.jobAndWorker(host)
 	switch {
 	case s.racks == 0 || worker == s.workers:
 		return 0
@@ -79,21 +79,21 @@ func (s *shape) above(host int) int {
 	return 1 + worker/s.perRack
 }
 
-// addLink makes both directions of a link between two nodes, and gives the wires' places.
+// addLink creates both directions of a link between two nodes, and returns the wires' indexes.
 func (s *sim) addLink(a, b int32, portAtA, portAtB program.Port, l *Link) (ab, ba int32) {
 	one := func(to int32, port program.Port) int32 {
 		i := len(s.wires)
 		w := wire{node.NewWire(engine.PicosecondClock(l.Rate, l.Overhead), l.Delay), to, port}
 		w.Least, w.Mark = int64(l.Frame), l.Mark
-		w.Lose(l.Loss, l.Every, s.seed, i)
+		w.SetLoss(l.Loss, l.Every, s.seed, i)
 		s.wires = append(s.wires, w)
 		return int32(i)
 	}
 	return one(b, portAtB), one(a, portAtA)
 }
 
-// access is a worker's link, or that of a job's server.
-func (n *Network) access(worker int) *Link {
+// accessLink returns the link of a worker or of a job's server.
+func (n *Network) accessLink(worker int) *Link {
 	switch {
 	case worker < len(n.Access):
 		return &n.Access[worker]
@@ -103,10 +103,10 @@ func (n *Network) access(worker int) *Link {
 	return &n.Link
 }
 
-// build makes nodes and wires.
-func (s *sim) build(n *Network) {
+// buildNodes creates nodes and wires.
+func (s *sim) buildNodes(n *Network) {
 	if n.Tree != nil {
-		s.plant(n)
+		s.addServers(n)
 		return
 	}
 	s.switches = make([]station, 1+s.racks)
@@ -115,16 +115,16 @@ func (s *sim) build(n *Network) {
 		s.switches[i].up = -1
 	}
 	if n.Hops != nil {
-		s.raise(n)
+		s.addHops(n)
 	} else {
 		s.addRacks(n)
 	}
 	for h := range s.ends {
-		s.attach(n, h)
+		s.attachHost(n, h)
 	}
 	switch root := &s.switches[0]; {
 	case n.Hops != nil:
-		s.settle(n)
+		s.setRootMembers(n)
 	case s.racks > 0:
 		root.members = make([][]program.Port, s.jobs)
 		for job := range root.members {
@@ -135,18 +135,18 @@ func (s *sim) build(n *Network) {
 	}
 }
 
-// attach hangs a host on its switch: a worker as a member of its job, or a job's server.
-func (s *sim) attach(n *Network, host int) {
-	at := s.above(host)
+// attachHost connects a host to its switch: a worker as a member of its job, or a job's server.
+func (s *sim) attachHost(n *Network, host int) {
+	at := s.switchOf(host)
 	sw := &s.switches[at]
-	job, worker := s.whose(host)
+	job, worker := s.jobAndWorker(host)
 	port := program.Port(len(sw.down))
 	if worker == s.workers {
 		port = program.Uplink
 	}
-	up, down := s.addLink(int32(host), int32(s.root()+at), 0, port, n.access(worker))
+	up, down := s.addLink(int32(host), int32(s.rootNode()+at), 0, port, n.accessLink(worker))
 	s.access[host], s.homes[host] = up, down
-	s.wires[up].Mark = 0 // hosts mark nothing
+	s.wires[up].Mark = 0 // hosts do not mark
 	s.wires[down].Through = n.Through
 	if n.Hops != nil {
 		s.wires[down].Line = node.NewLine(n.Hops.Switches[at].Slots)
@@ -162,19 +162,19 @@ func (s *sim) attach(n *Network, host int) {
 	sw.members[job] = append(sw.members[job], port)
 }
 
-// addRacks hangs the racks on the root.
+// addRacks connects the racks to the root.
 func (s *sim) addRacks(n *Network) {
 	root := &s.switches[0]
 	for r := range s.racks {
 		rack := &s.switches[1+r]
-		down, up := s.addLink(int32(s.root()), int32(s.root()+1+r), program.Port(r), program.Uplink, &n.Trunk)
+		down, up := s.addLink(int32(s.rootNode()), int32(s.rootNode()+1+r), program.Port(r), program.Uplink, &n.Trunk)
 		root.down = append(root.down, down)
 		rack.up, rack.parent = up, true
 	}
 }
 
-// install gives every switch its program, with the children as members.
-func (s *sim) install(parts *system.Parts) error {
+// installPrograms creates the switches' programs, with the children as members.
+func (s *sim) installPrograms(parts *system.Parts) error {
 	if parts.Program == nil {
 		return nil
 	}
@@ -184,7 +184,7 @@ func (s *sim) install(parts *system.Parts) error {
 		build.Slots = s.job.Packets()
 	}
 	for i := range s.switches {
-		if !s.runs(i, parts) {
+		if !s.runsProgram(i, parts) {
 			continue // it only forwards
 		}
 		made := parts.Program.New
@@ -196,7 +196,7 @@ func (s *sim) install(parts *system.Parts) error {
 			return err
 		}
 		for j := range s.jobs {
-			if err := s.admit(parts, p, i, j); err != nil {
+			if err := s.admitJob(parts, p, i, j); err != nil {
 				return err
 			}
 		}
@@ -205,8 +205,8 @@ func (s *sim) install(parts *system.Parts) error {
 	return nil
 }
 
-// runs says whether a switch runs the program.
-func (s *sim) runs(at int, parts *system.Parts) bool {
+// runsProgram reports whether a switch runs the program.
+func (s *sim) runsProgram(at int, parts *system.Parts) bool {
 	switch {
 	case s.grove != nil:
 		return at != 0
@@ -218,8 +218,8 @@ func (s *sim) runs(at int, parts *system.Parts) bool {
 	return true
 }
 
-// admit tells the program of a switch, or of a server of a tree, about a job.
-func (s *sim) admit(parts *system.Parts, p program.Program, at, j int) error {
+// admitJob configures a job in the program of a switch, or of a server in a tree.
+func (s *sim) admitJob(parts *system.Parts, p program.Program, at, j int) error {
 	if s.grove != nil {
 		return p.Configure(s.jobOf(at - 1))
 	}
@@ -233,9 +233,9 @@ func (s *sim) admit(parts *system.Parts, p program.Program, at, j int) error {
 	return p.Configure(job)
 }
 
-// closesEarly refuses sums of fewer vectors than a switch has children, of workers that wait for the sum of all. Run plays them all the same, as
-// runs are kept that did.
-func (s *sim) closesEarly(parts *system.Parts) error {
+// checkFan rejects sums of fewer vectors than a switch has children, for synchronous workers. Run accepts them,
+// because stored runs have them.
+func (s *sim) checkFan(parts *system.Parts) error {
 	for j := range s.jobs {
 		at := 0
 		if s.places != nil {
@@ -249,9 +249,9 @@ func (s *sim) closesEarly(parts *system.Parts) error {
 	return nil
 }
 
-// jobAt is a job as a switch knows it.
+// jobAt returns a job as configured at a switch.
 func (s *sim) jobAt(parts *system.Parts, at, j int) program.Job {
-	job := program.Job{ID: FirstJob + olaf.ClusterID(j), Parent: s.switches[at].parent, Members: s.members(at, j)}
+	job := program.Job{ID: FirstJob + olaf.ClusterID(j), Parent: s.switches[at].parent, Members: s.membersOf(at, j)}
 	if parts.Share != nil {
 		job.Base, job.Slots = parts.Share(j)
 	}
@@ -261,8 +261,8 @@ func (s *sim) jobAt(parts *system.Parts, at, j int) program.Job {
 	return job
 }
 
-// members are the children of a switch that contribute to a job: all but the server.
-func (s *sim) members(at, job int) []program.Member {
+// membersOf returns the children of a switch that contribute to a job: all but the server.
+func (s *sim) membersOf(at, job int) []program.Member {
 	var m []program.Member
 	first := 0
 	if at > 0 {
@@ -274,10 +274,10 @@ func (s *sim) members(at, job int) []program.Member {
 	return m
 }
 
-// toward is the wire out of a switch on the way to a host.
-func (s *sim) toward(at int, host int32) int32 {
+// wireToward returns the wire from a switch towards a host.
+func (s *sim) wireToward(at int, host int32) int32 {
 	sw := &s.switches[at]
-	home := s.above(int(host))
+	home := s.switchOf(int(host))
 	switch {
 	case home == at:
 		return s.homes[host]

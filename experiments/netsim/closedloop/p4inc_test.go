@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// segments is P4INC with jobs that have so many aggregators each and a window.
+// segments returns P4INC with so many aggregators per job and a window.
 func segments(jobs, size, window int) system.Parts {
 	d := p4inc.Describe()
 	return system.Parts{
@@ -23,7 +23,8 @@ func segments(jobs, size, window int) system.Parts {
 	}
 }
 
-// P4INC with windows of its segment ends every round with exactly one contribution of every worker, whatever is lost.
+// TestP4INCExactlyOnce checks that P4INC with windows of a segment's size ends every round with exactly one
+// contribution of every worker, with any losses.
 func TestP4INCExactlyOnce(t *testing.T) {
 	seeds := 100
 	if testing.Short() {
@@ -31,24 +32,27 @@ func TestP4INCExactlyOnce(t *testing.T) {
 	}
 	for _, shape := range []struct{ workers, jobs, size int }{{4, 1, 1}, {4, 1, 4}, {5, 2, 3}} {
 		for _, loss := range []float64{0, 0.001, 0.01, 0.05} {
-			t.Run(fmt.Sprintf("%d workers, %d jobs, %d aggregators, %g", shape.workers, shape.jobs, shape.size, loss), func(t *testing.T) {
-				for seed := range seeds {
-					n := lab(shape.workers)
-					n.Jobs, n.Link.Loss = shape.jobs, loss
-					exactlyOnce(t, n, segments(shape.jobs, shape.size, 0), integers, uint64(seed))
-				}
-			})
+			t.Run(fmt.Sprintf("%d workers, %d jobs, %d aggregators, %g", shape.workers, shape.jobs, shape.size, loss),
+				func(t *testing.T) {
+					for seed := range seeds {
+						n := lab(shape.workers)
+						n.Jobs, n.Link.Loss = shape.jobs, loss
+						exactlyOnce(t, n, segments(shape.jobs, shape.size, 0), integers, uint64(seed))
+					}
+				})
 		}
 	}
 }
 
-// Windows beyond the segment meet in aggregators: the switch marks, windows come down, and the sums stay exact.
+// TestP4INCMarks checks that windows larger than the segment collide in aggregators: the switch marks, windows shrink,
+// and the sums stay exact.
 func TestP4INCMarks(t *testing.T) {
 	for seed := range uint64(20) {
 		n := lab(4)
 		exactlyOnce(t, n, segments(1, 2, 6), integers, seed)
 	}
-	j := Job{Layout: endpoint.Layout{Values: 4000, PerPacket: 4}, Updates: 3, Compute: 200 * olaf.Microsecond, Jitter: 0.5, Limit: olaf.Second}
+	j := Job{Layout: endpoint.Layout{Values: 4000, PerPacket: 4}, Updates: 3, Compute: 200 * olaf.Microsecond, Jitter: 0.5,
+		Limit: olaf.Second}
 	within, beyond := run(t, lab(4), j, segments(1, 16, 0), true, 1), run(t, lab(4), j, segments(1, 16, 64), true, 1)
 	if n := within.Program.Of("asynchronous"); n != 0 {
 		t.Errorf("%d fragments met although no window is longer than the segment", n)

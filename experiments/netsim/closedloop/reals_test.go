@@ -13,8 +13,8 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// Gradients are no whole numbers, and a sum of floats depends on who came first. What must hold whatever is lost: all workers
-// end a round with the same bits, and these are within the rounding of some order of one contribution of everybody.
+// TestExactlyOnceOfReals uses real numbers, for which a sum of floats depends on the order. With any losses all workers
+// must end a round with the same bits, within the rounding error of one contribution of every worker.
 func TestExactlyOnceOfReals(t *testing.T) {
 	seeds := 300
 	if testing.Short() {
@@ -32,7 +32,7 @@ func TestExactlyOnceOfReals(t *testing.T) {
 		for _, shape := range []struct{ workers, perRack int }{{4, 0}, {6, 3}, {5, 2}} {
 			for _, loss := range []float64{0, 0.0001, 0.001, 0.01, 0.05} {
 				if protocol.name != "isw-x" && (loss > 0 || shape.perRack > 0) {
-					continue // nobody sends again what these lose
+					continue // these do not retransmit
 				}
 				t.Run(fmt.Sprintf("%s/%d by %d/%g", protocol.name, shape.workers, shape.perRack, loss), func(t *testing.T) {
 					for seed := range seeds {
@@ -47,7 +47,7 @@ func TestExactlyOnceOfReals(t *testing.T) {
 	}
 }
 
-// realsOnce plays one job whose gradients no two hosts share, and holds every sum.
+// realsOnce runs one job with different gradients on each host, and checks every sum.
 func realsOnce(t *testing.T, n Network, parts system.Parts, seed uint64) *Result {
 	t.Helper()
 	const rounds = 5
@@ -59,7 +59,7 @@ func realsOnce(t *testing.T, n Network, parts system.Parts, seed uint64) *Result
 		}
 		return v
 	}
-	first := map[uint32][]uint32{} // what the first host had of a round
+	first := map[uint32][]uint32{} // the first host's sum of a round
 	sums := map[uint32]int{}
 	j := Job{
 		Layout: layout, Updates: rounds, Compute: 200 * olaf.Microsecond, Jitter: 0.5, Limit: 1000 * olaf.Second,
@@ -82,7 +82,8 @@ func realsOnce(t *testing.T, n Network, parts system.Parts, seed uint64) *Result
 				return
 			}
 			if !slices.Equal(a.Values, first[a.Number]) {
-				t.Fatalf("seed %d: host %d, round %d: another sum than others have: %x, %x", seed, host, a.Number, a.Values, first[a.Number])
+				t.Fatalf("seed %d: host %d, round %d: another sum than others have: %x, %x", seed, host, a.Number, a.Values,
+					first[a.Number])
 			}
 		},
 	}
@@ -96,7 +97,7 @@ func realsOnce(t *testing.T, n Network, parts system.Parts, seed uint64) *Result
 	return r
 }
 
-// real32 is a float32 of either sign from 2^-12 to 2^12, so that sums lose digits and mostly do not cancel.
+// real32 returns a float32 of either sign from 2^-12 to 2^12, so that sums lose digits and rarely cancel.
 func real32(draw uint64) float32 {
 	mantissa := 1 + float64(draw>>11&(1<<40-1))/(1<<40)
 	x := math.Ldexp(mantissa, int(draw%24)-12)
@@ -106,8 +107,8 @@ func real32(draw uint64) float32 {
 	return float32(x)
 }
 
-// withinRounding holds words to what n-1 additions in any order can make of the parts: each rounds by half a unit in the last
-// place of a partial sum, which is no greater than the sum of all magnitudes.
+// withinRounding checks that words are within the error of n-1 additions in any order: each rounds by half a unit in
+// the last place of a partial sum, which is at most the sum of all magnitudes.
 func withinRounding(words []uint32, parts [][]float32) error {
 	const half = 1.0 / (1 << 24)
 	for i, word := range words {
@@ -125,7 +126,7 @@ func withinRounding(words []uint32, parts [][]float32) error {
 	return nil
 }
 
-// A contribution that is missing, or inside twice, is beyond rounding.
+// TestWithinRounding checks that a missing or repeated contribution exceeds the rounding error.
 func TestWithinRounding(t *testing.T) {
 	parts := [][]float32{{real32(1)}, {real32(2 << 50)}, {real32(3 << 40)}}
 	sum := parts[0][0] + parts[1][0] + parts[2][0]

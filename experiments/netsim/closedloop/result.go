@@ -9,64 +9,64 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Result is what a run was measured to do. Times are in ns.
+// Result contains the measurements of a run. Times are in ns.
 type Result struct {
-	Hung     bool   // it was not over when nothing moved any more, or at its limit
-	Updates  uint64 // of the weights, at the slowest host that updates them
+	Hung     bool   // unfinished when no events were left, or at its limit
+	Updates  uint64 // of the weights, at the slowest host that stores them
 	Duration metric.Float
 
-	Iteration   metric.Float // between updates of the weights, mean over the hosts that update them
-	Gradient    metric.Float // the same over the gradients in an update
-	Summed      metric.Float // first gradient ready → the last sum at the root or the server; of synchronous jobs that have one
-	Aggregation metric.Float // last gradient ready → last worker has the sum; of synchronous jobs
-	Goodput     metric.Float // bit/s of gradient values that a worker sent and had back
-	// Staleness of a contribution when it is applied: updates since its weights were read, and contributions in these.
+	Iteration   metric.Float // between updates of the weights, mean over the hosts that store them
+	Gradient    metric.Float // the same divided by the gradients in an update
+	Summed      metric.Float // first gradient ready → last sum at the root or the server; for synchronous jobs that have one
+	Aggregation metric.Float // last gradient ready → last worker has the sum; for synchronous jobs
+	Goodput     metric.Float // bit/s of gradient values that a worker sent and received back
+	// Staleness of a contribution when it is applied: updates since its weights were read, and the contributions in
+	// them.
 	StaleUpdates, StaleVectors metric.Float
-	AoM                        [3]metric.Float // by the newest, the mean and the oldest contribution inside, at the workers
-	Held, HeldPeak             metric.Float    // slots of all switches together
-	HeldBytes                  metric.Float    // what those take in a switch that are held, mean over time
+	AoM                        [3]metric.Float // by the newest, the mean and the oldest contribution, at the workers
+	Held, HeldPeak             metric.Float    // slots, sum over the switches
+	HeldBytes                  metric.Float    // memory of the held slots, mean over time
 	Memory                     olaf.Size       // of all tables
-	// Completion is when the last worker of a job was done, mean over the jobs that were.
+	// Completion is when the last worker of a job finished, mean over the finished jobs.
 	Completion metric.Float
-	// Served is how many packets reach servers for each packet of a vector: 1 where the switch adds all up, as many as a job
-	// has workers where it adds nothing.
+	// Served is the number of packets that reach servers per packet of a vector: 1 if the switch adds all, or the
+	// number of workers if it adds none.
 	Served              metric.Float
-	Marked              uint64       // packets that met congestion
+	Marked              uint64       // packets with a congestion mark
 	Busiest             metric.Float // share of the time that the busiest wire was busy
 	Frames, Lost, Bytes uint64
-	// Of the frames that were not lost: those that arrived somewhere, of which a switch's program took Switched, and those that
-	// are on their way when nobody waits for them any more.
+	// Of the frames that were not lost: those that arrived, those of them that a switch's program received, and those
+	// in flight at the end.
 	Arrived, Switched, Underway uint64
-	HeldLast                    int // slots, at the end
+	HeldLast                    int // slots at the end
 	Slots                       int // of all tables
 
 	Events uint64 // of the simulation
-	// Ports are those towards the root of a tree of switches, by switch; empty without one.
+	// Ports contains the ports towards the root in a tree of switches, by switch; empty without one.
 	Ports []Port
 
 	Endpoints olaf.Counts // over all hosts
-	Program   olaf.Counts // over all switches; nothing of switches that only forward
-	Below     olaf.Counts // of these, over all but the root; servers of a tree hang below the switch
+	Program   olaf.Counts // over all switches; empty for switches that only forward
+	Below     olaf.Counts // the same without the root; servers of a tree are below the switch
 }
 
-// Port is one output of a switch.
+// Port contains the counts of one switch output.
 type Port struct {
-	In, Dropped, Left uint64 // frames that reached it, found it full, and left or were lost on the wire
-	Most              int    // that waited at a time
+	In, Dropped, Left uint64 // frames that arrived, found it full, and left or were lost on the wire
+	Most              int    // maximum waiting at once
 	Busy              metric.Float
 }
 
-// Row is one number of a Result, for whoever prints or keeps it. Why says why a run that came to its end has none; empty of a number
-// that every such run has.
+// Row is one number of a Result. Why explains why a finished run may not have it; empty if every such run has it.
 type Row struct {
 	metric.Host
 	Of  func(*Result) metric.Float
 	Why string
-	// Zeroed says that earlier versions kept 0 where there is none.
+	// Zeroed means that earlier versions stored 0 for a missing value.
 	Zeroed bool
 }
 
-// Why numbers of more than one row are missing.
+// Reasons why numbers are missing, for more than one row.
 const (
 	noSum   = "no sum of all is made at a root or a server"
 	noTable = "no switch has a table"
@@ -74,44 +74,63 @@ const (
 	noStale = "no contribution was applied"
 )
 
-// Rows are the numbers of a Result, in the order in which they are shown. A new one is a row here.
-func Rows() []Row { return rows }
+// ListRows returns the numbers of a Result, in the order of display. To add one, add a row here.
+func ListRows() []Row { return rows }
 
 var rows = []Row{
-	{metric.Host{Name: "updates", Title: "Updates", Unit: "updates", Doc: "of the weights"}, func(r *Result) metric.Float { return metric.Float(r.Updates) }, "", false},
-	{metric.OfHosts("iteration_ns"), func(r *Result) metric.Float { return r.Iteration }, "the time between updates takes two of a host", false},
-	{metric.OfHosts("gradient_ns"), func(r *Result) metric.Float { return r.Gradient }, "the time between updates takes two of a host", false},
-	{metric.OfHosts("aggregation_ns"), func(r *Result) metric.Float { return r.Aggregation }, "no worker waits for the sum of all", false},
-	{metric.Host{Name: "summed_ns", Title: "Sum at the root", Unit: "ns", Doc: "from the first gradient that is ready to the last sum that leaves the root, or is whole at the server; of synchronous jobs"}, func(r *Result) metric.Float { return r.Summed }, noSum, false},
+	{metric.Host{Name: "updates", Title: "Updates", Unit: "updates", Doc: "of the weights"},
+		func(r *Result) metric.Float { return metric.Float(r.Updates) }, "", false},
+	{metric.OfHosts("iteration_ns"), func(r *Result) metric.Float { return r.Iteration },
+		"the time between updates takes two of a host", false},
+	{metric.OfHosts("gradient_ns"), func(r *Result) metric.Float { return r.Gradient },
+		"the time between updates takes two of a host", false},
+	{metric.OfHosts("aggregation_ns"), func(r *Result) metric.Float { return r.Aggregation },
+		"no worker waits for the sum of all", false},
+	{metric.Host{Name: "summed_ns", Title: "Sum at the root", Unit: "ns",
+		Doc: "from the first gradient that is ready to the last sum that leaves the root, or is whole at the server; of synchronous jobs"}, func(r *Result) metric.Float { return r.Summed }, noSum, false},
 	{metric.OfHosts("goodput_bps"), func(r *Result) metric.Float { return r.Goodput }, "no update was done", false},
 	{metric.OfHosts("staleness_updates"), func(r *Result) metric.Float { return r.StaleUpdates }, noStale, false},
-	{metric.Host{Name: "staleness_vectors", Title: "Staleness in vectors", Unit: "vectors", Doc: "contributions inside these updates"}, func(r *Result) metric.Float { return r.StaleVectors }, noStale, false},
-	{metric.Host{Name: "aom_newest_ns", Title: "AoM, newest", Unit: "ns", Doc: "age of the model at the workers by the newest contribution inside, first to last update"}, func(r *Result) metric.Float { return r.AoM[newest] }, noAge, false},
-	{metric.Host{Name: "aom_mean_ns", Title: "AoM, mean", Unit: "ns", Doc: "the same by the mean stamp of the contributions, rounded to 1 ps"}, func(r *Result) metric.Float { return r.AoM[mean] }, noAge, false},
-	{metric.Host{Name: "aom_oldest_ns", Title: "AoM, oldest", Unit: "ns", Doc: "the same by the oldest contribution"}, func(r *Result) metric.Float { return r.AoM[oldest] }, noAge, false},
+	{metric.Host{Name: "staleness_vectors", Title: "Staleness in vectors", Unit: "vectors",
+		Doc: "contributions inside these updates"}, func(r *Result) metric.Float { return r.StaleVectors }, noStale,
+		false},
+	{metric.Host{Name: "aom_newest_ns", Title: "AoM, newest", Unit: "ns",
+		Doc: "age of the model at the workers by the newest contribution inside, first to last update"},
+		func(r *Result) metric.Float { return r.AoM[newest] }, noAge, false},
+	{metric.Host{Name: "aom_mean_ns", Title: "AoM, mean", Unit: "ns",
+		Doc: "the same by the mean stamp of the contributions, rounded to 1 ps"},
+		func(r *Result) metric.Float { return r.AoM[mean] }, noAge, false},
+	{metric.Host{Name: "aom_oldest_ns", Title: "AoM, oldest", Unit: "ns", Doc: "the same by the oldest contribution"},
+		func(r *Result) metric.Float { return r.AoM[oldest] }, noAge, false},
 	{metric.OfHosts("slots_held"), func(r *Result) metric.Float { return r.Held }, noTable, true},
 	{metric.OfHosts("slots_held_peak"), func(r *Result) metric.Float { return r.HeldPeak }, noTable, true},
 	{metric.OfHosts("held_bytes"), func(r *Result) metric.Float { return r.HeldBytes }, noTable, true},
-	{metric.OfHosts("memory_bytes"), (*Result).memory, noTable, true},
-	{metric.Host{Name: "busiest_wire", Title: "Busiest wire", Unit: "", Doc: "share of the duration that the busiest direction of a link was busy"}, func(r *Result) metric.Float { return r.Busiest }, "no time passed", false},
+	{metric.OfHosts("memory_bytes"), (*Result).tableMemory, noTable, true},
+	{metric.Host{Name: "busiest_wire", Title: "Busiest wire", Unit: "",
+		Doc: "share of the duration that the busiest direction of a link was busy"},
+		func(r *Result) metric.Float { return r.Busiest }, "no time passed", false},
 	{metric.OfHosts("frames"), func(r *Result) metric.Float { return metric.Float(r.Frames) }, "", false},
 	{metric.OfHosts("frames_lost"), func(r *Result) metric.Float { return metric.Float(r.Lost) }, "", false},
 	{metric.OfHosts("wire_bytes"), func(r *Result) metric.Float { return metric.Float(r.Bytes) }, "", false},
-	{metric.Host{Name: "jct_ns", Title: "Completion of a job", Unit: "ns", Doc: "until its last worker was done, mean over jobs"}, func(r *Result) metric.Float { return r.Completion }, "no job came to its end", false},
-	{metric.Host{Name: "served", Title: "Packets at servers", Unit: "", Doc: "for each packet of a vector; missing where there is no server"}, func(r *Result) metric.Float { return r.Served }, "there is no server", false},
+	{metric.Host{Name: "jct_ns", Title: "Completion of a job", Unit: "ns",
+		Doc: "until its last worker was done, mean over jobs"}, func(r *Result) metric.Float { return r.Completion },
+		"no job came to its end", false},
+	{metric.Host{Name: "served", Title: "Packets at servers", Unit: "",
+		Doc: "for each packet of a vector; missing where there is no server"},
+		func(r *Result) metric.Float { return r.Served }, "there is no server", false},
 	{metric.OfHosts("frames_marked"), func(r *Result) metric.Float { return metric.Float(r.Marked) }, "", false},
-	{metric.Host{Name: "duration_ns", Title: "Duration", Unit: "ns", Doc: "until the last host was done"}, func(r *Result) metric.Float { return r.Duration }, "", false},
+	{metric.Host{Name: "duration_ns", Title: "Duration", Unit: "ns", Doc: "until the last host was done"},
+		func(r *Result) metric.Float { return r.Duration }, "", false},
 }
 
-// memory is that of all tables; missing where there is none.
-func (r *Result) memory() metric.Float {
+// tableMemory returns the memory of all tables; missing if there is none.
+func (r *Result) tableMemory() metric.Float {
 	if r.Slots == 0 {
 		return metric.Missing()
 	}
 	return metric.Float(r.Memory)
 }
 
-// Of is a number of Rows by its name; missing where there is none.
+// Of returns the named number of a run; missing if there is none.
 func (r *Result) Of(name string) metric.Float {
 	for i := range rows {
 		if rows[i].Name == name {
@@ -121,21 +140,21 @@ func (r *Result) Of(name string) metric.Float {
 	return metric.Missing()
 }
 
-// result sums up. The error matches olaf.ErrAccounting when an identity is broken.
-func (s *sim) result() (*Result, error) {
+// makeResult computes the Result. The error matches olaf.ErrAccounting if an identity is broken.
+func (s *sim) makeResult() (*Result, error) {
 	r := &Result{Hung: s.meter.doneHosts < len(s.hosts), Duration: nanoseconds(s.now), Events: s.events}
 	if err := errors.Join(s.countEndpoints(r), s.countPrograms(r), s.countWires(r)); err != nil {
 		return nil, err
 	}
-	s.times(r)
-	s.jobsOf(r)
+	s.computeTimes(r)
+	s.computeJobs(r)
 	if s.places != nil {
-		s.portsOf(r)
+		s.computePorts(r)
 	}
 	return r, nil
 }
 
-// endpoints declares what hosts count.
+// endpoints declares the counters of hosts.
 var endpoints = endpoint.Describe()
 
 func nanoseconds(ps int64) metric.Float { return metric.Float(ps) / metric.Float(olaf.Nanosecond) }
@@ -150,7 +169,7 @@ func (s *sim) countEndpoints(r *Result) error {
 	return nil
 }
 
-// addUp adds one part's counts to the total, if they balance.
+// addUp adds one part's counts to the total and checks that they balance.
 func addUp(total olaf.Counts, values []uint64) error {
 	one := olaf.NewCounts(total.Ledger())
 	for i, n := range values {
@@ -177,7 +196,7 @@ func (s *sim) countPrograms(r *Result) error {
 		if err != nil {
 			return fmt.Errorf("switch %d: %w", i, err)
 		}
-		sw.Note(s.now)
+		sw.RecordTable(s.now)
 		held += sw.Table.Area
 		if slots := sw.Program.Slots(); slots > 0 {
 			bytes += sw.Table.Area * float64(sw.Program.Memory()) / float64(slots)
@@ -197,7 +216,7 @@ func (s *sim) countPrograms(r *Result) error {
 	return nil
 }
 
-// countWires sums the frames up: every one that was handed to a wire arrived, was lost or is on its way.
+// countWires sums up the frames: each arrived, was lost, or is in flight.
 func (s *sim) countWires(r *Result) error {
 	busiest := int64(0)
 	for i := range s.wires {
@@ -218,14 +237,14 @@ func (s *sim) countWires(r *Result) error {
 	return nil
 }
 
-// times are the means over hosts and rounds.
-func (s *sim) times(r *Result) {
+// computeTimes computes the means over hosts and rounds.
+func (s *sim) computeTimes(r *Result) {
 	var iteration, gradient, goodput series
 	var ages [stamps]series
 	r.Updates = ^uint64(0)
 	for _, h := range s.hosts {
 		k := &s.meter.hosts[h.number]
-		if s.meter.measures(h) {
+		if s.meter.countsUpdates(h) {
 			r.Updates = min(r.Updates, k.updates)
 			if k.updates > 1 {
 				iteration.add(float64(k.last-k.first) / float64(k.updates-1) / float64(olaf.Nanosecond))
@@ -251,15 +270,15 @@ func (s *sim) times(r *Result) {
 	for i := range ages {
 		r.AoM[i] = ages[i].mean()
 	}
-	s.timesOfSums(r)
+	s.computeSumTimes(r)
 	r.StaleUpdates, r.StaleVectors = metric.Missing(), metric.Missing()
 	if n := s.meter.stale.contributions; n > 0 {
 		r.StaleUpdates, r.StaleVectors = metric.Float(s.meter.stale.updates/n), metric.Float(s.meter.stale.vectors/n)
 	}
 }
 
-// timesOfSums are the means over sums: until they were made, and until they were everywhere.
-func (s *sim) timesOfSums(r *Result) {
+// computeSumTimes computes the means over sums: until they were made, and until all workers had them.
+func (s *sim) computeSumTimes(r *Result) {
 	var aggregation, summed series
 	for i, at := range s.meter.summed {
 		if at > 0 {
@@ -275,8 +294,8 @@ func (s *sim) timesOfSums(r *Result) {
 	r.Aggregation = aggregation.mean()
 }
 
-// jobsOf tells what is counted by jobs.
-func (s *sim) jobsOf(r *Result) {
+// computeJobs fills in the measurements by job.
+func (s *sim) computeJobs(r *Result) {
 	var completion series
 	for i := range s.meter.jobs {
 		if k := &s.meter.jobs[i]; k.left == 0 {
@@ -290,7 +309,7 @@ func (s *sim) jobsOf(r *Result) {
 	}
 }
 
-// series is a mean in the making.
+// series computes a mean.
 type series struct {
 	sum float64
 	n   int

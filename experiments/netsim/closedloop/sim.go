@@ -12,16 +12,16 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// The kinds of events; of one instant, what was scheduled first happens first.
+// Kinds of events; simultaneous events happen in the order of scheduling.
 const (
-	kindArrive   uint64 = iota << 56 // packet: it is at the node at the end of its wire
-	kindHand                         // packet: a server's software is done with it
+	kindArrive   uint64 = iota << 56 // packet: it reached the node at the end of its wire
+	kindHand                         // packet: a server's software has processed it
 	kindComputed                     // host
 	kindApplied                      // host
 	kindTimer                        // host
 	kindStart                        // host
-	kindKill                         // a server of the tree ends
-	kindNotice                       // the management changes the tree
+	kindKill                         // a server of the tree fails
+	kindNotice                       // management changes the tree
 
 	kindMask = uint64(0xff) << 56
 )
@@ -34,72 +34,72 @@ type sim struct {
 	shape
 	seed uint64
 	sync bool
-	// atWorkers says that workers apply sums themselves, and servers only add up.
+	// atWorkers means that workers apply sums themselves, and servers only add.
 	atWorkers bool
 	net       *Network
 	job       *Job
-	grove     *grove          // of servers; nil where switches run the program
-	renewal   *program.Packet // that workers are told when it changes
+	grove     *grove          // of servers; nil if switches run the program
+	renewal   *program.Packet // packet for workers when it changes
 	future    *calendar.Queue
 	now       int64
 	number    uint64
 	events    uint64
-	limit     int64  // no event from here on happens without a pause
-	rest      uint64 // number of events after which there is a pause
+	limit     int64  // a pause is due before any event from here on
+	rest      uint64 // number of events until the next pause
 	wires     []wire
 	switches  []station
-	ledger    *olaf.Ledger // of their program
+	ledger    *olaf.Ledger // of the switches' program
 	parts     *system.Parts
-	access    []int32   // wire of a host towards its switch
+	access    []int32   // wire from a host to its switch
 	homes     []int32   // and back
-	routes    [][]int32 // of a tree of switches: wires by the switch at hand and the one that they lead to
+	routes    [][]int32 // in a tree of switches: wires by current and target switch
 	hosts     []*host
 	packets   []packet
 	spare     []int32
-	taken     packet                 // by the host at hand, whose answers may move the packets
-	sizes     [program.Control]sized // by kind; control packets come last
+	taken     packet                 // being received; a copy, because the host's replies may move the packets
+	sizes     [program.Control]sized // by kind, below Control
 	out       emitter
 	meter     meter
 }
 
-// packet is one on its way, on one wire at a time.
+// packet is a packet in flight, on one wire at a time.
 type packet struct {
 	program.Packet
 	lanes []uint32
 	wire  int32
-	from  int32 // node that made it
-	// In a tree of servers: the node that it goes to.
+	from  int32 // node that created it
+	// target is the destination node in a tree of servers.
 	target int32
-	took   int64 // by its last wire, from its first bit to its last
+	took   int64 // time on its last wire, from its first to its last bit
 
 	to    endpoint.Peer
-	first bool // of a message
+	first bool // packet of a message
 }
 
-// size is the length of its frame. What a worker answers another goes past the aggregators.
+// size returns the length of its frame. Replies between workers bypass the aggregators.
 func (p *packet) size(s *sim) olaf.Size {
 	past := p.to != endpoint.Network
-	if p.Kind >= program.Control { // whose length is a matter of what it asks for
-		return s.parts.Size(&p.Packet, past)
+	if p.Kind >= program.Control { // its length depends on its content
+		return s.parts.FrameSize(&p.Packet, past)
 	}
 	last := &s.sizes[p.Kind]
 	if last.size == 0 || last.lanes != p.Lanes || last.past != past {
-		*last = sized{p.Lanes, past, s.parts.Size(&p.Packet, past)}
+		*last = sized{p.Lanes, past, s.parts.FrameSize(&p.Packet, past)}
 	}
 	return last.size
 }
 
-// sized is the length of the last frame of a kind; most are as long as the one before.
+// sized caches the length of the last frame of a kind; most have the same.
 type sized struct {
 	lanes uint16
 	past  bool
 	size  olaf.Size
 }
 
-// Run plays a job. sync says that workers wait for one another, for what is measured by rounds. The same arguments give the
-// same Result. The error matches ErrConfig, or is the parts' own, or the context's.
+// Run simulates a job. sync means that workers wait for one another, so that rounds can be measured. The same arguments
+// give the same Result. The error matches ErrConfig, or is the parts' or the context's own.
 func Run(ctx context.Context, net Network, job Job, parts system.Parts, sync bool, seed uint64) (*Result, error) {
-	s, err := set(&net, &job, &parts, sync, seed)
+	s, err := newSim(&net, &job, &parts, sync, seed)
 	if err != nil {
 		return nil, err
 	}
@@ -107,26 +107,27 @@ func Run(ctx context.Context, net Network, job Job, parts system.Parts, sync boo
 	if parts.Window > 0 {
 		onTheWay = min(onTheWay, parts.Window)
 	}
-	s.future = calendar.New(4*s.jobs*s.workers*onTheWay, int64(job.Compute)+int64(net.Link.Delay)+int64(olaf.Millisecond))
+	s.future = calendar.NewQueue(4*s.jobs*s.workers*onTheWay,
+		int64(job.Compute)+int64(net.Link.Delay)+int64(olaf.Millisecond))
 	s.meter = newMeter(s)
 	if err := s.planKill(); err != nil {
 		return nil, err
 	}
-	s.start()
-	if err := s.play(ctx); err != nil {
+	s.startHosts()
+	if err := s.runEvents(ctx); err != nil {
 		return nil, err
 	}
-	return s.result()
+	return s.makeResult()
 }
 
-// Jobs are what the root switch is told of its jobs by Run with these arguments, or why hosts and switches can't be built of
-// them, or not of what makes sense. Nothing plays.
-func Jobs(net Network, job Job, parts system.Parts, sync bool) ([]program.Job, error) {
-	s, err := set(&net, &job, &parts, sync, 0)
+// PlanJobs returns the jobs as configured at the root switch by Run with these arguments, or an error if hosts and switches
+// cannot be built or the settings make no sense. It does not run anything.
+func PlanJobs(net Network, job Job, parts system.Parts, sync bool) ([]program.Job, error) {
+	s, err := newSim(&net, &job, &parts, sync, 0)
 	if err != nil || parts.Program == nil || net.Tree != nil {
 		return nil, err
 	}
-	if err := s.closesEarly(&parts); err != nil {
+	if err := s.checkFan(&parts); err != nil {
 		return nil, err
 	}
 	jobs := make([]program.Job, s.jobs)
@@ -136,101 +137,103 @@ func Jobs(net Network, job Job, parts system.Parts, sync bool) ([]program.Job, e
 	return jobs, nil
 }
 
-// set builds hosts, wires and switches.
-func set(net *Network, job *Job, parts *system.Parts, sync bool, seed uint64) (*sim, error) {
-	if err := net.check(); err != nil {
+// newSim creates hosts, wires and switches.
+func newSim(net *Network, job *Job, parts *system.Parts, sync bool, seed uint64) (*sim, error) {
+	if err := net.checkNetwork(); err != nil {
 		return nil, err
 	}
-	if err := job.check(); err != nil {
+	if err := job.checkJob(); err != nil {
 		return nil, err
 	}
 	s := &sim{
-		shape: shapeOf(net, parts.Server != nil), seed: splitmix.Mix(seed), sync: sync, net: net, job: job, parts: parts,
+		shape: shapeOf(net, parts.Server != nil), seed: splitmix.Mix(seed), sync: sync, net: net, job: job,
+		parts:     parts,
 		atWorkers: parts.Server == nil || parts.Window > 0,
 	}
 	s.out.sim = s
-	s.build(net)
-	if err := s.install(parts); err != nil {
+	s.buildNodes(net)
+	if err := s.installPrograms(parts); err != nil {
 		return nil, err
 	}
 	return s, s.addHosts(parts)
 }
 
-// start begins the jobs, each host at an instant of its own where they are to begin apart.
-func (s *sim) start() {
+// startHosts starts the hosts, at random instants if Apart is set.
+func (s *sim) startHosts() {
 	for _, h := range s.hosts {
 		if s.job.Apart > 0 {
-			s.push(int64(splitmix.Mix(s.seed^uint64(h.number)<<40^0xbb67ae85)%uint64(s.job.Apart)), kindStart|uint64(h.number))
+			s.pushEvent(int64(splitmix.Mix(s.seed^uint64(h.number)<<40^0xbb67ae85)%uint64(s.job.Apart)),
+				kindStart|uint64(h.number))
 			continue
 		}
-		h.begin()
+		h.startEndpoint()
 	}
 }
 
-func (s *sim) play(ctx context.Context) error {
+func (s *sim) runEvents(ctx context.Context) error {
 	end := int64(s.job.Limit)
 	if s.limit, s.rest = end+1, seldom; s.job.Follow != nil {
-		s.limit = 0 // it is asked before anything happens
+		s.limit = 0 // Follow is called before the first event
 	}
-	for s.future.Len() > 0 && !s.over() {
+	for s.future.Len() > 0 && !s.isOver() {
 		e := s.future.Pop()
 		if e.At > end {
 			break
 		}
 		if e.At >= s.limit || s.events >= s.rest {
-			if on, err := s.pause(ctx, e.At); !on || err != nil {
+			if on, err := s.pauseRun(ctx, e.At); !on || err != nil {
 				return err
 			}
 		}
 		s.events++
 		s.now = e.At
-		if err := s.handle(&e); err != nil {
+		if err := s.handleEvent(&e); err != nil {
 			return err
 		}
 	}
 	if s.job.Follow == nil {
 		return nil
 	}
-	if s.over() {
+	if s.isOver() {
 		end = s.now
 	}
-	_, err := s.pause(ctx, end)
+	_, err := s.pauseRun(ctx, end)
 	return err
 }
 
-func (s *sim) over() bool { return s.meter.doneHosts == len(s.hosts) && s.meter.inFlight == 0 }
+func (s *sim) isOver() bool { return s.meter.doneHosts == len(s.hosts) && s.meter.inFlight == 0 }
 
-func (s *sim) handle(e *calendar.Event) error {
+func (s *sim) handleEvent(e *calendar.Event) error {
 	i := int32(uint32(e.What))
 	switch e.What & kindMask {
 	case kindArrive:
-		s.arrive(i)
+		s.arrivePacket(i)
 	case kindHand:
 		h := s.hosts[s.wires[s.packets[i].wire].to]
-		h.take(i)
+		h.receivePacket(i)
 	case kindComputed:
-		s.hosts[i].computed()
+		s.hosts[i].finishGradient()
 	case kindApplied:
-		s.hosts[i].applied()
+		s.hosts[i].finishApply()
 	case kindTimer:
-		s.hosts[i].timer()
+		s.hosts[i].runTimer()
 	case kindStart:
-		s.hosts[i].begin()
+		s.hosts[i].startEndpoint()
 	case kindKill:
-		s.kill()
+		s.killServer()
 	case kindNotice:
-		return s.notice()
+		return s.changeTree()
 	}
 	return nil
 }
 
-func (s *sim) push(at int64, what uint64) {
+func (s *sim) pushEvent(at int64, what uint64) {
 	s.number++
 	s.future.Push(calendar.Event{At: at, Ord: s.number, What: what})
 }
 
-// room gives a place for a packet.
-func (s *sim) room() int32 {
+// newPacket allocates a packet.
+func (s *sim) newPacket() int32 {
 	if n := len(s.spare); n > 0 {
 		i := s.spare[n-1]
 		s.spare = s.spare[:n-1]
@@ -240,13 +243,13 @@ func (s *sim) room() int32 {
 	return int32(len(s.packets) - 1)
 }
 
-// transmit hands packet i to a wire, at at or once the wire is free. It ends there when it is lost. Switches mark what finds
-// much waiting.
-func (s *sim) transmit(i, over int32, at int64) {
+// transmitPacket hands packet i to a wire, at at or once the wire is free. A lost packet ends there. Switches mark packets
+// that find a long queue.
+func (s *sim) transmitPacket(i, over int32, at int64) {
 	w, p := &s.wires[over], &s.packets[i]
 	arrives, takes, fate := w.Pass(at, p.took, p.size(s))
 	if fate&node.Full != 0 {
-		s.refuse(i)
+		s.dropAtPort(i)
 		return
 	}
 	if fate&node.Marked != 0 {
@@ -258,71 +261,71 @@ func (s *sim) transmit(i, over int32, at int64) {
 		if s.job.Observer != nil {
 			s.job.Observer.Lost(olaf.Time(s.now), &p.Packet)
 		}
-		s.drop(i)
+		s.dropPacket(i)
 		return
 	}
 	p.wire = over
-	s.push(arrives, kindArrive|uint64(uint32(i)))
+	s.pushEvent(arrives, kindArrive|uint64(uint32(i)))
 }
 
-// drop ends packet i.
-func (s *sim) drop(i int32) {
+// dropPacket frees packet i.
+func (s *sim) dropPacket(i int32) {
 	s.spare = append(s.spare, i)
 	s.meter.inFlight--
 }
 
-func (s *sim) arrive(i int32) {
+func (s *sim) arrivePacket(i int32) {
 	p := &s.packets[i]
 	w := &s.wires[p.wire]
 	s.meter.arrived++
 	if s.job.Tap != nil {
-		s.tap(w, p)
+		s.tapFrame(w, p)
 	}
 	if to := int(w.to); to < len(s.hosts) {
 		if s.hosts[to].server {
 			s.meter.served++
 		}
-		s.hosts[to].reach(i)
+		s.hosts[to].arriveAt(i)
 		return
 	}
-	at := int(w.to) - s.root()
-	if s.routes != nil && p.to == endpoint.Network && s.passes(at, int(p.Job-FirstJob)) {
-		s.transmit(i, s.onward(at, w.port, int(p.Job-FirstJob)), s.now)
+	at := int(w.to) - s.rootNode()
+	if s.routes != nil && p.to == endpoint.Network && s.onlyForwards(at, int(p.Job-FirstJob)) {
+		s.transmitPacket(i, s.nextWire(at, w.port, int(p.Job-FirstJob)), s.now)
 		return
 	}
 	if s.grove != nil {
 		if at == 0 {
-			s.forward(i)
+			s.forwardPacket(i)
 			return
 		}
-		s.deliver(at-1, i)
+		s.deliverToServer(at-1, i)
 		return
 	}
 	if p.to != endpoint.Network || s.switches[at].Program == nil {
 		leaves := s.now
 		if s.parts.Passes {
-			leaves = s.pass(at, w.port, p)
+			leaves = s.showPacket(at, w.port, p)
 		}
-		s.transmit(i, s.toward(at, s.numberOf(p)), leaves)
+		s.transmitPacket(i, s.wireToward(at, s.numberOf(p)), leaves)
 		return
 	}
-	s.process(at, w.port, i)
+	s.processPacket(at, w.port, i)
 }
 
-// numberOf is the host that a packet is for.
+// numberOf returns the host that a packet is addressed to.
 func (s *sim) numberOf(p *packet) int32 {
 	job := int(p.Job - FirstJob)
 	if p.to == endpoint.Server {
-		return s.server(job)
+		return s.serverHost(job)
 	}
 	return int32(job*s.workers) + int32(p.to)
 }
 
-// process runs a switch's program over packet i. What it emits leaves when the accelerator has had the frame.
-func (s *sim) process(at int, from program.Port, i int32) {
+// processPacket runs a switch's program on packet i. Its output leaves when the accelerator has processed the frame.
+func (s *sim) processPacket(at int, from program.Port, i int32) {
 	sw, p := &s.switches[at], &s.packets[i]
 	s.meter.switched++
-	done := s.edge()
+	done := s.nextEdge()
 	if a := &s.net.Accelerator; a.BusBytes > 0 {
 		beats := (int(p.size(s)) + a.BusBytes - 1) / a.BusBytes
 		sw.free = max(sw.free, done) + int64(beats)*int64(a.Beat)
@@ -330,11 +333,11 @@ func (s *sim) process(at int, from program.Port, i int32) {
 	}
 	s.out.at, s.out.from, s.out.time = at, from, done
 	sw.Receive(olaf.Time(s.now), from, &p.Packet, p.lanes, &s.out)
-	s.drop(i)
+	s.dropPacket(i)
 }
 
-// edge is the next edge of the switches' clock.
-func (s *sim) edge() int64 {
+// nextEdge returns the next edge of the switches' clock.
+func (s *sim) nextEdge() int64 {
 	c := int64(s.net.Cycle)
 	if c == 0 {
 		return s.now
@@ -342,19 +345,19 @@ func (s *sim) edge() int64 {
 	return (s.now + c - 1) / c * c
 }
 
-// pass shows a packet that is addressed to a host to a program that only passes on, and says when it leaves.
-func (s *sim) pass(at int, from program.Port, p *packet) int64 {
+// showPacket shows a packet addressed to a host to a program that only forwards, and returns when it leaves.
+func (s *sim) showPacket(at int, from program.Port, p *packet) int64 {
 	s.meter.switched++
 	s.switches[at].Program.Receive(olaf.Time(s.now), from, &p.Packet, p.lanes, nowhere{})
-	return s.edge()
+	return s.nextEdge()
 }
 
-// nowhere takes what leaves by an address, not by a program's word.
+// nowhere discards a program's output, because the packet leaves by its address.
 type nowhere struct{}
 
 func (nowhere) Emit(program.Dest, *program.Packet, []uint32) {}
 
-// emitter takes what a program emits and puts it on the wires.
+// emitter puts a program's output on the wires.
 type emitter struct {
 	sim  *sim
 	at   int
@@ -364,9 +367,9 @@ type emitter struct {
 
 // Emit implements program.Out.
 func (o *emitter) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
-	o.sim.meter.emits(o, to, p)
+	o.sim.meter.recordOutput(o, to, p)
 	if o.sim.grove != nil {
-		o.scatter(to, p, lanes)
+		o.emitInTree(to, p, lanes)
 		return
 	}
 	sw := &o.sim.switches[o.at]
@@ -374,9 +377,9 @@ func (o *emitter) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 	case program.Up:
 		switch job := int(p.Job - FirstJob); {
 		case sw.up >= 0:
-			o.put(sw.up, p, lanes)
+			o.putOnWire(sw.up, p, lanes)
 		case job >= 0 && job < len(sw.servers):
-			o.put(sw.servers[job], p, lanes)
+			o.putOnWire(sw.servers[job], p, lanes)
 		}
 	case program.Down, program.Others:
 		job := int(p.Job - FirstJob)
@@ -385,31 +388,31 @@ func (o *emitter) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 		}
 		for _, port := range sw.members[job] {
 			if to == program.Down || port != o.from {
-				o.put(sw.down[port], p, lanes)
+				o.putOnWire(sw.down[port], p, lanes)
 			}
 		}
 	default:
-		o.put(sw.down[to], p, lanes)
+		o.putOnWire(sw.down[to], p, lanes)
 	}
 }
 
-func (o *emitter) put(over int32, p *program.Packet, lanes []uint32) {
-	o.sim.transmit(o.room(p, lanes), over, o.time)
+func (o *emitter) putOnWire(over int32, p *program.Packet, lanes []uint32) {
+	o.sim.transmitPacket(o.newPacket(p, lanes), over, o.time)
 }
 
-// room gives a place for a packet that is emitted.
-func (o *emitter) room(p *program.Packet, lanes []uint32) int32 {
+// newPacket allocates a packet for output.
+func (o *emitter) newPacket(p *program.Packet, lanes []uint32) int32 {
 	s := o.sim
-	i := s.room()
+	i := s.newPacket()
 	q := &s.packets[i]
-	q.Packet, q.to, q.first, q.from = *p, endpoint.Network, false, int32(s.root()+o.at)
-	q.lanes = copied(q.lanes, lanes)
+	q.Packet, q.to, q.first, q.from = *p, endpoint.Network, false, int32(s.rootNode()+o.at)
+	q.lanes = copyLanes(q.lanes, lanes)
 	s.meter.inFlight++
 	return i
 }
 
-// copied keeps lanes in memory that is used again; nil stays nil.
-func copied(into, lanes []uint32) []uint32 {
+// copyLanes copies lanes to reused memory; nil stays nil.
+func copyLanes(into, lanes []uint32) []uint32 {
 	if lanes == nil {
 		return nil
 	}

@@ -8,26 +8,26 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// Frame is one that arrived somewhere; what it refers to is valid during the call. Nodes are numbered as Nodes names them.
+// Frame is a frame at its arrival; its references are valid during the call. Nodes are numbered as in NodeNames.
 type Frame struct {
-	At     olaf.Time // its last bit
-	From   int       // node that made it
-	To     int       // node that it arrived at
-	For    int       // host that it is addressed to; To of what is the switches' matter
-	Past   bool      // addressed to a host, past the aggregators
+	At     olaf.Time // arrival of the last bit
+	From   int       // node that created it
+	To     int       // node where it arrived
+	For    int       // host that it is addressed to; To for packets to switches
+	Past   bool      // addressed to a host, bypassing the aggregators
 	Packet *program.Packet
-	Lanes  []uint32 // nil where no values are carried
+	Lanes  []uint32 // nil if values are not simulated
 }
 
-// Nodes are the names of a network's nodes: workers by job, the jobs' servers where there are some, the root, racks, and
-// the servers of a tree.
-func (n *Network) Nodes(server bool) []string {
+// NodeNames returns the names of a network's nodes: workers by job, the jobs' servers, the root, racks, and the servers of
+// a tree.
+func (n *Network) NodeNames(server bool) []string {
 	several := *n
 	several.Jobs = max(1, n.Jobs)
 	s := shapeOf(&several, server)
 	names := make([]string, 0, s.ends+1+s.racks)
 	for h := range s.ends {
-		job, worker := s.whose(h)
+		job, worker := s.jobAndWorker(h)
 		name := fmt.Sprintf("worker-%d", worker)
 		if worker == s.workers {
 			name = "server"
@@ -49,9 +49,10 @@ func (n *Network) Nodes(server bool) []string {
 	return names
 }
 
-// tap tells of a frame that has come to the end of a wire.
-func (s *sim) tap(w *wire, p *packet) {
-	f := Frame{At: olaf.Time(s.now), From: int(p.from), To: int(w.to), For: int(w.to), Packet: &p.Packet, Lanes: p.lanes}
+// tapFrame passes a frame at the end of a wire to the tap.
+func (s *sim) tapFrame(w *wire, p *packet) {
+	f := Frame{At: olaf.Time(s.now), From: int(p.from), To: int(w.to), For: int(w.to), Packet: &p.Packet,
+		Lanes: p.lanes}
 	switch {
 	case s.grove != nil && p.target != everybody:
 		f.For = int(p.target)

@@ -16,15 +16,16 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// What a job takes is what its hosts, wires and switches take one after the other, to the picosecond: of one worker that computes,
-// pays for what it sends, and applies what comes back from the switch or from a server that pays as well.
+// TestTimesByHand checks, to the picosecond, that a job takes the sum of the times of its hosts, wires and switches:
+// for one worker that computes, pays for what it sends, and applies what comes back from the switch, or from a server
+// with costs of its own.
 func TestTimesByHand(t *testing.T) {
 	const (
 		ns, us  = olaf.Nanosecond, olaf.Microsecond
 		compute = 100 * us
 		apply   = 7 * us
 		delay   = 500 * ns
-		size    = 50 + 64*4 // of a frame of 64 lanes, and
+		size    = 50 + 64*4 // for a frame of 64 lanes, and
 		bits    = 8 * (size + 24)
 		wire    = bits*100*olaf.Picosecond + delay // from the first bit out to the last bit in, at 10 Gbps
 	)
@@ -70,7 +71,7 @@ func TestTimesByHand(t *testing.T) {
 			n.Access = []Link{n.Link}
 			n.Access[0].Rate, n.Access[0].Overhead = 5*olaf.Gbps, 0
 		}, compute + 2*(8*size*200*olaf.Picosecond+delay) + apply},
-		"a trunk": {iswitchParts(endpoint.ISwitch{}, 8), 1, func(n *Network, j *Job) { // of a worker that is alone on its rack; the other one computes nothing
+		"a trunk": {iswitchParts(endpoint.ISwitch{}, 8), 1, func(n *Network, j *Job) { // for the only worker on its rack; the other one's gradient takes no time
 			n.Workers, n.PerRack, n.Trunk = 2, 1, Link{Rate: 5 * olaf.Gbps}
 		}, compute + 2*wire + 2*8*size*200*olaf.Picosecond + apply},
 		"a server": {server, 1, func(_ *Network, j *Job) { j.ServerApply = 11 * us }, compute + 2*wire + 11*us + 2*wire + apply},
@@ -79,10 +80,12 @@ func TestTimesByHand(t *testing.T) {
 			at.Rate /= 2
 			n.Tree = &Tree{Servers: []TreeServer{{Link: at}}, Workers: []int{0}}
 		}, compute + 2*(wire+bits*200*olaf.Picosecond+delay) + apply},
-		"a server, through the switch": {server, 1, func(n *Network, _ *Job) { n.Through = true }, compute + wire + delay + wire + delay + apply},
-		"a switch that counts": {system.Parts{Worker: server.Worker, Server: server.Server, Header: 50, Program: &counts, Passes: true}, 1, func(n *Network, _ *Job) {
-			n.Cycle = 100 * us
-		}, 300*us + wire + apply}, // an edge each way
+		"a server, through the switch": {server, 1, func(n *Network, _ *Job) { n.Through = true },
+			compute + wire + delay + wire + delay + apply},
+		"a switch that counts": {system.Parts{Worker: server.Worker, Server: server.Server, Header: 50, Program: &counts, Passes: true},
+			1, func(n *Network, _ *Job) {
+				n.Cycle = 100 * us
+			}, 300*us + wire + apply}, // one edge in each direction
 		"hosts that pay": {server, 1, func(n *Network, j *Job) {
 			n.Worker, n.Server = Costs{2 * us, perByte(3)}, Costs{13 * us, perByte(5)}
 			j.ServerApply = 11 * us
@@ -108,17 +111,18 @@ func TestTimesByHand(t *testing.T) {
 	}
 }
 
-// TestServerDoesOneThingAtATime states that a server's software takes packets in, applies and answers one after the other: an
-// update that is applied while the next gradient is taken in waits for it. Of two gradients that come at once the software
-// is never idle in between, so the last answer leaves when all of its work is done.
+// TestServerDoesOneThingAtATime checks that a server's software receives packets, applies and answers one after the
+// other: an update that is applied while the next gradient is received waits for it. With two simultaneous gradients
+// the software is never idle in between, so that the last answer leaves when all of its work is done.
 func TestServerDoesOneThingAtATime(t *testing.T) {
 	const us = olaf.Microsecond
 	const wire = 8*(50+64*4+24)*100*olaf.Picosecond + 500*olaf.Nanosecond
 	server := psParts(false)
 	server.Header = 50
-	n := Network{Workers: 2, Link: Link{Rate: 10 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Overhead: 24}, Server: Costs{PerMessage: 13 * us}}
+	n := Network{Workers: 2, Link: Link{Rate: 10 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Overhead: 24},
+		Server: Costs{PerMessage: 13 * us}}
 	j := Job{Layout: endpoint.Layout{Values: 64, PerPacket: 64}, Updates: 2, Compute: 100 * us, ServerApply: 11 * us}
-	answered := map[int]olaf.Time{} // by worker, for the first time
+	answered := map[int]olaf.Time{} // by worker, first answer
 	j.Applied = func(at olaf.Time, host int, _ *endpoint.Aggregate) {
 		if answered[host] == 0 {
 			answered[host] = at
@@ -131,11 +135,13 @@ func TestServerDoesOneThingAtATime(t *testing.T) {
 	}
 }
 
-// What is counted of a sum of two, of whom one is late: its slot is held for as long as that, and each wire has one frame.
+// TestCountsByHand checks the counts for a sum of two workers, one of them late: the slot is held for the delay, and
+// each wire carries one frame.
 func TestCountsByHand(t *testing.T) {
 	const late = 30 * olaf.Microsecond
 	n := Network{Workers: 2, Link: Link{Rate: 10 * olaf.Gbps, Delay: olaf.Microsecond, Overhead: 24}}
-	j := Job{Layout: endpoint.Layout{Values: 64, PerPacket: 64}, Updates: 1, Compute: 100 * olaf.Microsecond, Late: []olaf.Duration{0, late}}
+	j := Job{Layout: endpoint.Layout{Values: 64, PerPacket: 64}, Updates: 1, Compute: 100 * olaf.Microsecond,
+		Late: []olaf.Duration{0, late}}
 	r := run(t, n, j, iswitchParts(endpoint.ISwitch{}, 8), true, 1)
 	const took = 130_000 + 2*264 + 2000 // ns
 	near := func(what string, got metric.Float, want float64) {
@@ -153,16 +159,19 @@ func TestCountsByHand(t *testing.T) {
 	near("the peak", r.HeldPeak, 1)
 	near("memory held", r.HeldBytes, 30_000./took*float64(r.Memory)/8)
 	near("the busiest wire", r.Busiest, 264./took)
-	if r.Frames != 4 || r.Arrived != 4 || r.Switched != 2 || r.Lost+r.Marked+r.Underway != 0 || r.Bytes != 4*306 || r.Slots != 8 || r.HeldLast != 0 || r.Memory == 0 || r.Updates != 1 {
+	if r.Frames != 4 || r.Arrived != 4 || r.Switched != 2 || r.Lost+r.Marked+r.Underway != 0 || r.Bytes != 4*306 || r.Slots != 8 ||
+		r.HeldLast != 0 || r.Memory == 0 || r.Updates != 1 {
 		t.Errorf("%+v", r)
 	}
 	if r.Served.Known() || r.Iteration.Known() || r.Below.Of("packets_in") != 0 || r.Ports != nil {
-		t.Errorf("served %g, iteration %g, %d packets below the root, ports %v", float64(r.Served), float64(r.Iteration), r.Below.Of("packets_in"), r.Ports)
+		t.Errorf("served %g, iteration %g, %d packets below the root, ports %v", float64(r.Served), float64(r.Iteration),
+			r.Below.Of("packets_in"), r.Ports)
 	}
 	passes := pass.Describe()
 	forwards := psParts(true)
 	forwards.Program, forwards.Passes = &passes, true
-	if r := run(t, n, j, forwards, true, 1); r.HeldBytes.Known() || r.Held.Known() || r.HeldPeak.Known() || r.Slots != 0 || r.Switched != 4 || r.Program.Of("forwarded") != 4 {
+	if r := run(t, n, j, forwards, true, 1); r.HeldBytes.Known() || r.Held.Known() || r.HeldPeak.Known() || r.Slots != 0 ||
+		r.Switched != 4 || r.Program.Of("forwarded") != 4 {
 		t.Errorf("a switch that counts: held %g B, %+v", float64(r.HeldBytes), r)
 	}
 	four := n
@@ -178,12 +187,13 @@ func TestCountsByHand(t *testing.T) {
 	}
 	j.Limit, j.Late = 0, []olaf.Duration{0, late}
 	n.PerRack = 1
-	if r = run(t, n, j, iswitchParts(endpoint.ISwitch{}, 8), true, 1); r.Frames != 8 || r.Switched != 6 || r.Slots != 24 || r.HeldPeak != 1 {
+	if r = run(t, n, j, iswitchParts(endpoint.ISwitch{}, 8), true, 1); r.Frames != 8 || r.Switched != 6 || r.Slots != 24 ||
+		r.HeldPeak != 1 {
 		t.Errorf("in racks: %+v", r)
 	}
 }
 
-// diary is what the hosts of a job did, as they told it.
+// diary records the actions of a job's hosts.
 type diary struct {
 	n       *Network
 	j       *Job
@@ -191,13 +201,13 @@ type diary struct {
 	ready   map[int][]olaf.Time // by host and vector
 	applied map[int][]told      // by host
 	whole   olaf.Time           // the latest sum that left the root
-	arrived map[int]int         // frames, by node
+	arrived map[int]int         // frames by node
 }
 
-// told is a sum that a host applied, and what there was to say about it.
+// told is a sum applied by a host, with its details.
 type told struct {
 	at    olaf.Time // when it began
-	whole olaf.Time // the latest sum that had left the root by then
+	whole olaf.Time // the latest sum to leave the root before that
 	a     endpoint.Aggregate
 }
 
@@ -207,8 +217,8 @@ func (d *diary) Whole(now olaf.Time, _ *program.Packet)   { d.whole = now }
 func (d *diary) Dropped(olaf.Time, *program.Packet)       {}
 func (d *diary) Lost(now olaf.Time, lost *program.Packet) {}
 
-// keep runs a job with a diary.
-func keep(t *testing.T, n Network, j Job, parts system.Parts, sync bool) (*diary, *Result) {
+// runWithDiary runs a job with a diary.
+func runWithDiary(t *testing.T, n Network, j Job, parts system.Parts, sync bool) (*diary, *Result) {
 	d := &diary{n: &n, j: &j, parts: &parts, ready: map[int][]olaf.Time{}, applied: map[int][]told{}, arrived: map[int]int{}}
 	n.Jobs = max(n.Jobs, 1)
 	j.Observer = d
@@ -226,7 +236,7 @@ func keep(t *testing.T, n Network, j Job, parts system.Parts, sync bool) (*diary
 	return d, run(t, n, j, parts, sync, 5)
 }
 
-// hosts are those that a number is a mean over: workers, or servers.
+// hosts returns the hosts that a mean covers: workers or servers.
 func (d *diary) hosts(servers bool) (all []int) {
 	workers := d.n.Jobs * d.n.Workers
 	if !servers {
@@ -241,7 +251,7 @@ func (d *diary) hosts(servers bool) (all []int) {
 	return all
 }
 
-// ends is when a host was done with each sum.
+// ends returns when a host finished with each sum.
 func (d *diary) ends(host int) (at []olaf.Time) {
 	takes := d.j.Apply
 	if host >= d.n.Jobs*d.n.Workers {
@@ -258,10 +268,10 @@ func average(values []float64) float64 {
 	for _, v := range values {
 		sum += v
 	}
-	return sum / float64(len(values)) // of none it is not a number
+	return sum / float64(len(values)) // NaN for an empty list
 }
 
-// age is the mean age of what a host has, from its first sum to its last, by the stamps of the contributions inside.
+// age returns the mean age at a host, from its first sum to its last, by the stamps of the contributions.
 func (d *diary) age(host int, stamp func(*program.Trace) float64) float64 {
 	area, newest := 0.0, 0.0
 	ends := d.ends(host)
@@ -275,7 +285,7 @@ func (d *diary) age(host int, stamp func(*program.Trace) float64) float64 {
 	return area / (float64(ends[len(ends)-1].Sub(ends[0])) / 1000)
 }
 
-// numbers are those of a Result, from the diary alone.
+// numbers computes the numbers of a Result from the diary alone.
 func (d *diary) numbers(sync bool) map[string]float64 {
 	workers, atServers := d.hosts(false), d.parts.Server != nil && d.parts.Window == 0
 	out := map[string]float64{}
@@ -309,7 +319,8 @@ func (d *diary) numbers(sync bool) map[string]float64 {
 	for name, of := range ages {
 		out[name] = average(of)
 	}
-	out["staleness_updates"], out["staleness_vectors"] = average(staleness)/average(contributions), average(vectors)/average(contributions)
+	out["staleness_updates"], out["staleness_vectors"] = average(staleness)/average(contributions),
+		average(vectors)/average(contributions)
 	var aggregation, summed []float64
 	for round := range int(d.j.Updates) {
 		for job := range d.n.Jobs {
@@ -324,7 +335,7 @@ func (d *diary) numbers(sync bool) map[string]float64 {
 			}
 			aggregation = append(aggregation, float64(whole.Sub(ready))/1000)
 			if d.parts.Server != nil {
-				left = 0 // a server that only adds up tells no end of a round
+				left = 0 // a server that only adds does not report the end of a round
 				if atServers {
 					left = d.applied[d.n.Jobs*d.n.Workers+job][round].at
 				}
@@ -355,7 +366,8 @@ func (d *diary) numbers(sync bool) map[string]float64 {
 	return out
 }
 
-// TestMeanStampIsNotTruncated checks that the mean of stamps in whole nanoseconds keeps its fraction, to the picosecond.
+// TestMeanStampIsNotTruncated checks that the mean of stamps in whole nanoseconds keeps its fraction, to the
+// picosecond.
 func TestMeanStampIsNotTruncated(t *testing.T) {
 	const week = 7 * 24 * 3600 * uint64(1e9)
 	for _, c := range []struct {
@@ -363,13 +375,14 @@ func TestMeanStampIsNotTruncated(t *testing.T) {
 		n    uint32
 		want olaf.Time
 	}{{0, 1, 0}, {7, 1, 7000}, {10, 4, 2500}, {10, 3, 3333}, {11, 3, 3667}, {3*week + 1, 3, olaf.Time(week)*1000 + 333}} {
-		if got := instant(c.sum, c.n); got != c.want {
+		if got := meanStamp(c.sum, c.n); got != c.want {
 			t.Errorf("%d stamps that sum to %d ns have a mean of %d ps, want %d ps", c.n, c.sum, int64(got), int64(c.want))
 		}
 	}
 }
 
-// All that is measured of hosts is what a diary of them says, whoever updates the weights, in one job or in several.
+// TestMeasuredAsADiarySays compares all measurements of hosts with those from a diary, for updates at workers and
+// servers, in one job or several.
 func TestMeasuredAsADiarySays(t *testing.T) {
 	free := func() system.Parts {
 		parts := psParts(false)
@@ -381,18 +394,23 @@ func TestMeasuredAsADiarySays(t *testing.T) {
 		jobs, perRack int
 		sync          bool
 	}{
-		"a server": {psParts(true), 1, 0, true}, "a server of each job": {psParts(true), 3, 2, true}, "a server that does not wait": {free(), 1, 0, false},
-		"a switch": {iswitchParts(endpoint.ISwitch{}, 100), 1, 0, true}, "racks": {iswitchParts(endpoint.ISwitch{}, 100), 1, 2, true},
-		"sums of four, without waiting": {asyncParts(3, 4, 100), 1, 0, false}, "a ring": {ringParts(), 1, 0, true}, "slots in turn": {switchmlParts(4), 1, 0, true},
-		"servers that only add up": {atpParts(crowded(atp.Released, 0)), 3, 0, true}, "one that only adds up": {atpParts(crowded(atp.Paper, 0)), 1, 0, true},
+		"a server": {psParts(true), 1, 0, true}, "a server of each job": {psParts(true), 3, 2, true},
+		"a server that does not wait":   {free(), 1, 0, false},
+		"a switch":                      {iswitchParts(endpoint.ISwitch{}, 100), 1, 0, true},
+		"racks":                         {iswitchParts(endpoint.ISwitch{}, 100), 1, 2, true},
+		"sums of four, without waiting": {asyncParts(3, 4, 100), 1, 0, false}, "a ring": {ringParts(), 1, 0, true},
+		"slots in turn":            {switchmlParts(4), 1, 0, true},
+		"servers that only add up": {atpParts(crowdedATP(atp.Released, 0)), 3, 0, true},
+		"one that only adds up":    {atpParts(crowdedATP(atp.Paper, 0)), 1, 0, true},
 	} {
 		n := lab(4)
 		n.Jobs, n.PerRack = c.jobs, c.perRack
 		j := Job{
-			Layout: endpoint.Layout{Values: 41, PerPacket: 4}, Updates: 6, Compute: 50 * olaf.Microsecond, Apply: 3 * olaf.Microsecond, ServerApply: 2 * olaf.Microsecond,
-			Jitter: 0.5, Apart: 20 * olaf.Microsecond,
+			Layout: endpoint.Layout{Values: 41, PerPacket: 4}, Updates: 6, Compute: 50 * olaf.Microsecond, Apply: 3 * olaf.Microsecond,
+			ServerApply: 2 * olaf.Microsecond,
+			Jitter:      0.5, Apart: 20 * olaf.Microsecond,
 		}
-		d, r := keep(t, n, j, c.parts, c.sync)
+		d, r := runWithDiary(t, n, j, c.parts, c.sync)
 		if r.Hung {
 			t.Fatalf("%s: hung", name)
 		}
@@ -412,8 +430,8 @@ func TestMeasuredAsADiarySays(t *testing.T) {
 	}
 }
 
-// Workers start within the time that they are to be apart and compute for as long as the jitter lets them, near both ends of each; a seed says
-// when.
+// TestSpreadOfStarts checks that workers start within the configured time and compute within the jitter, near both ends
+// of each range, by the seed.
 func TestSpreadOfStarts(t *testing.T) {
 	const compute, apart = 100 * olaf.Microsecond, 40 * olaf.Microsecond
 	n := Network{Workers: 500, Link: Link{Rate: 100 * olaf.Gbps}}
@@ -430,7 +448,8 @@ func TestSpreadOfStarts(t *testing.T) {
 	for name, c := range map[string]struct {
 		j        Job
 		from, to olaf.Duration
-	}{"apart": {Job{Apart: apart}, 0, apart - 1}, "jitter": {Job{Jitter: 0.3}, -3 * compute / 10, 3 * compute / 10}, "together": {Job{}, 0, 0}} {
+	}{"apart": {Job{Apart: apart}, 0, apart - 1}, "jitter": {Job{Jitter: 0.3}, -3 * compute / 10, 3 * compute / 10},
+		"together": {Job{}, 0, 0}} {
 		at := begun(c.j, 1)
 		slack := (c.to - c.from) / 50
 		if least, most := slices.Min(at), slices.Max(at); least < c.from || least > c.from+slack || most > c.to || most < c.to-slack {
@@ -442,7 +461,8 @@ func TestSpreadOfStarts(t *testing.T) {
 	}
 }
 
-// What a seed draws for a worker stays what it is, since documents of runs name their seeds: starts apart and computing with jitter.
+// TestDrawsOfASeed checks that a seed's draws for a worker never change, because stored runs name their seeds: start
+// times and compute times with jitter.
 func TestDrawsOfASeed(t *testing.T) {
 	for name, c := range map[string]struct {
 		j    Job
@@ -461,7 +481,7 @@ func TestDrawsOfASeed(t *testing.T) {
 	}
 }
 
-// A run that is over stays so, whoever wants its end at that moment.
+// TestOverBeforeItsContext checks that a finished run is not affected by the end of its context.
 func TestOverBeforeItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	j := Job{Layout: endpoint.Layout{Values: 1, PerPacket: 1}, Updates: 1}
@@ -475,26 +495,31 @@ func TestOverBeforeItsContext(t *testing.T) {
 	}
 }
 
-// A sum of one is heard of where it is whole, at a server that only adds up as well.
+// TestSumsOfOneAreHeard checks that a sum of one is reported where it is complete, also at a server that only adds.
 func TestSumsOfOneAreHeard(t *testing.T) {
-	for name, parts := range map[string]system.Parts{"a server": atpParts(crowded(atp.Released, 0)), "a switch": iswitchParts(endpoint.ISwitch{}, 10)} {
+	for name, parts := range map[string]system.Parts{"a server": atpParts(crowdedATP(atp.Released, 0)),
+		"a switch": iswitchParts(endpoint.ISwitch{}, 10)} {
 		e := new(ears)
-		run(t, lab(1), Job{Layout: endpoint.Layout{Values: 40, PerPacket: 4}, Updates: 2, Compute: olaf.Microsecond, Observer: e}, parts, true, 1)
+		run(t, lab(1), Job{Layout: endpoint.Layout{Values: 40, PerPacket: 4}, Updates: 2, Compute: olaf.Microsecond, Observer: e},
+			parts, true, 1)
 		if e.whole != 20 || e.computed != 2 || e.sent != 2 {
 			t.Errorf("%s: heard of %+v", name, *e)
 		}
 	}
 }
 
-// A job ends at its limit, at which something may happen still; what it had not done is missing.
+// TestEndAtTheLimit checks that a job ends at its limit, including events at that instant, and that unfinished values
+// are missing.
 func TestEndAtTheLimit(t *testing.T) {
 	n := Network{Workers: 1, Link: Link{Rate: olaf.Gbps, Delay: olaf.Second}}
 	for late, computed := range map[olaf.Duration]bool{0: true, 1: false} {
-		j := Job{Layout: endpoint.Layout{Values: 1, PerPacket: 1}, Updates: 1, Compute: 5 * olaf.Millisecond, Late: []olaf.Duration{late}, Limit: 5 * olaf.Millisecond}
+		j := Job{Layout: endpoint.Layout{Values: 1, PerPacket: 1}, Updates: 1, Compute: 5 * olaf.Millisecond,
+			Late: []olaf.Duration{late}, Limit: 5 * olaf.Millisecond}
 		heard := false
 		j.Values = func(olaf.Time, int, uint32) []uint32 { heard = true; return nil }
 		r := run(t, n, j, iswitchParts(endpoint.ISwitch{}, 1), true, 1)
-		if !r.Hung || heard != computed || r.Updates != 0 || r.Completion.Known() || r.Goodput.Known() || r.Iteration.Known() || r.Summed.Known() || r.Aggregation.Known() || r.AoM[newest].Known() || r.StaleUpdates.Known() || r.StaleVectors.Known() {
+		if !r.Hung || heard != computed || r.Updates != 0 || r.Completion.Known() || r.Goodput.Known() || r.Iteration.Known() ||
+			r.Summed.Known() || r.Aggregation.Known() || r.AoM[newest].Known() || r.StaleUpdates.Known() || r.StaleVectors.Known() {
 			t.Errorf("late by %d: computed %t, %+v", late, heard, r)
 		}
 		if computed != (r.Underway == 1) || r.Duration.Known() && computed != (r.Duration == 5e6) {
@@ -506,7 +531,8 @@ func TestEndAtTheLimit(t *testing.T) {
 	}
 }
 
-// Seeds are run in any order and told in theirs; a run that fails takes nothing from those that were done.
+// TestSeedsInTheirOrder checks that results are in the order of seeds, and that a failed run does not affect finished
+// ones.
 func TestSeedsInTheirOrder(t *testing.T) {
 	n, j := lab(3), Job{Layout: endpoint.Layout{Values: 40, PerPacket: 4}, Updates: 3, Compute: 100 * olaf.Microsecond, Jitter: 1}
 	parts := iswitchParts(endpoint.ISwitch{}, 10)
@@ -522,13 +548,14 @@ func TestSeedsInTheirOrder(t *testing.T) {
 		}
 	}
 	n.Workers = 0
-	if all, err := RunSeeds(context.Background(), n, j, parts, true, seeds, nil); !errors.Is(err, ErrConfig) || !slices.Equal(all, make([]*Result, 4)) {
+	if all, err := RunSeeds(context.Background(), n, j, parts, true, seeds, nil); !errors.Is(err, ErrConfig) ||
+		!slices.Equal(all, make([]*Result, 4)) {
 		t.Errorf("%v, %v", all, err)
 	}
 }
 
-// A switch's port marks what comes while so much waits for it, and nothing else does: of workers that send at one instant all frames that
-// find the server's port taken up, each once.
+// TestMarksOfAPort checks that exactly the frames that find enough waiting at a switch's port are marked: for
+// simultaneous senders all that find the server's port busy, each once.
 func TestMarksOfAPort(t *testing.T) {
 	const workers, packets, size, mark = 5, 20, 50 + 256, 8*(50+256) - 1
 	parts := psParts(true)
@@ -539,7 +566,7 @@ func TestMarksOfAPort(t *testing.T) {
 	j.Tap = func(f *Frame) {
 		ecn := f.Packet.Flags&program.ECN != 0
 		switch {
-		case f.To == workers+1: // the switch: by then so many have left it as the time of one makes, and the others wait
+		case f.To == workers+1: // the switch: all but those that left meanwhile are waiting
 			if f.From < workers {
 				if gone := int(int64(f.At)-int64(olaf.Microsecond))/(8*size*100) - 1; came > gone && (came-gone)*size >= mark {
 					want++

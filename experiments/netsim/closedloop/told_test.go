@@ -14,8 +14,8 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// listed writes down all that programs and hosts are built with.
-func listed(to io.Writer, parts system.Parts) system.Parts {
+// listParts writes down the configuration of all programs and hosts.
+func listParts(to io.Writer, parts system.Parts) system.Parts {
 	if parts.Program != nil {
 		tells := func(build func(program.Config) (program.Program, error), what string) func(program.Config) (program.Program, error) {
 			return func(cfg program.Config) (program.Program, error) {
@@ -30,12 +30,14 @@ func listed(to io.Writer, parts system.Parts) system.Parts {
 			parts.Root = tells(parts.Root, "root")
 		}
 	}
-	host := func(build func(endpoint.Config, endpoint.Host) (endpoint.Endpoint, error), what string) func(endpoint.Config, endpoint.Host) (endpoint.Endpoint, error) {
+	host := func(build func(endpoint.Config, endpoint.Host) (endpoint.Endpoint, error), what string) func(endpoint.Config,
+		endpoint.Host) (endpoint.Endpoint, error) {
 		if build == nil {
 			return nil
 		}
 		return func(cfg endpoint.Config, h endpoint.Host) (endpoint.Endpoint, error) {
-			fmt.Fprintf(to, "%s %d of %d, job %d: %+v, %d updates, line %d\n", what, cfg.Worker, cfg.Workers, cfg.Job, cfg.Layout, cfg.Updates, cfg.Line)
+			fmt.Fprintf(to, "%s %d of %d, job %d: %+v, %d updates, line %d\n", what, cfg.Worker, cfg.Workers, cfg.Job, cfg.Layout,
+				cfg.Updates, cfg.Line)
 			return build(cfg, h)
 		}
 	}
@@ -53,9 +55,9 @@ func (l *listedProgram) Configure(j program.Job) error {
 	return l.Program.Configure(j)
 }
 
-// All that programs, hosts and wires of every kind of network are built with.
+// TestWhatEverybodyIsTold checks the configuration of all programs, hosts and wires in every kind of network.
 func TestWhatEverybodyIsTold(t *testing.T) {
-	bent := func(n Network) Network { // links that can be told apart
+	bent := func(n Network) Network { // with distinguishable links
 		n.Link.Loss, n.Link.Mark, n.Link.Frame = 0.01, 9000, 7
 		n.Trunk = Link{Rate: 40 * olaf.Gbps, Delay: 3 * olaf.Microsecond, Overhead: 20, Frame: 5, Mark: 500}
 		n.Access = []Link{n.Link, {Rate: olaf.Gbps, Delay: olaf.Microsecond, Every: 9, Mark: 100}}
@@ -82,19 +84,21 @@ func TestWhatEverybodyIsTold(t *testing.T) {
 		sync  bool
 	}{
 		{"a switch", bent(lab(3)), iswitchParts(endpoint.ISwitch{Profile: iswitch.Exactly}, 8), true}, {"racks", racks, rooted, false},
-		{"servers", served, atpParts(crowded("paper", 2)), true}, {"a server", bent(lab(2)), psParts(true), true},
+		{"servers", served, atpParts(crowdedATP("paper", 2)), true}, {"a server", bent(lab(2)), psParts(true), true},
 		{"a tree", tree, xaggParts(), true}, {"switches", switches, systemParts(t, "switchml", system.Options{Slots: 12}), true},
-		{"switches with sums of two", switches, rooted, true}, {"switches below a server", switches, systemParts(t, "atp", system.Options{Profile: "paper", Slots: 30, Window: 5}), true},
+		{"switches with sums of two", switches, rooted, true},
+		{"switches below a server", switches, systemParts(t, "atp", system.Options{Profile: "paper", Slots: 30, Window: 5}), true},
 	} {
 		fmt.Fprintf(&text, "# %s\n", c.name)
-		parts := listed(&text, c.parts)
-		s, err := set(&c.n, &Job{Layout: endpoint.Layout{Values: 23, PerPacket: 4, Messages: 2}, Updates: 7}, &parts, c.sync, 1)
+		parts := listParts(&text, c.parts)
+		s, err := newSim(&c.n, &Job{Layout: endpoint.Layout{Values: 23, PerPacket: 4, Messages: 2}, Updates: 7}, &parts, c.sync, 1)
 		if err != nil {
 			t.Fatalf("%s: %v", c.name, err)
 		}
 		for i := range s.wires {
 			w := &s.wires[i]
-			fmt.Fprintf(&text, "wire %d: to %d, port %d, %d ps, at least %d, marks from %d, through %t, line %t\n", i, w.to, w.port, w.Delay, w.Least, w.Mark, w.Through, w.Line != nil)
+			fmt.Fprintf(&text, "wire %d: to %d, port %d, %d ps, at least %d, marks from %d, through %t, line %t\n", i, w.to, w.port,
+				w.Delay, w.Least, w.Mark, w.Through, w.Line != nil)
 		}
 		for i := range s.switches {
 			sw := &s.switches[i]
@@ -105,7 +109,8 @@ func TestWhatEverybodyIsTold(t *testing.T) {
 	golden.Equal(t, "told.txt", []byte(text.String()))
 }
 
-// A sum takes at most as many as contribute where workers wait for one another, on racks as on a tree of switches; where they do not, any number.
+// TestSumsOfNoMoreThanThereAre checks that for synchronous workers a sum contains at most all contributors, on racks as
+// in a tree of switches, and any number for asynchronous ones.
 func TestSumsOfNoMoreThanThereAre(t *testing.T) {
 	for name, n := range map[string]Network{"a switch": lab(4), "switches": hilly(4, 0)} {
 		n.Jobs = 1
@@ -115,7 +120,7 @@ func TestSumsOfNoMoreThanThereAre(t *testing.T) {
 		for h, ok := range map[int]bool{1: true, 4: true, 5: false} {
 			for _, sync := range []bool{true, false} {
 				parts := asyncParts(3, h, 8)
-				_, err := set(&n, &Job{Layout: endpoint.Layout{Values: 8, PerPacket: 4}, Updates: 1}, &parts, sync, 1)
+				_, err := newSim(&n, &Job{Layout: endpoint.Layout{Values: 8, PerPacket: 4}, Updates: 1}, &parts, sync, 1)
 				if (err == nil) != (ok || !sync) {
 					t.Errorf("%s: H of %d, waiting %t: %v", name, h, sync, err)
 				}
@@ -124,7 +129,7 @@ func TestSumsOfNoMoreThanThereAre(t *testing.T) {
 	}
 }
 
-// The bytes of a run are those of all its frames, whatever they are of.
+// TestBytesOfAllFrames checks that a run's bytes are the sum over all its frames of any kind.
 func TestBytesOfAllFrames(t *testing.T) {
 	racks := lab(5)
 	racks.PerRack = 2
@@ -132,29 +137,34 @@ func TestBytesOfAllFrames(t *testing.T) {
 		n     Network
 		parts system.Parts
 	}{
-		"a switch": {lab(3), switchmlParts(4)}, "racks": {racks, iswitchParts(endpoint.ISwitch{}, 100)}, "a server": {lab(3), psParts(true)},
-		"servers that only add up": {racks, atpParts(crowded("paper", 2))}, "a ring": {lab(4), ringParts()}, "a tree": {grownTree(), xaggParts()},
-		"switches": {hilly(3, 0), systemParts(t, "switchml", system.Options{Slots: 12})}, "published frames": {lab(3), systemParts(t, "ps", system.Options{})},
+		"a switch": {lab(3), switchmlParts(4)}, "racks": {racks, iswitchParts(endpoint.ISwitch{}, 100)},
+		"a server":                 {lab(3), psParts(true)},
+		"servers that only add up": {racks, atpParts(crowdedATP("paper", 2))}, "a ring": {lab(4), ringParts()},
+		"a tree":           {grownTree(), xaggParts()},
+		"switches":         {hilly(3, 0), systemParts(t, "switchml", system.Options{Slots: 12})},
+		"published frames": {lab(3), systemParts(t, "ps", system.Options{})},
 	} {
 		bytes := uint64(0)
 		j := Job{Layout: endpoint.Layout{Values: 43, PerPacket: 4}, Updates: 2, Compute: 50 * olaf.Microsecond, Jitter: 1}
-		j.Tap = func(f *Frame) { bytes += uint64(c.parts.Size(f.Packet, f.Past)) }
+		j.Tap = func(f *Frame) { bytes += uint64(c.parts.FrameSize(f.Packet, f.Past)) }
 		if r := run(t, c.n, j, c.parts, true, 1); r.Hung || r.Bytes != bytes || r.Underway != 0 {
 			t.Errorf("%s: hung %t, %d bytes, want %d", name, r.Hung, r.Bytes, bytes)
 		}
 	}
 }
 
-// A picture shows the first of the slots that are held, as many as it has places for, and says how many there are.
+// TestPicturesOfFullTables checks that a snapshot contains the first held slots, up to its limit, and their number.
 func TestPicturesOfFullTables(t *testing.T) {
 	const slots = MostSlots + 500
 	for _, held := range []int{1, MostSlots - 1, MostSlots, MostSlots + 1, slots} {
 		most := 0
-		j := Job{Layout: endpoint.Layout{Values: held, PerPacket: 1}, Updates: 1, Compute: olaf.Microsecond, Late: []olaf.Duration{0, 5 * olaf.Millisecond}}
+		j := Job{Layout: endpoint.Layout{Values: held, PerPacket: 1}, Updates: 1, Compute: olaf.Microsecond,
+			Late: []olaf.Duration{0, 5 * olaf.Millisecond}}
 		j.Follow = func(at, _ olaf.Time, l *Look) (olaf.Time, bool) {
 			if s := l.Snapshot(at).Switches[0]; s.Held >= most {
 				most = s.Held
-				if len(s.Table) != min(s.Held, MostSlots) || s.Peak != s.Held || s.Slots != slots || s.Held > 0 && s.Table[len(s.Table)-1].Place != len(s.Table)-1 {
+				if len(s.Table) != min(s.Held, MostSlots) || s.Peak != s.Held || s.Slots != slots || s.Held > 0 &&
+					s.Table[len(s.Table)-1].Place != len(s.Table)-1 {
 					t.Fatalf("%d slots are held of %d, %d shown", s.Held, s.Slots, len(s.Table))
 				}
 			}

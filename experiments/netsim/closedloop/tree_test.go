@@ -15,7 +15,7 @@ import (
 
 func xaggParts() system.Parts { return partsOf("xagg", 0) }
 
-// partsOf are those of a system, with a number of slots or, with 0, as many as it has.
+// partsOf returns the parts of a system, with a number of slots, or its default for 0.
 func partsOf(name string, slots int) system.Parts {
 	s, err := system.All().Find(name)
 	if err != nil {
@@ -28,7 +28,7 @@ func partsOf(name string, slots int) system.Parts {
 	return parts
 }
 
-// grownTree is five workers below two servers and the root, one of the servers below the other.
+// grownTree returns five workers below two servers and the root, with one server below the other.
 func grownTree() Network {
 	l := Link{Rate: 10 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Overhead: 24}
 	return Network{Workers: 5, Link: l, Tree: &Tree{
@@ -36,7 +36,8 @@ func grownTree() Network {
 	}}
 }
 
-// Whatever is lost on its way, at random or every so-many-th frame of every link, sums through a tree of servers are exact.
+// TestTreeExactlyOnce checks that sums through a tree of servers are exact with any losses, random or every n-th frame
+// on every link.
 func TestTreeExactlyOnce(t *testing.T) {
 	for _, every := range []int{0, 5, 7, 10, 101} {
 		for _, loss := range []float64{0, 0.01, 0.05} {
@@ -54,10 +55,11 @@ func TestTreeExactlyOnce(t *testing.T) {
 	}
 }
 
-// TestKilledServer kills either server at a hundred moments of a job: all sums are exact, and no round is missing.
+// TestKilledServer kills either server at a hundred moments of a job: all sums must be exact, and no round missing.
 func TestKilledServer(t *testing.T) {
 	whole := func(n Network, seed uint64) *Result {
-		return run(t, n, Job{Layout: endpoint.Layout{Values: 23, PerPacket: 4}, Updates: 5, Compute: 200 * olaf.Microsecond, Jitter: 0.5}, xaggParts(), true, seed)
+		return run(t, n, Job{Layout: endpoint.Layout{Values: 23, PerPacket: 4}, Updates: 5, Compute: 200 * olaf.Microsecond,
+			Jitter: 0.5}, xaggParts(), true, seed)
 	}
 	repeated := 0
 	for i := range 100 {
@@ -80,13 +82,14 @@ func TestKilledServer(t *testing.T) {
 	}
 }
 
-// fig1 is the example of the paper: four workers, of which one has half a link and one computes for two seconds. All times
+// fig1 returns the paper's example: four workers, one with half a link and one that computes for two seconds. All times
 // are divided by scale.
 func fig1(scale int) (Network, Job) {
 	half := Link{Rate: 5 * olaf.Gbps, Overhead: 24}
 	l := Link{Rate: 10 * olaf.Gbps, Overhead: 24}
-	n := Network{Workers: 4, Link: l, Through: true, Access: []Link{l, half, l}, Tree: &Tree{Servers: []TreeServer{{Link: l}, {Parent: 0, Link: l}}, Workers: []int{1, 1, 1, 0}}}
-	// As many whole fragments and a shorter one as take a second of a link's time, with everything beside the values.
+	n := Network{Workers: 4, Link: l, Through: true, Access: []Link{l, half, l},
+		Tree: &Tree{Servers: []TreeServer{{Link: l}, {Parent: 0, Link: l}}, Workers: []int{1, 1, 1, 0}}}
+	// As many full fragments and a shorter one as take a second on a link, including overhead.
 	bits := int64(10*olaf.Gbps) / int64(scale)
 	frame := int64(64+24+1024) * 8
 	values := bits/frame*256 + (bits%frame/8-88)/4
@@ -101,30 +104,31 @@ func fig1(scale int) (Network, Job) {
 	}
 }
 
-// TestFig1 is the paper's example at a thousandth: 4 s with a parameter server and with a programmable switch, 3 s with servers
-// that hold the model, and what packets and messages add to that, to the value. All of it follows from the link into the lower
-// server, which is busy for 3 s and must be so without a gap:
+// TestFig1 runs the paper's example at a thousandth of its size: 4 s with a parameter server and with a programmable
+// switch, 3 s with servers that store the model, plus the exact time of packets and messages. Everything follows from
+// the link into the lower server, which must be busy for 3 s without a gap:
 //
-//   - a server takes a packet in before it sends its sum on: one packet;
-//   - messages to it share the link: both children that finish early say so, which is 2; where rates are divided, each of three
-//     children asks for one, and the root grants three, which is 6 more;
-//   - where rates are divided the link stands idle for one packet in all: for three messages at the start, as the child with half a
-//     link hears of its rate so much later, and for the rest of the packet in front of that child's last one, which is passed on
-//     when it is in.
+//   - a server receives a whole packet before it sends its sum on: one packet;
+//   - messages to it share the link: both children that finish early report it, which is 2; with divided rates, each of three
+//     children requests one, and the root grants three, which is 6 more;
+//   - with divided rates the link is idle for one packet in total: for three messages at the start, because the child with half a
+//     link receives its rate that much later, and for the rest of the packet before that child's last one, which is forwarded
+//     when complete.
 //
-// The pool of a switch takes packets before the straggler begins, each of which saves one at half the rate; the first of its own
-// must come and be answered before anybody goes on, which is two packets. Two slots are the fewest that keep half a link busy.
+// A switch's pool receives packets before the straggler begins, each of which saves one at half the rate; the
+// straggler's first must arrive and be answered before others continue, which is two packets. Two slots are the minimum
+// to keep half a link busy.
 func TestFig1(t *testing.T) {
 	const (
 		scale   = 1000
 		packet  = (64 + 24 + 1024) * 8 / 10.0 // ns
 		message = (64 + 24) * 8 / 10.0
-		value   = 4 * 8 / 10.0 // by which the model is shorter than a second of a link, at most
+		value   = 4 * 8 / 10.0 // upper limit of what the model lacks to a second of a link
 	)
 	pooled := func(slots float64) float64 { return 4e6 - slots*2*packet + 2*packet }
 	for _, c := range []struct {
 		system  string
-		slots   int // 0 is as many as the system has
+		slots   int // 0 for the system's default
 		divides bool
 		want    float64 // ns
 	}{
@@ -137,8 +141,8 @@ func TestFig1(t *testing.T) {
 	} {
 		n, job := fig1(scale)
 		parts := partsOf(c.system, c.slots)
-		if !parts.Whole { // its program is a switch's
-			n.Tree, parts.Frame, parts.Header, parts.PerPacket = nil, nil, 64, 256 // frames are as long as the others'
+		if !parts.Whole { // its program runs on a switch
+			n.Tree, parts.Frame, parts.Header, parts.PerPacket = nil, nil, 64, 256 // frames are as long as the other systems'
 		}
 		if worker := parts.Worker; !c.divides {
 			parts.Worker = func(cfg endpoint.Config, h endpoint.Host) (endpoint.Endpoint, error) {
@@ -148,7 +152,8 @@ func TestFig1(t *testing.T) {
 		}
 		r := run(t, n, job, parts, true, 1)
 		if off := float64(r.Summed) - c.want; r.Hung || !(math.Abs(off) <= value) {
-			t.Errorf("%s of %d slots, rates divided %v: the sum is at the root after %.1f ns, %.1f off %.1f; hung %v", c.system, c.slots, c.divides, float64(r.Summed), off, c.want, r.Hung)
+			t.Errorf("%s of %d slots, rates divided %v: the sum is at the root after %.1f ns, %.1f off %.1f; hung %v", c.system,
+				c.slots, c.divides, float64(r.Summed), off, c.want, r.Hung)
 		}
 	}
 }
@@ -167,7 +172,8 @@ func TestTreeRefusals(t *testing.T) {
 	} {
 		n := grownTree()
 		change(&n)
-		if _, err := Run(context.Background(), n, Job{Layout: endpoint.Layout{Values: 4, PerPacket: 4}, Updates: 1}, xaggParts(), true, 1); !errors.Is(err, ErrConfig) {
+		if _, err := Run(context.Background(), n, Job{Layout: endpoint.Layout{Values: 4, PerPacket: 4}, Updates: 1}, xaggParts(), true,
+			1); !errors.Is(err, ErrConfig) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// What a network and a job may say, at both ends of each limit; what is refused says which it was.
+// TestLimits checks both ends of each limit of networks and jobs, and that an error names the limit.
 func TestLimits(t *testing.T) {
 	tree := func(n *Network) *Tree {
 		n.Tree = &Tree{Servers: []TreeServer{{Link: n.Link}, {Link: n.Link}, {Parent: 1, Link: n.Link}}, Workers: []int{0, 1, 2}}
@@ -36,7 +36,7 @@ func TestLimits(t *testing.T) {
 	link := func(change func(*Link)) func(*Network, *Job) { return func(n *Network, _ *Job) { change(&n.Link) } }
 	for name, c := range map[string]struct {
 		change func(*Network, *Job)
-		want   string // empty where it is taken
+		want   string // empty if valid
 	}{
 		"as it is":               {func(*Network, *Job) {}, ""},
 		"no rate":                {link(func(l *Link) { l.Rate = 0 }), "a link of "},
@@ -63,15 +63,16 @@ func TestLimits(t *testing.T) {
 		"a job more":             {func(n *Network, _ *Job) { n.Jobs = 65536 }, "65536 jobs; frames name 1 to 65535"},
 		"jobs below 0":           {func(n *Network, _ *Job) { n.Jobs = -1 }, "-1 jobs"},
 		"links of all":           {func(n *Network, _ *Job) { n.Access = slices.Repeat([]Link{n.Link}, 3) }, ""},
-		"a link of nobody":       {func(n *Network, _ *Job) { n.Access = slices.Repeat([]Link{n.Link}, 4) }, "links for 4 of 3 workers"},
-		"racks below 0":          {func(n *Network, _ *Job) { n.PerRack = -1 }, "-1 workers a rack"},
-		"racks of one":           {func(n *Network, _ *Job) { n.PerRack = 1 }, ""},
-		"a bus below 0":          {func(n *Network, _ *Job) { n.Accelerator.BusBytes = -1 }, "an accelerator of -1 bytes"},
-		"a beat below 0":         {func(n *Network, _ *Job) { n.Accelerator.Beat = -1 }, "a beat of -1ps"},
-		"beats below 0":          {func(n *Network, _ *Job) { n.Accelerator.Pipeline = -1 }, "an accelerator of"},
-		"an accelerator":         {func(n *Network, _ *Job) { n.Accelerator = Accelerator{1, 1, 1} }, ""},
-		"a cycle below 0":        {func(n *Network, _ *Job) { n.Cycle = -1 }, "a clock with a cycle of -1ps"},
-		"a cycle":                {func(n *Network, _ *Job) { n.Cycle = 1 }, ""},
+		"a link of nobody": {func(n *Network, _ *Job) { n.Access = slices.Repeat([]Link{n.Link}, 4) },
+			"links for 4 of 3 workers"},
+		"racks below 0":   {func(n *Network, _ *Job) { n.PerRack = -1 }, "-1 workers a rack"},
+		"racks of one":    {func(n *Network, _ *Job) { n.PerRack = 1 }, ""},
+		"a bus below 0":   {func(n *Network, _ *Job) { n.Accelerator.BusBytes = -1 }, "an accelerator of -1 bytes"},
+		"a beat below 0":  {func(n *Network, _ *Job) { n.Accelerator.Beat = -1 }, "a beat of -1ps"},
+		"beats below 0":   {func(n *Network, _ *Job) { n.Accelerator.Pipeline = -1 }, "an accelerator of"},
+		"an accelerator":  {func(n *Network, _ *Job) { n.Accelerator = Accelerator{1, 1, 1} }, ""},
+		"a cycle below 0": {func(n *Network, _ *Job) { n.Cycle = -1 }, "a clock with a cycle of -1ps"},
+		"a cycle":         {func(n *Network, _ *Job) { n.Cycle = 1 }, ""},
 
 		"jitter of all":      {func(_ *Network, j *Job) { j.Jitter = 1 }, ""},
 		"more than all":      {func(_ *Network, j *Job) { j.Jitter = 1.01 }, "spread by 1.01 of themselves"},
@@ -89,7 +90,8 @@ func TestLimits(t *testing.T) {
 		"a tree of one": {func(n *Network, _ *Job) {
 			n.Tree = &Tree{Servers: []TreeServer{{Link: n.Link}}, Workers: []int{0, 0, 0}}
 		}, ""},
-		"a tree of none":      {func(n *Network, _ *Job) { n.Tree = &Tree{Workers: []int{0, 0, 0}} }, "a tree of 0 servers, with places for 3 of 3 workers"},
+		"a tree of none": {func(n *Network, _ *Job) { n.Tree = &Tree{Workers: []int{0, 0, 0}} },
+			"a tree of 0 servers, with places for 3 of 3 workers"},
 		"a tree of jobs":      {func(n *Network, _ *Job) { tree(n); n.Jobs = 2 }, "a tree of servers has one job, not 2"},
 		"a tree in racks":     {func(n *Network, _ *Job) { tree(n); n.PerRack = 1 }, "a tree of servers hangs on one switch"},
 		"a worker nowhere":    {func(n *Network, _ *Job) { tree(n).Workers = []int{0, 1} }, "with places for 2 of 3 workers"},
@@ -108,13 +110,16 @@ func TestLimits(t *testing.T) {
 		"noticed before":      {func(n *Network, _ *Job) { tree(n).Kill = &Kill{Server: 1, Noticed: -1} }, "cannot be killed"},
 		"dead at once":        {func(n *Network, _ *Job) { tree(n).Kill = &Kill{Server: 2} }, ""},
 
-		"switches":              {func(n *Network, _ *Job) { hops(n) }, ""},
-		"two switches":          {func(n *Network, _ *Job) { h := hops(n); h.Switches, h.Homes = h.Switches[:2], []int{1, 1} }, ""},
-		"one switch":            {func(n *Network, _ *Job) { h := hops(n); h.Switches = h.Switches[:1] }, "a tree of 1 switches, with places for 2 of 2 jobs"},
-		"switches and servers":  {func(n *Network, _ *Job) { tree(n); h := hops(n); n.Jobs, h.Homes = 1, h.Homes[:1] }, "a tree of switches beside racks or a tree of servers"},
-		"switches in racks":     {func(n *Network, _ *Job) { hops(n); n.PerRack = 1 }, "a tree of switches beside racks"},
-		"a home too few":        {func(n *Network, _ *Job) { h := hops(n); h.Homes = h.Homes[:1] }, "places for 1 of 2 jobs"},
-		"home at the root":      {func(n *Network, _ *Job) { hops(n).Homes[1] = 0 }, "job 1 on switch 0 of 3; the root is the server's"},
+		"switches":     {func(n *Network, _ *Job) { hops(n) }, ""},
+		"two switches": {func(n *Network, _ *Job) { h := hops(n); h.Switches, h.Homes = h.Switches[:2], []int{1, 1} }, ""},
+		"one switch": {func(n *Network, _ *Job) { h := hops(n); h.Switches = h.Switches[:1] },
+			"a tree of 1 switches, with places for 2 of 2 jobs"},
+		"switches and servers": {func(n *Network, _ *Job) { tree(n); h := hops(n); n.Jobs, h.Homes = 1, h.Homes[:1] },
+			"a tree of switches beside racks or a tree of servers"},
+		"switches in racks": {func(n *Network, _ *Job) { hops(n); n.PerRack = 1 }, "a tree of switches beside racks"},
+		"a home too few":    {func(n *Network, _ *Job) { h := hops(n); h.Homes = h.Homes[:1] }, "places for 1 of 2 jobs"},
+		"home at the root": {func(n *Network, _ *Job) { hops(n).Homes[1] = 0 },
+			"job 1 on switch 0 of 3; the root is the server's"},
 		"home nowhere":          {func(n *Network, _ *Job) { hops(n).Homes[0] = 3 }, "job 0 on switch 3 of 3"},
 		"a switch below itself": {func(n *Network, _ *Job) { hops(n).Switches[1].Parent = 1 }, "switch 1 below switch 1"},
 		"a switch below none":   {func(n *Network, _ *Job) { hops(n).Switches[2].Parent = -1 }, "switch 2 below switch -1"},
@@ -122,11 +127,12 @@ func TestLimits(t *testing.T) {
 		"a switch's bit":        {func(n *Network, _ *Job) { hops(n).Switches[2].Up.Rate = 1 }, ""},
 		"the root's slots":      {func(n *Network, _ *Job) { hops(n).Switches[0].Slots = -1 }, "with -1 slots"},
 		"a slot":                {func(n *Network, _ *Job) { hops(n).Switches[2].Slots = 1 }, ""},
-		"slots below 0":         {func(n *Network, _ *Job) { hops(n).Switches[2].Slots = -1 }, "switch 2 below switch 1, with -1 slots"},
+		"slots below 0": {func(n *Network, _ *Job) { hops(n).Switches[2].Slots = -1 },
+			"switch 2 below switch 1, with -1 slots"},
 	} {
 		n, j := Network{Workers: 3, Link: Link{Rate: 10 * olaf.Gbps}}, Job{}
 		c.change(&n, &j)
-		err := errors.Join(n.check(), j.check())
+		err := errors.Join(n.checkNetwork(), j.checkJob())
 		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, ErrConfig) || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
 		}
@@ -135,35 +141,39 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	n, j := Network{Workers: 3, Link: Link{Rate: 1, Delay: 2}}, Job{}
-	if err := errors.Join(n.check(), j.check()); err != nil || n.Trunk != n.Link || n.Jobs != 1 || j.Limit != 3600*olaf.Second {
+	if err := errors.Join(n.checkNetwork(), j.checkJob()); err != nil || n.Trunk != n.Link || n.Jobs != 1 ||
+		j.Limit != 3600*olaf.Second {
 		t.Errorf("%+v, %+v, %v", n, j, err)
 	}
 	n, j = Network{Workers: 3, Jobs: 2, Link: Link{Rate: 1}, Trunk: Link{Rate: 2}}, Job{Limit: 7}
-	if err := errors.Join(n.check(), j.check()); err != nil || n.Trunk.Rate != 2 || n.Jobs != 2 || j.Limit != 7 {
+	if err := errors.Join(n.checkNetwork(), j.checkJob()); err != nil || n.Trunk.Rate != 2 || n.Jobs != 2 || j.Limit != 7 {
 		t.Errorf("%+v, %+v, %v", n, j, err)
 	}
 }
 
-// Every link of a network loses what Lose says, and goes on as it was otherwise.
+// TestEveryLinkLoses checks that SetLoss sets the loss of every link and nothing else.
 func TestEveryLinkLoses(t *testing.T) {
 	l := Link{Rate: 3, Delay: 4}
-	n := Network{Link: l, Access: []Link{l, l}, Tree: &Tree{Servers: []TreeServer{{Link: l}, {Link: l}}}, Hops: &Hops{Switches: []Hop{{Up: l}, {Up: l}}}}
-	n.Lose(0.25)
+	n := Network{Link: l, Access: []Link{l, l}, Tree: &Tree{Servers: []TreeServer{{Link: l}, {Link: l}}},
+		Hops: &Hops{Switches: []Hop{{Up: l}, {Up: l}}}}
+	n.SetLoss(0.25)
 	l.Loss = 0.25
-	for i, got := range []Link{n.Link, n.Access[0], n.Access[1], n.Tree.Servers[0].Link, n.Tree.Servers[1].Link, n.Hops.Switches[0].Up, n.Hops.Switches[1].Up} {
+	for i, got := range []Link{n.Link, n.Access[0], n.Access[1], n.Tree.Servers[0].Link, n.Tree.Servers[1].Link, n.Hops.Switches[0].Up,
+		n.Hops.Switches[1].Up} {
 		if got != l {
 			t.Errorf("link %d is %+v, want %+v", i, got, l)
 		}
 	}
 	bare := Network{Link: l}
-	if bare.Lose(0.5); bare.Link.Loss != 0.5 {
+	if bare.SetLoss(0.5); bare.Link.Loss != 0.5 {
 		t.Errorf("%+v", bare)
 	}
 }
 
 // anyNetwork draws racks, or a tree of switches, for some jobs.
 func anyNetwork(t *rapid.T) Network {
-	n := Network{Workers: rapid.IntRange(1, 7).Draw(t, "workers"), Jobs: rapid.IntRange(1, 3).Draw(t, "jobs"), Link: Link{Rate: olaf.Gbps, Mark: 7}}
+	n := Network{Workers: rapid.IntRange(1, 7).Draw(t, "workers"), Jobs: rapid.IntRange(1, 3).Draw(t, "jobs"),
+		Link: Link{Rate: olaf.Gbps, Mark: 7}}
 	if rapid.Bool().Draw(t, "tree") {
 		n.Hops = &Hops{Switches: make([]Hop, rapid.IntRange(2, 7).Draw(t, "switches"))}
 		for i := range n.Hops.Switches {
@@ -178,15 +188,15 @@ func anyNetwork(t *rapid.T) Network {
 	return n
 }
 
-// place is a node of a network as a list has it: its name, where it hangs, and of whom it is.
+// place is a node of a network in a list: its name, parent and job.
 type place struct {
 	name        string
-	above       int // switch, by its place; of switches themselves the parent's
+	above       int // index of the switch above; for switches, the parent
 	job, worker int
 }
 
-// places lists the nodes of a network: hosts, then switches.
-func places(n *Network, server bool) (hosts, switches []place) {
+// listPlaces lists the nodes of a network: hosts, then switches.
+func listPlaces(n *Network, server bool) (hosts, switches []place) {
 	named := func(job int, name string) string {
 		if n.Jobs > 1 {
 			return fmt.Sprintf("job-%d-%s", job+1, name)
@@ -225,7 +235,7 @@ func places(n *Network, server bool) (hosts, switches []place) {
 	return hosts, switches
 }
 
-// way is the switches from one up to the root, itself included.
+// way returns the switches from one up to the root, including both.
 func way(switches []place, from int) (up []int) {
 	for ; from >= 0; from = switches[from].above {
 		up = append(up, from)
@@ -233,29 +243,31 @@ func way(switches []place, from int) (up []int) {
 	return up
 }
 
-// Whatever a network's shape, its nodes are numbered as a list of them is, and the wires lead from every switch to every host over as
-// few switches as the tree has between them; a port leads where it says.
+// TestWaysLeadToHosts checks for any network that nodes are numbered as listed, that the wires lead from every switch
+// to every host over the shortest path in the tree, and that ports lead to their members.
 func TestWaysLeadToHosts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, server := anyNetwork(t), rapid.Bool().Draw(t, "server")
-		if err := n.check(); err != nil {
+		if err := n.checkNetwork(); err != nil {
 			t.Fatal(err)
 		}
-		hosts, switches := places(&n, server)
+		hosts, switches := listPlaces(&n, server)
 		s := &sim{shape: shapeOf(&n, server), net: &n}
-		s.build(&n)
+		s.buildNodes(&n)
 		var names []string
 		for _, p := range slices.Concat(hosts, switches) {
 			names = append(names, p.name)
 		}
-		if got := n.Nodes(server); !slices.Equal(got, names) || s.root() != len(hosts) || len(s.switches) != len(switches) {
-			t.Fatalf("nodes %v, want %v; the root is %d of %d", got, names, s.root(), len(s.switches))
+		if got := n.NodeNames(server); !slices.Equal(got, names) || s.rootNode() != len(hosts) || len(s.switches) != len(switches) {
+			t.Fatalf("nodes %v, want %v; the root is %d of %d", got, names, s.rootNode(), len(s.switches))
 		}
 		for h, p := range hosts {
-			if job, worker := s.whose(h); job != p.job || worker != p.worker || s.above(h) != p.above || worker == n.Workers && int(s.server(job)) != h {
-				t.Fatalf("host %d is %d of job %d on switch %d, want %+v", h, worker, job, s.above(h), p)
+			if job, worker := s.jobAndWorker(h); job != p.job || worker != p.worker || s.switchOf(h) != p.above ||
+				worker == n.Workers && int(s.serverHost(job)) != h {
+				t.Fatalf("host %d is %d of job %d on switch %d, want %+v", h, worker, job, s.switchOf(h), p)
 			}
-			if up, home := &s.wires[s.access[h]], &s.wires[s.homes[h]]; int(up.to) != len(hosts)+p.above || int(home.to) != h || up.Mark != 0 || home.Mark != n.access(p.worker).Mark {
+			if up, home := &s.wires[s.access[h]], &s.wires[s.homes[h]]; int(up.to) != len(hosts)+p.above || int(home.to) != h ||
+				up.Mark != 0 || home.Mark != n.accessLink(p.worker).Mark {
 				t.Fatalf("host %d: up %+v, down %+v", h, up, home)
 			}
 			for at := range switches {
@@ -267,7 +279,7 @@ func TestWaysLeadToHosts(t *testing.T) {
 				far := len(from) + len(to) - 2*common // between switches, and one more to the host
 				node := int32(len(hosts) + at)
 				for range far + 1 {
-					node = s.wires[s.toward(int(node)-len(hosts), int32(h))].to
+					node = s.wires[s.wireToward(int(node)-len(hosts), int32(h))].to
 				}
 				if int(node) != h {
 					t.Fatalf("from %s to %s %d wires lead to %s", switches[at].name, p.name, far+1, names[node])
@@ -276,7 +288,8 @@ func TestWaysLeadToHosts(t *testing.T) {
 		}
 		for at := range s.switches {
 			sw := &s.switches[at]
-			if above := switches[at].above; (sw.up < 0) != (above < 0) || sw.parent != (above >= 0) || above >= 0 && int(s.wires[sw.up].to) != len(hosts)+above {
+			if above := switches[at].above; (sw.up < 0) != (above < 0) || sw.parent != (above >= 0) || above >= 0 &&
+				int(s.wires[sw.up].to) != len(hosts)+above {
 				t.Fatalf("switch %d: up %d, parent %t; it hangs on %d", at, sw.up, sw.parent, above)
 			}
 			for port, down := range sw.down {
@@ -295,8 +308,8 @@ func TestWaysLeadToHosts(t *testing.T) {
 	})
 }
 
-// checkMembers holds the members of a job at a switch against who hangs there and has workers of the job at or below it. The root of
-// a tree has one port towards a job.
+// checkMembers compares the members of a job at a switch with the switch's children that have workers of the job. The
+// root of a tree has one port per job.
 func checkMembers(t *rapid.T, s *sim, hosts, switches []place, at, job int) {
 	var want []int32 // nodes
 	for h, p := range hosts {
@@ -307,7 +320,8 @@ func checkMembers(t *rapid.T, s *sim, hosts, switches []place, at, job int) {
 	if at == 0 {
 		for below := range switches {
 			for _, p := range hosts {
-				if switches[below].above == 0 && p.job == job && p.worker < s.workers && slices.Contains(way(switches, p.above), below) {
+				if switches[below].above == 0 && p.job == job && p.worker < s.workers &&
+					slices.Contains(way(switches, p.above), below) {
 					want = append(want, int32(len(hosts)+below))
 					break
 				}
@@ -316,7 +330,7 @@ func checkMembers(t *rapid.T, s *sim, hosts, switches []place, at, job int) {
 	}
 	var got []int32
 	if job < len(s.switches[at].members) {
-		for i, m := range s.members(at, job) {
+		for i, m := range s.membersOf(at, job) {
 			node := s.wires[s.switches[at].down[m.Port]].to
 			first := 0
 			if at > 0 {
@@ -333,7 +347,8 @@ func checkMembers(t *rapid.T, s *sim, hosts, switches []place, at, job int) {
 	}
 }
 
-// The children of a server are in the order of their ports, and those of one that is gone are its parent's.
+// TestChildrenOfATree checks that a server's children are in the order of their ports, and that a failed server's
+// children move to its parent.
 func TestChildrenOfATree(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		tree := &Tree{Servers: make([]TreeServer, rapid.IntRange(1, 6).Draw(t, "servers"))}
@@ -360,7 +375,7 @@ func TestChildrenOfATree(t *testing.T) {
 			return all
 		}
 		for i := range tree.Servers {
-			if got, want := tree.kids(i), children(tree, i, -1); !slices.Equal(got, want) {
+			if got, want := tree.childrenOf(i), children(tree, i, -1); !slices.Equal(got, want) {
 				t.Fatalf("server %d of %+v has %v, want %v", i, tree, got, want)
 			}
 		}
@@ -369,9 +384,9 @@ func TestChildrenOfATree(t *testing.T) {
 		}
 		gone := rapid.IntRange(1, len(tree.Servers)-1).Draw(t, "gone")
 		before := fmt.Sprint(*tree)
-		next := tree.without(gone)
+		next := tree.withoutServer(gone)
 		for i := range tree.Servers {
-			got := slices.DeleteFunc(next.kids(i), func(k kid) bool { return !k.worker && k.place == gone })
+			got := slices.DeleteFunc(next.childrenOf(i), func(k kid) bool { return !k.worker && k.place == gone })
 			if want := children(tree, i, gone); !slices.Equal(got, want) {
 				t.Fatalf("server %d of %+v has %v without %d, want %v", i, tree, got, gone, want)
 			}
@@ -382,41 +397,45 @@ func TestChildrenOfATree(t *testing.T) {
 	})
 }
 
-// Every number of a Result is a row of its own, and a name that there is none of is missing.
+// TestRowsOfAResult checks that every number of a Result has a row, and that an unknown name is missing.
 func TestRowsOfAResult(t *testing.T) {
 	r := Result{
-		Updates: 1, Duration: 2, Iteration: 3, Gradient: 23, Summed: 4, Aggregation: 5, Goodput: 6, StaleUpdates: 7, StaleVectors: 8, AoM: [3]metric.Float{9, 10, 11},
-		Held: 12, HeldPeak: 13, HeldBytes: 14, Memory: 15, Slots: 1, Completion: 16, Served: 17, Marked: 18, Busiest: 19, Frames: 20, Lost: 21, Bytes: 22,
+		Updates: 1, Duration: 2, Iteration: 3, Gradient: 23, Summed: 4, Aggregation: 5, Goodput: 6, StaleUpdates: 7, StaleVectors: 8,
+		AoM:  [3]metric.Float{9, 10, 11},
+		Held: 12, HeldPeak: 13, HeldBytes: 14, Memory: 15, Slots: 1, Completion: 16, Served: 17, Marked: 18, Busiest: 19, Frames: 20,
+		Lost: 21, Bytes: 22,
 	}
 	want := map[string]metric.Float{
-		"updates": 1, "duration_ns": 2, "iteration_ns": 3, "gradient_ns": 23, "summed_ns": 4, "aggregation_ns": 5, "goodput_bps": 6, "staleness_updates": 7, "staleness_vectors": 8,
-		"aom_newest_ns": 9, "aom_mean_ns": 10, "aom_oldest_ns": 11, "slots_held": 12, "slots_held_peak": 13, "held_bytes": 14, "memory_bytes": 15, "jct_ns": 16,
+		"updates": 1, "duration_ns": 2, "iteration_ns": 3, "gradient_ns": 23, "summed_ns": 4, "aggregation_ns": 5, "goodput_bps": 6,
+		"staleness_updates": 7, "staleness_vectors": 8,
+		"aom_newest_ns": 9, "aom_mean_ns": 10, "aom_oldest_ns": 11, "slots_held": 12, "slots_held_peak": 13, "held_bytes": 14,
+		"memory_bytes": 15, "jct_ns": 16,
 		"served": 17, "frames_marked": 18, "busiest_wire": 19, "frames": 20, "frames_lost": 21, "wire_bytes": 22,
 	}
-	for _, row := range Rows() {
+	for _, row := range ListRows() {
 		if got, ok := want[row.Name]; !ok || row.Of(&r) != got || r.Of(row.Name) != got {
 			t.Errorf("%s is %g and %g, want %g", row.Name, float64(row.Of(&r)), float64(r.Of(row.Name)), float64(got))
 		}
 	}
 	var said strings.Builder
-	for _, row := range Rows() {
+	for _, row := range ListRows() {
 		fmt.Fprintf(&said, "%s, %q in %q: %s. Missing: %q, once 0: %t\n", row.Name, row.Title, row.Unit, row.Doc, row.Why, row.Zeroed)
 	}
 	golden.Equal(t, "rows.txt", []byte(said.String()))
 	if none := new(Result); none.Of("memory_bytes").Known() {
 		t.Error("no table takes memory")
 	}
-	if len(Rows()) != len(want) || r.Of("none").Known() {
-		t.Errorf("%d rows, want %d; there is a row %g", len(Rows()), len(want), float64(r.Of("none")))
+	if len(ListRows()) != len(want) || r.Of("none").Known() {
+		t.Errorf("%d rows, want %d; there is a row %g", len(ListRows()), len(want), float64(r.Of("none")))
 	}
 }
 
-// Nodes have addresses of their own, workers those of a trace's workers; frames are from and to those of the nodes, cut behind their
-// headers where nobody computes the lanes, and say how many vectors they hold.
+// TestFramesOfNodes checks that nodes have distinct addresses, workers those of a trace's workers, that frames use the
+// nodes' addresses and are cut after their headers without computed lanes, and that they give their number of vectors.
 func TestFramesOfNodes(t *testing.T) {
 	n := &Network{Workers: 1, Jobs: 300}
 	f := NewFramer(frame.SwitchML, n, true)
-	nodes := len(n.Nodes(true))
+	nodes := len(n.NodeNames(true))
 	seen := map[[4]byte]int{}
 	for i := range nodes {
 		a := f.Address(i)
@@ -424,11 +443,13 @@ func TestFramesOfNodes(t *testing.T) {
 			t.Fatalf("nodes %d and %d are %v", other, i, a)
 		}
 		seen[a.SrcIP] = i
-		if k := i - 300; k < 0 && a != pktgen.DefaultAddressing().Worker(i) || k >= 0 && (a.SrcIP != [4]byte{10, 2, byte(k >> 8), byte(k)} || a.SrcPort != frame.SwitchML.Carrier.Port) {
+		if k := i - 300; k < 0 && a != pktgen.DefaultAddressing().Worker(i) || k >= 0 &&
+			(a.SrcIP != [4]byte{10, 2, byte(k >> 8), byte(k)} || a.SrcPort != frame.SwitchML.Carrier.Port) {
 			t.Errorf("node %d is %+v", i, a)
 		}
 	}
-	if one := NewFramer(frame.SwitchML, &Network{Workers: 2}, false); len(one.nodes) != 3 || one.Address(2).SrcIP != [4]byte{10, 2, 0, 0} {
+	if one := NewFramer(frame.SwitchML, &Network{Workers: 2}, false); len(one.nodes) != 3 ||
+		one.Address(2).SrcIP != [4]byte{10, 2, 0, 0} {
 		t.Errorf("nodes of one job: %+v", one.nodes)
 	}
 	for name, c := range map[string]struct {
@@ -438,8 +459,10 @@ func TestFramesOfNodes(t *testing.T) {
 		kept     int
 		comment  string
 	}{
-		"headers": {nil, 1, 2, 400, 128, ""}, "lanes": {make([]uint32, 64), 1, 2, 400, 0, ""}, "a sum": {nil, 2, 400, 2, 128, "merged 2"}, "between switches": {nil, 0, 400, 401, 128, ""},
-		"to the first server": {nil, 1, 400, 300, 128, ""}, "from a worker to a worker": {nil, 1, 2, 299, 128, ""}, "to the last worker": {nil, 1, 300, 299, 128, ""},
+		"headers": {nil, 1, 2, 400, 128, ""}, "lanes": {make([]uint32, 64), 1, 2, 400, 0, ""},
+		"a sum": {nil, 2, 400, 2, 128, "merged 2"}, "between switches": {nil, 0, 400, 401, 128, ""},
+		"to the first server": {nil, 1, 400, 300, 128, ""}, "from a worker to a worker": {nil, 1, 2, 299, 128, ""},
+		"to the last worker": {nil, 1, 300, 299, 128, ""},
 	} {
 		p := program.Packet{Kind: program.Data, Job: 1, Lanes: 64, Count: 1, Trace: program.Trace{Vectors: c.vectors}}
 		if c.to == 2 {
@@ -456,10 +479,11 @@ func TestFramesOfNodes(t *testing.T) {
 			t.Errorf("%s: %d of %d bytes at %d, %q", name, len(got.Data), got.Wire, got.UnixNS, got.Comment)
 		}
 		from, to := f.Address(c.from), f.Address(c.to)
-		if mac := slices.Concat(to.SrcMAC[:], from.SrcMAC[:]); !slices.Equal(got.Data[:12], mac) || !slices.Equal(got.Data[26:34], slices.Concat(from.SrcIP[:], to.SrcIP[:])) {
+		if mac := slices.Concat(to.SrcMAC[:], from.SrcMAC[:]); !slices.Equal(got.Data[:12], mac) ||
+			!slices.Equal(got.Data[26:34], slices.Concat(from.SrcIP[:], to.SrcIP[:])) {
 			t.Errorf("%s: % x", name, got.Data[:34])
 		}
-		ports := [2]uint16{from.SrcPort, frame.SwitchML.Carrier.Port} // a worker's own, whichever way, and the switch's
+		ports := [2]uint16{from.SrcPort, frame.SwitchML.Carrier.Port} // the worker's in both directions, and the switch's
 		if c.from >= 300 && c.to < 300 {
 			ports[0] = to.SrcPort
 		}
@@ -470,10 +494,11 @@ func TestFramesOfNodes(t *testing.T) {
 			t.Errorf("%s: ports %d, want %d", name, have, ports)
 		}
 	}
-	if Kept(true) != int(olaf.MaxFrame) || Kept(false) != 128 {
-		t.Errorf("%d and %d bytes are kept", Kept(true), Kept(false))
+	if KeptBytes(true) != int(olaf.MaxFrame) || KeptBytes(false) != 128 {
+		t.Errorf("%d and %d bytes are kept", KeptBytes(true), KeptBytes(false))
 	}
-	if h := Heard("rack-0", frame.SwitchML, false); h.Name != "rack-0" || h.SnapBytes != 128 || !strings.Contains(h.Comment, "what rack-0 hears: SwitchML frames (switchml") {
+	if h := CaptureInterface("rack-0", frame.SwitchML, false); h.Name != "rack-0" || h.SnapBytes != 128 ||
+		!strings.Contains(h.Comment, "what rack-0 hears: SwitchML frames (switchml") {
 		t.Errorf("%+v", h)
 	}
 	if _, err := f.Packet(&Frame{From: 0, For: 400, Packet: &program.Packet{Kind: program.Other}}); err == nil {
@@ -481,8 +506,8 @@ func TestFramesOfNodes(t *testing.T) {
 	}
 }
 
-// sent are the nodes that a program's packet is on the way to, in order.
-func (s *sim) sent() (to []int) {
+// sentTo returns the target nodes of a program's packets, sorted.
+func (s *sim) sentTo() (to []int) {
 	for s.future.Len() > 0 {
 		e := s.future.Pop()
 		to = append(to, int(s.packets[uint32(e.What)].target))
@@ -494,8 +519,8 @@ func (s *sim) sent() (to []int) {
 	return to
 }
 
-// What a program emits goes up, to all below, to all but whom it came from, or out of one port; the root has nobody above but its
-// server, and in a tree of servers its sums go to everybody at once.
+// TestWhomAProgramReaches checks that a program's output goes up, to all below, to all but the sender, or to one port.
+// Nothing is above the root except its server, and in a tree of servers its sums go to all workers at once.
 func TestWhomAProgramReaches(t *testing.T) {
 	l := Link{Rate: olaf.Gbps}
 	tree := Network{Workers: 3, Link: l, Tree: &Tree{Servers: []TreeServer{{Link: l}, {Link: l}}, Workers: []int{1, 1, 0}}} // hosts 0 to 2, the switch 3, servers 4 and 5
@@ -527,14 +552,14 @@ func TestWhomAProgramReaches(t *testing.T) {
 		"down to racks":            {racks, iswitchParts(endpoint.ISwitch{}, 8), 0, 0, program.Down, program.Result, []int{5, 6}},
 		"a worker of a rack":       {racks, iswitchParts(endpoint.ISwitch{}, 8), 1, 0, 1, program.Result, []int{1}},
 	} {
-		s, err := set(&c.n, &Job{Layout: endpoint.Layout{Values: 4, PerPacket: 4}, Updates: 1}, &c.parts, true, 1)
+		s, err := newSim(&c.n, &Job{Layout: endpoint.Layout{Values: 4, PerPacket: 4}, Updates: 1}, &c.parts, true, 1)
 		if err != nil {
 			t.Fatal(name, err)
 		}
-		s.future, s.meter = calendar.New(8, int64(olaf.Second)), newMeter(s)
+		s.future, s.meter = calendar.NewQueue(8, int64(olaf.Second)), newMeter(s)
 		s.out.at, s.out.from = c.at, c.from
 		s.out.Emit(c.to, &program.Packet{Kind: c.kind, Job: FirstJob, Lanes: 1, Count: 1}, nil)
-		if got := s.sent(); !slices.Equal(got, c.want) {
+		if got := s.sentTo(); !slices.Equal(got, c.want) {
 			t.Errorf("%s: to nodes %v, want %v", name, got, c.want)
 		}
 		if s.grove != nil {
@@ -545,42 +570,47 @@ func TestWhomAProgramReaches(t *testing.T) {
 				s.out.at = 0
 				s.out.Emit(to, &program.Packet{Kind: c.kind, Job: job, Lanes: 1}, nil)
 			}
-			if got := s.sent(); got != nil {
+			if got := s.sentTo(); got != nil {
 				t.Errorf("%s: job %d, which there is none of, reaches nodes %v", name, job, got)
 			}
 		}
 	}
 }
 
-// An account that does not add up is an error of the run, of hosts, of switches and of what is on its way.
+// TestBrokenAccounts checks that an account of hosts, switches or packets in flight that does not balance is an error.
 func TestBrokenAccounts(t *testing.T) {
 	for name, tamper := range map[string]func(*sim){
-		"as it is": func(*sim) {}, "on its way for ever": func(s *sim) { s.meter.inFlight++ }, "a packet that nobody has": func(s *sim) { s.spare = s.spare[1:] },
-		"a host's":   func(s *sim) { s.hosts[3].end = &misheard{s.hosts[3].end} },
-		"a switch's": func(s *sim) { s.switches[0].Program = &miscounted{s.switches[0].Program, s.ledger.Index("vectors_in")} }, "a rack's": func(s *sim) { s.switches[1].Program = &miscounted{s.switches[1].Program, s.ledger.Index("vectors_in")} },
+		"as it is": func(*sim) {}, "on its way for ever": func(s *sim) { s.meter.inFlight++ },
+		"a packet that nobody has": func(s *sim) { s.spare = s.spare[1:] },
+		"a host's":                 func(s *sim) { s.hosts[3].end = &misheard{s.hosts[3].end} },
+		"a switch's": func(s *sim) {
+			s.switches[0].Program = &miscounted{s.switches[0].Program,
+				s.ledger.Index("vectors_in")}
+		}, "a rack's": func(s *sim) { s.switches[1].Program = &miscounted{s.switches[1].Program, s.ledger.Index("vectors_in")} },
 	} {
 		n, parts := lab(4), iswitchParts(endpoint.ISwitch{}, 8)
 		n.PerRack = 2
-		s, err := set(&n, &Job{Layout: endpoint.Layout{Values: 4, PerPacket: 4}, Updates: 1, Compute: 1}, &parts, true, 1)
+		s, err := newSim(&n, &Job{Layout: endpoint.Layout{Values: 4, PerPacket: 4}, Updates: 1, Compute: 1}, &parts, true, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.future, s.meter = calendar.New(8, int64(olaf.Second)), newMeter(s)
-		s.start()
-		if err := s.play(t.Context()); err != nil {
+		s.future, s.meter = calendar.NewQueue(8, int64(olaf.Second)), newMeter(s)
+		s.startHosts()
+		if err := s.runEvents(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		tamper(s)
-		if r, err := s.result(); name == "as it is" && (err != nil || r == nil) || name != "as it is" && (!errors.Is(err, olaf.ErrAccounting) || r != nil) {
+		if r, err := s.makeResult(); name == "as it is" && (err != nil || r == nil) || name != "as it is" &&
+			(!errors.Is(err, olaf.ErrAccounting) || r != nil) {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 	}
 }
 
-// miscounted is a program that says that it had a vector more.
+// miscounted is a program that counts one vector too many.
 type miscounted struct {
 	program.Program
-	vectors int // which of its counts they are
+	vectors int // index among its counts
 }
 
 func (m *miscounted) Counts() []uint64 {
@@ -589,7 +619,7 @@ func (m *miscounted) Counts() []uint64 {
 	return n
 }
 
-// misheard is a host that says that it sent a gradient that nobody computed.
+// misheard is a host that counts a sent gradient that was never computed.
 type misheard struct{ endpoint.Endpoint }
 
 func (m *misheard) Counts() []uint64 {
@@ -598,12 +628,12 @@ func (m *misheard) Counts() []uint64 {
 	return n
 }
 
-// What the root is told of its jobs is told without a run, and nothing where no switch runs a program.
+// TestJobsOfTheRoot checks that the root's jobs are available without a run, and empty if no switch runs a program.
 func TestJobsOfTheRoot(t *testing.T) {
 	job := Job{Layout: endpoint.Layout{Values: 4, PerPacket: 4}, Updates: 1}
 	n := lab(4)
 	n.Jobs, n.PerRack = 3, 2
-	jobs, err := Jobs(n, job, systemParts(t, "iswitch", system.Options{PerRack: 2, H: 2}), false)
+	jobs, err := PlanJobs(n, job, systemParts(t, "iswitch", system.Options{PerRack: 2, H: 2}), false)
 	if err != nil || len(jobs) != 3 {
 		t.Fatalf("%+v, %v", jobs, err)
 	}
@@ -612,7 +642,8 @@ func TestJobsOfTheRoot(t *testing.T) {
 		for _, m := range j.Members {
 			ports = append(ports, m.Port)
 		}
-		if j.ID != FirstJob+olaf.ClusterID(i) || j.Parent || j.Fan != 2 || j.Level != 1 || !slices.Equal(ports, []program.Port{0, 1}) || j.Base != i*j.Slots {
+		if j.ID != FirstJob+olaf.ClusterID(i) || j.Parent || j.Fan != 2 || j.Level != 1 || !slices.Equal(ports, []program.Port{0, 1}) ||
+			j.Base != i*j.Slots {
 			t.Errorf("job %d: %+v", i, j)
 		}
 	}
@@ -620,11 +651,11 @@ func TestJobsOfTheRoot(t *testing.T) {
 		n     Network
 		parts system.Parts
 	}{"a server": {lab(4), psParts(true)}, "a tree": {grownTree(), xaggParts()}} {
-		if jobs, err := Jobs(c.n, job, c.parts, true); jobs != nil || err != nil {
+		if jobs, err := PlanJobs(c.n, job, c.parts, true); jobs != nil || err != nil {
 			t.Errorf("%s: %+v, %v", name, jobs, err)
 		}
 	}
-	if jobs, err := Jobs(Network{}, job, psParts(true), true); jobs != nil || !errors.Is(err, ErrConfig) {
+	if jobs, err := PlanJobs(Network{}, job, psParts(true), true); jobs != nil || !errors.Is(err, ErrConfig) {
 		t.Errorf("%+v, %v", jobs, err)
 	}
 	killed := grownTree()
@@ -636,7 +667,8 @@ func TestJobsOfTheRoot(t *testing.T) {
 	}
 }
 
-// Who asks whether hosts that wait for the sum of all can be built hears that one of fewer is none; runs that were kept play.
+// TestSumsThatCloseEarly checks that sums of fewer than all workers are rejected for synchronous workers, but that
+// stored runs with them still run.
 func TestSumsThatCloseEarly(t *testing.T) {
 	job := Job{Layout: endpoint.Layout{Values: 4, PerPacket: 4}, Updates: 1}
 	racks := lab(6)
@@ -648,11 +680,12 @@ func TestSumsThatCloseEarly(t *testing.T) {
 	}{"one switch": {lab(4), 4}, "racks": {racks, 3}, "hops": {hops, 4}} {
 		for h := range c.children + 1 {
 			parts := systemParts(t, "iswitch", system.Options{PerRack: c.n.PerRack, H: h})
-			_, err := Jobs(c.n, job, parts, true)
-			if early := h > 0 && h < c.children; early != errors.Is(err, ErrConfig) || early && !strings.Contains(err.Error(), fmt.Sprintf("H is %d, but a switch has %d children", h, c.children)) {
+			_, err := PlanJobs(c.n, job, parts, true)
+			if early := h > 0 && h < c.children; early != errors.Is(err, ErrConfig) || early &&
+				!strings.Contains(err.Error(), fmt.Sprintf("H is %d, but a switch has %d children", h, c.children)) {
 				t.Errorf("%s, H = %d: %v", name, h, err)
 			}
-			if _, err := Jobs(c.n, job, parts, false); err != nil {
+			if _, err := PlanJobs(c.n, job, parts, false); err != nil {
 				t.Errorf("%s, H = %d, async: %v", name, h, err)
 			}
 			if _, err := Run(t.Context(), c.n, job, parts, true, 1); err != nil {

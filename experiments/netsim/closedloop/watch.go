@@ -8,28 +8,29 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Snapshot is a run at an instant. It does not change, whatever the run does next.
+// Snapshot is the state of a run at an instant. It is immutable.
 type Snapshot struct {
 	Now      olaf.Time
 	Events   uint64
-	Rounds   uint32 // of every job
+	Rounds   uint32 // per job
 	Jobs     []JobSnapshot
 	Hosts    []HostSnapshot
 	Switches []SwitchSnapshot
 
 	Frames, Lost, Underway uint64
 	Endpoints              olaf.Counts // over all hosts
-	Program                olaf.Counts // over all switches; nothing of switches that only forward
+	Program                olaf.Counts // over all switches; empty for switches that only forward
 }
 
-// JobSnapshot is a job: how many rounds all of its workers have the sum of, and how many workers have that of the next.
+// JobSnapshot is the progress of a job: the number of rounds that all workers have received, and the number of workers
+// that have received more.
 type JobSnapshot struct {
 	Rounds uint32
 	Ahead  int
 	Done   bool
 }
 
-// Doing is what a host does.
+// Doing is a host's activity.
 type Doing uint8
 
 const (
@@ -39,60 +40,62 @@ const (
 	Finished
 )
 
-// String is that in a word.
+// String returns the activity as a word.
 func (d Doing) String() string {
 	return [...]string{"talking", "computing", "applying", "done"}[min(d, Finished)]
 }
 
-// HostSnapshot is a worker, or a server.
+// HostSnapshot is the state of a worker or a server.
 type HostSnapshot struct {
 	Name        string
-	Job, Worker int // from 0; of a server the number of workers
+	Job, Worker int // from 0; for a server, the number of workers
 	Server      bool
 	Doing       Doing
-	Updates     uint64 // of its weights; of a server that only adds up none
+	Updates     uint64 // of its weights; 0 for a server that only adds
 	Counts      olaf.Counts
-	Up, Down    LinkSnapshot // towards its switch, and back
+	Up, Down    LinkSnapshot // to its switch, and back
 }
 
-// LinkSnapshot is one direction of a link.
+// LinkSnapshot contains the counts of one direction of a link.
 type LinkSnapshot struct {
 	Frames, Lost, Bytes uint64
-	Busy                metric.Float // share of the time so far; a frame that is on it counts as a whole
+	Busy                metric.Float // share of the time so far; a frame on it counts in full
 }
 
-// SwitchSnapshot is a switch: the root first, then racks.
+// SwitchSnapshot is the state of a switch: the root first, then racks.
 type SwitchSnapshot struct {
 	Name  string
 	Slots int
 	Held  int
 	Peak  int
-	Table []HeldSlot // those that are held, in order; the first MostSlots
+	Table []HeldSlot // the first MostSlots held slots, in order
 }
 
-// MostSlots is how many held slots of a switch a picture has.
+// MostSlots is the maximum number of held slots per switch in a snapshot.
 const MostSlots = 1024
 
-// HeldSlot is one that holds something.
+// HeldSlot is a slot in use.
 type HeldSlot struct {
 	Place int
 	program.Slot
 }
 
-// Snapshot takes a picture at an instant from the latest event to the next.
+// Snapshot returns the state at an instant from the latest event to the next.
 func (l *Look) Snapshot(at olaf.Time) *Snapshot {
 	s := l.sim
-	v := &Snapshot{Now: at, Events: s.events, Rounds: s.job.Updates, Underway: uint64(s.meter.inFlight), Jobs: make([]JobSnapshot, s.jobs)}
+	v := &Snapshot{Now: at, Events: s.events, Rounds: s.job.Updates, Underway: uint64(s.meter.inFlight),
+		Jobs: make([]JobSnapshot, s.jobs)}
 	v.Endpoints = olaf.NewCounts(endpoints)
 	for i := range s.wires {
 		v.Frames += s.wires[i].Frames
 		v.Lost += s.wires[i].Lost
 	}
-	names := s.net.Nodes(s.parts.Server != nil)
+	names := s.net.NodeNames(s.parts.Server != nil)
 	for i, h := range s.hosts {
 		one := HostSnapshot{
-			Name: names[i], Job: h.job, Worker: h.worker, Server: h.server, Doing: h.doing, Updates: s.meter.hosts[i].updates, Counts: olaf.NewCounts(endpoints),
-			Up: s.wires[s.access[i]].look(at), Down: s.wires[s.homes[i]].look(at),
+			Name: names[i], Job: h.job, Worker: h.worker, Server: h.server, Doing: h.doing,
+			Updates: s.meter.hosts[i].updates, Counts: olaf.NewCounts(endpoints),
+			Up: s.wires[s.access[i]].snapshotAt(at), Down: s.wires[s.homes[i]].snapshotAt(at),
 		}
 		if h.done {
 			one.Doing = Finished
@@ -108,7 +111,7 @@ func (l *Look) Snapshot(at olaf.Time) *Snapshot {
 	return v
 }
 
-// lookAtJobs says how far the slowest worker of each job is, and how many are further.
+// lookAtJobs sets the progress of each job's slowest worker, and the number of workers ahead of it.
 func (s *sim) lookAtJobs(v *Snapshot) {
 	for j := range v.Jobs {
 		job := &v.Jobs[j]
@@ -129,12 +132,12 @@ func (s *sim) lookAtJobs(v *Snapshot) {
 func (s *sim) lookAtSwitches(v *Snapshot, names []string) {
 	for i := range s.switches {
 		sw := &s.switches[i]
-		one := SwitchSnapshot{Name: names[s.root()+i], Peak: sw.Table.Peak}
+		one := SwitchSnapshot{Name: names[s.rootNode()+i], Peak: sw.Table.Peak}
 		if sw.Program != nil {
 			one.Slots, one.Held = sw.Program.Slots(), sw.Program.Occupied()
 			for at := 0; at < one.Slots && len(one.Table) < min(one.Held, MostSlots); at++ {
 				if slot := sw.Program.Slot(at); slot.Held {
-					slot.Lanes = nil // the program's own
+					slot.Lanes = nil // belongs to the program
 					one.Table = append(one.Table, HeldSlot{at, slot})
 				}
 			}
@@ -149,8 +152,8 @@ func (s *sim) lookAtSwitches(v *Snapshot, names []string) {
 	}
 }
 
-// look is what a direction of a link carried so far.
-func (w *wire) look(at olaf.Time) LinkSnapshot {
+// snapshotAt returns the counts of a direction of a link so far.
+func (w *wire) snapshotAt(at olaf.Time) LinkSnapshot {
 	l := LinkSnapshot{Frames: w.Frames, Lost: w.Lost, Bytes: w.Bytes, Busy: metric.Missing()}
 	if at > 0 {
 		l.Busy = metric.Float(min(w.Busy, int64(at))) / metric.Float(at)

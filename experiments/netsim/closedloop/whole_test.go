@@ -15,8 +15,8 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// watched hands out parts whose programs are kept in the order in which they were made.
-func watched(parts system.Parts) (system.Parts, *[]*watchedProgram) {
+// watchParts returns parts whose programs are recorded in the order of creation.
+func watchParts(parts system.Parts) (system.Parts, *[]*watchedProgram) {
 	made := new([]*watchedProgram)
 	keep := func(build func(program.Config) (program.Program, error)) func(program.Config) (program.Program, error) {
 		return func(cfg program.Config) (program.Program, error) {
@@ -34,7 +34,7 @@ func watched(parts system.Parts) (system.Parts, *[]*watchedProgram) {
 	return parts, made
 }
 
-// watchedProgram notes what it is told of jobs.
+// watchedProgram records the configuration of jobs.
 type watchedProgram struct {
 	program.Program
 	jobs []string
@@ -49,8 +49,8 @@ func (w *watchedProgram) Configure(j program.Job) error {
 	return w.Program.Configure(j)
 }
 
-// What is counted of programs is what all of them count together, what is below the root without the first of them, and memory is held as
-// slots are where all tables are alike.
+// TestCountsOfEveryTable checks that counts are summed over all programs, with and without the root, and that held
+// memory corresponds to held slots if all tables are alike.
 func TestCountsOfEveryTable(t *testing.T) {
 	racks := lab(5)
 	racks.PerRack = 2
@@ -59,15 +59,16 @@ func TestCountsOfEveryTable(t *testing.T) {
 		n     Network
 		parts system.Parts
 		made  int
-		below int  // the first that is not the root's
-		alike bool // a slot takes as much in each
+		below int  // the first one below the root
+		alike bool // slots of all tables have the same size
 	}{
 		"a switch": {lab(3), isw, 1, 1, true}, "racks": {racks, isw, 4, 1, true}, "servers": {grownTree(), xaggParts(), 3, 0, false},
 		"switches": {hilly(3, 0), systemParts(t, "switchml", system.Options{Slots: 12}), 3, 1, false},
 	} {
-		parts, made := watched(c.parts)
-		c.n.Lose(0.02)
-		r := run(t, c.n, Job{Layout: endpoint.Layout{Values: 23, PerPacket: 4}, Updates: 5, Compute: 100 * olaf.Microsecond, Jitter: 1}, parts, true, 2)
+		parts, made := watchParts(c.parts)
+		c.n.SetLoss(0.02)
+		r := run(t, c.n, Job{Layout: endpoint.Layout{Values: 23, PerPacket: 4}, Updates: 5, Compute: 100 * olaf.Microsecond, Jitter: 1},
+			parts, true, 2)
 		if r.Hung || len(*made) != c.made {
 			t.Fatalf("%s: hung %t, %d programs", name, r.Hung, len(*made))
 		}
@@ -83,19 +84,21 @@ func TestCountsOfEveryTable(t *testing.T) {
 		}
 		for k, counter := range r.Program.Names() {
 			if r.Program.At(k) != all[k] || r.Below.At(k) != below[k] {
-				t.Errorf("%s: %s is %d, and %d below the root; want %d and %d", name, counter, r.Program.At(k), r.Below.At(k), all[k], below[k])
+				t.Errorf("%s: %s is %d, and %d below the root; want %d and %d", name, counter, r.Program.At(k), r.Below.At(k), all[k],
+					below[k])
 			}
 		}
 		if r.Slots != slots || r.HeldLast != held || r.Memory != memory {
 			t.Errorf("%s: %d slots, %d held, %d bytes; want %d, %d, %d", name, r.Slots, r.HeldLast, r.Memory, slots, held, memory)
 		}
-		if want := float64(r.Held) * float64(memory) / float64(slots); c.alike && !(math.Abs(float64(r.HeldBytes)-want) <= 1e-9*want && want > 0) {
+		if want := float64(r.Held) * float64(memory) / float64(slots); c.alike &&
+			!(math.Abs(float64(r.HeldBytes)-want) <= 1e-9*want && want > 0) {
 			t.Errorf("%s: %g bytes are held, want %g", name, float64(r.HeldBytes), want)
 		}
 	}
 }
 
-// hearing is a worker that notes what the management says.
+// hearing is a worker that records management packets.
 type hearing struct {
 	endpoint.Endpoint
 	worker olaf.WorkerID
@@ -109,8 +112,8 @@ func (h *hearing) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 	h.Endpoint.Receive(now, p, lanes)
 }
 
-// When a server is gone the management tells every worker once that the tree was changed for the first time, at the instant at which it has
-// noticed, and every server that is left who its children are.
+// TestWhatTheManagementTells checks that after a server's failure management notifies every worker of the first change
+// once, at the configured instant, and configures the children of every remaining server.
 func TestWhatTheManagementTells(t *testing.T) {
 	const killed, noticed = 150 * olaf.Microsecond, 40 * olaf.Microsecond
 	n := grownTree()
@@ -118,7 +121,7 @@ func TestWhatTheManagementTells(t *testing.T) {
 		n.Tree.Servers[i].Link.Rate = olaf.Rate(i+1) * olaf.Gbps
 	}
 	n.Tree.Kill = &Kill{Server: 1, At: killed, Noticed: noticed}
-	parts, made := watched(xaggParts())
+	parts, made := watchParts(xaggParts())
 	var heard, want []string
 	build := parts.Worker
 	parts.Worker = func(cfg endpoint.Config, h endpoint.Host) (endpoint.Endpoint, error) {
@@ -143,7 +146,8 @@ func TestWhatTheManagementTells(t *testing.T) {
 	}
 }
 
-// A picture of a tree of servers has each worker's own link, and each server's own fragments, as whoever hears the frames knows at every moment.
+// TestPicturesOfATree compares a snapshot of a tree of servers, with each worker's link and each server's fragments,
+// with the tap at every moment.
 func TestPicturesOfATree(t *testing.T) {
 	n := grownTree()
 	hub := n.Workers
@@ -160,7 +164,8 @@ func TestPicturesOfATree(t *testing.T) {
 	var last *Snapshot
 	look := func(v *Snapshot, over bool) {
 		for w, h := range v.Hosts {
-			if h.Up.Frames < sent[w] || h.Down.Frames < came[w] || over && (h.Up.Frames != sent[w] || h.Down.Frames != came[w] || h.Doing != Finished) {
+			if h.Up.Frames < sent[w] || h.Down.Frames < came[w] || over &&
+				(h.Up.Frames != sent[w] || h.Down.Frames != came[w] || h.Doing != Finished) {
 				t.Fatalf("at %d worker %d had sent %d frames and been sent %d: %+v", v.Now, w, sent[w], came[w], h)
 			}
 		}
@@ -169,7 +174,8 @@ func TestPicturesOfATree(t *testing.T) {
 			if i > 0 {
 				name, slots = fmt.Sprintf("aggregator-%d", i-1), j.Packets()
 			}
-			if s.Name != name || s.Slots != slots || s.Held != len(s.Table) || s.Held > s.Peak || over && (s.Held > 0 || (s.Peak > 0) != (i > 0)) {
+			if s.Name != name || s.Slots != slots || s.Held != len(s.Table) || s.Held > s.Peak || over &&
+				(s.Held > 0 || (s.Peak > 0) != (i > 0)) {
 				t.Fatalf("at %d switch %d is %+v", v.Now, i, s)
 			}
 		}
@@ -181,21 +187,23 @@ func TestPicturesOfATree(t *testing.T) {
 	}
 	r := run(t, n, j, xaggParts(), true, 3)
 	look(last, true)
-	if len(last.Hosts) != n.Workers || len(last.Switches) != 4 || last.Frames != r.Frames || last.Frames != r.Arrived || fmt.Sprint(last.Program) != fmt.Sprint(r.Program) {
+	if len(last.Hosts) != n.Workers || len(last.Switches) != 4 || last.Frames != r.Frames || last.Frames != r.Arrived ||
+		fmt.Sprint(last.Program) != fmt.Sprint(r.Program) {
 		t.Errorf("it ends as %+v; the result is %+v", last, r)
 	}
 }
 
-// What hosts do has a word each.
+// TestDoings checks the word for each activity.
 func TestDoings(t *testing.T) {
-	for d, want := range map[Doing]string{Talking: "talking", Computing: "computing", Applying: "applying", Finished: "done", Finished + 1: "done"} {
+	for d, want := range map[Doing]string{Talking: "talking", Computing: "computing", Applying: "applying", Finished: "done",
+		Finished + 1: "done"} {
 		if d.String() != want {
 			t.Errorf("%d is %q, want %q", d, d, want)
 		}
 	}
 }
 
-// Of every network each frame that a link loses is heard of once, and is one that did not arrive.
+// TestLossesAreHeard checks for every network that each lost frame is reported once and does not arrive.
 func TestLossesAreHeard(t *testing.T) {
 	racks := lab(5)
 	racks.PerRack = 2
@@ -203,21 +211,25 @@ func TestLossesAreHeard(t *testing.T) {
 		n     Network
 		parts system.Parts
 	}{
-		"a switch": {lab(3), switchmlParts(2)}, "racks": {racks, switchmlParts(2)}, "a server": {lab(3), atpParts(crowded("", 0))}, "servers": {grownTree(), xaggParts()},
+		"a switch": {lab(3), switchmlParts(2)}, "racks": {racks, switchmlParts(2)}, "a server": {lab(3), atpParts(crowdedATP("", 0))},
+		"servers":  {grownTree(), xaggParts()},
 		"switches": {hilly(3, 0), systemParts(t, "switchml", system.Options{Slots: 12})},
 	} {
 		e, arrived := new(ears), uint64(0)
-		j := Job{Layout: endpoint.Layout{Values: 200, PerPacket: 4}, Updates: 5, Compute: 100 * olaf.Microsecond, Observer: e, Tap: func(*Frame) { arrived++ }}
-		c.n.Lose(0.02)
+		j := Job{Layout: endpoint.Layout{Values: 200, PerPacket: 4}, Updates: 5, Compute: 100 * olaf.Microsecond, Observer: e,
+			Tap: func(*Frame) { arrived++ }}
+		c.n.SetLoss(0.02)
 		r := run(t, c.n, j, c.parts, true, 4)
-		if r.Hung || e.lost == 0 || uint64(e.lost) != r.Lost || e.dropped != 0 || r.Arrived != arrived || r.Frames != arrived+r.Lost+r.Underway {
-			t.Errorf("%s: hung %t, heard of %+v and of %d that arrived; %d frames, %d lost, %d underway", name, r.Hung, *e, arrived, r.Frames, r.Lost, r.Underway)
+		if r.Hung || e.lost == 0 || uint64(e.lost) != r.Lost || e.dropped != 0 || r.Arrived != arrived ||
+			r.Frames != arrived+r.Lost+r.Underway {
+			t.Errorf("%s: hung %t, heard of %+v and of %d that arrived; %d frames, %d lost, %d underway", name, r.Hung, *e, arrived,
+				r.Frames, r.Lost, r.Underway)
 		}
 	}
 }
 
-// Sums stay exact where the management notices a server's end at once, and what that one sent before is on its way to servers that have other
-// children by now: they take it for a stranger's.
+// TestLastWordsOfAServer checks that sums stay exact if management notices a failure at once, while packets of the
+// failed server are in flight to servers with other children by then, which treat them as a stranger's.
 func TestLastWordsOfAServer(t *testing.T) {
 	strangers := int64(0)
 	for at := range 60 {
@@ -231,7 +243,7 @@ func TestLastWordsOfAServer(t *testing.T) {
 	}
 }
 
-// A server that is to have more children than it can is an error of the run, when the tree changes.
+// TestMoreChildrenThanAServerHas checks that a change that gives a server too many children is an error of the run.
 func TestMoreChildrenThanAServerHas(t *testing.T) {
 	for workers, want := range map[int]error{xagg.MaxMembers: nil, xagg.MaxMembers + 1: program.ErrConfig} {
 		n := grownTree()
@@ -240,17 +252,19 @@ func TestMoreChildrenThanAServerHas(t *testing.T) {
 			n.Tree.Workers[w] = 1
 		}
 		n.Tree.Kill = &Kill{Server: 1, At: olaf.Microsecond, Noticed: olaf.Microsecond}
-		r, err := Run(t.Context(), n, Job{Layout: endpoint.Layout{Values: 4, PerPacket: 4}, Updates: 1, Compute: 10 * olaf.Microsecond}, xaggParts(), true, 1)
+		r, err := Run(t.Context(), n, Job{Layout: endpoint.Layout{Values: 4, PerPacket: 4}, Updates: 1, Compute: 10 * olaf.Microsecond},
+			xaggParts(), true, 1)
 		if !errors.Is(err, want) || (r == nil) != (want != nil) {
 			t.Errorf("%d children: %v, want %v", workers, err, want)
 		}
 	}
 }
 
-// A server that waits for more before it acknowledges is done when it has waited, though nothing more comes.
+// TestServersThatWaitForMore checks that a server that delays its acknowledgement finishes after the delay, even if
+// nothing more arrives.
 func TestServersThatWaitForMore(t *testing.T) {
 	for _, packets := range []int{1, 3, 7} {
-		o, slots := crowded("", 0)
+		o, slots := crowdedATP("", 0)
 		o.Batch = 2 * packets
 		j := Job{Layout: endpoint.Layout{Values: 4 * packets, PerPacket: 4}, Updates: 1, Compute: olaf.Microsecond}
 		if r := run(t, lab(3), j, atpParts(o, slots), true, 1); r.Hung || r.Updates != 1 || r.Endpoints.Of("packets_repeated") > 0 {
@@ -259,7 +273,7 @@ func TestServersThatWaitForMore(t *testing.T) {
 	}
 }
 
-// Ports without a limit hold nothing back that a picture could tell of: what reached one was handed over.
+// TestPortsWithoutALimit checks that unlimited ports show no waiting frames in a snapshot.
 func TestPortsWithoutALimit(t *testing.T) {
 	n := hilly(4, 0)
 	for i := range n.Hops.Switches {

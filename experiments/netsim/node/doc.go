@@ -1,6 +1,6 @@
-// Package node is what the networks of both simulators are made of: switches that own a program of fpga/program, and the
-// directions of their links. How a network is laid out, and what hosts do, is for the simulators to say.
+// Package node contains the common parts of both network simulators: switches with a program of fpga/program, and the
+// directions of their links. The simulators define the layout of a network and the hosts.
 //
-// Where only the order of coming decides about frames, a Wire says when one leaves as soon as it is handed over; where what waits may
-// change meanwhile, as in an OLAF queue, an engine.Port stands in front of a Direction. Nothing allocates per frame.
+// If only the order of arrival matters, a Wire computes a frame's departure as soon as it is handed over. If waiting
+// frames may change, as in an OLAF queue, an engine.Port precedes a Direction. Nothing allocates per frame.
 package node

@@ -9,14 +9,15 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// leaving is when frames left a port, by their number.
+// leaving contains the departure times of frames, by number.
 type leaving map[uint32]olaf.Time
 
 func (l leaving) Deliver(d *engine.Departure) { l[d.Frame.Update.Seq] = d.At }
 
-// A wire says at once what a port with a queue finds out as time passes: which frames find no room, and when the others have left.
-// The port's slots are those of the wire's line and the one of the frame that leaves. Rates let every byte take whole ticks, since
-// a port carries fractions on and a wire, whose frames may be far apart, does not.
+// TestWireIsAPort checks that a wire computes at once what a port with a queue finds out over time: which frames find
+// no room, and when the others leave. The port has the slots of the wire's line and one for the frame being sent. At
+// the chosen rates every byte takes whole ticks, because a port carries fractions over and a wire, whose frames may be
+// far apart, does not.
 func TestWireIsAPort(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		slots := rapid.IntRange(1, 4).Draw(t, "slots")

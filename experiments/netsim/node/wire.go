@@ -6,24 +6,24 @@ import (
 	"github.com/olafctl/olaf/internal/splitmix"
 )
 
-// Direction is one direction of a link: what it was handed, and what of that it loses.
+// Direction is one direction of a link: its frames and losses.
 type Direction struct {
 	Frames, Lost uint64
-	Bytes        uint64 // handed over, without what is beside a frame
+	Bytes        uint64 // handed over, without per-frame overhead
 	Busy         int64  // ps
 
-	below uint64 // a frame is lost when its draw is below
-	every uint64 // a frame is lost when its number is a multiple; 0 is none
+	below uint64 // a frame is lost if its draw is below this
+	every uint64 // a frame is lost if its number is a multiple of this; 0 for none
 	salt  uint64
 }
 
-// Lose makes a direction lose a share of its frames, 0 to 1, and every so-many-th beside that; 0 is none. Each frame is drawn by its
-// number there under the seed and the direction's own number, so that no draw depends on what happens elsewhere.
-func (d *Direction) Lose(share float64, every int, seed uint64, number int) {
+// SetLoss makes a direction lose a share of its frames, 0 to 1, and also every n-th; 0 for none. The draw for each frame
+// depends only on its number there, the seed and the direction's number, not on events elsewhere.
+func (d *Direction) SetLoss(share float64, every int, seed uint64, number int) {
 	d.below, d.every, d.salt = uint64(share*(1<<63)), uint64(every), splitmix.Mix(seed^uint64(number+1)<<32)
 }
 
-// Carry counts a frame that is handed over and takes so many ps of the link, and says whether it vanishes there.
+// Carry counts a frame that takes so many ps of the link, and reports whether it is lost there.
 func (d *Direction) Carry(size olaf.Size, takes int64) (lost bool) {
 	d.Busy += takes
 	d.Bytes += uint64(size)
@@ -35,43 +35,44 @@ func (d *Direction) Carry(size olaf.Size, takes int64) (lost bool) {
 	return false
 }
 
-// Wire is a direction of a link with the queue in front of it, which frames leave in the order in which they were handed over.
+// Wire is a direction of a link with a FIFO queue in front of it.
 type Wire struct {
 	Direction
 	Delay int64     // ps
-	Least int64     // ps of any frame
-	Mark  olaf.Size // waiting from which frames are marked; 0 marks none
-	// Through says that a frame leaves while it still arrives, though not before it is here.
+	Least int64     // ps for any frame
+	Mark  olaf.Size // amount waiting from which frames are marked; 0 marks none
+	// Through means cut-through: a frame leaves while it is still arriving, but not before its first bit.
 	Through bool
-	Line    *Line // of frames that wait; nil is without a limit
-	Free    int64 // ps from which the next frame can leave
+	Line    *Line // of waiting frames; nil for no limit
+	Free    int64 // time in ps at which the next frame can leave
 
 	clock engine.Clock
-	size  olaf.Size // of the last frame, and
-	ticks int64     // what it took
+	size  olaf.Size // size of the last frame, and
+	ticks int64     // its transmission time
 }
 
-// NewWire is an idle wire whose frames take their time by a clock of picoseconds.
+// NewWire returns an idle wire whose transmission times come from a clock in picoseconds.
 func NewWire(clock engine.Clock, delay olaf.Duration) Wire {
 	return Wire{clock: clock, Delay: int64(delay)}
 }
 
-// Fate is what becomes of a frame that is handed to a wire, beside its passing; the zero value is nothing.
+// Fate describes what happened to a frame on a wire; zero means that it passed.
 type Fate uint8
 
 const (
-	Full   Fate = 1 << iota // it found no room, and nothing of it was on the wire
-	Marked                  // it found much waiting
-	Lost                    // it vanished on the wire
+	Full   Fate = 1 << iota // it found no room and was never on the wire
+	Marked                  // it found a long queue
+	Lost                    // it was lost on the wire
 )
 
-// Pass hands over a frame at an instant that is not before that of the last one. took is what its last bit came after its first,
-// of one that came over another wire. Its last bit arrives at the other end at an instant, and it takes so many ps of the wire.
+// Pass hands over a frame at an instant not before the last one's. took is the time from its first to its last bit, for
+// a frame from another wire. It returns when the last bit arrives at the other end, and the transmission time, both in
+// ps.
 func (w *Wire) Pass(at, took int64, size olaf.Size) (arrives, takes int64, fate Fate) {
-	if w.Line != nil && !w.Line.holds(at, w.Free) {
+	if w.Line != nil && !w.Line.admitFrame(at, w.Free) {
 		return 0, 0, Full
 	}
-	takes = w.takes(size)
+	takes = w.transmissionTime(size)
 	if w.Mark > 0 && w.Free > at && (w.Free-at)/takes*int64(size) >= int64(w.Mark) {
 		fate = Marked
 	}
@@ -86,24 +87,24 @@ func (w *Wire) Pass(at, took int64, size olaf.Size) (arrives, takes int64, fate 
 	return w.Free + w.Delay, takes, fate
 }
 
-// takes is how long a frame takes of the wire.
-func (w *Wire) takes(size olaf.Size) int64 {
+// transmissionTime returns the transmission time of a frame.
+func (w *Wire) transmissionTime(size olaf.Size) int64 {
 	if size != w.size {
 		w.size, w.ticks = size, max(w.clock.Ticks(size), w.Least)
 	}
 	return w.ticks
 }
 
-// Line is the frames that wait for a wire, where not any number may.
+// Line contains the frames that wait for a wire, up to a limit.
 type Line struct {
-	Most    int // that waited at a time
+	Most    int // maximum waiting at once
 	Dropped uint64
 
 	slots  int
-	starts []int64 // when each will begin to leave
+	starts []int64 // when each begins to leave
 }
 
-// NewLine has room for so many frames beside the one on the wire; nil, without a limit, of 0.
+// NewLine returns a line with room for so many frames besides the one on the wire, or nil, which means no limit, for 0.
 func NewLine(slots int) *Line {
 	if slots == 0 {
 		return nil
@@ -111,9 +112,9 @@ func NewLine(slots int) *Line {
 	return &Line{slots: slots, starts: make([]int64, 0, slots)}
 }
 
-// holds says whether there is room for a frame that comes at an instant, and keeps when it will begin to leave: when the wire
-// is free.
-func (l *Line) holds(at, free int64) bool {
+// admitFrame reports whether there is room for a frame that arrives at an instant, and records when it will begin to leave:
+// when the wire is free.
+func (l *Line) admitFrame(at, free int64) bool {
 	gone := 0
 	for gone < len(l.starts) && l.starts[gone] <= at {
 		gone++
@@ -131,7 +132,7 @@ func (l *Line) holds(at, free int64) bool {
 	return true
 }
 
-// Waiting is how many frames wait at an instant from that of the last frame on.
+// Waiting returns the number of frames waiting at an instant, which is not before the last frame's.
 func (l *Line) Waiting(at int64) (n int) {
 	for _, start := range l.starts {
 		if start > at {

@@ -13,10 +13,10 @@ import (
 	"github.com/olafctl/olaf/internal/splitmix"
 )
 
-// held is a frame that a slow wire took: when it came, and when its first and its last bit left.
+// held is a frame accepted by a slow wire: its arrival, and when its first and last bit left.
 type held struct{ came, begins, ends int64 }
 
-// slowWire decides about each frame by all that came before.
+// slowWire decides about each frame from its whole history.
 type slowWire struct {
 	slots, mark, least, every, delay int64 // at one bit per ps
 	through                          bool
@@ -50,7 +50,7 @@ func (w *slowWire) pass(at, took, size int64) (arrives, takes int64, fate Fate) 
 	return ends + w.delay, takes, fate
 }
 
-// waiting is how many of the frames that it took begin to leave after an instant.
+// waiting returns how many of its frames begin to leave after an instant.
 func (w *slowWire) waiting(at int64) (n int) {
 	for _, f := range w.took {
 		if f.begins > at {
@@ -60,25 +60,29 @@ func (w *slowWire) waiting(at int64) (n int) {
 	return n
 }
 
-// Whatever comes, a wire says of each frame at once what one says that remembers them all.
+// TestWireLikeASlowOne compares a wire's immediate answers with those of one that remembers all frames.
 func TestWireLikeASlowOne(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		slow := slowWire{
-			slots: rapid.Int64Range(0, 3).Draw(t, "slots"), mark: rapid.SampledFrom([]int64{0, 1, 40, 200}).Draw(t, "mark"), least: rapid.SampledFrom([]int64{0, 300}).Draw(t, "least"),
-			every: rapid.SampledFrom([]int64{0, 1, 2, 5}).Draw(t, "every"), delay: rapid.Int64Range(0, 1000).Draw(t, "delay"), through: rapid.Bool().Draw(t, "through"),
+			slots: rapid.Int64Range(0, 3).Draw(t, "slots"), mark: rapid.SampledFrom([]int64{0, 1, 40, 200}).Draw(t, "mark"),
+			least: rapid.SampledFrom([]int64{0, 300}).Draw(t, "least"),
+			every: rapid.SampledFrom([]int64{0, 1, 2, 5}).Draw(t, "every"), delay: rapid.Int64Range(0, 1000).Draw(t, "delay"),
+			through: rapid.Bool().Draw(t, "through"),
 		}
-		seed, number, loss := rapid.Uint64().Draw(t, "seed"), rapid.IntRange(0, 9).Draw(t, "number"), rapid.SampledFrom([]float64{0, 0.3, 1}).Draw(t, "loss")
+		seed, number, loss := rapid.Uint64().Draw(t, "seed"), rapid.IntRange(0, 9).Draw(t, "number"),
+			rapid.SampledFrom([]float64{0, 0.3, 1}).Draw(t, "loss")
 		slow.below, slow.salt = uint64(loss*(1<<63)), splitmix.Mix(seed^uint64(number+1)<<32)
 		w := NewWire(engine.PicosecondClock(olaf.Rate(olaf.Second), 0), olaf.Duration(slow.delay))
 		w.Mark, w.Least, w.Through, w.Line = olaf.Size(slow.mark), slow.least, slow.through, NewLine(int(slow.slots))
-		w.Lose(loss, int(slow.every), seed, number)
+		w.SetLoss(loss, int(slow.every), seed, number)
 		at, busy, bytes, lost, full, most := int64(0), int64(0), int64(0), uint64(0), uint64(0), 0
 		for range rapid.IntRange(1, 40).Draw(t, "frames") {
 			at += rapid.SampledFrom([]int64{0, 0, 1, 100, 400, 5000}).Draw(t, "gap")
 			size, took := rapid.SampledFrom([]int64{1, 20, 50}).Draw(t, "size"), rapid.SampledFrom([]int64{0, 160, 900}).Draw(t, "took")
 			arrives, takes, fate := w.Pass(at, took, olaf.Size(size))
 			if a, k, f := slow.pass(at, took, size); a != arrives || k != takes || f != fate {
-				t.Fatalf("a frame of %d B at %d: arrives %d, takes %d, fate %d; the slow wire says %d, %d, %d", size, at, arrives, takes, fate, a, k, f)
+				t.Fatalf("a frame of %d B at %d: arrives %d, takes %d, fate %d; the slow wire says %d, %d, %d", size, at, arrives,
+					takes, fate, a, k, f)
 			}
 			if fate == Full {
 				full++
@@ -92,24 +96,27 @@ func TestWireLikeASlowOne(t *testing.T) {
 				continue
 			}
 			most = max(most, slow.waiting(at))
-			for _, f := range append(slow.took, held{begins: at}) { // also when one begins to leave
+			for _, f := range append(slow.took, held{begins: at}) { // also at the instant of a departure
 				if now := f.begins; now >= at && w.Line.Waiting(now) != slow.waiting(now) {
 					t.Fatalf("%d frames wait at %d, not %d", w.Line.Waiting(now), now, slow.waiting(now))
 				}
 			}
 		}
-		if w.Frames != slow.numbers || w.Busy != busy || w.Bytes != uint64(bytes) || w.Lost != lost || w.Line != nil && (w.Line.Dropped != full || w.Line.Most != most) {
-			t.Fatalf("counted %+v and %+v; there were %d frames, %d B, %d ps, %d lost, %d dropped, %d waiting at most", w.Direction, w.Line, slow.numbers, bytes, busy, lost, full, most)
+		if w.Frames != slow.numbers || w.Busy != busy || w.Bytes != uint64(bytes) || w.Lost != lost || w.Line != nil &&
+			(w.Line.Dropped != full || w.Line.Most != most) {
+			t.Fatalf("counted %+v and %+v; there were %d frames, %d B, %d ps, %d lost, %d dropped, %d waiting at most", w.Direction,
+				w.Line, slow.numbers, bytes, busy, lost, full, most)
 		}
 	})
 }
 
-// What a direction loses depends on its seed, its number and the frame's own there, and on nothing else.
+// TestDirectionsLoseByNumber checks that a direction's losses depend only on its seed, its number and the frame's
+// number there.
 func TestDirectionsLoseByNumber(t *testing.T) {
 	var all [][]bool
 	for number := range 3 {
 		var d Direction
-		d.Lose(0.1, 0, 7, number)
+		d.SetLoss(0.1, 0, 7, number)
 		var lost []bool
 		for range 10_000 {
 			lost = append(lost, d.Carry(100, 1))
@@ -124,7 +131,7 @@ func TestDirectionsLoseByNumber(t *testing.T) {
 	}
 }
 
-// A switch tells what its table held over time, and is the program to whoever has it in its place.
+// TestSwitchKeepsItsTable checks that a switch records its table's occupancy and still works as its program.
 func TestSwitchKeepsItsTable(t *testing.T) {
 	p, err := iswitch.New(program.Config{Slots: 4})
 	if err != nil {
@@ -134,14 +141,14 @@ func TestSwitchKeepsItsTable(t *testing.T) {
 	if err := s.Configure(program.Job{ID: 1, Fan: 2}); err != nil {
 		t.Fatal(err)
 	}
-	for i, seg := range []uint64{0, 1, 0, 2} { // two are held from 20 on, one from 30, two from 40
+	for i, seg := range []uint64{0, 1, 0, 2} { // two are held from 20, one from 30, two from 40
 		s.Receive(olaf.Time(10+10*i), 0, &program.Packet{Kind: program.Data, Job: 1, Seg: seg, Count: 1}, nil, nobody{})
 	}
-	s.Note(50)
+	s.RecordTable(50)
 	if o := s.Table; o.Held != 2 || o.Peak != 2 || o.Area != 10+20+10+20 {
 		t.Errorf("the table was %+v; it holds 2, held 2 at most, 60 slots × ps in all", o)
 	}
-	if o := s.At(60); o.Area != 80 || s.Table.Area != 60 {
+	if o := s.OccupancyAt(60); o.Area != 80 || s.Table.Area != 60 {
 		t.Errorf("a look makes it %+v, and keeps %+v", o, s.Table)
 	}
 }

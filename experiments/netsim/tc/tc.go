@@ -1,6 +1,6 @@
-// Package tc is the worker's side of OLAF's transmission control (paper §5): from the queue status that ACKs bring, it
-// decides whether a new update is sent. It keeps no clock and no randomness, so that a simulator and a real worker can
-// embed the same few lines.
+// Package tc is the worker's side of OLAF's transmission control (paper §5): from the queue status in ACKs, it decides
+// whether to send a new update. It has no clock and no random source, so that a simulator and a real worker can use the
+// same code.
 package tc
 
 import (
@@ -10,19 +10,19 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Status is what an ACK says about the queue: N, Qmax and Qn of the paper. The zero Status is what a server sends, to be
+// Status is the queue status in an ACK: N, Qmax and Qn of the paper. The zero Status is what a server sends, to be
 // overwritten on the way.
 type Status struct {
-	Active    uint32 // N: active clusters, or senders where those are counted
+	Active    uint32 // N: active clusters, or senders if configured so
 	Slots     uint32 // Qmax
 	Occupancy uint32 // Qn
 }
 
-// Congested says whether the queue has fewer slots than clusters to serve.
+// Congested reports whether the queue has fewer slots than clusters to serve.
 func (s Status) Congested() bool { return s.Slots < s.Active }
 
-// MoreCongestedThan compares Active/Slots without dividing. A status without slots knows nothing and is never more
-// congested than another.
+// MoreCongestedThan compares Active/Slots without dividing. A status without slots is unknown and never more congested
+// than another.
 func (s Status) MoreCongestedThan(o Status) bool {
 	if s.Slots == 0 || o.Slots == 0 {
 		return s.Slots != 0
@@ -30,15 +30,15 @@ func (s Status) MoreCongestedThan(o Status) bool {
 	return uint64(s.Active)*uint64(o.Slots) > uint64(o.Active)*uint64(s.Slots)
 }
 
-// Pass is what an ACK carries behind a hop whose own status is hop: the most congested hop wins.
-func (s Status) Pass(hop Status) Status {
+// PassHop returns the status of an ACK after a hop with status hop: that of the more congested hop.
+func (s Status) PassHop(hop Status) Status {
 	if hop.MoreCongestedThan(s) {
 		return hop
 	}
 	return s
 }
 
-// Slope is the reading of v in f(Δ̂) = v·(Δ̂ − Δ̄T).
+// Slope is the meaning of v in f(Δ̂) = v·(Δ̂ − Δ̄T).
 type Slope string
 
 const (
@@ -48,10 +48,10 @@ const (
 	Fairness Slope = "threshold"
 )
 
-// Slopes lists the readings, the default first.
+// Slopes returns the possible slopes, the default first.
 func Slopes() []Slope { return []Slope{Urgency, Fairness} }
 
-// UnmarshalText accepts these readings and nothing else.
+// UnmarshalText accepts these slopes only.
 func (s *Slope) UnmarshalText(b []byte) error {
 	if v := Slope(b); slices.Contains(Slopes(), v) {
 		*s = v
@@ -60,13 +60,13 @@ func (s *Slope) UnmarshalText(b []byte) error {
 	return fmt.Errorf("slope %q is not one of %q", b, Slopes())
 }
 
-// Config is the same for all workers of a job.
+// Config is the configuration of all workers of a job.
 type Config struct {
 	Threshold olaf.Duration // Δ̄T, positive
-	Slope     Slope         // Urgency when empty
+	Slope     Slope         // default Urgency
 }
 
-// perSecond is v in 1/s.
+// perSecond returns v in 1/s.
 func (c Config) perSecond() float64 {
 	if c.Slope == Fairness {
 		return c.Threshold.Seconds()
@@ -74,7 +74,8 @@ func (c Config) perSecond() float64 {
 	return 1 / c.Threshold.Seconds()
 }
 
-// SendProbability is Ps for a worker whose last ACK brought s and is sinceAck old (paper §5). It is 1 while Qmax ≥ N.
+// SendProbability returns Ps for a worker whose last ACK had status s and is sinceAck old (paper §5). It is 1 while
+// Qmax ≥ N.
 func (c Config) SendProbability(s Status, sinceAck olaf.Duration) float64 {
 	if !s.Congested() {
 		return 1
@@ -86,15 +87,15 @@ func (c Config) SendProbability(s Status, sinceAck olaf.Duration) float64 {
 	return min(p, 1)
 }
 
-// Controller is one worker's memory: the last status and when it came. The zero Controller has heard nothing and sends
-// at will.
+// Controller is one worker's state: the last status and its time. The zero Controller has received no ACK and sends
+// freely.
 type Controller struct {
 	status  Status
 	at      olaf.Time
 	listens bool
 }
 
-// OnAck remembers what an ACK received at now says. One that is older than the last is ignored.
+// OnAck records the status of an ACK received at now. It ignores one that is older than the last.
 func (c *Controller) OnAck(now olaf.Time, s Status) {
 	if c.listens && now < c.at {
 		return
@@ -103,7 +104,7 @@ func (c *Controller) OnAck(now olaf.Time, s Status) {
 	c.status = s
 }
 
-// SendProbability is Ps at now.
+// SendProbability returns Ps at now.
 func (c *Controller) SendProbability(cfg Config, now olaf.Time) float64 {
 	if !c.listens {
 		return 1
@@ -111,12 +112,12 @@ func (c *Controller) SendProbability(cfg Config, now olaf.Time) float64 {
 	return cfg.SendProbability(c.status, now.Sub(c.at))
 }
 
-// Decide says whether to send at now, given u drawn uniformly from [0, 1).
+// Decide reports whether to send at now, given u drawn uniformly from [0, 1).
 func (c *Controller) Decide(cfg Config, now olaf.Time, u float64) bool {
 	return u < c.SendProbability(cfg, now)
 }
 
-// Last is the status of the last ACK and its age at now; ok is false before the first one.
+// Last returns the status of the last ACK and its age at now; ok is false before the first one.
 func (c *Controller) Last(now olaf.Time) (s Status, age olaf.Duration, ok bool) {
 	return c.status, now.Sub(c.at), c.listens
 }

@@ -22,7 +22,8 @@ func drawStatus(t *rapid.T, name string) Status {
 	}
 }
 
-// Ps is a probability, grows with the time since the last ACK, and falls with the number of clusters.
+// TestSendProbabilityProperties checks that Ps is a probability, grows with the time since the last ACK, and falls with
+// the number of clusters.
 func TestSendProbabilityProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg, s := drawConfig(t), drawStatus(t, "s")
@@ -70,13 +71,13 @@ func TestSendProbabilityValues(t *testing.T) {
 	}
 }
 
-// Passing hops in any order leaves the most congested one.
+// TestPassKeepsTheWorstHop checks that hops in any order leave the status of the most congested one.
 func TestPassKeepsTheWorstHop(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		hops := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) Status { return drawStatus(t, "hop") }), 1, 6).Draw(t, "hops")
 		var ack Status
 		for _, h := range hops {
-			ack = ack.Pass(h)
+			ack = ack.PassHop(h)
 		}
 		for _, h := range hops {
 			if h.MoreCongestedThan(ack) {

@@ -25,7 +25,7 @@ func Experiments(set system.Set) experiments.Set {
 		Name: "atp/sharing", Artefact: "Sharing", Needs: "40 s",
 		About:  "three jobs of VGG16 that share aggregators or have a third each, with half to three times what one needs",
 		Run:    func(ctx context.Context, o experiments.Options) (bench.Report, error) { return runSharing(ctx, set, o) },
-		Inputs: experiments.Tenth(gradientSize),
+		Inputs: experiments.InputsByTenth(gradientSize),
 	}, {
 		Name: "atp/loss", Artefact: "Loss", Needs: "20 s",
 		About: "one job under loss: ATP in both profiles, SwitchML with both of its timeouts, ATP without resends",
@@ -57,7 +57,7 @@ func runSharing(ctx context.Context, set system.Set, o experiments.Options) (ben
 	if err != nil {
 		return nil, err
 	}
-	vgg.Values = experiments.Scale(&o, gradientSize, vgg.Values)
+	vgg.Values = experiments.ScaleInput(&o, gradientSize, vgg.Values)
 	base := Grid{
 		Setting:  Setting{System: program.Describe().Name, Model: vgg, Jobs: LabJobs, Workers: LabWorkers, Fraction: 0.01, Updates: 1},
 		Sharings: []string{system.Static, system.Dynamic}, Amounts: amounts, Losses: []float64{0},
@@ -88,7 +88,7 @@ func runSharing(ctx context.Context, set system.Set, o experiments.Options) (ben
 			g.Compute = olaf.Duration(mix.compute * g.Fraction * float64(vgg.Values) / program.Lanes * float64(labFrame))
 		}
 		at := len(t.Blocks)
-		if err := g.Fill(ctx, set, t, mix.prefix, seeds, func() { done++; o.Tell(done, total) }); err != nil {
+		if err := g.Fill(ctx, set, t, mix.prefix, seeds, func() { done++; o.ReportProgress(done, total) }); err != nil {
 			return nil, err
 		}
 		if i == 0 { // the slides' mix
@@ -194,7 +194,7 @@ func runLoss(ctx context.Context, set system.Set, o experiments.Options) (bench.
 		for _, k := range contestants {
 			c := base.Setting
 			c.System, c.Options, c.Loss = k.system, k.options, loss
-			out, err := c.Run(ctx, set, seeds, func() { done++; o.Tell(done, total) })
+			out, err := c.Run(ctx, set, seeds, func() { done++; o.ReportProgress(done, total) })
 			if err != nil {
 				return nil, err
 			}

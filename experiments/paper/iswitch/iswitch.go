@@ -26,7 +26,7 @@ func Experiments(set system.Set) experiments.Set {
 			Run: func(ctx context.Context, o experiments.Options) (bench.Report, error) {
 				return run(ctx, &lab{set: set, options: &o}, o)
 			},
-			Inputs: experiments.Tenth(linkRate, computeTime, messageTime, volumeTime),
+			Inputs: experiments.InputsByTenth(linkRate, computeTime, messageTime, volumeTime),
 		}
 	}
 	return experiments.Set{
@@ -145,11 +145,11 @@ const (
 
 // scale applies the changed input of the options to a job.
 func (l *lab) scale(net *closedloop.Network, j *closedloop.Job) {
-	net.Link.Rate = experiments.Scale(l.options, linkRate, net.Link.Rate)
-	j.Compute = experiments.Scale(l.options, computeTime, j.Compute)
+	net.Link.Rate = experiments.ScaleInput(l.options, linkRate, net.Link.Rate)
+	j.Compute = experiments.ScaleInput(l.options, computeTime, j.Compute)
 	for _, costs := range []*closedloop.Costs{&net.Worker, &net.Server} {
-		costs.PerMessage = experiments.Scale(l.options, messageTime, costs.PerMessage)
-		costs.PerMiB = experiments.Scale(l.options, volumeTime, costs.PerMiB)
+		costs.PerMessage = experiments.ScaleInput(l.options, messageTime, costs.PerMessage)
+		costs.PerMiB = experiments.ScaleInput(l.options, volumeTime, costs.PerMiB)
 	}
 }
 

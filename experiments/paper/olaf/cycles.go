@@ -65,7 +65,7 @@ func runCycles(ctx context.Context, set system.Set, o experiments.Options) (benc
 		if err := t.profile(ctx, &c, engine.Profile(name)); err != nil {
 			return nil, fmt.Errorf("olaf/cycles, %s: %w", name, err)
 		}
-		o.Tell(i+1, len(c.Profiles))
+		o.ReportProgress(i+1, len(c.Profiles))
 	}
 	t.conclude()
 	return t.Result, nil

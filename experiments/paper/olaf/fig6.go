@@ -20,7 +20,7 @@ func fig6(set system.Set) experiments.Experiment {
 		Beside:   besideFig6,
 		Run:      experiments.RunSpec(spec, besideFig6),
 		Parts:    experiments.SpecParts(set, spec),
-		Inputs:   experiments.Tenth(experiments.OfferedRate, experiments.OutputRate, experiments.FrameSize),
+		Inputs:   experiments.InputsByTenth(experiments.OfferedRate, experiments.OutputRate, experiments.FrameSize),
 	}
 }
 

@@ -24,7 +24,7 @@ var fig7 = experiments.Experiment{
 	About:    "time until 200 updates of each of 300 workers are through, FIFO over Olaf, by output rate",
 	Needs:    "10 s",
 	Run:      runFig7,
-	Inputs:   experiments.Tenth(experiments.OfferedRate, experiments.OutputRate, experiments.FrameSize),
+	Inputs:   experiments.InputsByTenth(experiments.OfferedRate, experiments.OutputRate, experiments.FrameSize),
 }
 
 // Fig7Config is everything that decides Fig. 7. What the paper does not say is stated in docs/notes/trainings.md.
@@ -73,10 +73,10 @@ func runFig7(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	if o.Quick {
 		c.Updates = 50
 	}
-	c.Rate = experiments.Scale(&o, experiments.OfferedRate, c.Rate)
-	c.Frame = experiments.Scale(&o, experiments.FrameSize, c.Frame)
+	c.Rate = experiments.ScaleInput(&o, experiments.OfferedRate, c.Rate)
+	c.Frame = experiments.ScaleInput(&o, experiments.FrameSize, c.Frame)
 	for i := range c.OutRates {
-		c.OutRates[i] = experiments.Scale(&o, experiments.OutputRate, c.OutRates[i])
+		c.OutRates[i] = experiments.ScaleInput(&o, experiments.OutputRate, c.OutRates[i])
 	}
 	recording, err := loadTrace(c.Trace)
 	if err != nil {
@@ -101,7 +101,7 @@ func runFig7(ctx context.Context, o experiments.Options) (bench.Report, error) {
 				}
 				points[v][r] = append(points[v][r], p)
 				done++
-				o.Tell(done, total)
+				o.ReportProgress(done, total)
 			}
 		}
 	}
@@ -155,9 +155,9 @@ func (c *Fig7Config) replay(recording *trace.Recording, v fig7Variant, rate olaf
 		}
 		b := speedup.Bottleneck{Queue: queue, Slots: c.Slots, OutRate: rate, Profile: c.Profile, Frame: c.Frame}
 		if v.closed {
-			return speedup.Closed(scaler, b, speedup.Loop{AckDelay: c.AckDelay, Timeout: c.Timeout, Limit: 1e9}, c.Updates)
+			return speedup.ReplayClosed(scaler, b, speedup.Loop{AckDelay: c.AckDelay, Timeout: c.Timeout, Limit: 1e9}, c.Updates)
 		}
-		return speedup.Open(scaler, b, c.Updates)
+		return speedup.ReplayOpen(scaler, b, c.Updates)
 	}
 	fifo, err := one("fifo")
 	if err != nil {
@@ -170,7 +170,7 @@ func (c *Fig7Config) replay(recording *trace.Recording, v fig7Variant, rate olaf
 	return fig7Point{
 		speedup: fifo.T.Seconds() / merged.T.Seconds(), half: fifo.Half.Seconds() / merged.Half.Seconds(),
 		tFIFO: fifo.T.Seconds() * 1e6, tOlaf: merged.T.Seconds() * 1e6,
-		lostFIFO: 100 * fifo.Lost(), lostOlaf: 100 * merged.Lost(),
+		lostFIFO: 100 * fifo.LostFraction(), lostOlaf: 100 * merged.LostFraction(),
 		resentFIFO: 100 * float64(fifo.Resent) / float64(fifo.Sent), resentOlaf: 100 * float64(merged.Resent) / float64(merged.Sent),
 	}, nil
 }

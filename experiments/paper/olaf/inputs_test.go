@@ -12,7 +12,7 @@ func TestPredictionsDependOnInputs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	for _, e := range Experiments(system.All()).Short() {
+	for _, e := range Experiments(system.All()).ShortOnes() {
 		unmoved, err := e.FindUnmoved(t.Context(), experiments.Options{Quick: true, Runs: 1})
 		if err != nil {
 			t.Fatal(err)

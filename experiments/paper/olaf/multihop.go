@@ -64,15 +64,15 @@ const (
 	hopDelay   = "delay of a hop"
 )
 
-var multiHopInputs = experiments.Tenth(bottleneck, period, updateSize, hopDelay)
+var multiHopInputs = experiments.InputsByTenth(bottleneck, period, updateSize, hopDelay)
 
 // changedMultiHop returns the configuration with the changed input of the options.
 func changedMultiHop(o *experiments.Options, runs int, seed uint64) MultiHopConfig {
 	c := MultiHop(runs, seed)
-	c.Period1, c.Period2 = experiments.Scale(o, period, c.Period1), experiments.Scale(o, period, c.Period2)
-	c.SW3 = experiments.Scale(o, bottleneck, c.SW3)
-	c.Update = experiments.Scale(o, updateSize, c.Update)
-	c.HopDelay = experiments.Scale(o, hopDelay, c.HopDelay)
+	c.Period1, c.Period2 = experiments.ScaleInput(o, period, c.Period1), experiments.ScaleInput(o, period, c.Period2)
+	c.SW3 = experiments.ScaleInput(o, bottleneck, c.SW3)
+	c.Update = experiments.ScaleInput(o, updateSize, c.Update)
+	c.HopDelay = experiments.ScaleInput(o, hopDelay, c.HopDelay)
 	return c
 }
 

@@ -50,7 +50,7 @@ func runSolved(ctx context.Context, o experiments.Options) (bench.Report, error)
 				return nil, err
 			}
 			seconds[i] = append(seconds[i], results.Float(took.Seconds()))
-			o.Tell(r*len(cases)+i+1, runs*len(cases))
+			o.ReportProgress(r*len(cases)+i+1, runs*len(cases))
 		}
 	}
 	panel := result.Panel{Name: "solver time", XLabel: "period of the second cluster, ms", YLabel: "seconds of z3"}

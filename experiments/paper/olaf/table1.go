@@ -19,7 +19,7 @@ func table1(set system.Set) experiments.Experiment {
 		Beside:   besideTable1,
 		Run:      experiments.RunSpec(spec, besideTable1),
 		Parts:    experiments.SpecParts(set, spec),
-		Inputs:   experiments.Tenth(experiments.OfferedRate, experiments.OutputRate, experiments.FrameSize),
+		Inputs:   experiments.InputsByTenth(experiments.OfferedRate, experiments.OutputRate, experiments.FrameSize),
 	}
 }
 

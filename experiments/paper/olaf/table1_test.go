@@ -19,7 +19,7 @@ import (
 
 func measured(t *testing.T, s bench.Spec) *bench.Measurement {
 	t.Helper()
-	report, err := bench.Measure(t.Context(), s, bench.Options{Beside: Experiments(system.All()).Beside})
+	report, err := bench.Measure(t.Context(), s, bench.Options{Beside: Experiments(system.All()).CompareBench})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,11 +54,11 @@ func TestTable1(t *testing.T) {
 	if checked != 12 {
 		t.Errorf("%d published numbers compared, want 12", checked)
 	}
-	if err := experiments.Expected(report.Paper()); err != nil {
+	if err := experiments.CheckExpected(report.Paper()); err != nil {
 		t.Error(err)
 	}
 	report.Bench.Paper[0].Verdict = string(paper.Near) // where a match is expected
-	if err := experiments.Expected(report.Paper()); !errors.Is(err, experiments.ErrMissed) || !strings.HasSuffix(err.Error(), ": "+report.Bench.Paper[0].ID) {
+	if err := experiments.CheckExpected(report.Paper()); !errors.Is(err, experiments.ErrMissed) || !strings.HasSuffix(err.Error(), ": "+report.Bench.Paper[0].ID) {
 		t.Errorf("a verdict below what is expected: %v", err)
 	}
 	literal := report.Bench.Comparisons[0].AoMReduction.ClusterCluster.Mean

@@ -127,7 +127,7 @@ func runTable1Trace(ctx context.Context, set system.Set, o experiments.Options) 
 		for c := range table1Cells {
 			f.Panels[c].Series = append(f.Panels[c].Series, measuredCells(v.Name, c, report.Outcome))
 		}
-		o.Tell(i+1, len(variants))
+		o.ReportProgress(i+1, len(variants))
 	}
 	f.Say("27 workers in 9 clusters, 500 updates each, 60 Gbps offered, %d seeds; lost = sent − delivered − aggregated, as the paper prints it", runs)
 	f.Say("a recorded training, resampled, offers smooth traffic: at 60 Gbps FIFO loses about 1 − output/60, less than the paper printed; averaged over a run whose fast workers end early it loses more")

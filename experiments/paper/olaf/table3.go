@@ -20,7 +20,7 @@ var table3 = experiments.Experiment{
 	Inputs:    multiHopInputs,
 	Run: func(ctx context.Context, o experiments.Options) (bench.Report, error) {
 		r := newMultiHopTable("olaf/table3", "Table 3", &o)
-		r.config.Period2 = experiments.Scale(&o, period, 300*olaf.Millisecond)
+		r.config.Period2 = experiments.ScaleInput(&o, period, 300*olaf.Millisecond)
 		if err := r.runVariants(ctx, &o, fifoPlain, olafPlain, olafN, olafSenders); err != nil {
 			return r.report(), err
 		}

@@ -44,7 +44,7 @@ func trainAll(ctx context.Context, o *experiments.Options, jobs []rl.Config) ([]
 			return out, err
 		}
 		out[i] = l
-		o.Tell((i+1)*perTraining, len(jobs)*perTraining)
+		o.ReportProgress((i+1)*perTraining, len(jobs)*perTraining)
 	}
 	return out, nil
 }
@@ -67,13 +67,13 @@ func (s *share) Generated(u *trace.Update, _ *ppo.Weights) error {
 	if s.config.Until > 0 {
 		part = float64(u.GenNS) / s.config.Until.NS()
 	}
-	s.o.Tell(s.before*perTraining+int(part*perTraining), s.jobs*perTraining)
+	s.o.ReportProgress(s.before*perTraining+int(part*perTraining), s.jobs*perTraining)
 	return nil
 }
 
 func trainOne(ctx context.Context, o *experiments.Options, c rl.Config, progress *share) (*learned, error) {
 	l := new(learned)
-	if found, err := o.Found(&c, l); found || err != nil {
+	if found, err := o.FindDone(&c, l); found || err != nil {
 		return l, err
 	}
 	path, err := keptPath(o.Trainings, &c)

@@ -81,12 +81,12 @@ func judgedOnly(o *experiments.Options, all []assumption) []assumption {
 // scale applies the changed input of the options to a workload.
 func scale(o *experiments.Options, s *workload.Spec) {
 	for i := range s.Volume {
-		s.Volume[i] = experiments.Scale(o, volume, s.Volume[i])
+		s.Volume[i] = experiments.ScaleInput(o, volume, s.Volume[i])
 	}
-	s.PortRate = experiments.Scale(o, portRate, s.PortRate)
-	s.Ports = experiments.Scale(o, ports, s.Ports)
-	s.Slot = experiments.Scale(o, slotTime, s.Slot)
-	s.PerSecond = experiments.Scale(o, arrivals, s.PerSecond)
+	s.PortRate = experiments.ScaleInput(o, portRate, s.PortRate)
+	s.Ports = experiments.ScaleInput(o, ports, s.Ports)
+	s.Slot = experiments.ScaleInput(o, slotTime, s.Slot)
+	s.PerSecond = experiments.ScaleInput(o, arrivals, s.PerSecond)
 }
 
 // scenario is the place of one of the paper's four.
@@ -126,7 +126,7 @@ func (g *grid) run(ctx context.Context, f *result.Result, o *experiments.Options
 		if err != nil {
 			return err
 		}
-		cells, err := sweep.Cells(ctx, specs, seeds, func(done, total int) { o.Tell(n*total+done, len(all)*total) })
+		cells, err := sweep.Cells(ctx, specs, seeds, func(done, total int) { o.ReportProgress(n*total+done, len(all)*total) })
 		if err != nil {
 			return err
 		}

@@ -86,7 +86,7 @@ func runTable1(ctx context.Context, find func(string) (milp.Solver, error), o ex
 					return nil, err
 				}
 			}
-			o.Tell(n*len(tableJobs)+i+1, (len(all)+1)*len(tableJobs))
+			o.ReportProgress(n*len(tableJobs)+i+1, (len(all)+1)*len(tableJobs))
 		}
 		if n == 0 {
 			if err := prove(ctx, find, done, t, ours, &o, proofs, first); err != nil {

@@ -104,7 +104,7 @@ func racks(ctx context.Context, f *result.Result, o *experiments.Options, m swee
 			if err != nil {
 				return err
 			}
-			done := func(done, total int) { o.Tell((2*n+i)*total+done, 2*len(all)*total) }
+			done := func(done, total int) { o.ReportProgress((2*n+i)*total+done, 2*len(all)*total) }
 			if cells[i], err = sweep.Cells(ctx, specs, seeds, done); err != nil {
 				return err
 			}

@@ -58,7 +58,7 @@ func runPool(ctx context.Context, set system.Set, o *experiments.Options) (bench
 			worst = max(worst, math.Abs(off))
 			b.Rows = append(b.Rows, result.Line{Name: fmt.Sprintf("%d slots", slots), Cells: []results.Statistic{one(have), one(predicted), one(off)}})
 			done++
-			o.Tell(done, total)
+			o.ReportProgress(done, total)
 		}
 		t.Blocks = append(t.Blocks, b)
 	}
@@ -90,7 +90,7 @@ func (c *config) run(ctx context.Context, set system.Set, slots int, payload ola
 		return 0, 0, err
 	}
 	full := &program.Packet{Kind: program.Data, Lanes: uint16(payload / olaf.LaneBytes)}
-	frame := c.Rate.TimeToSend(parts.Size(full, false) + c.Overhead)
+	frame := c.Rate.TimeToSend(parts.FrameSize(full, false) + c.Overhead)
 	roundTrip := 2 * (c.Delay + frame)
 	bits := 8 * float64(payload) / 1e9
 	predicted = min(bits/seconds(frame), bits*float64(slots)/seconds(roundTrip))

@@ -23,15 +23,15 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// Load is one way of offering Table 1's updates: 27 workers in 9 clusters at 60 Gbps.
+// Load is one arrival process for Table 1's updates: 27 workers in 9 clusters at 60 Gbps.
 type Load struct {
 	Name  string
 	About string
-	// arrivals lists one seed's, in order of time.
+	// arrivals returns one seed's arrivals, in order of time.
 	arrivals func(seed uint64, updates int) ([]arrival, error)
 }
 
-// arrival is one update at the switch; it was generated then.
+// arrival is one update at the switch; at is also its generation time.
 type arrival struct {
 	at     olaf.Time
 	worker int
@@ -41,15 +41,15 @@ type arrival struct {
 const (
 	workers  = 27
 	clusters = 9
-	size     = olaf.Size(256) // of OLAF's frame
+	size     = olaf.Size(256) // OLAF's frame
 	overhead = olaf.Size(24)
 	offered  = 60 * olaf.Gbps
 	line     = 100 * olaf.Gbps // of the port that recorded traffic comes from
 	slots    = 8
 )
 
-// poisson sends with exponential gaps from every worker by itself, without the floor of a line rate.
-func poisson(seed uint64, updates int) ([]arrival, error) {
+// poissonArrivals returns arrivals with exponential gaps for each worker, without a minimum gap from a line rate.
+func poissonArrivals(seed uint64, updates int) ([]arrival, error) {
 	gap := float64(offered.TimeToSend(size+overhead)) * workers
 	all := make([]arrival, 0, workers*updates)
 	for w := range workers {
@@ -61,12 +61,15 @@ func poisson(seed uint64, updates int) ([]arrival, error) {
 			all = append(all, arrival{olaf.Time(at), w, uint32(k)})
 		}
 	}
-	slices.SortFunc(all, func(a, b arrival) int { return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.worker, b.worker)) })
+	slices.SortFunc(all, func(a, b arrival) int {
+		return cmp.Or(cmp.Compare(a.at, b.at),
+			cmp.Compare(a.worker, b.worker))
+	})
 	return all, nil
 }
 
-// bursts are those that Table 1 was found to fit.
-func bursts(seed uint64, updates int) ([]arrival, error) {
+// burstArrivals returns the bursts that were fitted to Table 1.
+func burstArrivals(seed uint64, updates int) ([]arrival, error) {
 	w, err := pktgen.PresetBurst("olaf-table1")
 	if err != nil {
 		return nil, err
@@ -76,11 +79,11 @@ func bursts(seed uint64, updates int) ([]arrival, error) {
 	if err != nil {
 		return nil, err
 	}
-	return played(schedule), nil
+	return arrivalsOf(schedule), nil
 }
 
-// recorded is a training of LunarLander, scaled to the load as a bench scales it.
-func recorded(seed uint64, updates int) (all []arrival, err error) {
+// recordedArrivals returns a training of LunarLander, scaled to the load as a bench scales it.
+func recordedArrivals(seed uint64, updates int) (all []arrival, err error) {
 	reader, closer, err := trace.Open(trace.Builtin + "lander8")
 	if err != nil {
 		return nil, err
@@ -91,7 +94,8 @@ func recorded(seed uint64, updates int) (all []arrival, err error) {
 		return nil, err
 	}
 	s := trace.DefaultScaling()
-	s.Placement, s.Updates, s.Rate, s.Frame, s.Line, s.Seed = pktgen.Placement{Workers: workers, Clusters: clusters}, updates, offered, size, line, seed
+	s.Placement, s.Updates, s.Rate, s.Frame, s.Line, s.Seed = pktgen.Placement{Workers: workers, Clusters: clusters},
+		updates, offered, size, line, seed
 	scaler, err := trace.NewScaler(recording, s)
 	if err != nil {
 		return nil, err
@@ -100,12 +104,12 @@ func recorded(seed uint64, updates int) (all []arrival, err error) {
 	if err != nil {
 		return nil, err
 	}
-	all = played(schedule)
+	all = arrivalsOf(schedule)
 	return all, schedule.Err()
 }
 
-// played lists what a source sends.
-func played(source pktgen.Source) []arrival {
+// arrivalsOf returns the updates of a source as arrivals.
+func arrivalsOf(source pktgen.Source) []arrival {
 	descriptors := make([]regmap.Descriptor, source.Total())
 	descriptors = descriptors[:source.Fill(descriptors)]
 	all := make([]arrival, len(descriptors))
@@ -116,23 +120,23 @@ func played(source pktgen.Source) []arrival {
 	return all
 }
 
-// Loads are what the systems are compared under.
+// Loads returns the loads of the comparison.
 func Loads() []Load {
 	return []Load{
-		{"poisson", "every worker sends with exponential gaps", poisson},
-		{"bursts", "the bursts that Table 1 was fitted with", bursts},
-		{"trace", "a recorded training of LunarLander, scaled", recorded},
+		{"poisson", "every worker sends with exponential gaps", poissonArrivals},
+		{"bursts", "the bursts that Table 1 was fitted with", burstArrivals},
+		{"trace", "a recorded training of LunarLander, scaled", recordedArrivals},
 	}
 }
 
-// Contestant is a system with what it is built with.
+// Contestant is a system with its parameters.
 type Contestant struct {
 	Name   string
 	System *system.System
 	H      int
 }
 
-// Contestants are FIFO, OLAF and iSwitch with H below, at and above a cluster's workers.
+// Contestants returns FIFO, OLAF and iSwitch with H below, at and above a cluster's number of workers.
 func Contestants(set system.Set) ([]Contestant, error) {
 	var all []Contestant
 	for _, s := range []struct {
@@ -154,30 +158,30 @@ func Contestants(set system.Set) ([]Contestant, error) {
 	return all, nil
 }
 
-// Topology says whom results reach.
+// Topology selects the receivers of the results.
 type Topology string
 
 const (
-	ToServer  Topology = "P" // everything crosses the link to the server, where ages are taken
-	ToWorkers Topology = "S" // the switch answers by one link a worker, and ages are taken there
+	ToServer  Topology = "P" // all results cross the link to the server, where ages are measured
+	ToWorkers Topology = "S" // the switch answers over one link per worker; ages are measured there
 )
 
-// Setting is what a comparison charges for, beside the common ground on which systems differ only in what they merge.
+// Setting adds costs to the base setting, in which systems differ only in how they merge.
 type Setting struct {
-	Name  string // empty of the common ground
+	Name  string // empty for the base setting
 	About string
-	// Frames charges every system's own frame for the same 48 lanes.
+	// Frames uses each system's own frame for the same 48 lanes.
 	Frames bool
-	// Cycles charges the engine cycles that were fitted to Table 1, by the clock of the data path.
+	// Cycles adds the engine cycles fitted to Table 1, at the clock of the data path.
 	Cycles bool
-	// Accelerator lets updates through the paper's unit before they are added, 32 bytes in 5 ns, with room for as many frames
-	// in front of it as a queue has slots.
+	// Accelerator sends updates through the paper's unit before adding them: 32 bytes in 5 ns, with room for as many
+	// frames as a queue has slots.
 	Accelerator bool
-	// Slots are those of a queue that alone holds what waits; 0 for as many as a queue behind segments has.
+	// Slots is the size of a queue in a system without segments; 0 for the same as behind segments.
 	Slots int
 }
 
-// Settings are what is shown beside the common ground, with no order expected.
+// Settings returns the variants shown beside the base setting. No order is expected for them.
 func Settings() []Setting {
 	return []Setting{
 		{Name: "own frames", About: "iSwitch's frame is 14 B shorter than OLAF's for the same 48 lanes", Frames: true},
@@ -187,25 +191,25 @@ func Settings() []Setting {
 	}
 }
 
-// overhead is what the line takes beside OLAF's frame.
-func (s *Setting) overhead(of *system.System) olaf.Size {
+// lineOverhead returns the line's overhead relative to OLAF's frame.
+func (s *Setting) lineOverhead(of *system.System) olaf.Size {
 	if !s.Frames || of.Frame == nil {
 		return overhead
 	}
 	return overhead + of.Frame.Size(lanes) - size
 }
 
-// slots are those of a system's queue.
-func (s *Setting) slots(of *system.System) int {
+// queueSlots returns the size of a system's queue.
+func (s *Setting) queueSlots(of *system.System) int {
 	if s.Slots > 0 && of.Program == nil {
 		return s.Slots
 	}
 	return slots
 }
 
-// memory is what a contestant's switch holds frames in: here, and as it was published, of OLAF with the queue that Table 1 was
-// measured with and of a program with its whole table.
-func (c *Contestant) memory() (here, published olaf.Size, err error) {
+// switchMemory returns the frame memory of a contestant's switch, here and as published: for OLAF the queue that Table 1 was
+// measured with, for a program its whole table.
+func (c *Contestant) switchMemory() (here, published olaf.Size, err error) {
 	queue := slots * size
 	if c.System.Program == nil {
 		return queue, queue, nil
@@ -217,8 +221,8 @@ func (c *Contestant) memory() (here, published olaf.Size, err error) {
 	return queue + clusters*size, p.Memory(), nil
 }
 
-// output is the port of a system at a rate, paced to the picosecond where no cycles are charged.
-func (s *Setting) output(of *system.System, rate olaf.Rate, sink engine.Sink) (*engine.Port, error) {
+// newPort returns a system's port at a rate. It is paced to the picosecond if no cycles are added.
+func (s *Setting) newPort(of *system.System, rate olaf.Rate, sink engine.Sink) (*engine.Port, error) {
 	out := engine.Output{}
 	if s.Cycles {
 		var err error
@@ -226,16 +230,17 @@ func (s *Setting) output(of *system.System, rate olaf.Rate, sink engine.Sink) (*
 			return nil, err
 		}
 	}
-	out.OverheadBytes = int(s.overhead(of))
-	port, err := engine.NewPort(of.Discipline, engine.Config{Slots: s.slots(of), Clusters: clusters, Provenance: true}, out, sink)
+	out.OverheadBytes = int(s.lineOverhead(of))
+	port, err := engine.NewPort(of.Discipline,
+		engine.Config{Slots: s.queueSlots(of), Clusters: clusters, Provenance: true}, out, sink)
 	if err == nil && !s.Cycles {
-		port.SetClock(engine.PicosecondClock(rate, s.overhead(of)))
+		port.SetClock(engine.PicosecondClock(rate, s.lineOverhead(of)))
 	}
 	return port, err
 }
 
-// inlet is what frames pass in front of a program; nil lets all pass at once.
-func (s *Setting) inlet(of *system.System) *aggregator.Inlet {
+// newInlet returns the unit in front of a program; nil lets all frames pass at once.
+func (s *Setting) newInlet(of *system.System) *aggregator.Inlet {
 	if !s.Accelerator {
 		return nil
 	}
@@ -244,15 +249,15 @@ func (s *Setting) inlet(of *system.System) *aggregator.Inlet {
 	return aggregator.NewInlet(unit)
 }
 
-// lanes are those of OLAF's frame.
+// lanes is the number of lanes in OLAF's frame.
 const lanes = int(size-olaf.HeaderBytes) / olaf.LaneBytes
 
-// Cell is one contestant at one rate, over the seeds.
+// Cell contains one contestant's results at one rate, per seed.
 type Cell struct {
 	Newest, Oldest, Loss []results.Float
 }
 
-// outlet is where updates end: it keeps the age of every reader and counts what arrived.
+// outlet is the end of the path: it measures the age at every reader and counts arrivals.
 type outlet struct {
 	newest, oldest []results.Age
 	arrived        uint64
@@ -262,19 +267,19 @@ func newOutlet(readers int) *outlet {
 	return &outlet{newest: make([]results.Age, readers), oldest: make([]results.Age, readers)}
 }
 
-// take is a delivery to one reader.
-func (o *outlet) take(reader int, at olaf.Time, u *olaf.Update, inside []olaf.Contributor) {
+// record records a delivery to one reader.
+func (o *outlet) record(reader int, at olaf.Time, u *olaf.Update, inside []olaf.Contributor) {
 	oldest := u.GenNS
 	for i := range inside {
 		oldest = min(oldest, inside[i].GenNS)
 	}
-	o.newest[reader].Deliver(results.Window{}, at, stamp(u.GenNS))
-	o.oldest[reader].Deliver(results.Window{}, at, stamp(oldest))
+	o.newest[reader].Deliver(results.Window{}, at, stampTime(u.GenNS))
+	o.oldest[reader].Deliver(results.Window{}, at, stampTime(oldest))
 }
 
-func stamp(ns uint64) olaf.Time { return olaf.Time(ns) * olaf.Time(olaf.Nanosecond) }
+func stampTime(ns uint64) olaf.Time { return olaf.Time(ns) * olaf.Time(olaf.Nanosecond) }
 
-func (o *outlet) means() (newest, oldest results.Float) {
+func (o *outlet) meanAges() (newest, oldest results.Float) {
 	mean := func(ages []results.Age) results.Float {
 		var sum float64
 		n := 0
@@ -291,48 +296,51 @@ func (o *outlet) means() (newest, oldest results.Float) {
 	return mean(o.newest), mean(o.oldest)
 }
 
-// Deliver implements engine.Sink: the server has a frame.
+// Deliver implements engine.Sink for the server.
 func (o *outlet) Deliver(d *engine.Departure) {
 	o.arrived += uint64(d.Frame.Update.Count)
-	o.take(int(d.Frame.Update.Cluster), d.At, &d.Frame.Update, d.Frame.Contributors)
+	o.record(int(d.Frame.Update.Cluster), d.At, &d.Frame.Update, d.Frame.Contributors)
 }
 
-// downlinks are the links to the workers of a cluster, all alike, FIFO and without a limit.
+// downlinks are the links to the workers of a cluster: identical, FIFO and unbounded.
 type downlinks struct {
 	outlet
 	takes olaf.Duration
-	free  []olaf.Time // by cluster: its workers' links carry the same
+	free  []olaf.Time // by cluster: links to its workers carry the same frames
 }
 
 func (d *downlinks) send(now olaf.Time, u *olaf.Update, _ []int32, inside []olaf.Contributor) {
 	c := int(u.Cluster)
 	d.free[c] = max(d.free[c], now).Add(d.takes)
 	d.arrived += uint64(u.Count)
-	d.take(c, d.free[c], u, inside)
+	d.record(c, d.free[c], u, inside)
 }
 
-// play lets one seed's arrivals through a contestant's switch.
-func (c *Contestant) play(all []arrival, rate olaf.Rate, topology Topology, set *Setting) (newest, oldest, loss results.Float, err error) {
+// play sends one seed's arrivals through a contestant's switch.
+func (c *Contestant) play(all []arrival, rate olaf.Rate, topology Topology, set *Setting) (newest, oldest,
+	loss results.Float, err error) {
 	server := newOutlet(clusters)
-	port, err := set.output(c.System, rate, server)
+	port, err := set.newPort(c.System, rate, server)
 	if err != nil {
 		return 0, 0, 0, err
 	}
 	end := server
 	offer := func(now olaf.Time, u *olaf.Update) { port.Offer(now, u, nil) }
 	if c.System.Program != nil {
-		cfg := aggregator.Config{Clusters: clusters, H: c.H, Up: func(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) {
-			port.OfferMerged(now, u, lanes, inside)
-		}}
+		cfg := aggregator.Config{Clusters: clusters, H: c.H,
+			Up: func(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) {
+				port.OfferMerged(now, u, lanes, inside)
+			}}
 		if topology == ToWorkers {
-			down := &downlinks{outlet: *newOutlet(clusters), takes: rate.TimeToSend(size + set.overhead(c.System)), free: make([]olaf.Time, clusters)}
+			down := &downlinks{outlet: *newOutlet(clusters), takes: rate.TimeToSend(size + set.lineOverhead(c.System)),
+				free: make([]olaf.Time, clusters)}
 			cfg.Down, end = down.send, &down.outlet
 		}
 		a, err := aggregator.New(c.System.Program, cfg)
 		if err != nil {
 			return 0, 0, 0, err
 		}
-		unit := set.inlet(c.System)
+		unit := set.newInlet(c.System)
 		offer = func(now olaf.Time, u *olaf.Update) {
 			at, ok := now, true
 			if unit != nil {
@@ -346,17 +354,18 @@ func (c *Contestant) play(all []arrival, rate olaf.Rate, topology Topology, set 
 	for i := range all {
 		k := &all[i]
 		offer(k.at, &olaf.Update{
-			GenNS: uint64(k.at) / uint64(olaf.Nanosecond), Seq: k.seq, Cluster: olaf.ClusterID(k.worker * clusters / workers),
-			Worker: olaf.WorkerID(k.worker), Count: 1, Lanes: uint16(lanes),
+			GenNS: uint64(k.at) / uint64(olaf.Nanosecond), Seq: k.seq,
+			Cluster: olaf.ClusterID(k.worker * clusters / workers),
+			Worker:  olaf.WorkerID(k.worker), Count: 1, Lanes: uint16(lanes),
 		})
 	}
 	port.Drain()
-	newest, oldest = end.means()
+	newest, oldest = end.meanAges()
 	return newest, oldest, results.Float(100 * (1 - float64(end.arrived)/float64(len(all)))), nil
 }
 
-// traffic is the arrivals of every seed.
-func (l *Load) traffic(seeds []uint64, updates int) ([][]arrival, error) {
+// makeTraffic returns the arrivals of every seed.
+func (l *Load) makeTraffic(seeds []uint64, updates int) ([][]arrival, error) {
 	all := make([][]arrival, len(seeds))
 	var group errgroup.Group
 	group.SetLimit(runtime.GOMAXPROCS(0))
@@ -369,8 +378,8 @@ func (l *Load) traffic(seeds []uint64, updates int) ([][]arrival, error) {
 	return all, group.Wait()
 }
 
-// each does something for every one of some seeds, on all cores.
-func each[T any](ctx context.Context, seeds []T, do func(ctx context.Context, i int) error) error {
+// forEach calls do for each index of seeds, on all cores.
+func forEach[T any](ctx context.Context, seeds []T, do func(ctx context.Context, i int) error) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i := range seeds {
@@ -384,11 +393,12 @@ func each[T any](ctx context.Context, seeds []T, do func(ctx context.Context, i 
 	return group.Wait()
 }
 
-// Play is a contestant at a rate under every seed's arrivals, on all cores, in their order.
-func (c *Contestant) Play(ctx context.Context, traffic [][]arrival, rate olaf.Rate, topology Topology, set *Setting) (*Cell, error) {
+// Play runs a contestant at a rate with every seed's arrivals, on all cores; results are in the order of the seeds.
+func (c *Contestant) Play(ctx context.Context, traffic [][]arrival, rate olaf.Rate, topology Topology,
+	set *Setting) (*Cell, error) {
 	n := len(traffic)
 	cell := &Cell{Newest: make([]results.Float, n), Oldest: make([]results.Float, n), Loss: make([]results.Float, n)}
-	return cell, each(ctx, traffic, func(_ context.Context, i int) (err error) {
+	return cell, forEach(ctx, traffic, func(_ context.Context, i int) (err error) {
 		cell.Newest[i], cell.Oldest[i], cell.Loss[i], err = c.play(traffic[i], rate, topology, set)
 		return err
 	})

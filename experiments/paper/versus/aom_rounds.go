@@ -15,21 +15,22 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// player is a system whose workers wait for each other, as a column: the workers of a cluster are a job.
+// player is a synchronous system, as a column: the workers of a cluster are a job.
 type player struct {
 	name, system string
-	links        int // that a gradient crosses until its sum is at the workers
+	links        int // number of links between sending a gradient and receiving the sum
 }
 
-// players are those whose sums the switch sends itself, and the one whose sums go by the job's server.
+// players contains two systems whose switch sends the sums itself, and one whose sums pass the job's server.
 var players = []player{{"iswitch, in rounds", "iswitch", 2}, {"switchml", "switchml", 2}, {"atp p4ml", "atp", 4}}
 
-// gap is a worker's mean time from one gradient to the next where nobody waits: as long as poisson lets it be.
-func gap() float64 { return float64(offered.TimeToSend(size+overhead)) * workers }
+// meanGap returns a worker's mean time between gradients without waiting, in ps: the mean gap of poisson.
+func meanGap() float64 { return float64(offered.TimeToSend(size+overhead)) * workers }
 
-// rounds is the job of every cluster: a gradient of one frame takes as long as a gap of poisson, from when the worker has the
-// last sum.
-func (p *player) rounds(set system.Set, rate olaf.Rate, updates int, seed uint64) (*closedloop.Network, *closedloop.Job, *system.Parts, error) {
+// newJob returns the job of every cluster. A gradient of one frame takes one Poisson gap after the worker has the last
+// sum.
+func (p *player) newJob(set system.Set, rate olaf.Rate, updates int, seed uint64) (*closedloop.Network, *closedloop.Job,
+	*system.Parts, error) {
 	s, err := set.Find(p.system)
 	if err != nil {
 		return nil, nil, nil, err
@@ -42,25 +43,28 @@ func (p *player) rounds(set system.Set, rate olaf.Rate, updates int, seed uint64
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	parts.Frame, parts.Header = nil, size-olaf.Size(lanes)*olaf.LaneBytes // what is on the wire is the same for all
-	net := &closedloop.Network{Workers: workers / clusters, Jobs: clusters, Link: closedloop.Link{Rate: rate, Overhead: overhead}}
-	counted, err := closedloop.Rounds(updates)
+	parts.Frame, parts.Header = nil, size-olaf.Size(lanes)*olaf.LaneBytes // the same bytes on the wire for all systems
+	net := &closedloop.Network{Workers: workers / clusters, Jobs: clusters,
+		Link: closedloop.Link{Rate: rate, Overhead: overhead}}
+	counted, err := closedloop.CheckRounds(updates)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	j := &closedloop.Job{Updates: counted, Limit: 60 * olaf.Second}
 	j.Layout.Values, j.PerPacket = lanes, lanes
-	mean := gap()
+	mean := meanGap()
 	j.Begin = func(worker int, vector uint32) olaf.Duration {
-		unit := (float64(splitmix.Mix(splitmix.Mix(splitmix.Mix(seed)^uint64(worker+1)<<32)+uint64(vector))>>11) + 0.5) / (1 << 53)
+		unit := (float64(splitmix.Mix(splitmix.Mix(splitmix.Mix(seed)^uint64(worker+1)<<32)+uint64(vector))>>11) +
+			0.5) / (1 << 53)
 		return olaf.Duration(-mean * exactmath.Log(unit))
 	}
 	return net, j, &parts, nil
 }
 
-// play is one seed of a player at a rate.
-func (p *player) play(ctx context.Context, set system.Set, rate olaf.Rate, updates int, seed uint64) (*closedloop.Result, error) {
-	net, j, parts, err := p.rounds(set, rate, updates, seed)
+// play runs one seed of a player at a rate.
+func (p *player) play(ctx context.Context, set system.Set, rate olaf.Rate, updates int, seed uint64) (*closedloop.Result,
+	error) {
+	net, j, parts, err := p.newJob(set, rate, updates, seed)
 	if err != nil {
 		return nil, err
 	}
@@ -71,11 +75,12 @@ func (p *player) play(ctx context.Context, set system.Set, rate olaf.Rate, updat
 	return r, err
 }
 
-// expected is the age at the workers by arithmetic. A round takes as long as the slowest of n exponential gradients and the
-// way there and back, d; the newest gradient inside is the slowest worker's, and is d old when all have it: the mean of the
-// sawtooth is d + E[(M+d)²] / 2 E[M+d], for M the largest of n. It leaves out that frames of a job may wait for each other.
-func (p *player) expected(rate olaf.Rate) results.Float {
-	n, mean := workers/clusters, gap()/float64(olaf.Nanosecond)
+// predictAge returns the predicted age at the workers, in ns. A round lasts as long as the slowest of n exponential
+// gradients, M, plus the path there and back, d. The newest gradient in the sum is the slowest worker's, and is d old
+// when all have it. The mean of the sawtooth is d + E[(M+d)²] / 2 E[M+d]. The formula ignores that frames of a job may
+// queue behind each other.
+func (p *player) predictAge(rate olaf.Rate) results.Float {
+	n, mean := workers/clusters, meanGap()/float64(olaf.Nanosecond)
 	first, variance := 0.0, 0.0
 	for i := 1; i <= n; i++ {
 		first += mean / float64(i)
@@ -85,10 +90,10 @@ func (p *player) expected(rate olaf.Rate) results.Float {
 	return results.Float(d + (variance+float64((first+d)*(first+d)))/(2*(first+d)))
 }
 
-// near is how far a measured age in rounds may be from the arithmetic, in per cent.
+// near is the largest accepted deviation of a measured age from the formula, in per cent.
 const near = 3
 
-// The blocks of systems in rounds, in their order.
+// Blocks of the systems in rounds, in order.
 const (
 	roundAges = iota
 	roundArithmetic
@@ -98,7 +103,7 @@ const (
 	roundBlocks
 )
 
-// roundNames are the blocks' names and units.
+// roundNames contains the blocks' names and units.
 var roundNames = [roundBlocks]struct{ name, unit string }{
 	roundAges:       {"AoM, newest", "ns"},
 	roundArithmetic: {"AoM, newest, by arithmetic", "ns"},
@@ -107,9 +112,10 @@ var roundNames = [roundBlocks]struct{ name, unit string }{
 	roundQuietAges:  {"AoM, newest, over seeds in which nothing was sent again", "ns"},
 }
 
-// compareRounds fills the blocks of systems that wait, a row a rate, and says what was expected of them. beside are the ages
-// of systems whose workers do not wait.
-func compareRounds(ctx context.Context, set system.Set, t *result.Result, c *config, beside *result.Block, done func()) error {
+// compareRounds fills the blocks of the synchronous systems, a row per rate, and compares them with the expectations.
+// beside contains the ages of systems whose workers do not wait.
+func compareRounds(ctx context.Context, set system.Set, t *result.Result, c *config, beside *result.Block,
+	done func()) error {
 	var blocks [roundBlocks]result.Block
 	for b := range blocks {
 		blocks[b] = result.Block{Name: "poisson S, in rounds " + roundNames[b].name, Unit: roundNames[b].unit}
@@ -121,14 +127,14 @@ func compareRounds(ctx context.Context, set system.Set, t *result.Result, c *con
 		var cells [roundBlocks][]results.Statistic
 		for i := range players {
 			runs := make([]*closedloop.Result, len(c.Seeds))
-			err := each(ctx, c.Seeds, func(ctx context.Context, k int) (err error) {
+			err := forEach(ctx, c.Seeds, func(ctx context.Context, k int) (err error) {
 				runs[k], err = players[i].play(ctx, set, rate, c.Updates, c.Seeds[k])
 				return err
 			})
 			if err != nil {
 				return err
 			}
-			for b, cell := range players[i].cells(rate, runs) {
+			for b, cell := range players[i].describeRuns(rate, runs) {
 				cells[b] = append(cells[b], cell)
 			}
 			done()
@@ -142,24 +148,27 @@ func compareRounds(ctx context.Context, set system.Set, t *result.Result, c *con
 	return nil
 }
 
-// cells are a player's numbers at a rate, one a block.
-func (p *player) cells(rate olaf.Rate, runs []*closedloop.Result) (cells [roundBlocks]results.Statistic) {
+// describeRuns returns a player's numbers at a rate, one per block.
+func (p *player) describeRuns(rate olaf.Rate, runs []*closedloop.Result) (describeRuns [roundBlocks]results.Statistic) {
 	var ages, iterations, repeats, quiet []results.Float
 	for _, r := range runs {
 		again := results.Float(r.Endpoints.Of("packets_resent") + r.Endpoints.Of("control_sent"))
-		ages, iterations, repeats = append(ages, r.AoM[0]), append(iterations, r.Iteration), append(repeats, again/clusters)
+		ages, iterations, repeats = append(ages, r.AoM[0]), append(iterations, r.Iteration),
+			append(repeats, again/clusters)
 		if again == 0 {
 			quiet = append(quiet, r.AoM[0])
 		}
 	}
 	const none = "fewer than two updates"
 	return [roundBlocks]results.Statistic{
-		roundAges: results.Describe(ages, none), roundArithmetic: {Mean: p.expected(rate), N: 1}, roundIterations: results.Describe(iterations, none),
-		roundRepeats: results.Describe(repeats, none), roundQuietAges: results.Describe(quiet, "in every seed something was sent again"),
+		roundAges: results.Describe(ages, none), roundArithmetic: {Mean: p.predictAge(rate), N: 1},
+		roundIterations: results.Describe(iterations, none),
+		roundRepeats:    results.Describe(repeats, none),
+		roundQuietAges:  results.Describe(quiet, "in every seed something was sent again"),
 	}
 }
 
-// judgeRounds says what was expected before anything ran, and whether it came.
+// judgeRounds states the expectations from before the first run and whether they were met.
 func judgeRounds(t *result.Result, newest, arithmetic, beside *result.Block) {
 	off, ordered, older := 0.0, true, true
 	for i := range newest.Rows {
@@ -171,12 +180,15 @@ func judgeRounds(t *result.Result, newest, arithmetic, beside *result.Block) {
 		open := &beside.Rows[i].Cells[besideRounds]
 		older = older && open.Mean+open.CI95 < have[1].Mean-have[1].CI95
 	}
-	t.Say("expected before the run, in rounds, at every rate: ages within %d %% of the arithmetic: at most %.1f %% off, so %s", near, off, verdict(t, off <= near))
-	t.Say("expected: ATP, whose sums go by a server, is older than SwitchML with 95 %% intervals apart: %s", verdict(t, ordered))
-	t.Say("expected: SwitchML in rounds is older than %s, whose workers do not wait: %s", beside.Columns[besideRounds], verdict(t, older))
+	t.Say("expected before the run, in rounds, at every rate: ages within %d %% of the arithmetic: at most %.1f %% off, so %s", near, off, formatVerdict(t, off <= near))
+	t.Say("expected: ATP, whose sums go by a server, is older than SwitchML with 95 %% intervals apart: %s",
+		formatVerdict(t, ordered))
+	t.Say("expected: SwitchML in rounds is older than %s, whose workers do not wait: %s", beside.Columns[besideRounds],
+		formatVerdict(t, older))
 	t.Say("seen after the run: where something of ATP's was sent again, a packet had met another job's aggregator and gone to the server by itself, while the others of its round waited in the switch; a vector of one packet has no acknowledgement to tell of that, and the first timeout is 50 ms. SwitchML and iSwitch share no slots between jobs")
 	t.Say("in rounds an age is that of the model at the workers, which is one and the same for all of a job: a gradient of every worker is inside, and the newest is the slowest worker's. A worker computes its next gradient, for one gap of the Poisson load, only once it has the sum, so that fewer gradients are made than are offered elsewhere; bursts and the recorded training say when updates leave, which rounds decide themselves")
 }
 
-// besideRounds is the column of what rounds are set beside, of workers that do not wait: as many gradients inside a sum, H = 3.
+// besideRounds is the column for comparison with rounds: workers that do not wait, with as many gradients per sum, H =
+// 3.
 const besideRounds = 1

@@ -13,7 +13,8 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// What was expected before the first run holds with few seeds as well, and the same seeds give the same ages.
+// TestAoM checks that the expectations from before the first run are met with few seeds as well, and that the same
+// seeds give the same ages.
 func TestAoM(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -41,7 +42,8 @@ func TestAoM(t *testing.T) {
 			}
 		}
 	}
-	if memory := &table.Blocks[len(table.Blocks)-1]; memory.Rows[0].Cells[1].Mean != 2048 || memory.Rows[0].Cells[3].Mean != 4352 || memory.Rows[1].Cells[3].Mean != 3002368 {
+	if memory := &table.Blocks[len(table.Blocks)-1]; memory.Rows[0].Cells[1].Mean != 2048 || memory.Rows[0].Cells[3].Mean != 4352 ||
+		memory.Rows[1].Cells[3].Mean != 3002368 {
 		t.Errorf("memory: %+v", memory)
 	}
 	fifoAt20 := func(name string) results.Float {
@@ -62,7 +64,7 @@ func TestAoM(t *testing.T) {
 	}
 }
 
-// Both loads offer what they say, in order of time.
+// TestLoads checks that each load offers its rate, in order of time.
 func TestLoads(t *testing.T) {
 	for _, load := range Loads() {
 		all, err := load.arrivals(1, 1000)
@@ -80,14 +82,14 @@ func TestLoads(t *testing.T) {
 	}
 }
 
-// The accelerator is the published one, with room for as many frames as a queue has slots.
+// TestAccelerator checks that the accelerator is the published one, with room for as many frames as a queue has slots.
 func TestAccelerator(t *testing.T) {
 	isw, err := system.All().Find("iswitch")
 	if err != nil {
 		t.Fatal(err)
 	}
 	accelerator, none := Settings()[2], Settings()[0]
-	unit := accelerator.inlet(isw)
+	unit := accelerator.newInlet(isw)
 	for n := range slots + 1 {
 		at, ok := unit.Pass(0, isw.Frame.Size(lanes))
 		if want := olaf.Time(0).Add(olaf.Duration(n+1)*40*olaf.Nanosecond + 80*olaf.Nanosecond); !ok || at != want {
@@ -97,12 +99,12 @@ func TestAccelerator(t *testing.T) {
 	if _, ok := unit.Pass(0, isw.Frame.Size(lanes)); ok {
 		t.Error("one more found room")
 	}
-	if none.inlet(isw) != nil {
+	if none.newInlet(isw) != nil {
 		t.Error("there is a unit where none is charged")
 	}
 }
 
-// Own frames are charged in bytes of the line: 242 for 48 lanes of iSwitch, 256 of OLAF.
+// TestOwnFrames checks the bytes on the line for 48 lanes: 242 for iSwitch, 256 for OLAF.
 func TestOwnFrames(t *testing.T) {
 	own := Settings()[0]
 	for name, want := range map[string]olaf.Size{"iswitch": 10, "olaf": 24, "fifo": 24} {
@@ -110,7 +112,7 @@ func TestOwnFrames(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if have := own.overhead(s); have != want {
+		if have := own.lineOverhead(s); have != want {
 			t.Errorf("%s: %s beside the frame, want %s", name, have, want)
 		}
 	}

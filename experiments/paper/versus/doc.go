@@ -1,2 +1,2 @@
-// Package versus sets systems of different papers beside each other on one bench: what no paper has measured.
+// Package versus compares systems of different papers on one bench, which no paper has done.
 package versus

@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// Experiments lists the comparisons of these systems.
+// Experiments returns the comparisons of these systems.
 func Experiments(set system.Set) experiments.Set {
 	return experiments.Set{{
 		Name:     "versus/aom",
@@ -34,25 +34,31 @@ func Experiments(set system.Set) experiments.Set {
 		Artefact: "Memory",
 		About:    "switch memory × time, iterations and bytes of synchronous jobs under stragglers and loss: iSwitch, SwitchML, ATP, a server",
 		Needs:    "10 s",
-		Run:      func(ctx context.Context, o experiments.Options) (bench.Report, error) { return runMemory(ctx, set, o) },
+		Run: func(ctx context.Context, o experiments.Options) (bench.Report,
+			error) {
+			return runMemory(ctx, set, o)
+		},
 	}, {
 		Name:     "versus/reward",
 		Artefact: "Reward",
 		About:    "LunarLander through FIFO, OLAF, iSwitch, SwitchML and ATP: rewards over gradients and over virtual time",
 		Needs:    "25 min",
 		Long:     true,
-		Run:      func(ctx context.Context, o experiments.Options) (bench.Report, error) { return runReward(ctx, set, o) },
-		Parts:    rewardParts(set),
+		Run: func(ctx context.Context, o experiments.Options) (bench.Report,
+			error) {
+			return runReward(ctx, set, o)
+		},
+		Parts: rewardParts(set),
 	}}
 }
 
-// enoughSeeds is how many seeds the comparisons of ages take before an order is judged.
+// enoughSeeds is the number of seeds that a comparison of ages needs before it judges an order.
 const enoughSeeds = 30
 
-// rates are the outputs of the comparison.
+// rates contains the output rates of the comparison.
 var rates = []olaf.Rate{80 * olaf.Gbps, 40 * olaf.Gbps, 20 * olaf.Gbps, 10 * olaf.Gbps, 5 * olaf.Gbps}
 
-// config is what decides the comparison.
+// config contains all parameters of the comparison.
 type config struct {
 	Workers  int         `json:"workers"`
 	Clusters int         `json:"clusters"`
@@ -65,7 +71,7 @@ type config struct {
 	Seeds    []uint64    `json:"seeds"`
 }
 
-// terms are the rules of a fair comparison, as far as this one has anything to say about them.
+// terms lists the rules of a fair comparison that apply here.
 var terms = []string{
 	"Same arrivals and seeds for all: 27 workers in 9 clusters, 60 Gbps, 256 B frames + 24 B on the line for every system.",
 	"Bottleneck: P, the link from the switch to the server; S, the links from the switch to the workers (systems that answer).",
@@ -92,31 +98,31 @@ func runAoM(ctx context.Context, set system.Set, o experiments.Options) (bench.R
 	loads := Loads()
 	settings := Settings()
 	done, total := 0, (2*len(loads)+len(settings))*len(all)+len(rates)*len(players)
-	tell := func() { done++; o.Tell(done, total) }
+	tell := func() { done++; o.ReportProgress(done, total) }
 	for i, load := range loads {
-		traffic, err := load.traffic(c.Seeds, c.Updates)
+		traffic, err := load.makeTraffic(c.Seeds, c.Updates)
 		if err != nil {
 			return nil, err
 		}
 		for _, topology := range []Topology{ToServer, ToWorkers} {
-			blocks, err := compare(ctx, load.Name, traffic, topology, new(Setting), all, &c, tell)
+			blocks, err := compareLoad(ctx, load.Name, traffic, topology, new(Setting), all, &c, tell)
 			if err != nil {
 				return nil, err
 			}
 			t.Blocks = append(t.Blocks, blocks...)
 		}
 		if i > 0 {
-			continue // what is charged for is shown under the first load
+			continue // settings are shown for the first load only
 		}
 		for k := range settings {
-			blocks, err := compare(ctx, load.Name, traffic, ToServer, &settings[k], all, &c, tell)
+			blocks, err := compareLoad(ctx, load.Name, traffic, ToServer, &settings[k], all, &c, tell)
 			if err != nil {
 				return nil, err
 			}
 			t.Blocks = append(t.Blocks, blocks...)
 		}
 	}
-	judge(t)
+	judgeAoM(t)
 	if err := compareRounds(ctx, set, t, &c, &t.Blocks[openAtWorkers], tell); err != nil {
 		return nil, err
 	}
@@ -129,11 +135,12 @@ func runAoM(ctx context.Context, set system.Set, o experiments.Options) (bench.R
 	return t, nil
 }
 
-// addMemory adds the block of the memory that each contestant's switch takes.
+// addMemory adds the block with each contestant's switch memory.
 func addMemory(t *result.Result, all []Contestant) error {
-	b := result.Block{Name: "switch memory", Unit: "B", Rows: []result.Line{{Name: "in this comparison"}, {Name: "as published"}}}
+	b := result.Block{Name: "switch memory", Unit: "B",
+		Rows: []result.Line{{Name: "in this comparison"}, {Name: "as published"}}}
 	for i := range all {
-		here, published, err := all[i].memory()
+		here, published, err := all[i].switchMemory()
 		if err != nil {
 			return err
 		}
@@ -146,18 +153,21 @@ func addMemory(t *result.Result, all []Contestant) error {
 	return nil
 }
 
-// openAtWorkers is the block of the newest ages under Poisson arrivals at the workers, behind the three of those at the server.
+// openAtWorkers is the block of the newest ages at the workers under Poisson arrivals, after the three blocks for the
+// server.
 const openAtWorkers = 3
 
-// compare fills the blocks of one load and topology, a row a rate: ages by both stamps, and what was lost.
-func compare(ctx context.Context, load string, traffic [][]arrival, topology Topology, set *Setting, all []Contestant, c *config, done func()) ([]result.Block, error) {
+// compareLoad returns the blocks of one load and topology, a row per rate: ages by both stamps, and losses.
+func compareLoad(ctx context.Context, load string, traffic [][]arrival, topology Topology, set *Setting,
+	all []Contestant, c *config, done func()) ([]result.Block, error) {
 	what := []struct{ name, unit string }{{"AoM, newest", "ns"}, {"AoM, oldest", "ns"}, {"lost", "%"}}
 	if topology == ToWorkers {
-		what = what[:2] // its links have no limit
+		what = what[:2] // its links are unbounded
 	}
 	blocks := make([]result.Block, len(what))
 	for i, b := range what {
-		blocks[i] = result.Block{Name: set.head(load, topology) + b.name, Unit: b.unit, Rows: make([]result.Line, len(c.Rates))}
+		blocks[i] = result.Block{Name: set.blockPrefix(load, topology) + b.name, Unit: b.unit,
+			Rows: make([]result.Line, len(c.Rates))}
 		for k, rate := range c.Rates {
 			blocks[i].Rows[k].Name = rate.String()
 		}
@@ -165,7 +175,7 @@ func compare(ctx context.Context, load string, traffic [][]arrival, topology Top
 	for i := range all {
 		done()
 		if topology == ToWorkers && all[i].System.Program == nil {
-			continue // nothing answers its workers
+			continue // it sends its workers no answers
 		}
 		for b := range blocks {
 			blocks[b].Columns = append(blocks[b].Columns, all[i].Name)
@@ -185,8 +195,8 @@ func compare(ctx context.Context, load string, traffic [][]arrival, topology Top
 	return blocks, nil
 }
 
-// verdict says whether an expectation came true, or that a table has too few seeds to judge it.
-func verdict(t *result.Result, ok bool) string {
+// formatVerdict formats whether an expectation was met, or that the result has too few seeds to judge it.
+func formatVerdict(t *result.Result, ok bool) string {
 	switch {
 	case t.Short != "":
 		return "too short"
@@ -196,16 +206,17 @@ func verdict(t *result.Result, ok bool) string {
 	return "it is NOT so"
 }
 
-// head is how a block's name begins.
-func (s *Setting) head(load string, topology Topology) string {
+// blockPrefix returns the beginning of a block's name.
+func (s *Setting) blockPrefix(load string, topology Topology) string {
 	if s.Name == "" {
 		return fmt.Sprintf("%s %s ", load, topology)
 	}
 	return fmt.Sprintf("%s %s, %s, ", load, topology, s.Name)
 }
 
-// judge says what was expected before anything ran, and whether it came: under Poisson arrivals, to the server, at 20 Gbps.
-func judge(t *result.Result) {
+// judgeAoM states the expectations from before the first run and whether they were met: under Poisson arrivals, to the
+// server, at 20 Gbps.
+func judgeAoM(t *result.Result) {
 	ages := &t.Blocks[0]
 	const at20 = 2
 	cell := func(name string) *results.Statistic {
@@ -217,8 +228,9 @@ func judge(t *result.Result) {
 	o, i, f := cell("olaf"), cell("iswitch H=3"), cell("fifo")
 	apart := o.Mean+o.CI95 < i.Mean-i.CI95 && i.Mean+i.CI95 < f.Mean-f.CI95
 	above := 100 * (float64(i.Mean)/float64(o.Mean) - 1)
-	t.Say("expected before the run, Poisson to the server at 20 Gbps: OLAF is fresher than iSwitch H=3, which is fresher than FIFO, with 95 %% intervals apart: %s", verdict(t, apart))
-	t.Say("expected: iSwitch H=3 within 30 %% of OLAF there: it is %.1f %% above, so %s", above, verdict(t, above <= 30))
+	t.Say("expected before the run, Poisson to the server at 20 Gbps: OLAF is fresher than iSwitch H=3, which is fresher than FIFO, with 95 %% intervals apart: %s", formatVerdict(t, apart))
+	t.Say("expected: iSwitch H=3 within 30 %% of OLAF there: it is %.1f %% above, so %s", above,
+		formatVerdict(t, above <= 30))
 	t.Say("with H just above offered / carried an iSwitch comes near OLAF, which finds that number by its queue; with any other H it waits too long or drops")
 	t.Say("under bursts and under the recorded training nothing was expected; by the oldest contribution every merging system is older than by the newest")
 	t.Say("S has no server: FIFO and OLAF answer nobody there and are left out, and nothing is lost; ages in S and P are of different readers")

@@ -15,14 +15,14 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// waiting is a system whose workers wait for each other, as a column.
+// waiting is a synchronous system, as a column.
 type waiting struct {
 	name, system string
 	options      system.Options
 }
 
-// waitings are the synchronous systems, with the memory that each has where it was published: iSwitch's board, SwitchML's pool
-// of its 10G experiments, ATP's registers.
+// waitings contains the synchronous systems, each with its published memory: iSwitch's board, SwitchML's pool in its
+// 10G experiments, ATP's registers.
 var waitings = []waiting{
 	{"iswitch isw-1", "iswitch", system.Options{Wrap: true}},
 	{"iswitch isw-x", "iswitch", system.Options{Profile: "isw-x"}},
@@ -31,7 +31,7 @@ var waitings = []waiting{
 	{"ps", "ps", system.Options{}},
 }
 
-// memoryConfig is what decides the comparison.
+// memoryConfig contains all parameters of the comparison.
 type memoryConfig struct {
 	Workers   int           `json:"workers"`
 	Values    int           `json:"values"`
@@ -44,7 +44,7 @@ type memoryConfig struct {
 	Seeds     []uint64      `json:"seeds"`
 }
 
-// memoryTerms are the rules of a fair comparison, as far as this one has anything to say about them.
+// memoryTerms lists the rules of a fair comparison that apply here.
 var memoryTerms = []string{
 	"Same load for all: 8 workers on one switch, 10 Gbps, gradients of 100,000 values (0.4 MB) that take 1 ms each; one worker takes 1, 2 or 4 times as long.",
 	"Topology S: the switch answers, but for ATP and ps, whose server hangs on a link of its own. Hosts cost no time. Own frames, with 24 B beside each.",
@@ -52,40 +52,45 @@ var memoryTerms = []string{
 	"Each system's own way with loss; the parameter server's transport is taken to be reliable, and is not run under loss.",
 }
 
-// memoryMeasures are the blocks, in their order.
+// memoryMeasures lists the blocks, in order.
 var memoryMeasures = []struct {
 	name, unit string
 	of         func(*job.Outcome) results.Statistic
 }{
-	{"iteration", "ms", func(o *job.Outcome) results.Statistic { return times(o.Number("iteration_ns"), 1e-6) }},
-	{"memory held, mean over time", "kB", func(o *job.Outcome) results.Statistic { return times(o.Number("held_bytes"), 1e-3) }},
+	{"iteration", "ms", func(o *job.Outcome) results.Statistic {
+		return scaleStatistic(o.Number("iteration_ns"),
+			1e-6)
+	}},
+	{"memory held, mean over time", "kB", func(o *job.Outcome) results.Statistic { return scaleStatistic(o.Number("held_bytes"), 1e-3) }},
 	{"memory held × time for an update", "kB·ms", func(o *job.Outcome) results.Statistic {
 		held, took := o.Number("held_bytes"), o.Number("iteration_ns")
-		return times(held, float64(took.Mean)*1e-9)
+		return scaleStatistic(held, float64(took.Mean)*1e-9)
 	}},
 	{"on wires for an update", "MB", func(o *job.Outcome) results.Statistic {
-		return times(o.Number("wire_bytes"), 1e-6/float64(o.Spec.Job.Updates))
+		return scaleStatistic(o.Number("wire_bytes"), 1e-6/float64(o.Spec.Job.Updates))
 	}},
-	{"AoM of the newest contribution", "ms", func(o *job.Outcome) results.Statistic { return times(o.Number("aom_newest_ns"), 1e-6) }},
+	{"AoM of the newest contribution", "ms",
+		func(o *job.Outcome) results.Statistic { return scaleStatistic(o.Number("aom_newest_ns"), 1e-6) }},
 	{"packets of sums that are inexact", "", func(o *job.Outcome) results.Statistic {
 		return results.Statistic{Mean: results.Float(o.Endpoints.Of("packets_inexact")), N: len(o.Runs)}
 	}},
 }
 
-// times is a statistic in another unit.
-func times(s results.Statistic, by float64) results.Statistic {
+// scaleStatistic converts a statistic to another unit.
+func scaleStatistic(s results.Statistic, by float64) results.Statistic {
 	f := results.Float(by)
 	s.Mean, s.SD, s.CI95, s.Min, s.Max = s.Mean*f, s.SD*f, s.CI95*f, s.Min*f, s.Max*f
 	return s
 }
 
-// memorySeeds is how many seeds the comparison of memory takes before an order is judged.
+// memorySeeds is the number of seeds that the comparison of memory needs before it judges an order.
 const memorySeeds = 3
 
 func runMemory(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {
 	runs, seed := o.Seeds(memorySeeds, 1)
 	c := memoryConfig{
-		Workers: 8, Values: 100_000, Rate: 10 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Compute: olaf.Millisecond, Updates: 5,
+		Workers: 8, Values: 100_000, Rate: 10 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Compute: olaf.Millisecond,
+		Updates:   5,
 		Straggler: []int{1, 2, 4}, Losses: []float64{0, 0.0001, 0.001},
 	}
 	for i := range runs {
@@ -108,7 +113,7 @@ func runMemory(ctx context.Context, set system.Set, o experiments.Options) (benc
 				lines[i].Name = fmt.Sprintf("straggler ×%d, %g %% lost", slow, 100*loss)
 			}
 			for _, w := range waitings {
-				out, err := c.run(ctx, set, &w, slow, loss, func() { done++; o.Tell(done, total) })
+				out, err := c.runCell(ctx, set, &w, slow, loss, func() { done++; o.ReportProgress(done, total) })
 				if err != nil {
 					return nil, err
 				}
@@ -134,8 +139,9 @@ func runMemory(ctx context.Context, set system.Set, o experiments.Options) (benc
 	return t, nil
 }
 
-// run is one cell; nil where a system is not run.
-func (c *memoryConfig) run(ctx context.Context, set system.Set, w *waiting, slow int, loss float64, done func()) (*job.Outcome, error) {
+// runCell runs one cell; it returns nil for a system that does not run under loss.
+func (c *memoryConfig) runCell(ctx context.Context, set system.Set, w *waiting, slow int, loss float64,
+	done func()) (*job.Outcome, error) {
 	s, err := set.Find(w.system)
 	if err != nil {
 		return nil, err
@@ -151,8 +157,10 @@ func (c *memoryConfig) run(ctx context.Context, set system.Set, w *waiting, slow
 		return nil, nil
 	}
 	spec := &job.Spec{System: s, Mode: mode, Options: w.options}
-	spec.Network = closedloop.Network{Workers: c.Workers, Link: closedloop.Link{Rate: c.Rate, Delay: c.Delay, Overhead: overhead, Loss: loss}}
-	spec.Job = closedloop.Job{Updates: c.Updates, Limit: 60 * olaf.Second, Compute: c.Compute, Late: []olaf.Duration{c.Compute * olaf.Duration(slow-1)}}
+	spec.Network = closedloop.Network{Workers: c.Workers,
+		Link: closedloop.Link{Rate: c.Rate, Delay: c.Delay, Overhead: overhead, Loss: loss}}
+	spec.Job = closedloop.Job{Updates: c.Updates, Limit: 60 * olaf.Second, Compute: c.Compute,
+		Late: []olaf.Duration{c.Compute * olaf.Duration(slow-1)}}
 	spec.Job.Layout.Values = c.Values
 	return job.Run(ctx, spec, c.Seeds, done)
 }

@@ -9,7 +9,8 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// Memory is held for longer the later the slowest worker is, and only the published frames of iSwitch are wrong under loss.
+// TestMemory checks that memory is held longer the later the slowest worker is, and that under loss only iSwitch's
+// published frames give wrong sums.
 func TestMemory(t *testing.T) {
 	r, err := runMemory(context.Background(), system.All(), experiments.Options{Runs: 1})
 	if err != nil || r.Err() != nil {

@@ -16,7 +16,7 @@ import (
 // crosser is a system over several hops, as a column.
 type crosser struct {
 	name, system string
-	waiting      *netsim.Waiting // nil where nobody waits
+	waiting      *netsim.Waiting // nil for open-loop workers
 }
 
 var crossers = []crosser{
@@ -29,13 +29,13 @@ var crossers = []crosser{
 	{"atp", "atp", &netsim.Waiting{}},
 }
 
-// hopTables are the two tables of OLAF, §8.3, by the period of the second half of the clusters.
+// hopTables contains OLAF's two tables of §8.3, by the period of the second half of the clusters.
 var hopTables = []struct {
 	name    string
 	period2 olaf.Duration
 }{{"Table 2", 100 * olaf.Millisecond}, {"Table 3", 300 * olaf.Millisecond}}
 
-// hopConfig is what decides the comparison.
+// hopConfig contains all parameters of the comparison.
 type hopConfig struct {
 	Topology string          `json:"topology"`
 	Period1  olaf.Duration   `json:"period_s1"`
@@ -44,7 +44,7 @@ type hopConfig struct {
 	Seeds    []uint64        `json:"seeds"`
 }
 
-// hopTerms are the rules of a fair comparison, as far as this one has anything to say about them.
+// hopTerms lists the rules of a fair comparison that apply here.
 var hopTerms = []string{
 	"Same network for all: OLAF's preset multihop as fitted to Tables 2 and 3: ten clusters of ten workers on two switches of 5 slots, a third of 8 in front of the server at 848 kbps, 50 ms a hop.",
 	"Same gradients: 234 values; a worker's k-th takes what lies between the k-th and the one before of workers that send every 100 ms (Table 3: the second half every 300 ms).",
@@ -54,10 +54,10 @@ var hopTerms = []string{
 	"Workers try again after four times a round trip and a gradient: what the systems have of their own, 0.2 to 50 ms, is below the round trip of 300 ms.",
 }
 
-// standing is the block of what does not go on any more.
+// standing is the block of stalled clusters.
 const standing = "clusters that the server had not heard of for ten timeouts at the end"
 
-// hopMeasures are the blocks of a table: what a group or the whole run is measured by.
+// hopMeasures lists the blocks of a table, per group or for the whole run.
 var hopMeasures = []struct {
 	name, unit string
 	by         float64
@@ -67,9 +67,13 @@ var hopMeasures = []struct {
 		{"S1 per cluster", ofGroup(0, "aom_cluster_ns")}, {"S2 per cluster", ofGroup(1, "aom_cluster_ns")},
 		{"S1 per worker", ofGroup(0, "aom_worker_ns")}, {"S2 per worker", ofGroup(1, "aom_worker_ns")},
 	}},
-	{"Jain's index", "", 1, []hopRow{{"of clusters", ofRun("jain")}, {"of clusters' workers", ofRun("jain_worker_means")}}},
-	{"updates in 60 s", "thousands", 1e-3, []hopRow{{"sent", ofRun("window_sent")}, {"inside frames at the server", ofRun("window_delivered_updates")}, {"frames at the server", ofRun("window_delivered_frames")}}},
-	{"lost", "% of updates sent", 1, []hopRow{{"frames dropped", ofRun("loss_packets_pct")}, {"updates that never arrive", ofRun("loss_updates_pct")}}},
+	{"Jain's index", "", 1, []hopRow{{"of clusters", ofRun("jain")},
+		{"of clusters' workers", ofRun("jain_worker_means")}}},
+	{"updates in 60 s", "thousands", 1e-3,
+		[]hopRow{{"sent", ofRun("window_sent")}, {"inside frames at the server", ofRun("window_delivered_updates")},
+			{"frames at the server", ofRun("window_delivered_frames")}}},
+	{"lost", "% of updates sent", 1, []hopRow{{"frames dropped", ofRun("loss_packets_pct")},
+		{"updates that never arrive", ofRun("loss_updates_pct")}}},
 }
 
 type hopRow struct {
@@ -109,7 +113,7 @@ func runMultiHop(ctx context.Context, set system.Set, o experiments.Options) (be
 			t.Blocks = append(t.Blocks, b)
 		}
 		for i := range crossers {
-			out, err := crossers[i].cross(ctx, set, &c, table.period2)
+			out, err := crossers[i].runColumn(ctx, set, &c, table.period2)
 			if err != nil {
 				return nil, err
 			}
@@ -117,15 +121,15 @@ func runMultiHop(ctx context.Context, set system.Set, o experiments.Options) (be
 				still.Rows = append(still.Rows, result.Line{Name: table.name})
 			}
 			line := &still.Rows[len(still.Rows)-1]
-			line.Cells = append(line.Cells, describe(out, stalled, 1))
+			line.Cells = append(line.Cells, describeRuns(out, stalledClusters, 1))
 			for b, m := range hopMeasures {
 				for r, row := range m.rows {
 					line := &t.Blocks[first+b].Rows[r]
-					line.Cells = append(line.Cells, describe(out, row.of, m.by))
+					line.Cells = append(line.Cells, describeRuns(out, row.of, m.by))
 				}
 			}
 			done++
-			o.Tell(done, total)
+			o.ReportProgress(done, total)
 		}
 	}
 	t.Blocks = append(t.Blocks, still)
@@ -133,7 +137,7 @@ func runMultiHop(ctx context.Context, set system.Set, o experiments.Options) (be
 	return t, nil
 }
 
-func describe(runs []*netsim.Result, of func(*netsim.Result) results.Float, by float64) results.Statistic {
+func describeRuns(runs []*netsim.Result, of func(*netsim.Result) results.Float, by float64) results.Statistic {
 	var values []results.Float
 	for _, r := range runs {
 		values = append(values, of(r)*results.Float(by))
@@ -141,16 +145,17 @@ func describe(runs []*netsim.Result, of func(*netsim.Result) results.Float, by f
 	return results.Describe(values, "merged frames do not name their contributors")
 }
 
-// stalled are the clusters that stood still; of workers who do not wait none do.
-func stalled(r *netsim.Result) results.Float {
+// stalledClusters returns the number of clusters that stalled; 0 for open-loop workers, which never stall.
+func stalledClusters(r *netsim.Result) results.Float {
 	if r.Waited == nil {
 		return 0
 	}
 	return results.Float(r.Waited.Stalled)
 }
 
-// cross is one column of one table.
-func (k *crosser) cross(ctx context.Context, set system.Set, c *hopConfig, period2 olaf.Duration) ([]*netsim.Result, error) {
+// runColumn runs one column of one table.
+func (k *crosser) runColumn(ctx context.Context, set system.Set, c *hopConfig, period2 olaf.Duration) ([]*netsim.Result,
+	error) {
 	s, err := set.Find(k.system)
 	if err != nil {
 		return nil, err
@@ -166,7 +171,7 @@ func (k *crosser) cross(ctx context.Context, set system.Set, c *hopConfig, perio
 	return netsim.RunSeeds(ctx, t, c.Seeds, netsim.Options{}, nil)
 }
 
-// judgeHops says what was expected before anything ran, and whether it came.
+// judgeHops states the expectations from before the first run and whether they were met.
 func judgeHops(t *result.Result) {
 	cell := func(block, row int, column string) *results.Statistic {
 		return &t.Blocks[block].Rows[row].Cells[slices.Index(t.Blocks[block].Columns, column)]
@@ -189,11 +194,12 @@ func judgeHops(t *result.Result) {
 			whole = whole && cell(block+3, 1, name).Mean == 0
 		}
 	}
-	t.Say("expected before the run: per cluster OLAF is fresher than every system whose workers wait, in both tables and groups, with intervals apart: %s", verdict(t, fresher))
-	t.Say("expected: per worker every system whose workers wait is fresher than FIFO: %s", verdict(t, perWorker))
-	t.Say("expected: asynchronous iSwitch, with H the workers of a cluster, is within 20 %% of OLAF per cluster: %s", verdict(t, near))
-	t.Say("expected: where workers wait nothing is lost for good, and Jain's index of clusters is above 0.95: %s", verdict(t, whole && even))
+	t.Say("expected before the run: per cluster OLAF is fresher than every system whose workers wait, in both tables and groups, with intervals apart: %s", formatVerdict(t, fresher))
+	t.Say("expected: per worker every system whose workers wait is fresher than FIFO: %s", formatVerdict(t, perWorker))
+	t.Say("expected: asynchronous iSwitch, with H the workers of a cluster, is within 20 %% of OLAF per cluster: %s", formatVerdict(t, near))
+	t.Say("expected: where workers wait nothing is lost for good, and Jain's index of clusters is above 0.95: %s",
+		formatVerdict(t, whole && even))
 	sync := cell(0, 0, "iswitch sync")
-	t.Say("expected: a round takes a round trip and a gradient, so that in Table 2 iSwitch's model is 300 to 450 ms old: %.0f ms, %s", float64(sync.Mean), verdict(t, sync.Mean >= 300 && sync.Mean <= 450))
+	t.Say("expected: a round takes a round trip and a gradient, so that in Table 2 iSwitch's model is 300 to 450 ms old: %.0f ms, %s", float64(sync.Mean), formatVerdict(t, sync.Mean >= 300 && sync.Mean <= 450))
 	t.Say("a synchronous row is of fewer updates: its workers wait a round trip for each. What it sends never meets in a queue with more than one gradient a cluster, so that the bottleneck of Tables 2 and 3 is none for it")
 }

@@ -10,11 +10,12 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// Every column of both tables is full but for ages of single workers where sums do not name them, and FIFO's and OLAF's numbers
-// are those of Table 2's own network.
+// TestMultiHop checks that both tables are complete, except for ages of single workers whose sums do not name them, and
+// that FIFO's and OLAF's numbers equal those of Table 2's own network.
 func TestMultiHop(t *testing.T) {
 	last := [2]int{}
-	r, err := runMultiHop(context.Background(), system.All(), experiments.Options{Runs: 1, Progress: func(done, total int) { last = [2]int{done, total} }})
+	r, err := runMultiHop(context.Background(), system.All(),
+		experiments.Options{Runs: 1, Progress: func(done, total int) { last = [2]int{done, total} }})
 	if err != nil || r.Err() != nil {
 		t.Fatal(err, r.Err())
 	}

@@ -19,24 +19,25 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// learner is a system through which workers train, as a curve.
+// learner is a system to train through, as a curve.
 type learner struct {
 	name, system, mode string
 	options            system.Options
-	// step multiplies the learning rate; 0 leaves it as it is.
+	// step multiplies the learning rate; 0 leaves it unchanged.
 	step float32
 }
 
-// Factors for the controls. A synchronous system makes one step in a round of one gradient per worker. OLAF makes olafSteps
-// (the run prints the measured number), and the eight gradients of a round would make eight steps if each counted alone.
+// Factors for the controls. A synchronous system makes one step per round of one gradient per worker. OLAF makes
+// olafSteps (the run prints the measured number). If each of a round's eight gradients counted alone, they would make
+// eight steps.
 const (
 	olafSteps = 3.6
 	allSteps  = 8
 )
 
-// learners lists the systems whose workers send without waiting, at the bottleneck that OLAF was published for, then those
-// whose workers wait, on 10 Gbps. The last two are controls: the same synchronous system with longer steps, so that the
-// number of steps and the order of updates can be told apart.
+// learners lists first the open-loop systems, at the bottleneck that OLAF was published for, then the closed-loop ones,
+// on 10 Gbps. The last two are controls: the same synchronous system with longer steps, which separates the effect of
+// the number of steps from that of the order of updates.
 var learners = []learner{
 	{"fifo", "fifo", "", system.Options{}, 0},
 	{"olaf", "olaf", "", system.Options{}, 0},
@@ -48,7 +49,7 @@ var learners = []learner{
 	{fmt.Sprintf("iswitch sync, step × %d", allSteps), "iswitch", "sync", system.Options{}, allSteps},
 }
 
-// trained is the part of a training's result that the figure needs.
+// trained is the part of a training's result that the figure uses.
 type trained struct {
 	Curves [][]rl.Point `json:"curves"`
 	EndNS  int64        `json:"end_ns"`
@@ -56,14 +57,14 @@ type trained struct {
 	Steps uint64 `json:"steps"`
 }
 
-// training is everything that decides one.
+// training contains all parameters of one training.
 type training struct {
 	Learner string    `json:"learner"`
 	Config  rl.Config `json:"config"`
 	Rate    olaf.Rate `json:"rate"`
 }
 
-// rewardConfig is what decides the comparison.
+// rewardConfig contains all parameters of the comparison.
 type rewardConfig struct {
 	Training rl.Config  `json:"training"`
 	Learners []string   `json:"learners"`
@@ -72,10 +73,10 @@ type rewardConfig struct {
 	Ends     [][]uint64 `json:"virtual_ns"` // by learner and seed
 }
 
-// rewardSeeds is how many seeds the comparison of rewards takes before an order is judged.
+// rewardSeeds is the number of seeds that the comparison of rewards needs before it judges an order.
 const rewardSeeds = 5
 
-// rewardOf returns the configuration that the options ask for.
+// rewardOf returns the configuration for the options.
 func rewardOf(o *experiments.Options) *rewardConfig {
 	runs, first := o.Seeds(rewardSeeds, 2)
 	c := &rewardConfig{Training: rl.Defaults(), Rate: 10 * olaf.Gbps}
@@ -98,7 +99,7 @@ func (c *rewardConfig) training(l *learner, seed uint64) training {
 	return t
 }
 
-// rewardParts are the trainings, each by itself.
+// rewardParts divides the comparison into its trainings.
 func rewardParts(set system.Set) *experiments.Parts {
 	return &experiments.Parts{
 		Kind: "versus/training",
@@ -110,7 +111,8 @@ func rewardParts(set system.Set) *experiments.Parts {
 					if err != nil {
 						return nil, err
 					}
-					parts = append(parts, experiments.Part{Name: fmt.Sprintf("%s, seed %d", learners[i].name, seed), Spec: spec})
+					parts = append(parts, experiments.Part{Name: fmt.Sprintf("%s, seed %d", learners[i].name, seed),
+						Spec: spec})
 				}
 			}
 			return parts, nil
@@ -147,7 +149,7 @@ func runReward(ctx context.Context, set system.Set, o experiments.Options) (benc
 		c.Learners, c.Ends = append(c.Learners, learners[i].name), append(c.Ends, nil)
 		for k, seed := range c.Seeds {
 			t, done := c.training(&learners[i], seed), new(trained)
-			found, err := o.Found(&t, done)
+			found, err := o.FindDone(&t, done)
 			if err == nil && !found {
 				done, err = t.carryOut(ctx, set)
 			}
@@ -157,7 +159,7 @@ func runReward(ctx context.Context, set system.Set, o experiments.Options) (benc
 			all[i] = append(all[i], *done)
 			c.Ends[i] = append(c.Ends[i], uint64(done.EndNS))
 			longest = max(longest, done.EndNS)
-			o.Tell(i*len(c.Seeds)+k+1, len(learners)*len(c.Seeds))
+			o.ReportProgress(i*len(c.Seeds)+k+1, len(learners)*len(c.Seeds))
 		}
 	}
 	f.Short = result.TooShort(len(c.Seeds), rewardSeeds)
@@ -191,29 +193,30 @@ func stepsPerRound(all [][]trained, iterations int) string {
 func rewardPanels(all [][]trained, iterations int, longest int64) []result.Panel {
 	const spans = 20
 	block := max(1, iterations/spans)
-	gradients := result.Panel{Name: "Reward over gradients", XLabel: "gradients of a worker", YLabel: fmt.Sprintf("mean reward of %d gradients", block)}
+	gradients := result.Panel{Name: "Reward over gradients", XLabel: "gradients of a worker",
+		YLabel: fmt.Sprintf("mean reward of %d gradients", block)}
 	time := result.Panel{Name: "Reward over virtual time", XLabel: "virtual time [s]", YLabel: "mean reward"}
 	for i := range learners {
 		g, t := result.Series{Name: learners[i].name}, result.Series{Name: learners[i].name}
 		var byBlock, bySpan [][]float64
 		for _, one := range all[i] {
 			byBlock = append(byBlock, rl.Blocks(one.Curves, block))
-			upTo := int((one.EndNS*spans + longest - 1) / longest) // spans behind its end have no value
+			upTo := int((one.EndNS*spans + longest - 1) / longest) // spans after its end have no value
 			bySpan = append(bySpan, rl.Periods(one.Curves, spans, longest)[:upTo])
 		}
 		for b := range byBlock[0] {
-			g.X, g.Y = append(g.X, float64((b+1)*block)), append(g.Y, across(byBlock, b))
+			g.X, g.Y = append(g.X, float64((b+1)*block)), append(g.Y, describePoint(byBlock, b))
 		}
 		for b := range spans {
-			t.X, t.Y = append(t.X, float64(longest)/1e9*float64(b+1)/spans), append(t.Y, across(bySpan, b))
+			t.X, t.Y = append(t.X, float64(longest)/1e9*float64(b+1)/spans), append(t.Y, describePoint(bySpan, b))
 		}
 		gradients.Series, time.Series = append(gradients.Series, g), append(time.Series, t)
 	}
 	return []result.Panel{gradients, time}
 }
 
-// across describes a place of curves over the seeds.
-func across(curves [][]float64, at int) results.Statistic {
+// describePoint describes one point of the curves over the seeds.
+func describePoint(curves [][]float64, at int) results.Statistic {
 	var values []results.Float
 	for _, c := range curves {
 		if at < len(c) {
@@ -223,7 +226,7 @@ func across(curves [][]float64, at int) results.Statistic {
 	return results.Describe(values, "no training came that far")
 }
 
-// train is one training through the learner's system.
+// train runs one training through the learner's system.
 func (l *learner) train(ctx context.Context, set system.Set, c rl.Config, rate olaf.Rate) (*trained, error) {
 	s, err := set.Find(l.system)
 	if err != nil {
@@ -251,7 +254,7 @@ func (l *learner) train(ctx context.Context, set system.Set, c rl.Config, rate o
 	case out.Network.Hung:
 		return nil, fmt.Errorf("%w: %s", job.ErrHung, l.name)
 	case !out.Equal:
-		return nil, errors.New(l.name + ": workers ended with different weights") // a mistake in an endpoint
+		return nil, errors.New(l.name + ": workers ended with different weights") // this would be a bug in an endpoint
 	}
 	return &trained{out.Curves, int64(out.Network.Duration), out.Network.Updates}, nil
 }

@@ -35,7 +35,7 @@ func Fig1(s *system.System, parts *system.Parts, scale int) (closedloop.Network,
 		net.Tree = &closedloop.Tree{Servers: []closedloop.TreeServer{{Link: l}, {Parent: 0, Link: l}}, Workers: []int{1, 1, 1, 0}}
 	}
 	bits := int64(l.Rate) / int64(scale)
-	beside := int64(parts.Size(whole(parts), false)-olaf.LaneBytes*olaf.Size(parts.PerPacket)) + overhead
+	beside := int64(parts.FrameSize(whole(parts), false)-olaf.LaneBytes*olaf.Size(parts.PerPacket)) + overhead
 	frame := (beside + int64(parts.PerPacket)*olaf.LaneBytes) * 8
 	values := bits/frame*int64(parts.PerPacket) + max(0, (bits%frame/8-beside)/olaf.LaneBytes)
 	return net, closedloop.Job{

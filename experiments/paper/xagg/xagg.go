@@ -25,7 +25,7 @@ func Experiments(set system.Set) experiments.Set {
 		return experiments.Experiment{
 			Name: "xagg/" + name, Artefact: artefact, About: about, Needs: needs,
 			Run:    func(ctx context.Context, o experiments.Options) (bench.Report, error) { return run(ctx, set, o) },
-			Inputs: experiments.Tenth(slowRate, fastRate, lateness, volume),
+			Inputs: experiments.InputsByTenth(slowRate, fastRate, lateness, volume),
 		}
 	}
 	return experiments.Set{
@@ -121,7 +121,7 @@ func change(o *experiments.Options, net *closedloop.Network, j *closedloop.Job) 
 		if l.Rate < fast {
 			input = slowRate
 		}
-		l.Rate = experiments.Scale(o, input, l.Rate)
+		l.Rate = experiments.ScaleInput(o, input, l.Rate)
 	}
 	for i := range net.Access {
 		scaled(&net.Access[i])
@@ -133,9 +133,9 @@ func change(o *experiments.Options, net *closedloop.Network, j *closedloop.Job) 
 	}
 	scaled(&net.Link)
 	for i := range j.Late {
-		j.Late[i] = experiments.Scale(o, lateness, j.Late[i])
+		j.Late[i] = experiments.ScaleInput(o, lateness, j.Late[i])
 	}
-	j.Layout.Values = experiments.Scale(o, volume, j.Layout.Values)
+	j.Layout.Values = experiments.ScaleInput(o, volume, j.Layout.Values)
 }
 
 // only is a number of runs in which nothing is drawn.
@@ -158,7 +158,7 @@ func fig1Sum(ctx context.Context, set system.Set, o *experiments.Options, name s
 	out, err := run(ctx, set, name, v, func(s *system.System, p *system.Parts) (closedloop.Network, closedloop.Job) {
 		net, j := Fig1(s, p, scale)
 		change(o, &net, &j)
-		f.packet = float64(net.Access[1].Rate.TimeToSend(p.Size(whole(p), false)+overhead)) / float64(olaf.Nanosecond)
+		f.packet = float64(net.Access[1].Rate.TimeToSend(p.FrameSize(whole(p), false)+overhead)) / float64(olaf.Nanosecond)
 		return net, j
 	})
 	if err != nil {
@@ -191,7 +191,7 @@ func runFig1(ctx context.Context, set system.Set, o experiments.Options) (bench.
 				ours["xagg/fig1.aggregation_time."+c.paper] = paper.Of(seconds)
 				times.Columns, off.Columns = append(times.Columns, c.paper), append(off.Columns, c.paper)
 			}
-			o.Tell(i*len(fig1Columns)+k+1, len(fig1Variants)*len(fig1Columns))
+			o.ReportProgress(i*len(fig1Columns)+k+1, len(fig1Variants)*len(fig1Columns))
 		}
 		times.Rows, off.Rows = append(times.Rows, row), append(off.Rows, away)
 	}
@@ -227,7 +227,7 @@ func runFig13(ctx context.Context, set system.Set, o experiments.Options) (bench
 			}
 			times[c.paper] = only(float64(out.Number("aggregation_ns").Mean) / 1e6)
 			line.Cells = append(line.Cells, times[c.paper])
-			o.Tell(i+1, len(columns))
+			o.ReportProgress(i+1, len(columns))
 		}
 		for _, c := range columns[1:] {
 			ratio := only(float64(times["xagg"].Mean / times[c.paper].Mean))

@@ -58,7 +58,7 @@ func TestModels(t *testing.T) {
 // workers, and the seventh below the root.
 func TestTestbedIsAKTree(t *testing.T) {
 	servers := []ktree.Server{{Name: "s1"}, {Name: "s2"}}
-	tree, err := ktree.Build(3, make([]ktree.Worker, TestbedWorkers), servers)
+	tree, err := ktree.BuildTree(3, make([]ktree.Worker, TestbedWorkers), servers)
 	if err != nil {
 		t.Fatal(err)
 	}

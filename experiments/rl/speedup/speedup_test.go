@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
-// recording is a synthetic trace of eight workers, so that these tests do not depend on a training.
+// recording returns a synthetic trace of eight workers, so that these tests do not depend on a training.
 func recording(t testing.TB) *trace.Recording {
 	t.Helper()
 	r, err := trace.Load(&regular{header: trace.Header{Clock: trace.Virtual, Workers: 8, Clusters: 1}})
@@ -20,7 +20,7 @@ func recording(t testing.TB) *trace.Recording {
 	return r
 }
 
-// regular is 8 × 100 updates with intervals that vary a little.
+// regular is a source of 8 × 100 updates whose intervals vary slightly.
 type regular struct {
 	header trace.Header
 	n      int
@@ -55,15 +55,15 @@ func bottleneck(queue string, rate olaf.Rate) Bottleneck {
 	return Bottleneck{Queue: queue, Slots: 8, OutRate: rate, Profile: engine.Ideal, Frame: 256}
 }
 
-// Without a bottleneck everything gets through as it is sent, whatever the queue.
+// TestNothingIsLostOnAWideLink checks that without a bottleneck every queue delivers all updates as sent.
 func TestNothingIsLostOnAWideLink(t *testing.T) {
 	for _, queue := range engine.DisciplineNames() {
-		r, err := Open(scaler(t, nil), bottleneck(queue, 128*olaf.Gbps), 50)
+		r, err := ReplayOpen(scaler(t, nil), bottleneck(queue, 128*olaf.Gbps), 50)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Lost() > 0.02 {
-			t.Errorf("%s lost %.3f", queue, r.Lost())
+		if r.LostFraction() > 0.02 {
+			t.Errorf("%s lost %.3f", queue, r.LostFraction())
 		}
 		// 30 workers × 50 updates × 2048 bit at 60 Gbps take 51.2 µs; the slowest worker decides.
 		if us := r.T.Seconds() * 1e6; us < 50 || us > 80 {
@@ -72,9 +72,9 @@ func TestNothingIsLostOnAWideLink(t *testing.T) {
 	}
 }
 
-// T(N) under FIFO follows from the capacity: the link passes OutRate, shared by all.
+// TestFIFOIsBoundByTheLink checks that T(N) under FIFO follows from OutRate, which all workers share.
 func TestFIFOIsBoundByTheLink(t *testing.T) {
-	r, err := Open(scaler(t, nil), bottleneck("fifo", 10*olaf.Gbps), 50)
+	r, err := ReplayOpen(scaler(t, nil), bottleneck("fifo", 10*olaf.Gbps), 50)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,11 +87,11 @@ func TestFIFOIsBoundByTheLink(t *testing.T) {
 func TestOlafIsFasterTheNarrowerTheLink(t *testing.T) {
 	last := 0.0
 	for _, rate := range []olaf.Rate{40 * olaf.Gbps, 20 * olaf.Gbps, 5 * olaf.Gbps} {
-		fifo, err := Open(scaler(t, nil), bottleneck("fifo", rate), 50)
+		fifo, err := ReplayOpen(scaler(t, nil), bottleneck("fifo", rate), 50)
 		if err != nil {
 			t.Fatal(err)
 		}
-		merged, err := Open(scaler(t, nil), bottleneck("olaf", rate), 50)
+		merged, err := ReplayOpen(scaler(t, nil), bottleneck("olaf", rate), 50)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -107,7 +107,7 @@ func TestOlafIsFasterTheNarrowerTheLink(t *testing.T) {
 func TestClosedLoopLosesNothingForGood(t *testing.T) {
 	loop := Loop{AckDelay: olaf.Microsecond, Timeout: 5 * olaf.Microsecond, Limit: 1e6}
 	for _, queue := range engine.DisciplineNames() {
-		r, err := Closed(scaler(t, nil), bottleneck(queue, 20*olaf.Gbps), loop, 50)
+		r, err := ReplayClosed(scaler(t, nil), bottleneck(queue, 20*olaf.Gbps), loop, 50)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,11 +122,11 @@ func TestClosedLoopLosesNothingForGood(t *testing.T) {
 
 func TestSameInputsSameResult(t *testing.T) {
 	for range 2 {
-		a, err := Open(scaler(t, nil), bottleneck("olaf", 10*olaf.Gbps), 20)
+		a, err := ReplayOpen(scaler(t, nil), bottleneck("olaf", 10*olaf.Gbps), 20)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := Open(scaler(t, nil), bottleneck("olaf", 10*olaf.Gbps), 20)
+		b, err := ReplayOpen(scaler(t, nil), bottleneck("olaf", 10*olaf.Gbps), 20)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,23 +138,23 @@ func TestSameInputsSameResult(t *testing.T) {
 
 func TestTooShortATraceIsSaid(t *testing.T) {
 	sc := scaler(t, func(s *trace.Scaling) { s.Updates = 10 })
-	r, err := Open(sc, bottleneck("fifo", 10*olaf.Gbps), 50)
+	r, err := ReplayOpen(sc, bottleneck("fifo", 10*olaf.Gbps), 50)
 	if !errors.Is(err, ErrUnfinished) || r == nil || r.Complete {
 		t.Errorf("result %+v, error %v", r, err)
 	}
-	if _, err := Open(scaler(t, nil), bottleneck("fifo", 0), 50); !errors.Is(err, engine.ErrConfig) {
+	if _, err := ReplayOpen(scaler(t, nil), bottleneck("fifo", 0), 50); !errors.Is(err, engine.ErrConfig) {
 		t.Errorf("no output rate: %v", err)
 	}
 }
 
-// BenchmarkReplay is one update of 300 scaled workers through the queue, everything included.
+// BenchmarkReplay measures one update of 300 scaled workers through the queue, scaling included.
 func BenchmarkReplay(b *testing.B) {
 	for _, queue := range engine.DisciplineNames() {
 		b.Run(queue, func(b *testing.B) {
 			sc := scaler(b, func(s *trace.Scaling) { s.Workers, s.Clusters = 300, 100 })
 			c := newCounter(300, 1<<31)
 			bn := bottleneck(queue, 20*olaf.Gbps)
-			q, err := bn.port(100, c)
+			q, err := bn.newPort(100, c)
 			if err != nil {
 				b.Fatal(err)
 			}

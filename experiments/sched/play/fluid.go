@@ -7,7 +7,7 @@ import (
 	"github.com/olafctl/olaf/experiments/sched"
 )
 
-// span is a time in which a worker may send at one rate.
+// span is a time during which a worker may send at one rate.
 type span struct {
 	from, to int64 // ps
 	rate     float64
@@ -15,9 +15,10 @@ type span struct {
 
 func (s *span) bits() float64 { return float64(float64(s.to-s.from) / float64(olaf.Second) * s.rate) }
 
-// spans are when the workers of a share send and how fast: slot by slot, and while a connection is set up only as fast as
-// before.
-func spans(in *sched.Instance, optics *optics, m *sched.Member, a *sched.Assignment, share sched.Share, offloaded bool) []span {
+// listSpans returns when and how fast the workers of a share send: slot by slot, and while a connection is being set up
+// only as fast as before.
+func listSpans(in *sched.Instance, optics *optics, m *sched.Member, a *sched.Assignment, share sched.Share,
+	offloaded bool) []span {
 	slot, epsilon := int64(in.Problem.Slot), int64(in.Problem.Reconfiguration)
 	var out []span
 	last := 0.0
@@ -25,7 +26,7 @@ func spans(in *sched.Instance, optics *optics, m *sched.Member, a *sched.Assignm
 		i := a.Start + k
 		from := int64(i) * slot
 		crosses := share.Unit != m.Server && !offloaded
-		if crosses && rate > last && optics.grown(share.Unit, m.Server, i) {
+		if crosses && rate > last && optics.hasGrown(share.Unit, m.Server, i) {
 			out = append(out, span{from, from + epsilon, last}, span{from + epsilon, from + slot, rate})
 		} else {
 			out = append(out, span{from, from + slot, rate})
@@ -35,18 +36,18 @@ func spans(in *sched.Instance, optics *optics, m *sched.Member, a *sched.Assignm
 	return out
 }
 
-// pacer says when a worker has sent so much, which only grows.
+// pacer computes when a worker has sent a growing number of bits.
 type pacer struct {
 	spans []span
 	at    int
 	done  float64 // bits of the spans before at
 }
 
-// hair is how far sums of rates may be off, less than planners and checker allow.
+// hair is the tolerance for sums of rates, smaller than that of planners and checker.
 const hair = 1e-7
 
-// reach is when so many bits are sent, −1 for never. Each call asks for more than the last.
-func (p *pacer) reach(bits float64) int64 {
+// timeOfBits returns when so many bits are sent, or −1 for never. Each call must ask for more than the last.
+func (p *pacer) timeOfBits(bits float64) int64 {
 	for ; p.at < len(p.spans); p.at++ {
 		s := &p.spans[p.at]
 		if more := s.bits(); p.done+more < bits*(1-hair) {
@@ -58,25 +59,25 @@ func (p *pacer) reach(bits float64) int64 {
 	return -1
 }
 
-// optics is how many connections there are between units, slot by slot.
+// optics contains the number of connections between units, slot by slot.
 type optics struct {
 	in    *sched.Instance
-	count map[[2]int][]int // by pair, the lesser unit first, from slot −1 on
+	count map[[2]int][]int // by pair, the smaller unit first, from slot −1 on
 }
 
 func newOptics(in *sched.Instance, plan *sched.Plan) *optics {
 	o := &optics{in: in, count: map[[2]int][]int{}}
 	for pair, n := range in.Initial {
 		if pair[0] < pair[1] {
-			o.of(pair, plan.Slots)
+			o.countsOf(pair, plan.Slots)
 			for i := range o.count[pair] {
 				o.count[pair][i] = n
 			}
 		}
 	}
 	for _, c := range plan.Connections {
-		pair := ordered(in.Unit(c.Between[0]), in.Unit(c.Between[1]))
-		counts := o.of(pair, plan.Slots)
+		pair := orderedPair(in.Unit(c.Between[0]), in.Unit(c.Between[1]))
+		counts := o.countsOf(pair, plan.Slots)
 		for i := c.Slot + 1; i < len(counts); i++ {
 			counts[i] = c.Count
 		}
@@ -84,25 +85,26 @@ func newOptics(in *sched.Instance, plan *sched.Plan) *optics {
 	return o
 }
 
-func ordered(v, u int) [2]int { return [2]int{min(v, u), max(v, u)} }
+func orderedPair(v, u int) [2]int { return [2]int{min(v, u), max(v, u)} }
 
-func (o *optics) of(pair [2]int, slots int) []int {
+func (o *optics) countsOf(pair [2]int, slots int) []int {
 	if o.count[pair] == nil {
 		o.count[pair] = make([]int, slots+1)
 	}
 	return o.count[pair]
 }
 
-// grown says that the connections between two units became more in a slot.
-func (o *optics) grown(v, u, slot int) bool {
-	counts := o.count[ordered(v, u)]
+// hasGrown reports whether the number of connections between two units increased in a slot.
+func (o *optics) hasGrown(v, u, slot int) bool {
+	counts := o.count[orderedPair(v, u)]
 	return slot+1 < len(counts) && counts[slot+1] > counts[slot]
 }
 
-// steps are the rates of one direction between two units: what is set up carries nothing until the reconfiguration is over.
-func (o *optics) steps(v, u int) []step {
+// rateSteps returns the rates of one direction between two units: a new connection carries nothing until the
+// reconfiguration is over.
+func (o *optics) rateSteps(v, u int) []step {
 	slot, epsilon := int64(o.in.Problem.Slot), int64(o.in.Problem.Reconfiguration)
-	counts := o.count[ordered(v, u)]
+	counts := o.count[orderedPair(v, u)]
 	var steps []step
 	add := func(at int64, n int) {
 		if rate := float64(n) * o.in.Port; len(steps) == 0 || steps[len(steps)-1].rate != rate {

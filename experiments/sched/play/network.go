@@ -13,16 +13,16 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// The kinds of events.
+// Kinds of events.
 const (
 	kindStart  uint64 = iota << 56 // job
-	kindPace                       // share: its workers send their next packet
+	kindPace                       // share: its workers send the next packet
 	kindArrive                     // packet, at the end of a wire
 	kindWake                       // worker: computed or applied
 	kindMask   = uint64(0xff) << 56
 )
 
-// play is the state of one.
+// play is the state of one simulation.
 type play struct {
 	in       *sched.Instance
 	plan     *sched.Plan
@@ -48,26 +48,27 @@ type job struct {
 	*sched.Member
 	index   int
 	first   int // of its workers
-	share   int // first of its shares
-	inc     int // unit whose switch sums; sched.NoSwitch for its server alone
+	share   int // index of its first share
+	inc     int // unit whose switch sums; sched.NoSwitch for only its server
 	part    *part
-	packets int // of each worker
+	packets int // per worker
 	bits    float64
 	start   int64
-	fluid   int64 // when the last worker has sent all, as planned
+	fluid   int64 // planned time at which the last worker has sent all
 	late    olaf.Duration
 	base    int // of its segment
 
-	marks       uint64 // of a sum of every worker
+	marks       uint64 // marks of a sum of every worker
 	sums, wrong int
-	inside      []uint16 // by fragment: contributions at the server
-	got         []int32  // by worker: fragments that the server has
+	inside      []uint16 // by fragment, contributions at the server
+	got         []int32  // by worker, fragments at the server
 	end         int64
-	done        int // workers that have all sums
+	done        int // workers with all sums
 }
 
-// part is what the switch of a unit sums of a job whose other workers are elsewhere; nil of all other jobs. Its sums go to the
-// server as one more worker's packets, and the server's come back to the switch once, for all of the unit's workers.
+// part describes the sum at a unit's switch for a job with other workers elsewhere; nil for all other jobs. Its sums go
+// to the server like the packets of one more worker, and the server's come back to the switch once, for all of the
+// unit's workers.
 type part struct {
 	first, count int // workers below the switch
 	up, down     []int32
@@ -87,11 +88,11 @@ type worker struct {
 	index int32 // in the job
 	there []int32
 	back  []int32
-	end   endpoint.Endpoint // nil of a paced one
+	end   endpoint.Endpoint // nil for a paced one
 	wakes int
 }
 
-// leg is where a packet is on its way.
+// leg is the stage of a packet's path.
 type leg uint8
 
 const (
@@ -101,23 +102,23 @@ const (
 	below            // from the server to the switch of a part
 )
 
-// packet is one on its way.
+// packet is a packet in flight.
 type packet struct {
 	program.Packet
-	worker int32 // whose it is; of a part's the first
+	worker int32 // its sender or receiver; for a part, the first worker
 	sent   int64 // when its host handed it over
 	hop    int8
 	leg    leg
 }
 
-// aggregating is a unit's switch with the places of its table.
+// aggregating is a unit's switch with the segments of its table.
 type aggregating struct {
 	*p4inc.Switch
 	free []int // bases
 	next int
 }
 
-// newPlay lays the network out: an interface of every worker and server, and the optics.
+// newPlay builds the network: an interface per worker and server, and the optics.
 func newPlay(in *sched.Instance, plan *sched.Plan, o *Options, packets int) (*play, error) {
 	p := &play{in: in, plan: plan, o: o, switches: make([]aggregating, len(in.Units))}
 	optics := newOptics(in, plan)
@@ -132,7 +133,7 @@ func newPlay(in *sched.Instance, plan *sched.Plan, o *Options, packets int) (*pl
 			return nil, err
 		}
 	}
-	p.future = calendar.New(4*len(p.workers)+len(p.jobs), int64(in.Problem.Slot))
+	p.future = calendar.NewQueue(4*len(p.workers)+len(p.jobs), int64(in.Problem.Slot))
 	return p, nil
 }
 
@@ -141,25 +142,27 @@ func (p *play) addWire(w wire) int32 {
 	return int32(len(p.wires) - 1)
 }
 
-// addJob lays out a job, a packet of which stands for so many bits.
+// addJob adds a job to the network; a packet represents stands bits.
 func (p *play) addJob(k int, optics *optics, trunks map[[2]int]int32, stands float64) error {
 	m, a := &p.in.Jobs[k], &p.plan.Jobs[k]
 	j, whole := p.newJob(k, stands)
-	l := &layout{play: p, optics: optics, trunks: trunks, server: m.Server, in: p.addWire(constant(p.in.Server)), out: p.addWire(constant(p.in.Server))}
+	l := &layout{play: p, optics: optics, trunks: trunks, server: m.Server, in: p.addWire(newInterface(p.in.Server)),
+		out: p.addWire(newInterface(p.in.Server))}
 	for _, s := range m.Shares {
-		of := spans(p.in, optics, m, a, s, whole)
-		last := (&pacer{spans: of}).reach(m.Volume)
+		of := listSpans(p.in, optics, m, a, s, whole)
+		last := (&pacer{spans: of}).timeOfBits(m.Volume)
 		if last < 0 {
 			return fmt.Errorf("%w: %s is never done", ErrPlay, m.ID)
 		}
 		j.fluid = max(j.fluid, last)
 		p.shares = append(p.shares, share{job: k, first: len(p.workers), count: s.Workers, pace: pacer{spans: of}})
 		if s.Unit == j.inc && s.Workers > p4inc.MaxMembers {
-			return fmt.Errorf("%w: %s has %d workers in %s; a switch program aggregates for at most %d", ErrPlay, m.ID, s.Workers, a.INC, p4inc.MaxMembers)
+			return fmt.Errorf("%w: %s has %d workers in %s; a switch program aggregates for at most %d", ErrPlay, m.ID,
+				s.Workers, a.INC, p4inc.MaxMembers)
 		}
 		if s.Unit == j.inc && !whole {
 			j.part = &part{first: len(p.workers), count: s.Workers}
-			j.part.up, j.part.down = l.ways(s.Unit)
+			j.part.up, j.part.down = l.serverWires(s.Unit)
 		}
 		for range s.Workers {
 			l.addWorker(&j, s.Unit)
@@ -170,10 +173,11 @@ func (p *play) addJob(k int, optics *optics, trunks map[[2]int]int32, stands flo
 	return nil
 }
 
-// newJob is a job without its network; whole says that a switch sums all of its workers.
+// newJob returns a job without its network; whole means that a switch sums all of its workers.
 func (p *play) newJob(k int, stands float64) (j job, whole bool) {
 	m, a := &p.in.Jobs[k], &p.plan.Jobs[k]
-	j = job{Member: m, index: k, first: len(p.workers), share: len(p.shares), inc: sched.NoSwitch, start: int64(a.Start) * int64(p.in.Problem.Slot), late: m.Late, marks: program.MarkWorkers(m.Workers, 0)}
+	j = job{Member: m, index: k, first: len(p.workers), share: len(p.shares), inc: sched.NoSwitch,
+		start: int64(a.Start) * int64(p.in.Problem.Slot), late: m.Late, marks: program.MarkWorkers(m.Workers, 0)}
 	if a.INC != "" {
 		j.inc = p.in.Unit(a.INC)
 		if whole = m.Offloaded(j.inc); whole {
@@ -188,7 +192,8 @@ func (p *play) newJob(k int, stands float64) (j job, whole bool) {
 	return j, whole
 }
 
-// layout lays out the wires of one job, whose server hangs on the unit by in and out. Trunks between units are those of all jobs.
+// layout builds the wires of one job, whose server is connected to its unit by in and out. Trunks between units are
+// shared by all jobs.
 type layout struct {
 	*play
 	optics  *optics
@@ -197,29 +202,29 @@ type layout struct {
 	in, out int32
 }
 
-// trunk is the wire from one unit's switch to another's.
-func (l *layout) trunk(from, to int) int32 {
+// trunkWire returns the wire from one unit's switch to another's.
+func (l *layout) trunkWire(from, to int) int32 {
 	if _, there := l.trunks[[2]int{from, to}]; !there {
-		l.trunks[[2]int{from, to}] = l.addWire(wire{steps: l.optics.steps(from, to)})
+		l.trunks[[2]int{from, to}] = l.addWire(wire{steps: l.optics.rateSteps(from, to)})
 	}
 	return l.trunks[[2]int{from, to}]
 }
 
-// ways are the wires from a unit's switch to the job's server, and back.
-func (l *layout) ways(unit int) (up, down []int32) {
+// serverWires returns the wires from a unit's switch to the job's server, and back.
+func (l *layout) serverWires(unit int) (up, down []int32) {
 	if unit == l.server {
 		return []int32{l.in}, []int32{l.out}
 	}
-	return []int32{l.trunk(unit, l.server), l.in}, []int32{l.out, l.trunk(l.server, unit)}
+	return []int32{l.trunkWire(unit, l.server), l.in}, []int32{l.out, l.trunkWire(l.server, unit)}
 }
 
 // addWorker adds a worker of the job in a unit: its packets go to the switch that sums them, or else to the server.
 func (l *layout) addWorker(j *job, unit int) {
 	w := worker{job: int32(j.index), index: int32(len(l.workers) - j.first)}
-	out, in := l.addWire(constant(l.play.in.Server)), l.addWire(constant(l.play.in.Server))
+	out, in := l.addWire(newInterface(l.play.in.Server)), l.addWire(newInterface(l.play.in.Server))
 	var up, down []int32
 	if unit != j.inc {
-		up, down = l.ways(unit)
+		up, down = l.serverWires(unit)
 	} else if j.part != nil {
 		j.part.marks += program.ContributionMark(olaf.WorkerID(w.index), 0)
 	}
@@ -227,14 +232,14 @@ func (l *layout) addWorker(j *job, unit int) {
 	l.workers = append(l.workers, w)
 }
 
-// seldom is how many events there are between looks at the context.
+// seldom is the number of events between checks of the context.
 const seldom = 1 << 16
 
-// run plays until nothing moves any more; begin starts a job.
-func (p *play) run(ctx context.Context, begin func(*play, *job)) error {
+// runEvents simulates until no events are left; begin starts a job.
+func (p *play) runEvents(ctx context.Context, begin func(*play, *job)) error {
 	p.begin = begin
 	for k := range p.jobs {
-		p.push(p.jobs[k].start, kindStart|uint64(k))
+		p.pushEvent(p.jobs[k].start, kindStart|uint64(k))
 	}
 	for events := 1; p.future.Len() > 0; events++ {
 		if events%seldom == 0 {
@@ -247,14 +252,14 @@ func (p *play) run(ctx context.Context, begin func(*play, *job)) error {
 		}
 		e := p.future.Pop()
 		p.now = e.At
-		if err := p.handle(&e); err != nil {
+		if err := p.handleEvent(&e); err != nil {
 			return err
 		}
 	}
 	return ctx.Err()
 }
 
-func (p *play) handle(e *calendar.Event) error {
+func (p *play) handleEvent(e *calendar.Event) error {
 	i := int(uint32(e.What))
 	switch e.What & kindMask {
 	case kindStart:
@@ -262,25 +267,25 @@ func (p *play) handle(e *calendar.Event) error {
 	case kindPace:
 		p.paceShare(i)
 	case kindArrive:
-		p.arrive(int32(i))
+		p.arrivePacket(int32(i))
 	case kindWake:
-		p.wake(i)
+		p.wakeWorker(i)
 	}
 	return nil
 }
 
-func (p *play) push(at int64, what uint64) {
+func (p *play) pushEvent(at int64, what uint64) {
 	p.number++
 	p.future.Push(calendar.Event{At: at, Ord: p.number, What: what})
 }
 
-// jobID numbers jobs for the switches.
+// jobID returns the job's id at the switches.
 func (j *job) jobID() olaf.ClusterID { return olaf.ClusterID(j.index + 1) }
 
-// startJob gives a job its segment, where a switch aggregates, and lets it begin.
+// startJob gives a job its segment, if a switch aggregates, and starts it.
 func (p *play) startJob(j *job) error {
 	if j.inc != sched.NoSwitch {
-		if err := p.admit(j); err != nil {
+		if err := p.admitJob(j); err != nil {
 			return err
 		}
 	}
@@ -288,12 +293,13 @@ func (p *play) startJob(j *job) error {
 	return nil
 }
 
-// admit configures a job in its switch: a segment that nobody has, and its workers.
-func (p *play) admit(j *job) error {
+// admitJob configures a job in its switch: an unused segment, and its workers.
+func (p *play) admitJob(j *job) error {
 	s := &p.switches[j.inc]
 	if s.Switch == nil {
 		var err error
-		if s.Switch, err = p4inc.New(program.Config{Slots: min(p4inc.MaxSlots, p.o.Segment*4*max(1, p.in.Units[j.inc].INC))}); err != nil {
+		if s.Switch, err = p4inc.New(program.Config{Slots: min(p4inc.MaxSlots,
+			p.o.Segment*4*max(1, p.in.Units[j.inc].INC))}); err != nil {
 			return err
 		}
 	}
@@ -303,7 +309,7 @@ func (p *play) admit(j *job) error {
 		j.base = s.next
 		s.next += p.o.Segment
 	}
-	first, count := j.below()
+	first, count := j.switchWorkers()
 	members := make([]program.Member, count)
 	for i := range members {
 		w := first - j.first + i
@@ -312,16 +318,16 @@ func (p *play) admit(j *job) error {
 	return s.Configure(program.Job{ID: j.jobID(), Members: members, Base: j.base, Slots: p.o.Segment})
 }
 
-// below are the workers that the job's switch sums.
-func (j *job) below() (first, count int) {
+// switchWorkers returns the workers whose packets the job's switch sums.
+func (j *job) switchWorkers() (first, count int) {
 	if j.part != nil {
 		return j.part.first, j.part.count
 	}
 	return j.first, j.Workers
 }
 
-// release frees a job's segment once nothing of it can come any more.
-func (p *play) release(j *job) {
+// releaseSegment frees a job's segment when no more packets can arrive.
+func (p *play) releaseSegment(j *job) {
 	if j.inc != sched.NoSwitch {
 		s := &p.switches[j.inc]
 		s.Remove(j.jobID())
@@ -329,8 +335,8 @@ func (p *play) release(j *job) {
 	}
 }
 
-// account checks the identities of all switches and counts fragments that met.
-func (p *play) account() (marked uint64, err error) {
+// checkAccounts checks the identities of all switches and counts colliding fragments.
+func (p *play) checkAccounts() (marked uint64, err error) {
 	d := p4inc.Describe()
 	for v := range p.switches {
 		s := p.switches[v].Switch
@@ -345,42 +351,43 @@ func (p *play) account() (marked uint64, err error) {
 	return marked, nil
 }
 
-// pace begins a job whose workers send at the planned rates.
-func (p *play) pace(j *job) {
+// startPaced starts a job whose workers send at the planned rates.
+func (p *play) startPaced(j *job) {
 	for s := j.share; s < len(p.shares) && p.shares[s].job == j.index; s++ {
-		p.nextOf(s)
+		p.scheduleNext(s)
 	}
 }
 
-func (p *play) nextOf(s int) {
+func (p *play) scheduleNext(s int) {
 	of := &p.shares[s]
 	j := &p.jobs[of.job]
 	if of.next == j.packets {
 		return
 	}
 	wire := int64(j.bits / p.in.Server * float64(olaf.Second))
-	if at := of.pace.reach(float64(of.next+1) * j.bits); at >= 0 {
-		p.push(max(at-wire, p.now), kindPace|uint64(s)) // it has left when the fluid has
+	if at := of.pace.timeOfBits(float64(of.next+1) * j.bits); at >= 0 {
+		p.pushEvent(max(at-wire, p.now), kindPace|uint64(s)) // its last bit leaves when the fluid's does
 	}
 }
 
-// paceShare lets the workers of a share send their next packet.
+// paceShare sends the next packet of each worker in a share.
 func (p *play) paceShare(s int) {
 	of := &p.shares[s]
 	j := &p.jobs[of.job]
 	for w := of.first; w < of.first+of.count; w++ {
 		n := uint64(of.next)
 		q := program.Packet{
-			Kind: program.Data, Job: j.jobID(), Worker: olaf.WorkerID(p.workers[w].index), Seg: n, Index: uint32(j.base) + uint32(n%uint64(p.o.Segment)), Count: 1,
+			Kind: program.Data, Job: j.jobID(), Worker: olaf.WorkerID(p.workers[w].index), Seg: n,
+			Index: uint32(j.base) + uint32(n%uint64(p.o.Segment)), Count: 1,
 			Trace: program.NewTrace(olaf.WorkerID(p.workers[w].index), 0, 0),
 		}
-		p.transmit(p.room(int32(w), &q))
+		p.transmitPacket(p.newPacket(int32(w), &q))
 	}
 	of.next++
-	p.nextOf(s)
+	p.scheduleNext(s)
 }
 
-func (p *play) room(w int32, q *program.Packet) int32 {
+func (p *play) newPacket(w int32, q *program.Packet) int32 {
 	i := int32(len(p.packets))
 	if n := len(p.spare); n > 0 {
 		i, p.spare = p.spare[n-1], p.spare[:n-1]
@@ -391,8 +398,8 @@ func (p *play) room(w int32, q *program.Packet) int32 {
 	return i
 }
 
-// way is the wires of a packet's leg.
-func (p *play) way(q *packet) []int32 {
+// wiresOf returns the wires of a packet's leg.
+func (p *play) wiresOf(q *packet) []int32 {
 	w := &p.workers[q.worker]
 	switch q.leg {
 	case there:
@@ -405,25 +412,26 @@ func (p *play) way(q *packet) []int32 {
 	return p.jobs[w.job].part.down
 }
 
-// transmit hands packet i to the next wire on its way; one that no connection waits for is gone, and its job not done.
-func (p *play) transmit(i int32) int64 {
+// transmitPacket hands packet i to the next wire on its path; without a future connection the packet is lost, and its job
+// cannot finish.
+func (p *play) transmitPacket(i int32) int64 {
 	q := &p.packets[i]
 	if q.leg == there && q.hop == 0 {
 		p.sent++
 	}
-	left, ok := p.wires[p.way(q)[q.hop]].send(p.now, q.sent, p.jobs[p.workers[q.worker].job].bits)
+	left, ok := p.wires[p.wiresOf(q)[q.hop]].sendFrame(p.now, q.sent, p.jobs[p.workers[q.worker].job].bits)
 	if !ok {
 		p.spare = append(p.spare, i)
 		return math.MaxInt64
 	}
-	p.push(left+int64(p.o.Delay), kindArrive|uint64(uint32(i)))
+	p.pushEvent(left+int64(p.o.Delay), kindArrive|uint64(uint32(i)))
 	return left
 }
 
-func (p *play) arrive(i int32) {
+func (p *play) arrivePacket(i int32) {
 	q := &p.packets[i]
-	if q.hop++; int(q.hop) < len(p.way(q)) {
-		p.transmit(i)
+	if q.hop++; int(q.hop) < len(p.wiresOf(q)) {
+		p.transmitPacket(i)
 		return
 	}
 	taken := *q
@@ -433,22 +441,23 @@ func (p *play) arrive(i int32) {
 	switch {
 	case taken.leg == back:
 		w.end.Receive(olaf.Time(p.now), &taken.Packet, nil)
-		p.look(int(taken.worker))
+		p.checkDone(int(taken.worker))
 	case taken.leg == below:
 		p.switches[j.inc].Receive(olaf.Time(p.now), program.Uplink, &taken.Packet, nil, &fanned{p, j})
 	case taken.leg == above, j.inc == sched.NoSwitch:
-		p.serve(j, w, &taken)
+		p.addAtServer(j, w, &taken)
 	case j.part == nil:
 		p.switches[j.inc].Receive(olaf.Time(p.now), program.Port(w.index), &taken.Packet, nil, &sums{p, j})
 	case int(taken.worker) < j.part.first || int(taken.worker) >= j.part.first+j.part.count:
-		p.serve(j, w, &taken)
+		p.addAtServer(j, w, &taken)
 	default:
-		p.switches[j.inc].Receive(olaf.Time(p.now), program.Port(w.index), &taken.Packet, nil, &gathered{p, j, taken.sent})
+		p.switches[j.inc].Receive(olaf.Time(p.now), program.Port(w.index), &taken.Packet, nil,
+			&gathered{p, j, taken.sent})
 	}
 }
 
-// serve is a parameter server's sum. Packets come in the order of their sender; what comes again is not counted.
-func (p *play) serve(j *job, w *worker, q *packet) {
+// addAtServer adds a packet at a parameter server. Packets of a sender arrive in order; repetitions are not counted.
+func (p *play) addAtServer(j *job, w *worker, q *packet) {
 	n := int32(q.Seg)
 	if n < j.got[w.index] {
 		return
@@ -460,32 +469,33 @@ func (p *play) serve(j *job, w *worker, q *packet) {
 	if j.inside[n] += uint16(q.Vectors); int(j.inside[n]) < j.Workers {
 		return
 	}
-	r := program.Packet{Kind: program.Result, Job: j.jobID(), Seg: q.Seg, Index: q.Index, Count: uint16(j.Workers), Trace: program.Trace{
-		Inside: j.marks, Vectors: uint32(j.Workers),
-	}}
+	r := program.Packet{Kind: program.Result, Job: j.jobID(), Seg: q.Seg, Index: q.Index, Count: uint16(j.Workers),
+		Trace: program.Trace{
+			Inside: j.marks, Vectors: uint32(j.Workers),
+		}}
 	(&sums{p, j}).Emit(program.Down, &r, nil)
 }
 
-// gathered takes what the switch of a part sends because of a worker: a sum for the server, a mark for the worker.
+// gathered handles the output of a part's switch: a sum for the server, or a mark for the worker.
 type gathered struct {
 	play *play
 	job  *job
-	sent int64 // when the packet that caused it was
+	sent int64 // when the causing packet was sent
 }
 
 // Emit implements program.Out.
 func (g *gathered) Emit(to program.Dest, r *program.Packet, _ []uint32) {
 	p, j := g.play, g.job
 	if to != program.Down {
-		p.answer(j.first+int(to), r)
+		p.sendBack(j.first+int(to), r)
 		return
 	}
-	i := p.room(int32(j.part.first), r)
+	i := p.newPacket(int32(j.part.first), r)
 	p.packets[i].leg, p.packets[i].sent = above, g.sent
-	p.transmit(i)
+	p.transmitPacket(i)
 }
 
-// fanned takes what the switch of a part makes of the server's sum: a copy for every member.
+// fanned handles the server's sum at a part's switch: a copy for every member.
 type fanned struct {
 	play *play
 	job  *job
@@ -494,18 +504,18 @@ type fanned struct {
 // Emit implements program.Out.
 func (f *fanned) Emit(_ program.Dest, r *program.Packet, _ []uint32) {
 	for w := f.job.part.first; w < f.job.part.first+f.job.part.count; w++ {
-		f.play.answer(w, r)
+		f.play.sendBack(w, r)
 	}
 }
 
-// answer sends a worker what is for it.
-func (p *play) answer(w int, r *program.Packet) {
-	i := p.room(int32(w), r)
+// sendBack sends a packet back to a worker.
+func (p *play) sendBack(w int, r *program.Packet) {
+	i := p.newPacket(int32(w), r)
 	p.packets[i].leg = back
-	p.transmit(i)
+	p.transmitPacket(i)
 }
 
-// sums takes what a switch or server sends of a job.
+// sums handles the output of a switch or server for a job.
 type sums struct {
 	play *play
 	job  *job
@@ -519,24 +529,24 @@ func (s *sums) Emit(to program.Dest, r *program.Packet, _ []uint32) {
 			j.wrong++
 		}
 		if j.end = p.now; !p.windows && j.sums == j.packets {
-			p.release(j)
+			p.releaseSegment(j)
 		}
 	}
 	if !p.windows {
 		return
 	}
 	if to != program.Down {
-		p.answer(j.first+int(to), r)
+		p.sendBack(j.first+int(to), r)
 		return
 	}
 	if j.part != nil {
-		i := p.room(int32(j.part.first), r)
+		i := p.newPacket(int32(j.part.first), r)
 		p.packets[i].leg = below
-		p.transmit(i)
+		p.transmitPacket(i)
 	}
 	for w := j.first; w < j.first+j.Workers; w++ {
 		if j.part == nil || w < j.part.first || w >= j.part.first+j.part.count {
-			p.answer(w, r)
+			p.sendBack(w, r)
 		}
 	}
 }

@@ -14,48 +14,49 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// ErrPlay is the kind of every plan that can't be carried out as it is.
+// ErrPlay matches every plan that cannot be carried out.
 var ErrPlay = olaf.NewError(olaf.Usage, "the plan can't be carried out")
 
-// MaxPackets is how many a play sends at most.
+// MaxPackets is the maximum number of packets sent by workers.
 const MaxPackets = 10_000_000
 
-// windowed is how many it sends at most where hosts remember what they sent.
+// windowed is the maximum with windows, for which hosts store what they sent.
 const windowed = 1_000_000
 
-// beside is what a line has beside a frame: preamble, check sequence and gap.
+// beside is the line's overhead per frame: preamble, check sequence and gap.
 const beside = olaf.Size(24)
 
-// Line is what a full frame of P4INC takes of a line.
+// Line is the size of a full P4INC frame on the line.
 var Line = frame.P4INC.Size(p4inc.Lanes) + beside
 
-// Options are how a plan is played.
+// Options configures PlayPlan.
 type Options struct {
-	Packets int // that workers send, at most; 0 is a tenth of MaxPackets
-	// Segment is how many aggregators a job has; 0 is 256.
+	Packets int // maximum sent by workers; 0 means a tenth of MaxPackets
+	// Segment is the number of aggregators per job; 0 means 256.
 	Segment int
-	// Delay is that of every wire.
+	// Delay is the delay of every wire.
 	Delay olaf.Duration
-	// Paced alone leaves the play with windows out.
+	// Paced skips the simulation with windows.
 	Paced bool
-	// Tell is called as packets are sent; nil for nobody.
+	// Tell, if set, is called as packets are sent.
 	Tell func(done, total int)
 }
 
-// Report is what a play was found to do.
+// Report is the result of PlayPlan.
 type Report struct {
 	Policy string
-	// Packets that workers sent in the paced play, and how many of the wire's frames one of them stands for, at most.
+	// Packets sent by workers in the paced simulation, and the maximum number of wire frames that one of them
+	// represents.
 	Packets int
 	Stands  results.Float
-	// Sums that switches and servers completed, of as many as there were to be.
+	// Sums completed by switches and servers, and the expected number.
 	Sums, Expected int
 	CTBTI          Times
-	// WorstPct is the largest distance of a paced job from the fluid, in per cent of the time in which it sends.
+	// WorstPct is the largest deviation of a paced job from the fluid, in per cent of its sending time.
 	WorstPct results.Float
 	Worst    string
 	Jobs     []Played
-	// Marked counts fragments that met in an aggregator; 0 unless something is wrong.
+	// Marked counts fragments that collided in an aggregator; 0 if everything is correct.
 	Marked uint64
 }
 
@@ -65,19 +66,19 @@ type Times struct {
 	Windowed              *olaf.Duration
 }
 
-// Played is one job. Times are since 0, with the server's update.
+// Played contains the results of one job. Times are since 0, with the server's update.
 type Played struct {
 	Job     string
 	INC     string
 	Part    bool // its switch sums the workers in its unit, the server all
-	Packets int  // of each worker
+	Packets int  // per worker
 	Times
 	DeviationPct results.Float
 }
 
-// Play carries a plan out that keeps every rule. The error matches ErrPlay, or is the context's.
-func Play(ctx context.Context, plan *sched.Plan, o Options) (*Report, error) {
-	if err := o.settle(plan); err != nil {
+// PlayPlan carries out a valid plan. The error matches ErrPlay, or is the context's.
+func PlayPlan(ctx context.Context, plan *sched.Plan, o Options) (*Report, error) {
+	if err := o.setDefaults(plan); err != nil {
 		return nil, err
 	}
 	in := plan.Problem.Instance(plan.Problem.PartialINC)
@@ -88,12 +89,13 @@ func Play(ctx context.Context, plan *sched.Plan, o Options) (*Report, error) {
 	}
 	for k := range paced.jobs {
 		j := &paced.jobs[k]
-		r.Jobs = append(r.Jobs, Played{Job: j.ID, INC: plan.Jobs[k].INC, Part: j.part != nil, Packets: j.packets, Times: Times{Planned: plan.Jobs[k].Finish, Fluid: olaf.Duration(j.fluid) + j.late}})
+		r.Jobs = append(r.Jobs, Played{Job: j.ID, INC: plan.Jobs[k].INC, Part: j.part != nil, Packets: j.packets, Times: Times{
+			Planned: plan.Jobs[k].Finish, Fluid: olaf.Duration(j.fluid) + j.late}})
 		r.Stands = max(r.Stands, results.Float(j.bits/float64(Line.Bits())))
 		r.Packets += j.packets * j.Workers
 		r.Expected += j.packets
 	}
-	if err := paced.run(ctx, (*play).pace); err != nil {
+	if err := paced.runEvents(ctx, (*play).startPaced); err != nil {
 		return nil, err
 	}
 	if err := r.takePaced(paced, in); err != nil {
@@ -106,15 +108,15 @@ func Play(ctx context.Context, plan *sched.Plan, o Options) (*Report, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := free.run(ctx, (*play).open); err != nil {
+	if err := free.runEvents(ctx, (*play).startWindowed); err != nil {
 		return nil, err
 	}
 	r.takeWindowed(free, in)
 	return r, nil
 }
 
-// settle fills in what was left open, and refuses what cannot be played.
-func (o *Options) settle(plan *sched.Plan) error {
+// setDefaults sets defaults and rejects plans that cannot be played.
+func (o *Options) setDefaults(plan *sched.Plan) error {
 	if o.Packets == 0 {
 		o.Packets = MaxPackets / 10
 	}
@@ -128,19 +130,21 @@ func (o *Options) settle(plan *sched.Plan) error {
 		return fmt.Errorf("%w: it breaks rules: %s; 'olafctl schedule check' lists them", ErrPlay, v.Broken())
 	}
 	if len(plan.Outcome.Unfinished) > 0 {
-		return fmt.Errorf("%w: it leaves %d jobs undone, such as %s", ErrPlay, len(plan.Outcome.Unfinished), plan.Outcome.Unfinished[0])
+		return fmt.Errorf("%w: it leaves %d jobs undone, such as %s", ErrPlay, len(plan.Outcome.Unfinished),
+			plan.Outcome.Unfinished[0])
 	}
 	return nil
 }
 
-// takePaced reads what the paced play did. Every fragment of every job must have been summed, once.
+// takePaced adds the results of the paced simulation. Every fragment of every job must have been summed exactly once.
 func (r *Report) takePaced(p *play, in *sched.Instance) error {
 	var wrong []error
 	for k := range p.jobs {
 		j, out := &p.jobs[k], &r.Jobs[k]
 		r.Sums += j.sums
 		if j.sums != j.packets || j.wrong > 0 {
-			wrong = append(wrong, fmt.Errorf("%s: %d of %d fragments were summed, %d of them not of every worker", j.ID, j.sums, j.packets, j.wrong))
+			wrong = append(wrong, fmt.Errorf("%s: %d of %d fragments were summed, %d of them not of every worker", j.ID,
+				j.sums, j.packets, j.wrong))
 			continue
 		}
 		out.Paced = olaf.Duration(j.end) + j.late
@@ -148,12 +152,13 @@ func (r *Report) takePaced(p *play, in *sched.Instance) error {
 		if math.Abs(float64(out.DeviationPct)) >= math.Abs(float64(r.WorstPct)) {
 			r.WorstPct, r.Worst = out.DeviationPct, j.ID
 		}
-		r.CTBTI.Planned, r.CTBTI.Fluid, r.CTBTI.Paced = max(r.CTBTI.Planned, out.Planned), max(r.CTBTI.Fluid, out.Fluid), max(r.CTBTI.Paced, out.Paced)
+		r.CTBTI.Planned, r.CTBTI.Fluid, r.CTBTI.Paced = max(r.CTBTI.Planned, out.Planned),
+			max(r.CTBTI.Fluid, out.Fluid), max(r.CTBTI.Paced, out.Paced)
 	}
 	for _, t := range []*olaf.Duration{&r.CTBTI.Planned, &r.CTBTI.Fluid, &r.CTBTI.Paced} {
 		*t -= in.Origin()
 	}
-	marked, err := p.account()
+	marked, err := p.checkAccounts()
 	r.Marked = marked
 	return errors.Join(append(wrong, err)...)
 }

@@ -34,14 +34,14 @@ func crowded(t *testing.T, jobs int, seed uint64) *sched.Problem {
 	return p
 }
 
-// Paced at the planned rates, packets are done when the fluid is, to 2 % of the time in which a job sends: whoever planned,
-// with and without switches, whatever is reconfigured. Every fragment is summed once, of every worker.
+// TestPacketsFollowTheFluid checks that paced packets finish when the fluid does, to 2 % of a job's sending time, for
+// every planner, with and without switches, under any reconfiguration. Every fragment is summed once, over all workers.
 func TestPacketsFollowTheFluid(t *testing.T) {
 	for seed := range uint64(4) {
 		p := crowded(t, 20, seed)
 		for _, of := range []*sched.Problem{p, p.WithINC(0)} {
 			for _, name := range []policy.Name{policy.TW, policy.FCFS} {
-				r, err := Play(context.Background(), plan(t, of, name), Options{Packets: 40_000, Paced: true})
+				r, err := PlayPlan(context.Background(), plan(t, of, name), Options{Packets: 40_000, Paced: true})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -56,20 +56,22 @@ func TestPacketsFollowTheFluid(t *testing.T) {
 	}
 }
 
-// Where switches sum a part of a job's workers, one stream leaves the unit for the server instead of one a worker, and packets
-// still follow the fluid, with every sum exact; so do workers with windows come to their end.
+// TestPartsOfJobs checks that if switches sum part of a job's workers, one stream leaves the unit for the server
+// instead of one per worker, that packets still follow the fluid with exact sums, and that workers with windows finish
+// too.
 func TestPartsOfJobs(t *testing.T) {
 	parts := 0
 	for seed := range uint64(4) {
 		p := crowded(t, 20, seed)
 		p.PartialINC = true
 		for _, name := range []policy.Name{policy.TW, policy.FCFS} {
-			r, err := Play(context.Background(), plan(t, p, name), Options{Packets: 40_000})
+			r, err := PlayPlan(context.Background(), plan(t, p, name), Options{Packets: 40_000})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if math.Abs(float64(r.WorstPct)) > 2 || r.Sums != r.Expected || r.Marked != 0 || r.CTBTI.Windowed == nil {
-				t.Errorf("seed %d, %s: %s is %.2f %% off, %d of %d sums, %d marks, windows %v", seed, name, r.Worst, float64(r.WorstPct), r.Sums, r.Expected, r.Marked, r.CTBTI.Windowed)
+				t.Errorf("seed %d, %s: %s is %.2f %% off, %d of %d sums, %d marks, windows %v", seed, name, r.Worst,
+					float64(r.WorstPct), r.Sums, r.Expected, r.Marked, r.CTBTI.Windowed)
 			}
 			for i := range r.Jobs {
 				if r.Jobs[i].Part {
@@ -83,12 +85,13 @@ func TestPartsOfJobs(t *testing.T) {
 	}
 }
 
-// Two workers beside the switch and one beside the server: a connection that carries one stream alone is enough.
+// TestPartByHand checks two workers at the switch and one at the server: a connection for a single stream is enough.
 func TestPartByHand(t *testing.T) {
 	p := &sched.Problem{
 		Slot: olaf.Second, Step: 10 * olaf.Gbps, PortRate: 10 * olaf.Gbps, ServerRate: 40 * olaf.Gbps, PartialINC: true,
 		Units: []sched.Unit{{Name: "a", Ports: 1, INC: 1}, {Name: "b", Ports: 1}},
-		Jobs:  []sched.Job{{ID: "j", Volume: 1e9, Update: 100 * olaf.Millisecond, Workers: map[string]int{"a": 2, "b": 1}, Server: "b"}},
+		Jobs: []sched.Job{{ID: "j", Volume: 1e9, Update: 100 * olaf.Millisecond, Workers: map[string]int{"a": 2, "b": 1},
+			Server: "b"}},
 	}
 	made := &sched.Plan{
 		Schema: sched.PlanSchema, Policy: sched.Policy{Name: "by hand", Repairs: sched.AllRepairs}, Problem: p, Slots: 1,
@@ -96,20 +99,21 @@ func TestPartByHand(t *testing.T) {
 		Connections: []sched.Change{{Between: [2]string{"a", "b"}, Count: 1}},
 		Outcome:     sched.Outcome{CTBTI: 1100 * olaf.Millisecond, TotalJCT: 1100 * olaf.Millisecond, Reconfigurations: 1},
 	}
-	r, err := Play(context.Background(), made, Options{Packets: 3000, Paced: true})
+	r, err := PlayPlan(context.Background(), made, Options{Packets: 3000, Paced: true})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if j := &r.Jobs[0]; !j.Part || j.Fluid != 900*olaf.Millisecond || j.Paced < j.Fluid || j.Paced > j.Fluid+3*olaf.Millisecond || r.Sums != r.Expected {
+	if j := &r.Jobs[0]; !j.Part || j.Fluid != 900*olaf.Millisecond || j.Paced < j.Fluid || j.Paced > j.Fluid+3*olaf.Millisecond ||
+		r.Sums != r.Expected {
 		t.Errorf("%+v, %d of %d sums", j, r.Sums, r.Expected)
 	}
 }
 
-// The fluid ends in the slot that the plan says.
+// TestFluidIsThePlans checks that the fluid ends in the plan's slot.
 func TestFluidIsThePlans(t *testing.T) {
 	p := crowded(t, 30, 7)
 	made := plan(t, p, policy.TW)
-	r, err := Play(context.Background(), made, Options{Packets: 10_000, Paced: true})
+	r, err := PlayPlan(context.Background(), made, Options{Packets: 10_000, Paced: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,29 +124,30 @@ func TestFluidIsThePlans(t *testing.T) {
 	}
 }
 
-// Workers that follow windows are done as well, and the same plan is played the same.
+// TestWindows checks that workers with windows finish, and that the same plan gives the same result.
 func TestWindows(t *testing.T) {
 	made := plan(t, crowded(t, 12, 3), policy.TW)
 	o := Options{Packets: 20_000}
-	r, err := Play(context.Background(), made, o)
+	r, err := PlayPlan(context.Background(), made, o)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if r.CTBTI.Windowed == nil || *r.CTBTI.Windowed <= 0 {
 		t.Fatalf("with windows: %+v", r.CTBTI)
 	}
-	again, err := Play(context.Background(), made, o)
+	again, err := PlayPlan(context.Background(), made, o)
 	if diff := cmp.Diff(r, again); diff != "" || err != nil {
 		t.Error(diff, err)
 	}
 }
 
-// One job by hand: 1 s of volume over an interface, its connection set up in 50 ms.
+// TestByHand checks one job by hand: 1 s of volume over an interface, with a connection set up in 50 ms.
 func TestByHand(t *testing.T) {
 	p := &sched.Problem{
-		Slot: olaf.Second, Step: 10 * olaf.Gbps, Reconfiguration: 50 * olaf.Millisecond, PortRate: 40 * olaf.Gbps, ServerRate: 40 * olaf.Gbps,
-		Units: []sched.Unit{{Name: "a", Ports: 1}, {Name: "b", Ports: 1}},
-		Jobs:  []sched.Job{{ID: "j", Volume: 1e9, Workers: map[string]int{"a": 1}, Server: "b"}},
+		Slot: olaf.Second, Step: 10 * olaf.Gbps, Reconfiguration: 50 * olaf.Millisecond, PortRate: 40 * olaf.Gbps,
+		ServerRate: 40 * olaf.Gbps,
+		Units:      []sched.Unit{{Name: "a", Ports: 1}, {Name: "b", Ports: 1}},
+		Jobs:       []sched.Job{{ID: "j", Volume: 1e9, Workers: map[string]int{"a": 1}, Server: "b"}},
 	}
 	made := &sched.Plan{
 		Schema: sched.PlanSchema, Policy: sched.Policy{Name: "by hand", Repairs: sched.AllRepairs}, Problem: p, Slots: 1,
@@ -150,7 +155,7 @@ func TestByHand(t *testing.T) {
 		Connections: []sched.Change{{Between: [2]string{"a", "b"}, Count: 1}},
 		Outcome:     sched.Outcome{CTBTI: olaf.Second, TotalJCT: olaf.Second, Reconfigurations: 1},
 	}
-	r, err := Play(context.Background(), made, Options{Packets: 1000, Paced: true})
+	r, err := PlayPlan(context.Background(), made, Options{Packets: 1000, Paced: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,23 +169,23 @@ func TestByHand(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	made := plan(t, crowded(t, 5, 1), policy.TW)
-	if _, err := Play(context.Background(), made, Options{Packets: MaxPackets + 1}); !errors.Is(err, ErrPlay) {
+	if _, err := PlayPlan(context.Background(), made, Options{Packets: MaxPackets + 1}); !errors.Is(err, ErrPlay) {
 		t.Error(err)
 	}
 	broken := *made
 	broken.Connections = nil
-	if _, err := Play(context.Background(), &broken, Options{}); !errors.Is(err, ErrPlay) {
+	if _, err := PlayPlan(context.Background(), &broken, Options{}); !errors.Is(err, ErrPlay) {
 		t.Errorf("without connections: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := Play(ctx, made, Options{Packets: 10_000}); !errors.Is(err, context.Canceled) {
+	if _, err := PlayPlan(ctx, made, Options{Packets: 10_000}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 	many := crowded(t, 1, 1)
 	many.Jobs[0].Workers = map[string]int{"r1": 40}
 	many.Jobs[0].Server = "r2"
-	if _, err := Play(context.Background(), plan(t, many, policy.TW), Options{}); !errors.Is(err, ErrPlay) {
+	if _, err := PlayPlan(context.Background(), plan(t, many, policy.TW), Options{}); !errors.Is(err, ErrPlay) {
 		t.Errorf("more workers than a bitmap has: %v", err)
 	}
 }
@@ -198,7 +203,7 @@ func BenchmarkPlay(b *testing.B) {
 	}
 	packets := 0
 	for b.Loop() {
-		r, err := Play(context.Background(), made, Options{Packets: 1_000_000, Paced: true})
+		r, err := PlayPlan(context.Background(), made, Options{Packets: 1_000_000, Paced: true})
 		if err != nil {
 			b.Fatal(err)
 		}

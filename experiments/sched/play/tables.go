@@ -13,10 +13,10 @@ import (
 	"github.com/olafctl/olaf/p4ctl"
 )
 
-// Idle is the cluster of hosts that the switch aggregates nothing for.
+// Idle is the cluster of hosts without a job at the switch.
 const Idle olaf.ClusterID = 0
 
-// Segment is a job's aggregators in a switch, with the cluster and the multicast group that its hosts are in.
+// Segment is a job's aggregators in a switch, with the cluster and multicast group of its hosts.
 type Segment struct {
 	Job     string         `json:"job"`
 	Cluster olaf.ClusterID `json:"cluster"`
@@ -25,22 +25,23 @@ type Segment struct {
 	Hosts   []netip.Addr   `json:"hosts"`
 }
 
-// Orders is what one switch is told for one slot.
+// Orders is the configuration of one switch for one slot.
 type Orders struct {
 	Tables   p4ctl.Tables
 	Segments []Segment
 	Idle     int // hosts
 }
 
-// MadeUp is so many hosts of a unit behind a port each, idle: what a device without tables can be given to try.
-func MadeUp(unit, hosts int) (p4ctl.Tables, error) {
+// MakeUpHosts returns tables with so many idle hosts in a unit, each behind its own port, to try on a device without tables.
+func MakeUpHosts(unit, hosts int) (p4ctl.Tables, error) {
 	if hosts < 1 || hosts > 4096 {
 		return p4ctl.Tables{}, fmt.Errorf("%w: %d hosts; 1 to 4096", ErrPlay, hosts)
 	}
 	t := p4ctl.Tables{}
 	for i := range hosts {
 		var err error
-		w := p4ctl.Worker{Address: netip.AddrFrom4([4]byte{10, byte(1 + unit%255), byte(i / 250), byte(1 + i%250)}), Cluster: Idle, ID: olaf.WorkerID(i)}
+		w := p4ctl.Worker{Address: netip.AddrFrom4([4]byte{10, byte(1 + unit%255), byte(i / 250), byte(1 + i%250)}),
+			Cluster: Idle, ID: olaf.WorkerID(i)}
 		if t, err = t.Add(uint32(i+1), w); err != nil {
 			return t, err
 		}
@@ -48,22 +49,25 @@ func MadeUp(unit, hosts int) (p4ctl.Tables, error) {
 	return t, nil
 }
 
-// Tell says what the switch of a unit has to know in a slot: each host that works for a job which the switch aggregates is in
-// the job's cluster, and its port in the cluster's multicast group. Hosts are those that the switch's tables hold; who works
-// for a job already goes on with it. Aggregators are shared out evenly among the unit's places. The program's tables say of each
-// job how many workers complete a sum and which aggregators are its own; who they are says the group. The error matches ErrPlay.
-func Tell(plan *sched.Plan, unit string, slot int, hosts p4ctl.Tables) (*Orders, error) {
+// PlanOrders returns the configuration of a unit's switch in a slot: each host working for a job that the switch aggregates
+// is in the job's cluster, and its port in the cluster's multicast group. Hosts are those in the switch's tables; a
+// host keeps its job while that lasts. Aggregators are divided evenly among the unit's places. The program's tables
+// contain, per job, the number of workers that complete a sum and its aggregators; the group lists the workers. The
+// error matches ErrPlay.
+func PlanOrders(plan *sched.Plan, unit string, slot int, hosts p4ctl.Tables) (*Orders, error) {
 	at := slices.IndexFunc(plan.Problem.Units, func(u sched.Unit) bool { return u.Name == unit })
 	switch {
 	case at < 0:
-		return nil, fmt.Errorf("%w: there is no unit %q in it; there are %s", ErrPlay, unit, strings.Join(names(plan.Problem), ", "))
+		return nil, fmt.Errorf("%w: there is no unit %q in it; there are %s", ErrPlay, unit,
+			strings.Join(unitNames(plan.Problem), ", "))
 	case slot < 0 || slot >= plan.Slots:
 		return nil, fmt.Errorf("%w: slot %d; it has slots 0 to %d", ErrPlay, slot, plan.Slots-1)
 	}
 	places := plan.Problem.Units[at].INC
 	held := placesOf(plan, unit, slot)
 	if len(held) > places {
-		return nil, fmt.Errorf("%w: the switch of %s is to aggregate for %d jobs in slot %d and can for %d", ErrPlay, unit, len(held), slot, places)
+		return nil, fmt.Errorf("%w: the switch of %s is to aggregate for %d jobs in slot %d and can for %d", ErrPlay,
+			unit, len(held), slot, places)
 	}
 	o := &Orders{Tables: hosts.Canonical()}
 	wanted := 0
@@ -73,11 +77,11 @@ func Tell(plan *sched.Plan, unit string, slot int, hosts p4ctl.Tables) (*Orders,
 	if n := len(hosts.Workers); wanted > n {
 		return nil, fmt.Errorf("%w: the jobs of %s in slot %d have %d workers, and the tables of the switch know %d hosts: it is a plan for another network, or hosts are missing", ErrPlay, unit, slot, wanted, n)
 	}
-	taken, err := o.assign(held)
+	taken, err := o.assignHosts(held)
 	if err != nil {
 		return nil, err
 	}
-	if err := o.rest(taken); err != nil {
+	if err := o.makeIdle(taken); err != nil {
 		return nil, err
 	}
 	size := p4inc.DefaultSlots / max(1, places)
@@ -90,14 +94,14 @@ func Tell(plan *sched.Plan, unit string, slot int, hosts p4ctl.Tables) (*Orders,
 		}
 		o.Segments = append(o.Segments, s)
 	}
-	if err := o.sweep(); err != nil {
+	if err := o.removeEmpty(); err != nil {
 		return nil, err
 	}
-	return o, o.admit()
+	return o, o.writeEntries()
 }
 
-// rest makes hosts idle that are not taken.
-func (o *Orders) rest(taken map[netip.Addr]bool) error {
+// makeIdle makes the remaining hosts idle.
+func (o *Orders) makeIdle(taken map[netip.Addr]bool) error {
 	for _, w := range o.Tables.Workers {
 		if taken[w.Address] {
 			continue
@@ -111,8 +115,8 @@ func (o *Orders) rest(taken map[netip.Addr]bool) error {
 	return nil
 }
 
-// admit makes the program's tables say what the segments are, and nothing of other jobs.
-func (o *Orders) admit() error {
+// writeEntries writes the segments to the program's tables and removes entries of other jobs.
+func (o *Orders) writeEntries() error {
 	d := p4inc.Describe()
 	jobs := make([]program.Job, len(o.Segments))
 	for i, s := range o.Segments {
@@ -122,13 +126,14 @@ func (o *Orders) admit() error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrPlay, err)
 	}
-	o.Tables.Entries = append(slices.DeleteFunc(o.Tables.Entries, func(e p4ctl.Entry) bool { return e.Table.Program.Code == d.Code }), entries...)
+	o.Tables.Entries = append(slices.DeleteFunc(o.Tables.Entries,
+		func(e p4ctl.Entry) bool { return e.Table.Program.Code == d.Code }), entries...)
 	o.Tables = o.Tables.Canonical()
 	return nil
 }
 
-// assign gives every job its hosts: those that it has, then such as no job wants.
-func (o *Orders) assign(held []holding) (taken map[netip.Addr]bool, err error) {
+// assignHosts gives every job its hosts: those it already has, then unused ones.
+func (o *Orders) assignHosts(held []holding) (taken map[netip.Addr]bool, err error) {
 	taken = map[netip.Addr]bool{}
 	take := func(h *holding, mine func(p4ctl.Worker) bool) {
 		for _, w := range o.Tables.Workers {
@@ -150,8 +155,8 @@ func (o *Orders) assign(held []holding) (taken map[netip.Addr]bool, err error) {
 	return taken, nil
 }
 
-// sweep takes clusters out that nobody is in any more.
-func (o *Orders) sweep() (err error) {
+// removeEmpty removes empty clusters.
+func (o *Orders) removeEmpty() (err error) {
 	left := map[olaf.ClusterID]bool{}
 	for _, w := range o.Tables.Workers {
 		left[w.Cluster] = true
@@ -166,7 +171,7 @@ func (o *Orders) sweep() (err error) {
 	return nil
 }
 
-func names(p *sched.Problem) []string {
+func unitNames(p *sched.Problem) []string {
 	var all []string
 	for i := range p.Units {
 		all = append(all, p.Units[i].Name)
@@ -174,7 +179,7 @@ func names(p *sched.Problem) []string {
 	return all
 }
 
-// holding is a job that has a place in a switch.
+// holding is a job with a place in a switch.
 type holding struct {
 	job     string
 	cluster olaf.ClusterID
@@ -183,8 +188,8 @@ type holding struct {
 	hosts   []netip.Addr
 }
 
-// placesOf lists the jobs that hold a place of a unit's switch in a slot, by place. A job keeps its place from its first slot
-// to its last and takes the lowest that is free.
+// placesOf returns the jobs with a place in a unit's switch in a slot, by place. A job keeps its place from its first
+// slot to its last and takes the lowest free one.
 func placesOf(plan *sched.Plan, unit string, slot int) []holding {
 	workers := map[string]int{}
 	for i := range plan.Problem.Jobs {
@@ -206,7 +211,8 @@ func placesOf(plan *sched.Plan, unit string, slot int) []holding {
 			for slices.ContainsFunc(now, func(h holding) bool { return h.place == place }) {
 				place++
 			}
-			now = append(now, holding{job: a.Job, cluster: olaf.ClusterID(k + 1), workers: workers[a.Job], place: place})
+			now = append(now, holding{job: a.Job, cluster: olaf.ClusterID(k + 1), workers: workers[a.Job],
+				place: place})
 		}
 	}
 	slices.SortFunc(now, func(a, b holding) int { return a.place - b.place })

@@ -11,18 +11,19 @@ import (
 	"github.com/olafctl/olaf/p4ctl"
 )
 
-// From slot to slot every job that a switch aggregates for has exactly its workers as hosts, in one group with their ports;
-// jobs that go on keep their hosts and aggregators, no aggregators are shared, and no host or port is lost.
+// TestTell checks from slot to slot that every aggregated job has exactly its workers as hosts, in one group with their
+// ports, that continuing jobs keep their hosts and aggregators, that no aggregators are shared, and that no host or
+// port is lost.
 func TestTell(t *testing.T) {
 	made := plan(t, crowded(t, 30, 2), policy.TW)
-	hosts, err := MadeUp(0, 64)
+	hosts, err := MakeUpHosts(0, 64)
 	if err != nil {
 		t.Fatal(err)
 	}
 	before := map[string]Segment{}
 	told := 0
 	for slot := range made.Slots {
-		o, err := Tell(made, "r1", slot, hosts)
+		o, err := PlanOrders(made, "r1", slot, hosts)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -36,7 +37,8 @@ func TestTell(t *testing.T) {
 		for _, s := range o.Segments {
 			told++
 			if want := workersOf(made.Problem.Jobs[s.Cluster-1].Workers); len(s.Hosts) != want || used[s.First] {
-				t.Errorf("slot %d: %s has %d hosts, wants %d; its aggregators are another's: %v", slot, s.Job, len(s.Hosts), want, used[s.First])
+				t.Errorf("slot %d: %s has %d hosts, wants %d; its aggregators are another's: %v", slot, s.Job, len(s.Hosts), want,
+					used[s.First])
 			}
 			if old, there := before[s.Job]; there && (old.First != s.First || old.Hosts[0] != s.Hosts[0]) {
 				t.Errorf("slot %d: %s moved", slot, s.Job)
@@ -53,7 +55,8 @@ func TestTell(t *testing.T) {
 	}
 }
 
-// jobsIn is what a switch program would be told by tables: workers, first aggregator and aggregators of each job.
+// jobsIn returns the jobs as a switch program would read them from tables: workers, first aggregator and aggregators of
+// each.
 func jobsIn(t p4ctl.Tables) map[olaf.ClusterID][]int {
 	said := map[olaf.ClusterID][]int{}
 	for _, e := range t.Canonical().Entries { // jobs before segments
@@ -90,17 +93,17 @@ func ports(t p4ctl.Tables) (sum int) {
 
 func TestTellRefuses(t *testing.T) {
 	made := plan(t, crowded(t, 30, 2), policy.TW)
-	few, err := MadeUp(0, 1)
+	few, err := MakeUpHosts(0, 1)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, try := range map[string]func() error{
-		"another unit":    func() error { _, err := Tell(made, "r99", 0, few); return err },
-		"another slot":    func() error { _, err := Tell(made, "r1", made.Slots, few); return err },
-		"no hosts at all": func() error { _, err := MadeUp(0, 0); return err },
+		"another unit":    func() error { _, err := PlanOrders(made, "r99", 0, few); return err },
+		"another slot":    func() error { _, err := PlanOrders(made, "r1", made.Slots, few); return err },
+		"no hosts at all": func() error { _, err := MakeUpHosts(0, 0); return err },
 		"too few hosts": func() error {
 			for slot := range made.Slots {
-				if _, err := Tell(made, "r1", slot, few); err != nil {
+				if _, err := PlanOrders(made, "r1", slot, few); err != nil {
 					return err
 				}
 			}

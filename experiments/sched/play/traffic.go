@@ -20,34 +20,34 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 )
 
-// Traffic is what frames found that crossed a switch while it was told about slot after slot.
+// Traffic is the result of sending frames through a switch during a series of batches.
 type Traffic struct {
 	Unit  string `json:"unit"`
 	Hosts int    `json:"hosts"`
-	// Frames left the switch for the server, Copies of its answers for members of multicast groups. Each was compared with the
-	// tables of before the batch at hand and with those of after it.
+	// Frames counts those that left the switch for the server, Copies the copies of its answers for members of
+	// multicast groups. Each was compared with the tables before and after the current batch.
 	Frames int `json:"frames"`
 	Copies int `json:"copies"`
-	// Mixed frames and answers found neither, or those of before although the batch was acknowledged or something ahead of them
-	// had found those of after. First says what the first of them found.
+	// Mixed counts frames and answers that matched neither tables, or the old ones although the batch was acknowledged
+	// or an earlier frame had matched the new ones. First describes the first of them.
 	Mixed int    `json:"mixed"`
 	First string `json:"first_mixed,omitempty"`
-	// Lost frames never left.
+	// Lost counts frames that never left.
 	Lost int64  `json:"lost"`
 	Told []Told `json:"told"`
 }
 
-// Told is one batch, and what frames found from the one before on.
+// Told describes one batch and the tables that frames found, from the previous one on.
 type Told struct {
 	Slot    int  `json:"slot"`
 	Changes int  `json:"changes"`
-	Refused bool `json:"refused"` // one of the changes was impossible, so that none was to be done
-	// Before and After count frames and answers of hosts of which the batch says something else than the tables before it.
+	Refused bool `json:"refused"` // one change was impossible, so that none was to be done
+	// Before and After count frames and answers for hosts whose entries the batch changes, by the tables found.
 	Before int `json:"found_before"`
 	After  int `json:"found_after"`
 }
 
-// The frames of hosts: one every 100 ns, each from the next host; trafficStep passes between two looks.
+// The frames of hosts: one every 100 ns, from each host in turn; trafficStep is the interval between checks.
 const (
 	trafficFrame = olaf.Size(256)
 	trafficGap   = 25 // cycles
@@ -56,11 +56,13 @@ const (
 	trafficStep  = 40 * olaf.Microsecond
 )
 
-// UnderTraffic tells the switch of a unit about the slots of a plan from one on, a batch each, while a testbed's generator
-// sends frames of all hosts through it and its server answers to the hosts' multicast groups, and compares what every frame and
-// answer found. Before that it tries the first batch with an impossible change in it, of which nothing may be seen. The testbed
-// holds its time and hands out frames. The error matches ErrPlay, or is the testbed's or the context's.
-func UnderTraffic(ctx context.Context, bed *testbed.Testbed, plan *sched.Plan, unit string, from int, hosts p4ctl.Tables) (*Traffic, error) {
+// UnderTraffic applies the slots of a plan, from one on, to a unit's switch, one batch each, while a testbed's
+// generator sends frames of all hosts through it and its server answers to the hosts' multicast groups. It compares the
+// tables found by every frame and answer. First it tries a batch with an impossible change, which must have no effect.
+// The testbed needs virtual time and must return frames. The error matches ErrPlay, or is the testbed's or the
+// context's.
+func UnderTraffic(ctx context.Context, bed *testbed.Testbed, plan *sched.Plan, unit string, from int,
+	hosts p4ctl.Tables) (*Traffic, error) {
 	if len(hosts.Servers) == 0 {
 		hosts.Servers = []netip.Addr{pktgen.DefaultAddressing().Server}
 	}
@@ -74,29 +76,30 @@ func UnderTraffic(ctx context.Context, bed *testbed.Testbed, plan *sched.Plan, u
 	if _, err := bed.Tables.Sync(ctx, hosts); err != nil {
 		return nil, err
 	}
-	w := &watch{bed: bed, dev: bed.Cards[0].Device, report: &Traffic{Unit: unit, Hosts: len(hosts.Workers)}, tables: hosts}
-	if err := w.begin(ctx); err != nil {
+	w := &watch{bed: bed, dev: bed.Cards[0].Device,
+		report: &Traffic{Unit: unit, Hosts: len(hosts.Workers)}, tables: hosts}
+	if err := w.startTraffic(ctx); err != nil {
 		return nil, err
 	}
-	if err := w.refused(ctx, from, first.Tables); err != nil {
+	if err := w.tryDuplicate(ctx, from, first.Tables); err != nil {
 		return nil, err
 	}
 	for slot := from; slot < plan.Slots; slot++ {
-		o, err := Tell(plan, unit, slot, w.tables)
+		o, err := PlanOrders(plan, unit, slot, w.tables)
 		if err == nil {
-			err = w.tell(ctx, slot, o.Tables)
+			err = w.writeSlot(ctx, slot, o.Tables)
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	return w.report, w.end(ctx)
+	return w.report, w.finishTraffic(ctx)
 }
 
-// firstChange is the first slot from one on in which a switch is told anything, and what.
+// firstChange returns the first slot, from one on, with a change for the switch, and its configuration.
 func firstChange(plan *sched.Plan, unit string, from int, hosts p4ctl.Tables) (slot int, first *Orders, err error) {
 	for slot = from; slot < max(plan.Slots, from+1); slot++ {
-		o, err := Tell(plan, unit, slot, hosts)
+		o, err := PlanOrders(plan, unit, slot, hosts)
 		if err != nil || !p4ctl.Diff(hosts, o.Tables).Empty() {
 			return slot, o, err
 		}
@@ -104,33 +107,33 @@ func firstChange(plan *sched.Plan, unit string, from int, hosts p4ctl.Tables) (s
 	return 0, nil, fmt.Errorf("%w: the switch of %s aggregates for no job from slot %d on", ErrPlay, unit, from)
 }
 
-// recorder hands out the frames that left a card.
+// recorder returns the frames that left a card.
 type recorder interface {
 	DrainPackets([]twin.Packet) []twin.Packet
 }
 
-// watch is the state of one.
+// watch is the state of UnderTraffic.
 type watch struct {
 	bed       *testbed.Testbed
 	dev       fpga.Device
 	recorder  recorder
 	generator *pktgen.Generator
 	report    *Traffic
-	tables    p4ctl.Tables // that were acknowledged last
+	tables    p4ctl.Tables // last acknowledged ones
 
 	before, after found
-	never         bool      // a batch that must not be seen
-	since         olaf.Time // on the run clock: what begins from then on finds the tables of after
-	turned        [2]bool   // frames, answers: one has found those already
-	clock         olaf.Time // the generator's run clock
+	never         bool      // the current batch must have no effect
+	since         olaf.Time // in run time: frames that begin after this must find the new tables
+	turned        [2]bool   // frames, answers: one has already found the new tables
+	clock         olaf.Time // the generator's run time
 	packets       []twin.Packet
 	observed      []olaf.Observation
 }
 
-// inFlight is watch.since while a batch is on its way.
+// inFlight is the value of watch.since while a batch is in flight.
 const inFlight = olaf.Time(math.MaxInt64)
 
-// found is what tables say, as frames show it.
+// found is the content of tables, as frames show it.
 type found struct {
 	identity map[[4]byte]identity
 	group    map[olaf.ClusterID][]olaf.WorkerID // sorted
@@ -160,8 +163,8 @@ func foundIn(t p4ctl.Tables) found {
 	return f
 }
 
-// begin lets the frames flow.
-func (w *watch) begin(ctx context.Context) error {
+// startTraffic starts the traffic.
+func (w *watch) startTraffic(ctx context.Context) error {
 	recorder, ok := w.dev.(recorder)
 	if !ok {
 		return fmt.Errorf("%w: %s hands out no frames", ErrPlay, w.dev.Identity().Address)
@@ -172,7 +175,8 @@ func (w *watch) begin(ctx context.Context) error {
 	if err := w.generator.Program(ctx, job); err != nil {
 		return err
 	}
-	queue := fpga.QueueConfig{Discipline: "fifo", Depth: trafficDepth, Output: engine.Output{OverheadBytes: int(beside)}}
+	queue := fpga.QueueConfig{Discipline: "fifo", Depth: trafficDepth,
+		Output: engine.Output{OverheadBytes: int(beside)}}
 	if err := fpga.ConfigureQueue(ctx, w.dev, queue); err != nil {
 		return err
 	}
@@ -184,10 +188,10 @@ func (w *watch) begin(ctx context.Context) error {
 	}
 	w.before = foundIn(w.tables)
 	w.after = w.before
-	return w.restart(ctx)
+	return w.restartTraffic(ctx)
 }
 
-// trafficOf is what the generator plays: a flow for every address from the lowest host's to the highest's.
+// trafficOf returns the generator's traffic: a flow for every address from the lowest host's to the highest's.
 func trafficOf(t p4ctl.Tables) (*rounds, pktgen.Job) {
 	t = t.Canonical()
 	lowest := t.Workers[0].Address
@@ -197,7 +201,8 @@ func trafficOf(t p4ctl.Tables) (*rounds, pktgen.Job) {
 	}
 	flows := int(r.hosts[len(r.hosts)-1]) + 1
 	return r, pktgen.Job{
-		Placement: pktgen.Placement{Workers: flows, Clusters: 1}, Addressing: pktgen.Addressing{Workers: lowest, Server: t.Servers[0]}, Size: trafficFrame,
+		Placement:  pktgen.Placement{Workers: flows, Clusters: 1},
+		Addressing: pktgen.Addressing{Workers: lowest, Server: t.Servers[0]}, Size: trafficFrame,
 	}
 }
 
@@ -206,7 +211,7 @@ func asNumber(a netip.Addr) uint32 {
 	return uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])
 }
 
-// rounds sends from one host after the other.
+// rounds sends from each host in turn.
 type rounds struct {
 	hosts []uint16 // flows
 	next  int
@@ -219,15 +224,16 @@ func (r *rounds) Total() int { return trafficPlay }
 func (r *rounds) Fill(dst []regmap.Descriptor) int {
 	n := min(len(dst), trafficPlay-r.next)
 	for i := range n {
-		dst[i] = regmap.Descriptor{Time: uint64(r.next) * trafficGap, Flow: r.hosts[r.next%len(r.hosts)], Sequence: uint32(r.next)}
+		dst[i] = regmap.Descriptor{Time: uint64(r.next) * trafficGap, Flow: r.hosts[r.next%len(r.hosts)],
+			Sequence: uint32(r.next)}
 		r.next++
 	}
 	return n
 }
 
-// restart plays the frames from their first one again, once all of the last time have left.
-func (w *watch) restart(ctx context.Context) error {
-	if err := w.rest(ctx); err != nil {
+// restartTraffic sends the frames from the first one again, after all previous ones have left.
+func (w *watch) restartTraffic(ctx context.Context) error {
+	if err := w.drainFrames(ctx); err != nil {
 		return err
 	}
 	if err := w.generator.Arm(); err != nil {
@@ -240,76 +246,76 @@ func (w *watch) restart(ctx context.Context) error {
 	return w.generator.Start()
 }
 
-// rest waits for what is on its way.
-func (w *watch) rest(ctx context.Context) error {
+// drainFrames waits for frames in flight.
+func (w *watch) drainFrames(ctx context.Context) error {
 	if err := fpga.DrainQueue(ctx, w.dev); err != nil {
 		return err
 	}
 	if err := w.dev.Sleep(ctx, trafficStep); err != nil { // for the last answers
 		return err
 	}
-	w.take()
+	w.checkFrames()
 	return nil
 }
 
-// step lets some frames pass and looks at them.
-func (w *watch) step(ctx context.Context) error {
+// stepTime lets some time pass and checks the frames.
+func (w *watch) stepTime(ctx context.Context) error {
 	if err := w.dev.Sleep(ctx, trafficStep); err != nil {
 		return err
 	}
 	w.clock = w.clock.Add(trafficStep)
-	w.take()
+	w.checkFrames()
 	switch state, err := w.generator.State(); {
 	case err != nil:
 		return err
 	case state == pktgen.Done:
-		return w.restart(ctx)
+		return w.restartTraffic(ctx)
 	case !state.Busy():
 		return fmt.Errorf("%w: it is %v while the switch is told", pktgen.ErrState, state)
 	}
 	return nil
 }
 
-// tell writes a slot's tables while frames go on.
-func (w *watch) tell(ctx context.Context, slot int, tables p4ctl.Tables) error {
+// writeSlot writes a slot's tables while frames flow.
+func (w *watch) writeSlot(ctx context.Context, slot int, tables p4ctl.Tables) error {
 	changes := p4ctl.Diff(w.tables, tables)
 	if changes.Empty() {
 		return nil
 	}
-	w.announce(Told{Slot: slot, Changes: changes.Len()}, tables)
-	if err := w.write(ctx, changes); err != nil {
+	w.startBatch(Told{Slot: slot, Changes: changes.Len()}, tables)
+	if err := w.writeBatch(ctx, changes); err != nil {
 		return fmt.Errorf("slot %d: %w", slot, err)
 	}
 	w.tables = tables
-	return w.step(ctx) // what begins now finds this slot's tables
+	return w.stepTime(ctx) // frames that begin now find this slot's tables
 }
 
-// refused tries a slot's tables with a host in it that is to be added although it is there.
-func (w *watch) refused(ctx context.Context, slot int, tables p4ctl.Tables) error {
+// tryDuplicate tries a slot's tables with a duplicate host, which must be rejected.
+func (w *watch) tryDuplicate(ctx context.Context, slot int, tables p4ctl.Tables) error {
 	without := w.tables.Canonical()
 	without.Workers = without.Workers[:len(without.Workers)-1]
 	changes := p4ctl.Diff(without, tables)
-	w.announce(Told{Slot: slot, Changes: changes.Len(), Refused: true}, tables)
+	w.startBatch(Told{Slot: slot, Changes: changes.Len(), Refused: true}, tables)
 	w.never = true
 	refusal := (*p4ctl.BatchError)(nil)
-	switch err := w.write(ctx, changes); {
+	switch err := w.writeBatch(ctx, changes); {
 	case err == nil:
 		return fmt.Errorf("%w: a batch with a host in it that was there already was taken", fpga.ErrRefused)
 	case !errors.As(err, &refusal):
 		return err
 	}
 	w.never, w.after = false, w.before
-	return w.step(ctx)
+	return w.stepTime(ctx)
 }
 
-func (w *watch) announce(t Told, tables p4ctl.Tables) {
+func (w *watch) startBatch(t Told, tables p4ctl.Tables) {
 	w.report.Told = append(w.report.Told, t)
 	w.before, w.after, w.since, w.turned = foundIn(w.tables), foundIn(tables), inFlight, [2]bool{}
 }
 
-// write sends one batch and lets frames pass until it is answered.
-func (w *watch) write(ctx context.Context, changes p4ctl.Plan) error {
-	if err := w.step(ctx); err != nil {
+// writeBatch sends one batch and lets frames pass until it is answered.
+func (w *watch) writeBatch(ctx context.Context, changes p4ctl.Plan) error {
+	if err := w.stepTime(ctx); err != nil {
 		return err
 	}
 	answered := make(chan error, 1)
@@ -318,7 +324,7 @@ func (w *watch) write(ctx context.Context, changes p4ctl.Plan) error {
 		answered <- err
 	}()
 	for {
-		if err := w.step(ctx); err != nil {
+		if err := w.stepTime(ctx); err != nil {
 			return errors.Join(err, <-answered)
 		}
 		select {
@@ -330,12 +336,12 @@ func (w *watch) write(ctx context.Context, changes p4ctl.Plan) error {
 	}
 }
 
-// end lets the last frames out and counts those that never came.
-func (w *watch) end(ctx context.Context) error {
+// finishTraffic drains the last frames and counts missing ones.
+func (w *watch) finishTraffic(ctx context.Context) error {
 	if err := w.generator.Abort(); err != nil {
 		return err
 	}
-	if err := w.rest(ctx); err != nil {
+	if err := w.drainFrames(ctx); err != nil {
 		return err
 	}
 	c, err := fpga.Snapshot(w.dev)
@@ -343,40 +349,41 @@ func (w *watch) end(ctx context.Context) error {
 	return err
 }
 
-// take looks at what has left the card.
-func (w *watch) take() {
-	w.observed = w.bed.Cards[0].Tap.Drain(w.observed[:0]) // the same updates once more
+// checkFrames checks the frames that have left the card.
+func (w *watch) checkFrames() {
+	w.observed = w.bed.Cards[0].Tap.Drain(w.observed[:0]) // the same updates again
 	w.packets = w.recorder.DrainPackets(w.packets[:0])
 	for i := 0; i < len(w.packets); i++ {
 		switch p := &w.packets[i]; p.Kind {
 		case twin.Delivered:
-			w.frame(p)
+			w.checkFrame(p)
 		case twin.Ack:
 			n := 1
 			for i+n < len(w.packets) && w.packets[i+n].Kind == twin.Ack && w.packets[i+n].Update.Seq == p.Update.Seq {
 				n++
 			}
-			w.answer(w.packets[i : i+n])
+			w.checkAnswer(w.packets[i : i+n])
 			i += n - 1
 		default:
 			w.report.Frames++
-			w.mixed(fmt.Sprintf("a frame of %s found no entry", netip.AddrFrom4(p.Addresses.SourceIP)))
+			w.recordMixed(fmt.Sprintf("a frame of %s found no entry", netip.AddrFrom4(p.Addresses.SourceIP)))
 		}
 	}
 }
 
-// frame is an update behind the queue, with the identity that it found.
-func (w *watch) frame(p *twin.Packet) {
+// checkFrame checks an update after the queue by its identity.
+func (w *watch) checkFrame(p *twin.Packet) {
 	w.report.Frames++
 	has := identity{p.Update.Cluster, p.Update.Worker}
 	old, now := w.before.identity[p.Addresses.SourceIP] == has, w.after.identity[p.Addresses.SourceIP] == has
-	w.judge(0, old, now, olaf.Time(p.Update.GenNS)*olaf.Time(olaf.Nanosecond), func() string {
-		return fmt.Sprintf("a frame of %s found worker %d of cluster %d", netip.AddrFrom4(p.Addresses.SourceIP), has.worker, has.cluster)
+	w.judgeTables(0, old, now, olaf.Time(p.Update.GenNS)*olaf.Time(olaf.Nanosecond), func() string {
+		return fmt.Sprintf("a frame of %s found worker %d of cluster %d", netip.AddrFrom4(p.Addresses.SourceIP),
+			has.worker, has.cluster)
 	})
 }
 
-// answer is all copies of one.
-func (w *watch) answer(copies []twin.Packet) {
+// checkAnswer checks all copies of one answer.
+func (w *watch) checkAnswer(copies []twin.Packet) {
 	w.report.Copies += len(copies)
 	cluster := copies[0].Update.Cluster
 	members := make([]olaf.WorkerID, len(copies))
@@ -385,27 +392,28 @@ func (w *watch) answer(copies []twin.Packet) {
 	}
 	slices.Sort(members)
 	old, now := slices.Equal(w.before.group[cluster], members), slices.Equal(w.after.group[cluster], members)
-	w.judge(1, old, now, copies[0].At, func() string { return fmt.Sprintf("an answer to cluster %d found the workers %v", cluster, members) })
+	w.judgeTables(1, old, now, copies[0].At,
+		func() string { return fmt.Sprintf("an answer to cluster %d found the workers %v", cluster, members) })
 }
 
-// judge says which tables were found by something that began at a time, after the others of its kind.
-func (w *watch) judge(kind int, old, now bool, at olaf.Time, what func() string) {
+// judgeTables records which tables a frame or answer found that began at an instant, after the others of its kind.
+func (w *watch) judgeTables(kind int, old, now bool, at olaf.Time, what func() string) {
 	switch {
-	case old && now: // the batch says nothing else
+	case old && now: // not changed by the batch
 	case now && !w.never:
 		w.turned[kind] = true
-		w.last().After++
+		w.currentBatch().After++
 	case old && !w.turned[kind] && at <= w.since:
-		w.last().Before++
+		w.currentBatch().Before++
 	default:
-		w.mixed(what())
+		w.recordMixed(what())
 	}
 }
 
-// last is the batch at hand. Before the first one both tables are the same.
-func (w *watch) last() *Told { return &w.report.Told[len(w.report.Told)-1] }
+// currentBatch returns the current batch. Before the first one the old and new tables are equal.
+func (w *watch) currentBatch() *Told { return &w.report.Told[len(w.report.Told)-1] }
 
-func (w *watch) mixed(what string) {
+func (w *watch) recordMixed(what string) {
 	if w.report.Mixed++; w.report.Mixed == 1 {
 		w.report.First = what
 	}

@@ -22,7 +22,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// switchOf is an agent whose tables a data path can look into, and a controller of it.
+// switchOf returns an agent whose tables a data path can read, and a controller for it.
 func switchOf(t *testing.T) (*agent.Embedded, *p4ctl.Session) {
 	t.Helper()
 	backend := new(agent.Embedded)
@@ -47,11 +47,12 @@ func switchOf(t *testing.T) (*agent.Embedded, *p4ctl.Session) {
 	return backend, s
 }
 
-// Frames that cross the twin while it is told about slot after slot find, each, the tables of before or after the batch at hand,
-// never older ones after newer ones; so do the copies of answers. Of a batch with an impossible change none finds anything.
+// TestUnderTraffic checks that each frame through the twin finds the tables before or after the current batch, never
+// older ones after newer ones, and so do the copies of answers, and that a batch with an impossible change has no
+// effect.
 func TestUnderTraffic(t *testing.T) {
 	made := plan(t, crowded(t, 60, 2).WithSlot(100*olaf.Millisecond), policy.TW)
-	hosts, err := MadeUp(0, 64)
+	hosts, err := MakeUpHosts(0, 64)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +82,7 @@ func TestUnderTraffic(t *testing.T) {
 	}
 }
 
-// torn is tables of which a batch is seen in halves: every second host finds an entry that is late by some looks.
+// torn is a table in which a batch appears in halves: every second host finds an entry that is late by some lookups.
 type torn struct {
 	twin.TableLookup
 	late  twin.TableLookup
@@ -103,15 +104,16 @@ func (l *torn) Worker(a netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool) {
 	return l.TableLookup.Worker(a)
 }
 
-// A switch that shows a batch in halves is found out.
+// TestTornBatchesAreSeen checks that a switch that applies a batch in halves is detected.
 func TestTornBatchesAreSeen(t *testing.T) {
 	made := plan(t, crowded(t, 60, 2).WithSlot(100*olaf.Millisecond), policy.TW)
-	hosts, err := MadeUp(0, 64)
+	hosts, err := MakeUpHosts(0, 64)
 	if err != nil {
 		t.Fatal(err)
 	}
 	backend, session := switchOf(t)
-	card, err := twin.New(twin.Config{Tables: &torn{TableLookup: testbed.TablesOf(backend), late: testbed.TablesOf(backend)}, Wire: true})
+	card, err := twin.New(twin.Config{Tables: &torn{TableLookup: testbed.TablesOf(backend), late: testbed.TablesOf(backend)},
+		Wire: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,24 +127,24 @@ func TestTornBatchesAreSeen(t *testing.T) {
 	}
 }
 
-// toldSwitch is one that runs P4INC's program by an agent's tables, and hosts that send it frames by what they were told.
+// toldSwitch runs P4INC's program with an agent's tables, and hosts that send frames according to their segments.
 type toldSwitch struct {
 	*testing.T
 	backend  *agent.Embedded
 	told     atomic.Pointer[[]Segment]
-	passed   chan struct{} // after every round, if somebody waits for it
+	passed   chan struct{} // after every round, if there is a receiver
 	ports    map[netip.Addr]p4ctl.Member
 	program  program.Description
 	follower program.Follower
 	version  uint64
 	bytes    []byte
 	round    uint64
-	workers  map[olaf.ClusterID]int // of the job whose frames are sent
+	workers  map[olaf.ClusterID]int // of the job being sent
 	classes  map[string]int
 	sums     map[olaf.ClusterID]int
 }
 
-// rounds sends a fragment of every job from every one of its hosts, again and again.
+// rounds sends a fragment of every job from every one of its hosts, repeatedly.
 func (a *toldSwitch) rounds(stop <-chan struct{}) {
 	for ; ; a.round++ {
 		select {
@@ -163,17 +165,19 @@ func (a *toldSwitch) rounds(stop <-chan struct{}) {
 	}
 }
 
-// tell gives hosts their segments, and returns when each has sent by them: the end of the first round may be of one that began before.
+// tell gives hosts their segments, and returns when each has used them: the first round that ends may have begun
+// earlier.
 func (a *toldSwitch) tell(segments []Segment) {
 	a.told.Store(&segments)
 	<-a.passed
 	<-a.passed
 }
 
-// send takes a frame over the wire to the switch, which looks first whether its tables are others.
+// send sends a frame over the wire to the switch, which first checks for changed tables.
 func (a *toldSwitch) send(s *Segment, from p4ctl.Member) {
 	worker := olaf.WorkerID(from.Instance)
-	p := program.Packet{Kind: program.Data, Job: s.Cluster, Worker: worker, Seg: a.round, Index: uint32(s.First) + uint32(a.round%uint64(s.Size)), Lanes: 1}
+	p := program.Packet{Kind: program.Data, Job: s.Cluster, Worker: worker, Seg: a.round,
+		Index: uint32(s.First) + uint32(a.round%uint64(s.Size)), Lanes: 1}
 	n, err := frame.P4INC.Encode(a.bytes, &frame.Outer{}, &p, []uint32{1})
 	if err != nil {
 		a.Error(err)
@@ -198,7 +202,7 @@ func (a *toldSwitch) send(s *Segment, from p4ctl.Member) {
 	a.classes[a.program.ClassName(a.follower.Program.Receive(0, program.Port(from.Port), &p, lanes, a))]++
 }
 
-// Emit implements program.Out: sums have one contribution of every worker of their job, and nobody else's.
+// Emit implements program.Out: a sum must have one contribution of every worker of its job, and no other.
 func (a *toldSwitch) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 	if p.Kind != program.Result || to != program.Down {
 		return
@@ -209,20 +213,22 @@ func (a *toldSwitch) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 	}
 }
 
-// The program's jobs, segments and groups change in one batch: a switch that goes by them finds tables of one slot whenever it
-// looks, and frames of hosts that were told a little later are summed rightly, or passed on, and never into another job's sum.
+// TestJobsUnderTraffic changes the program's jobs, segments and groups in one batch: a switch always finds tables of a
+// single slot, and frames of hosts that are updated slightly later are summed correctly, or forwarded, and never added
+// to another job's sum.
 func TestJobsUnderTraffic(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
 	made := plan(t, crowded(t, 60, 2).WithSlot(100*olaf.Millisecond), policy.TW)
-	hosts, err := MadeUp(0, 64)
+	hosts, err := MakeUpHosts(0, 64)
 	if err != nil {
 		t.Fatal(err)
 	}
 	backend, session := switchOf(t)
 	a := &toldSwitch{
-		T: t, backend: backend, passed: make(chan struct{}), ports: map[netip.Addr]p4ctl.Member{}, program: p4inc.Describe(), bytes: make([]byte, olaf.MaxFrame),
+		T: t, backend: backend, passed: make(chan struct{}), ports: map[netip.Addr]p4ctl.Member{}, program: p4inc.Describe(),
+		bytes:   make([]byte, olaf.MaxFrame),
 		workers: map[olaf.ClusterID]int{}, classes: map[string]int{}, sums: map[olaf.ClusterID]int{},
 	}
 	if a.follower.Program, err = p4inc.New(program.Config{LaneMemory: 1}); err != nil {
@@ -244,7 +250,7 @@ func TestJobsUnderTraffic(t *testing.T) {
 	told := map[olaf.ClusterID]bool{}
 	for range 3 {
 		for slot := range made.Slots {
-			o, err := Tell(made, "r1", slot, hosts)
+			o, err := PlanOrders(made, "r1", slot, hosts)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -270,29 +276,30 @@ func TestJobsUnderTraffic(t *testing.T) {
 	}
 }
 
-// What does not fit one batch is not begun, and a batch of which one change is refused leaves the tables as they were.
+// TestWhollyOrNot checks that changes too large for one batch are not started, and that a batch with a rejected change
+// leaves the tables unchanged.
 func TestWhollyOrNot(t *testing.T) {
 	backend, session := switchOf(t)
-	many, err := MadeUp(0, 200)
+	many, err := MakeUpHosts(0, 200)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := session.ApplyWhole(t.Context(), p4ctl.Diff(p4ctl.Tables{}, many)); !errors.Is(err, p4ctl.ErrTooMany) {
 		t.Errorf("200 hosts at once: %v", err)
 	}
-	few, err := MadeUp(0, 10)
+	few, err := MakeUpHosts(0, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := session.ApplyWhole(t.Context(), p4ctl.Diff(p4ctl.Tables{}, few)); err != nil {
 		t.Fatal(err)
 	}
-	more, err := MadeUp(0, 20)
+	more, err := MakeUpHosts(0, 20)
 	if err != nil {
 		t.Fatal(err)
 	}
 	before := backend.Tables().Version()
-	// As if the switch were empty: hosts that are there are added again, which is refused.
+	// As if the switch were empty: existing hosts are added again, which is rejected.
 	if _, err := session.ApplyWhole(t.Context(), p4ctl.Diff(p4ctl.Tables{}, more)); err == nil {
 		t.Error("hosts that are there were added")
 	}

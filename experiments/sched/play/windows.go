@@ -7,58 +7,59 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// open begins a job whose workers know no rates: P4INC's windows decide, and sums travel back over the same wires.
-func (p *play) open(j *job) {
+// startWindowed starts a job whose workers do not know rates: P4INC's windows decide, and sums travel back over the same wires.
+func (p *play) startWindowed(j *job) {
 	p.windows = true
 	cfg := endpoint.Config{
-		Job: j.jobID(), Workers: j.Workers, Updates: 1, Layout: endpoint.Layout{Values: j.packets * p4inc.Lanes, PerPacket: p4inc.Lanes},
+		Job: j.jobID(), Workers: j.Workers, Updates: 1,
+		Layout: endpoint.Layout{Values: j.packets * p4inc.Lanes, PerPacket: p4inc.Lanes},
 	}
-	// Nothing is lost, so silence is a connection that is not there yet.
+	// Nothing is lost, so that silence means a missing connection.
 	own := endpoint.P4INC{Base: j.base, Size: p.o.Segment, Timeout: olaf.Duration(1 << 61)}
 	for w := j.first; w < j.first+j.Workers; w++ {
 		cfg.Worker = olaf.WorkerID(w - j.first)
 		end, err := endpoint.NewP4INC(cfg, own, &host{p, w})
 		if err != nil {
-			panic(err) // the numbers are ours
+			panic(err) // our own values are valid
 		}
 		p.workers[w].end = end
 		end.Start(olaf.Time(p.now))
 	}
 }
 
-// host is where a worker's endpoint runs: it computes and applies in no time.
+// host runs a worker's endpoint: it computes and applies in no time.
 type host struct {
 	play   *play
 	worker int
 }
 
 // Compute implements endpoint.Host.
-func (h *host) Compute(uint32) { h.play.push(h.play.now, kindWake|uint64(h.worker)) }
+func (h *host) Compute(uint32) { h.play.pushEvent(h.play.now, kindWake|uint64(h.worker)) }
 
 // Message implements endpoint.Host.
 func (h *host) Message() {}
 
 // Apply implements endpoint.Host.
-func (h *host) Apply(*endpoint.Aggregate) { h.play.push(h.play.now, kindWake|uint64(h.worker)) }
+func (h *host) Apply(*endpoint.Aggregate) { h.play.pushEvent(h.play.now, kindWake|uint64(h.worker)) }
 
 // Send implements endpoint.Host.
 func (h *host) Send(_ endpoint.Peer, q *program.Packet, _ []uint32) olaf.Time {
-	return olaf.Time(min(h.play.transmit(h.play.room(int32(h.worker), q)), 1<<60))
+	return olaf.Time(min(h.play.transmitPacket(h.play.newPacket(int32(h.worker), q)), 1<<60))
 }
 
-// wake ends what a worker computes, then what it applies.
-func (p *play) wake(w int) {
+// wakeWorker ends a worker's computation, or its update.
+func (p *play) wakeWorker(w int) {
 	of := &p.workers[w]
 	if of.wakes++; of.wakes == 1 {
 		of.end.Computed(olaf.Time(p.now), nil)
 	} else {
 		of.end.Applied(olaf.Time(p.now))
 	}
-	p.look(w)
+	p.checkDone(w)
 }
 
-// look notes that a worker has all sums.
-func (p *play) look(w int) {
+// checkDone records when a worker has all sums.
+func (p *play) checkDone(w int) {
 	of := &p.workers[w]
 	j := &p.jobs[of.job]
 	if !of.end.Done() || of.wakes < 2 {
@@ -67,6 +68,6 @@ func (p *play) look(w int) {
 	of.wakes = -1 << 30
 	j.end = p.now
 	if j.done++; j.done == j.Workers {
-		p.release(j)
+		p.releaseSegment(j)
 	}
 }

@@ -12,17 +12,17 @@ type step struct {
 	rate float64
 }
 
-// wire is one direction of a cable: an interface, or all connections from one unit to another. Frames leave it in the order
-// in which they were handed over. A connection is drained before it is taken down: what was sent by then still crosses it.
+// wire is one direction of a cable: an interface, or all connections from one unit to another. It is FIFO. A connection
+// is drained before it is taken down: frames sent by then still cross it.
 type wire struct {
 	steps []step
 	at    int
 	free  int64
 }
 
-// send is when a frame has left that is handed over now and was sent by its host before that; never where no connection
-// comes any more.
-func (w *wire) send(now, sent int64, bits float64) (left int64, ok bool) {
+// sendFrame returns when a frame leaves that is handed over now and was sent by its host at sent; ok is false if there is no
+// more connection.
+func (w *wire) sendFrame(now, sent int64, bits float64) (left int64, ok bool) {
 	t := max(now, w.free)
 	for w.at+1 < len(w.steps) && w.steps[w.at+1].from <= t {
 		w.at++
@@ -42,5 +42,5 @@ func (w *wire) send(now, sent int64, bits float64) (left int64, ok bool) {
 	return w.free, true
 }
 
-// constant is an interface.
-func constant(rate float64) wire { return wire{steps: []step{{0, rate}}} }
+// newInterface returns the wire of an interface.
+func newInterface(rate float64) wire { return wire{steps: []step{{0, rate}}} }

@@ -78,7 +78,7 @@ func (a *Axis) Values(text string) (values []float64, err error) {
 	case a.time && strings.Trim(text, "0123456789.,:x/ ") != "":
 		of, unit = grid.Duration, 1e9
 	}
-	listed, err := grid.New(a.Name, of, text)
+	listed, err := grid.ParseAxis(a.Name, of, text)
 	if err != nil {
 		return nil, err
 	}

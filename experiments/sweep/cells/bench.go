@@ -11,14 +11,14 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// readBench is read of a specification that is handed the systems.
+// readBench parses a specification and adds the systems to it.
 func (c Carrier) readBench(spec json.RawMessage) (bench.Spec, error) {
-	s, err := read[bench.Spec](spec)
+	s, err := readSpec[bench.Spec](spec)
 	s.Systems = c.Systems
 	return s, err
 }
 
-// BenchPatience refuses a bench.Spec of workers that wait of which a single run would take long.
+// BenchPatience rejects a bench.Spec of closed-loop workers if a single run would take long.
 func (c Carrier) BenchPatience(spec json.RawMessage) error {
 	s, err := c.readBench(spec)
 	if err != nil {
@@ -28,7 +28,7 @@ func (c Carrier) BenchPatience(spec json.RawMessage) error {
 	return s.Patience()
 }
 
-// Bench carries out runs from to from+n of a bench.Spec of one system at one output rate, on the twins that lots keeps.
+// Bench runs from to from+n of a bench.Spec with one system and one output rate, on the twins in lots.
 func (c Carrier) Bench(ctx context.Context, lots *bench.Lots, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
 	s, err := c.readBench(spec)
 	if err != nil {
@@ -39,9 +39,9 @@ func (c Carrier) Bench(ctx context.Context, lots *bench.Lots, spec json.RawMessa
 		return nil, err
 	}
 	have := slices.DeleteFunc(slices.Clone(runs[0].Declared.Metrics), func(m *metric.Metric) bool {
-		return m.Sparse && !runs[0].Value(m).Known() // not to be had of such runs
+		return m.Sparse && !runs[0].Value(m).Known() // not available for such runs
 	})
-	lot := of(have)
+	lot := newLot(have)
 	for i := range runs {
 		r := &runs[i]
 		one := sweep.Run{Seed: r.Seed, Invalid: strings.Join(r.Invalid, "; ")}

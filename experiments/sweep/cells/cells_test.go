@@ -25,8 +25,8 @@ import (
 
 type carry = func(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error)
 
-// kinds are small cells of every kind whose runs are of seeds, with the metrics that the kind declares.
-func kinds(t *testing.T) map[string]struct {
+// smallCells returns a small cell of every kind whose runs have seeds, with the metrics that the kind declares.
+func smallCells(t *testing.T) map[string]struct {
 	spec    any
 	run     carry
 	metrics []*metric.Metric
@@ -88,12 +88,12 @@ func kinds(t *testing.T) map[string]struct {
 	}
 }
 
-// TestRunsStandAlone carries runs out together and one at a time: a worker of a sweep gets any of them.
+// TestRunsStandAlone carries runs out together and one at a time, because a sweep's worker may get any of them.
 func TestRunsStandAlone(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	for name, kind := range kinds(t) {
+	for name, kind := range smallCells(t) {
 		t.Run(name, func(t *testing.T) {
 			spec, err := json.Marshal(kind.spec)
 			if err != nil {
@@ -112,11 +112,13 @@ func TestRunsStandAlone(t *testing.T) {
 					t.Errorf("run %d alone is\n%s, among others\n%s", i, text(t, alone.Runs[0]), text(t, both.Runs[i]))
 				}
 				if len(both.Runs[i].Values) != len(both.Metrics) || both.Runs[i].Invalid != "" {
-					t.Errorf("run %d has %d values of %d metrics, invalid %q", i, len(both.Runs[i].Values), len(both.Metrics), both.Runs[i].Invalid)
+					t.Errorf("run %d has %d values of %d metrics, invalid %q", i, len(both.Runs[i].Values), len(both.Metrics),
+						both.Runs[i].Invalid)
 				}
 			}
 			if both.Runs[1].Seed == both.Runs[0].Seed || text(t, both.Runs[0].Values) == text(t, both.Runs[1].Values) {
-				t.Errorf("runs of seeds %d and %d came to the same: %s", both.Runs[0].Seed, both.Runs[1].Seed, text(t, both.Runs[0].Values))
+				t.Errorf("runs of seeds %d and %d came to the same: %s", both.Runs[0].Seed, both.Runs[1].Seed,
+					text(t, both.Runs[0].Values))
 			}
 			for _, m := range both.Metrics {
 				if kind.metrics != nil && !slices.ContainsFunc(kind.metrics, func(d *metric.Metric) bool { return d.Name == m }) {
@@ -136,9 +138,9 @@ func text(t *testing.T, v any) string {
 	return string(b)
 }
 
-// TestForeignSpecs hands over what no command of this build writes.
+// TestForeignSpecs checks specifications that no command of this build writes.
 func TestForeignSpecs(t *testing.T) {
-	all := kinds(t)
+	all := smallCells(t)
 	tests := []struct{ kind, spec, says string }{
 		{"bench", `{`, "unexpected end"},
 		{"simulate", `{"topology": 3}`, "cannot unmarshal"},
@@ -149,14 +151,15 @@ func TestForeignSpecs(t *testing.T) {
 		{"schedule", `{"scenario": "other"}`, `no scenario "other"`},
 	}
 	for _, tt := range tests {
-		if lot, err := all[tt.kind].run(t.Context(), json.RawMessage(tt.spec), 0, 1); err == nil || !strings.Contains(err.Error(), tt.says) {
+		if lot, err := all[tt.kind].run(t.Context(), json.RawMessage(tt.spec), 0, 1); err == nil ||
+			!strings.Contains(err.Error(), tt.says) {
 			t.Errorf("%s of %s came to %v, %v", tt.kind, tt.spec, lot, err)
 		}
 	}
 }
 
-// TestQuestion has one answered by sample paths, which need no solver: clusters of which one sends ten times as often have
-// unequal ages.
+// TestQuestion answers a question by sample paths, which need no solver. If one cluster sends ten times as often, their
+// ages differ.
 func TestQuestion(t *testing.T) {
 	const ms = olaf.Millisecond
 	q := Question{Solver: aomcheck.Ways()[0], LimitS: 60, Simulate: 10}

@@ -1,6 +1,6 @@
-// Package cells carries out cells of a sweep: some runs of a bench, a simulation, a training, a plan or a question. What a cell is
-// stands in a specification, which decides everything but how many runs there are and is written as JSON: by it workers on any
-// machine do the same, and results are found again.
+// Package cells runs cells of a sweep: some runs of a bench, a simulation, a training, a plan or a verification. A cell
+// is a JSON specification that fixes everything except the number of runs, so that workers on any machine get the same
+// results and can look them up.
 package cells
 
 import (
@@ -12,27 +12,27 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// Carrier carries out those cells whose specifications name systems, of which it has those that there are.
+// Carrier runs the cells whose specifications name systems; it finds them in Systems.
 type Carrier struct{ Systems system.Set }
 
-// read takes a specification from the form in which workers get it.
-func read[T any](spec json.RawMessage) (one T, err error) {
+// readSpec parses a specification from its JSON form.
+func readSpec[T any](spec json.RawMessage) (one T, err error) {
 	err = json.Unmarshal(spec, &one)
 	return one, err
 }
 
-// row is a metric that only sweeps name.
+// row is a metric that only sweeps use.
 type row struct{ name, title, unit string }
 
-func metrics(rows ...row) (all []*metric.Metric) {
+func makeMetrics(rows ...row) (all []*metric.Metric) {
 	for _, r := range rows {
 		all = append(all, &metric.Metric{Name: r.name, Title: r.title, Unit: r.unit})
 	}
 	return all
 }
 
-// of is a lot without runs that has these metrics.
-func of(all []*metric.Metric) *sweep.Lot {
+// newLot returns a lot with these metrics and without runs.
+func newLot(all []*metric.Metric) *sweep.Lot {
 	lot := new(sweep.Lot)
 	for _, m := range all {
 		lot.Metrics = append(lot.Metrics, m.Name)

@@ -9,15 +9,15 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// OneJob is a job of hosts that wait for answers.
+// OneJob is the specification of a closed-loop job.
 type OneJob struct {
 	Job  *job.Spec `json:"job"`
 	Seed uint64    `json:"seed"` // of the first run
 }
 
-// readJob is read of a OneJob, which says of its job only how that is called.
+// readJob parses a OneJob and finds its system by name.
 func (c Carrier) readJob(spec json.RawMessage) (cell OneJob, err error) {
-	written, err := read[struct {
+	written, err := readSpec[struct {
 		Job  json.RawMessage `json:"job"`
 		Seed uint64          `json:"seed"`
 	}](spec)
@@ -29,7 +29,7 @@ func (c Carrier) readJob(spec json.RawMessage) (cell OneJob, err error) {
 	return cell, err
 }
 
-// JobPatience refuses a OneJob of which a single run would take long.
+// JobPatience rejects a OneJob if a single run would take long.
 func (c Carrier) JobPatience(spec json.RawMessage) error {
 	cell, err := c.readJob(spec)
 	if err != nil {
@@ -38,13 +38,13 @@ func (c Carrier) JobPatience(spec json.RawMessage) error {
 	return job.Patience([]*job.Spec{cell.Job}, 1)
 }
 
-// Jobs carries out runs from to from+n of OneJob. One that hung is not valid.
+// Jobs carries out runs from to from+n of OneJob. A run that hung is marked invalid.
 func (c Carrier) Jobs(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
 	cell, err := c.readJob(spec)
 	if err != nil {
 		return nil, err
 	}
-	lot, seeds := of(job.Metrics()), make([]uint64, n)
+	lot, seeds := newLot(job.Metrics()), make([]uint64, n)
 	for i := range seeds {
 		seeds[i] = cell.Seed + uint64(from+i)
 	}
@@ -57,7 +57,7 @@ func (c Carrier) Jobs(ctx context.Context, spec json.RawMessage, from, n int) (*
 		if r.Hung {
 			run.Invalid = job.ErrHung.Error()
 		}
-		for _, row := range closedloop.Rows() {
+		for _, row := range closedloop.ListRows() {
 			run.Values = append(run.Values, row.Of(r))
 		}
 		lot.Runs = append(lot.Runs, run)

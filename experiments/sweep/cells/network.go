@@ -13,36 +13,37 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// Network is a simulated network.
+// Network is the specification of a simulated network.
 type Network struct {
-	Topology string `json:"topology"` // as its file would hold it
+	Topology string `json:"topology"` // the topology file's text
 	Seed     uint64 `json:"seed"`     // of the first run
 }
 
-// NetworkMetrics are what a run of the simulator is measured by, what only sweeps show, and what one whose workers wait for answers
-// is besides.
-func NetworkMetrics() []*metric.Metric { return union(inNetworks(), waited) }
+// NetworkMetrics returns all metrics of simulator runs: those of every run, those of sweeps, and those of closed-loop
+// runs.
+func NetworkMetrics() []*metric.Metric { return unionMetrics(inNetworks(), waited) }
 
-// inNetworks lists what runs of every network are measured by, with the loss over the whole run, which kept runs have too.
+// inNetworks returns the metrics of runs in any network, with the loss over the whole run.
 func inNetworks() []*metric.Metric {
-	return union(union(netsim.RunStatistics(), netsim.SweepStatistics()), []*metric.Metric{system.Networked().Metric(lostPct)})
+	return unionMetrics(unionMetrics(netsim.RunStatistics(), netsim.SweepStatistics()),
+		[]*metric.Metric{system.NetworkDeclaration().Metric(lostPct)})
 }
 
 const lostPct = "lost_pct"
 
-// MetricsOf lists what runs of t are measured by.
+// MetricsOf returns the metrics of runs of t.
 func MetricsOf(t *netsim.Topology) []*metric.Metric {
 	switch {
 	case t.Waiting != nil:
 		return NetworkMetrics()
 	case t.Program != "":
-		return union(inNetworks(), netsim.TableStatistics())
+		return unionMetrics(inNetworks(), netsim.TableStatistics())
 	}
 	return inNetworks()
 }
 
-// union has every name once.
-func union(all, more []*metric.Metric) []*metric.Metric {
+// unionMetrics appends the metrics of more whose names are not yet in all.
+func unionMetrics(all, more []*metric.Metric) []*metric.Metric {
 	all = slices.Clone(all)
 	for _, m := range more {
 		if !slices.ContainsFunc(all, func(have *metric.Metric) bool { return have.Name == m.Name }) {
@@ -54,15 +55,15 @@ func union(all, more []*metric.Metric) []*metric.Metric {
 
 // Simulate carries out runs from to from+n of a Network.
 func (c Carrier) Simulate(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
-	cell, err := read[Network](spec)
+	cell, err := readSpec[Network](spec)
 	if err != nil {
 		return nil, err
 	}
-	t, err := netsim.Parse(c.Systems, "topology", []byte(cell.Topology))
+	t, err := netsim.ParseTopology(c.Systems, "topology", []byte(cell.Topology))
 	if err != nil {
 		return nil, err
 	}
-	lot := of(MetricsOf(t))
+	lot := newLot(MetricsOf(t))
 	for i := range n {
 		t.Seed = cell.Seed + uint64(from+i)
 		run := sweep.Run{Seed: t.Seed}
@@ -80,9 +81,9 @@ func (c Carrier) Simulate(ctx context.Context, spec json.RawMessage, from, n int
 	return lot, nil
 }
 
-// ValuesOf returns what a run has of metrics, by their names.
+// ValuesOf returns a run's values for the named metrics.
 func ValuesOf(r *netsim.Result, names []string) (values []results.Float) {
-	swept := r.Swept()
+	swept := r.SweepValues()
 	for _, name := range names {
 		switch {
 		case name == lostPct:

@@ -15,20 +15,21 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// Scheduled is a workload with how it is planned.
+// Scheduled is the specification of a workload under one scenario.
 type Scheduled struct {
 	Workload workload.Spec `json:"workload"`
 	Scenario string        `json:"scenario"`
 }
 
-var planned = metrics(row{"ct_bti_s", "Completion time", "s"}, row{"mean_jct_s", "Mean job completion time", "s"}, row{"reconfigurations", "Reconfigurations", ""})
+var planned = makeMetrics(row{"ct_bti_s", "Completion time", "s"}, row{"mean_jct_s", "Mean job completion time", "s"},
+	row{"reconfigurations", "Reconfigurations", ""})
 
-// PlanMetrics are what a plan is measured by.
+// PlanMetrics returns the metrics of a plan.
 func PlanMetrics() []*metric.Metric { return planned }
 
 // Plan plans the jobs of runs from to from+n of a Scheduled, and checks every plan.
 func Plan(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
-	s, err := read[Scheduled](spec)
+	s, err := readSpec[Scheduled](spec)
 	if err != nil {
 		return nil, err
 	}
@@ -37,7 +38,7 @@ func Plan(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, e
 	if at < 0 {
 		return nil, fmt.Errorf("there is no scenario %q", s.Scenario)
 	}
-	lot := of(planned)
+	lot := newLot(planned)
 	first := s.Workload.Seed
 	for i := range n {
 		s.Workload.Seed = first + uint64(from+i)
@@ -56,7 +57,8 @@ func Plan(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, e
 		if v := check.Check(plan); !v.OK() {
 			run.Invalid = v.Violations[0].What
 		}
-		run.Values = floats(plan.Outcome.CTBTI.Seconds(), plan.Outcome.MeanJCT(s.Workload.Jobs).Seconds(), float64(plan.Outcome.Reconfigurations))
+		run.Values = floats(plan.Outcome.CTBTI.Seconds(), plan.Outcome.MeanJCT(s.Workload.Jobs).Seconds(),
+			float64(plan.Outcome.Reconfigurations))
 		lot.Runs = append(lot.Runs, run)
 	}
 	return lot, nil

@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// Question is everything that decides a verdict over all arrival patterns.
+// Question is the specification of a verdict over all arrival patterns.
 type Question struct {
 	Problem  aomcheck.Problem `json:"problem"`
 	Solver   string           `json:"solver"` // one of aomcheck.Ways
@@ -21,16 +21,17 @@ type Question struct {
 	Tighten  bool             `json:"tighten,omitempty"`
 }
 
-// Who answered, how soon and by which counter-example is not among them: the solvers race.
-var answered = metrics(row{"holds", "Objective holds", ""}, row{"least_bound_ns", "Least bound that is proved", "ns"},
+// The metrics leave out the solver, its time and its counter-example, which are not reproducible: solvers race.
+var answered = makeMetrics(row{"holds", "Objective holds", ""},
+	row{"least_bound_ns", "Least bound that is proved", "ns"},
 	row{"variables", "Variables of the question", ""}, row{"assertions", "Assertions of the question", ""})
 
-// QuestionMetrics are what a question comes to.
+// QuestionMetrics returns the metrics of a Question.
 func QuestionMetrics() []*metric.Metric { return answered }
 
-// Verify answers a Question. One that nobody answers in time has no result: another machine may have the time.
+// Verify answers a Question. A question without an answer in time has no result, because another machine may be faster.
 func Verify(ctx context.Context, spec json.RawMessage, _, _ int) (*sweep.Lot, error) {
-	q, err := read[Question](spec)
+	q, err := readSpec[Question](spec)
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +57,7 @@ func Verify(ctx context.Context, spec json.RawMessage, _, _ int) (*sweep.Lot, er
 		}
 		run.Values[1] = results.Float(tight.Proved.NS())
 	}
-	lot := of(answered)
+	lot := newLot(answered)
 	lot.Runs = []sweep.Run{run}
 	return lot, nil
 }

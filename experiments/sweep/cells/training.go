@@ -17,21 +17,22 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// Training is a training of LunarLander's workers.
+// Training is the specification of a training of LunarLander's workers.
 type Training struct {
 	Config rl.Config `json:"config"`
-	Job    *Job      `json:"job,omitempty"` // of a system whose workers wait for answers
+	Job    *Job      `json:"job,omitempty"` // for a closed-loop system
 }
 
-// Job is what a training is through whose workers wait, beside its configuration.
+// Job configures the network of a closed-loop training.
 type Job struct {
 	System  string         `json:"system"`
 	Mode    string         `json:"mode"`
-	Loss    float64        `json:"loss"` // share of frames that every link loses
+	Loss    float64        `json:"loss"` // share of frames lost on every link
 	Options system.Options `json:"options"`
 }
 
-// Spec is the job of a system of a set: 10 Gbps to one switch, as in iSwitch's cluster, and nothing that a host takes beside the cost model.
+// Spec returns the job for a system of the set: 10 Gbps to one switch, as in iSwitch's cluster, with no host costs
+// beyond the cost model.
 func (j *Job) Spec(systems system.Set) (*job.Spec, error) {
 	s, err := systems.Find(j.System)
 	if err != nil {
@@ -47,27 +48,30 @@ func (j *Job) Spec(systems system.Set) (*job.Spec, error) {
 	return spec, nil
 }
 
-// What every training is measured by, what else one whose workers wait for nobody is, and one whose workers wait.
+// Metrics of every training, of those through a queue, and of closed-loop ones.
 var (
-	trained = metrics(row{"reward", "Reward, last tenth", ""}, row{"greedy_reward", "Reward without exploring", ""}, row{"end_ns", "Virtual time", "ns"})
-	queued  = metrics(row{"sent", "Sent", "updates"}, row{"delivered_frames", "Delivered", "frames"}, row{"aggregated", "Aggregated", "updates"}, row{"dropped", "Dropped", "updates"})
-	waited  = job.Metrics()
+	trained = makeMetrics(row{"reward", "Reward, last tenth", ""}, row{"greedy_reward", "Reward without exploring", ""},
+		row{"end_ns", "Virtual time", "ns"})
+	queued = makeMetrics(row{"sent", "Sent", "updates"}, row{"delivered_frames", "Delivered", "frames"},
+		row{"aggregated", "Aggregated", "updates"}, row{"dropped", "Dropped", "updates"})
+	waited = job.Metrics()
 )
 
-// TrainingMetrics are what trainings of any system are measured by.
+// TrainingMetrics returns the metrics of trainings of any system.
 func TrainingMetrics() []*metric.Metric { return slices.Concat(trained, queued, waited) }
 
-// Train carries out runs from to from+n of a Training. One that hung has no result.
+// Train carries out runs from to from+n of a Training. It fails if one hangs.
 func (c Carrier) Train(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
-	t, err := read[Training](spec)
+	t, err := readSpec[Training](spec)
 	if err != nil {
 		return nil, err
 	}
-	lot, once := of(slices.Concat(trained, queued)), trainOnce
+	lot, once := newLot(slices.Concat(trained, queued)), trainOnce
 	if t.Job != nil {
-		lot, once = of(slices.Concat(trained, waited)), func(ctx context.Context, config rl.Config) ([]results.Float, error) {
-			return t.Job.train(ctx, c.Systems, config)
-		}
+		lot, once = newLot(slices.Concat(trained, waited)),
+			func(ctx context.Context, config rl.Config) ([]results.Float, error) {
+				return t.Job.train(ctx, c.Systems, config)
+			}
 	}
 	first := t.Config.Seed
 	for i := range n {
@@ -81,18 +85,20 @@ func (c Carrier) Train(ctx context.Context, spec json.RawMessage, from, n int) (
 	return lot, nil
 }
 
-// trainOnce trains through a queue.
+// trainOnce trains through a queue and returns the run's values.
 func trainOnce(ctx context.Context, c rl.Config) ([]results.Float, error) {
 	out, err := rl.Train(ctx, c, nil)
 	if err != nil {
 		return nil, err
 	}
 	w := out.Network
-	return floats(lastTenth(out.Curves, &c), rl.Evaluate(&out.Weights[0], rl.Flights), float64(out.EndNS), float64(w.In()), float64(w.Released),
-		float64(w.Class[engine.Aggregated]), float64(w.Class[engine.DroppedFull]+w.Class[engine.DroppedReward]+w.Class[engine.DroppedMismatch])), nil
+	return floats(lastTenth(out.Curves, &c), rl.Evaluate(&out.Weights[0], rl.Flights), float64(out.EndNS),
+		float64(w.In()), float64(w.Released),
+		float64(w.Class[engine.Aggregated]),
+		float64(w.Class[engine.DroppedFull]+w.Class[engine.DroppedReward]+w.Class[engine.DroppedMismatch])), nil
 }
 
-// train trains one job.
+// train trains one closed-loop job and returns the run's values.
 func (j *Job) train(ctx context.Context, systems system.Set, c rl.Config) ([]results.Float, error) {
 	spec, err := j.Spec(systems)
 	if err != nil {
@@ -106,13 +112,13 @@ func (j *Job) train(ctx context.Context, systems system.Set, c rl.Config) ([]res
 		return nil, fmt.Errorf("%w: %s", job.ErrHung, spec.Name())
 	}
 	values := append(floats(lastTenth(out.Curves, &c), rl.Evaluate(&out.Weights, rl.Flights)), out.Network.Duration)
-	for _, row := range closedloop.Rows() {
+	for _, row := range closedloop.ListRows() {
 		values = append(values, row.Of(out.Network))
 	}
 	return values, nil
 }
 
-// lastTenth is the mean reward at the end of a training.
+// lastTenth returns the mean reward over the last tenth of a training.
 func lastTenth(curves [][]rl.Point, c *rl.Config) float64 {
 	blocks := rl.Blocks(curves, c.Tenth())
 	return blocks[len(blocks)-1]

@@ -1,13 +1,13 @@
-// Package grid reads what a parameter is varied over, in the one grammar of all sweeps: NAME=VALUES, where VALUES are single
-// values and ranges, separated by commas.
+// Package grid parses the values of a swept parameter, in the grammar of all sweeps: NAME=VALUES, where VALUES are
+// single values and ranges, separated by commas.
 //
 //	slots=2,4,8            these
-//	slots=2..64:x2         from 2 on, doubled each time, up to 64
-//	out-rate=5G..40G:5G    from 5G on, in steps of 5G, up to 40G
+//	slots=2..64:x2         from 2, doubled each time, up to 64
+//	out-rate=5G..40G:5G    from 5G, in steps of 5G, up to 40G
 //	phase=0..100ms/20      from 0 to 100ms in 20 equal steps, both ends included
-//	phase=0..100ms         the same in 20 steps; of whole numbers, every one
+//	phase=0..100ms         the same in 20 steps; for whole numbers, every one
 //
-// The lower end of a range may leave out the unit that the upper one has.
+// The lower end of a range may omit the unit if the upper one has it.
 package grid
 
 import (
@@ -20,10 +20,10 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrSweep is the kind of every refused sweep; the message says how to write it.
+// ErrSweep matches every rejected sweep; the message gives the syntax.
 var ErrSweep = olaf.NewError(olaf.Usage, "bad sweep")
 
-// Type is what a parameter's values are.
+// Type is the type of a parameter's values.
 type Type uint8
 
 const (
@@ -38,37 +38,39 @@ const (
 const (
 	defaultSteps = 20
 	maxSteps     = 1000
-	// maxValues bounds one axis, so that a slip of the pen costs nothing.
+	// maxValues limits one axis, so that a typing error costs nothing.
 	maxValues = 100_000
 )
 
-// Axis is one parameter and its values, in the form in which they are printed and read back.
+// Axis is one parameter and its values, in canonical form.
 type Axis struct {
 	Name   string   `json:"name"`
 	Values []string `json:"values"`
 }
 
-// Split cuts NAME=VALUES. Underscores in the name are as good as dashes. The error matches ErrSweep.
-func Split(text string) (name, values string, err error) {
+// SplitAxis splits NAME=VALUES and replaces underscores in the name by dashes. The error matches ErrSweep.
+func SplitAxis(text string) (name, values string, err error) {
 	name, values, ok := strings.Cut(text, "=")
 	name = strings.ReplaceAll(strings.TrimSpace(name), "_", "-")
 	if !ok || name == "" {
-		return "", "", fmt.Errorf("%w %q: there is no NAME= in it; write it as slots=2..64:x2, or phase=0..100ms/20", ErrSweep, text)
+		return "", "", fmt.Errorf("%w %q: there is no NAME= in it; write it as slots=2..64:x2, or phase=0..100ms/20",
+			ErrSweep, text)
 	}
 	return name, values, nil
 }
 
-// New reads the values of a parameter. A value that is given twice is refused. The error matches ErrSweep.
-func New(name string, of Type, values string) (Axis, error) {
+// ParseAxis parses the values of a parameter and rejects duplicates. The error matches ErrSweep.
+func ParseAxis(name string, of Type, values string) (Axis, error) {
 	a := Axis{Name: name}
 	for _, part := range strings.Split(values, ",") {
-		more, err := of.part(strings.TrimSpace(part))
+		more, err := of.parsePart(strings.TrimSpace(part))
 		if err != nil {
 			return a, fmt.Errorf("%w %s=%s: %w", ErrSweep, name, values, err)
 		}
 		a.Values = append(a.Values, more...)
 		if len(a.Values) > maxValues {
-			return a, fmt.Errorf("%w %s=%s: more than %d values; make the steps longer", ErrSweep, name, values, maxValues)
+			return a, fmt.Errorf("%w %s=%s: more than %d values; make the steps longer", ErrSweep, name, values,
+				maxValues)
 		}
 	}
 	seen := make(map[string]bool, len(a.Values))
@@ -81,14 +83,14 @@ func New(name string, of Type, values string) (Axis, error) {
 	return a, nil
 }
 
-// part reads one value or one range.
-func (t Type) part(text string) ([]string, error) {
+// parsePart parses one value or one range.
+func (t Type) parsePart(text string) ([]string, error) {
 	low, rest, isRange := strings.Cut(text, "..")
 	if !isRange || t == Word {
-		v, err := t.canonical(text)
+		v, err := t.canonicalize(text)
 		return []string{v}, err
 	}
-	r, err := t.span(low, rest)
+	r, err := t.parseSpan(low, rest)
 	if err != nil {
 		return nil, err
 	}
@@ -99,18 +101,18 @@ func (t Type) part(text string) ([]string, error) {
 type span struct {
 	of           Type
 	low, high    *big.Rat
-	factor, step *big.Rat // nil where the other or steps say how
+	factor, step *big.Rat // at most one is set; if neither, steps applies
 	steps        int
 }
 
-func (t Type) span(low, rest string) (r span, err error) {
+func (t Type) parseSpan(low, rest string) (r span, err error) {
 	r.of = t
 	high, how, stepped := strings.Cut(rest, ":")
 	high, count, counted := strings.Cut(high, "/")
-	if r.high, err = t.parse(high); err != nil {
+	if r.high, err = t.parseValue(high); err != nil {
 		return r, err
 	}
-	if r.low, err = t.parse(t.withUnit(low, high)); err != nil {
+	if r.low, err = t.parseValue(t.withUnit(low, high)); err != nil {
 		return r, err
 	}
 	if r.low.Cmp(r.high) > 0 {
@@ -126,7 +128,7 @@ func (t Type) span(low, rest string) (r span, err error) {
 			return r, fmt.Errorf("x%s: a factor is above 1, as x2, and the range must begin above 0", factor)
 		}
 	case stepped:
-		if r.step, err = t.parse(t.withUnit(how, high)); err != nil {
+		if r.step, err = t.parseValue(t.withUnit(how, high)); err != nil {
 			return r, err
 		}
 		if r.step.Sign() <= 0 {
@@ -146,11 +148,11 @@ func (t Type) span(low, rest string) (r span, err error) {
 
 var one = big.NewRat(1, 1)
 
-// values are the values of the range; the upper end is among them where a step reaches it.
+// values returns the values of the range. A step or factor that does not meet the upper end leaves it out.
 func (r *span) values() ([]string, error) {
 	var out []string
 	add := func(v *big.Rat) error {
-		text, err := r.of.format(v)
+		text, err := r.of.formatValue(v)
 		out = append(out, text)
 		return err
 	}
@@ -180,7 +182,7 @@ func (r *span) values() ([]string, error) {
 	return out, nil
 }
 
-// withUnit gives a bare number the unit of another value.
+// withUnit appends to a bare number the unit of another value.
 func (t Type) withUnit(text, other string) string {
 	text = strings.TrimSpace(text)
 	if t == Whole || t == Real || text == "" || strings.Trim(text, "0123456789.-+") != "" {
@@ -189,8 +191,8 @@ func (t Type) withUnit(text, other string) string {
 	return text + strings.TrimLeft(strings.TrimSpace(other), "0123456789.-+ ")
 }
 
-// parse reads a value, a quantity in its least unit: bits a second, bytes, picoseconds.
-func (t Type) parse(text string) (*big.Rat, error) {
+// parseValue parses a value. Quantities come in their smallest unit: bits per second, bytes, picoseconds.
+func (t Type) parseValue(text string) (*big.Rat, error) {
 	text = strings.TrimSpace(text)
 	var v int64
 	switch t {
@@ -214,7 +216,8 @@ func (t Type) parse(text string) (*big.Rat, error) {
 		v = int64(q)
 	case Real:
 		const longest = 64
-		if r, ok := new(big.Rat).SetString(text); ok && len(text) <= longest && !strings.ContainsAny(text, "/pP_") && tame(text) {
+		if r, ok := new(big.Rat).SetString(text); ok && len(text) <= longest && !strings.ContainsAny(text, "/pP_") &&
+			hasFiniteExponent(text) {
 			return r, nil
 		}
 		return nil, fmt.Errorf("%q is no number", text)
@@ -228,14 +231,15 @@ func (t Type) parse(text string) (*big.Rat, error) {
 	return new(big.Rat).SetInt64(v), nil
 }
 
-// tame says that a number's exponent, if it has one, is one of a float64.
-func tame(text string) bool {
+// hasFiniteExponent reports whether a number's exponent, if any, fits a float64.
+func hasFiniteExponent(text string) bool {
 	_, err := olaf.ParseNumber(text)
 	return err == nil
 }
 
-// format prints a value as parse reads it. What is finer than the least unit is cut off, but whole numbers must be whole.
-func (t Type) format(v *big.Rat) (string, error) {
+// formatValue prints a value so that parse can read it. It truncates below the smallest unit, but rejects a fraction for
+// Whole.
+func (t Type) formatValue(v *big.Rat) (string, error) {
 	if t == Real {
 		f, _ := v.Float64()
 		return strconv.FormatFloat(f, 'g', -1, 64), nil
@@ -258,27 +262,27 @@ func (t Type) format(v *big.Rat) (string, error) {
 	return n.String(), nil
 }
 
-// canonical is a single value in the form in which it is printed.
-func (t Type) canonical(text string) (string, error) {
+// canonicalize returns a single value in canonical form.
+func (t Type) canonicalize(text string) (string, error) {
 	if t == Word {
 		if text == "" {
 			return "", fmt.Errorf("a value is empty")
 		}
 		return text, nil
 	}
-	v, err := t.parse(text)
+	v, err := t.parseValue(text)
 	if err != nil {
 		return "", err
 	}
-	return t.format(v)
+	return t.formatValue(v)
 }
 
-// Number is where a value stands on an axis of numbers, in bits a second, bytes, nanoseconds or as it is; ok is false of a word.
+// Number returns a value as a number: in bits per second, bytes or nanoseconds, or as it is. ok is false for a word.
 func (t Type) Number(value string) (n float64, ok bool) {
 	if t == Word {
 		return 0, false
 	}
-	v, err := t.parse(value)
+	v, err := t.parseValue(value)
 	if err != nil {
 		return 0, false
 	}
@@ -289,11 +293,11 @@ func (t Type) Number(value string) (n float64, ok bool) {
 	return n, true
 }
 
-// Unit is that of Number.
+// Unit returns the unit of Number.
 func (t Type) Unit() string { return map[Type]string{Rate: "bps", Size: "B", Duration: "ns"}[t] }
 
-// Grid is every combination of the axes' values, the last axis running fastest, each in the order of the axes.
-func Grid(axes []Axis) [][]string {
+// BuildGrid returns every combination of the axes' values in the order of the axes. The last axis varies fastest.
+func BuildGrid(axes []Axis) [][]string {
 	cells := [][]string{nil}
 	for _, a := range axes {
 		next := make([][]string, 0, len(cells)*len(a.Values))
@@ -307,8 +311,8 @@ func Grid(axes []Axis) [][]string {
 	return cells
 }
 
-// Cells is how many a grid of the axes has; it does not overflow.
-func Cells(axes []Axis) float64 {
+// CountCells returns the number of combinations in a grid of the axes; the product does not overflow.
+func CountCells(axes []Axis) float64 {
 	n := 1.0
 	for _, a := range axes {
 		n *= float64(len(a.Values))

@@ -29,12 +29,12 @@ func TestValues(t *testing.T) {
 		{Word, "olaf,fifo", "olaf fifo"},
 		{Word, "a..b", "a..b"},
 	} {
-		a, err := New("x", c.of, c.values)
+		a, err := ParseAxis("x", c.of, c.values)
 		if got := strings.Join(a.Values, " "); got != c.want || err != nil {
 			t.Errorf("%s: %q, %v; want %q", c.values, got, err, c.want)
 		}
 	}
-	a, err := New("phase", Duration, "0..100ms")
+	a, err := ParseAxis("phase", Duration, "0..100ms")
 	if len(a.Values) != defaultSteps+1 || err != nil {
 		t.Errorf("without steps there are %d values, %v", len(a.Values), err)
 	}
@@ -45,44 +45,51 @@ func TestRefused(t *testing.T) {
 		of          Type
 		values, say string
 	}{
-		{Whole, "", "no whole number"}, {Whole, "2..", "no whole number"}, {Whole, "9..3", "9 is more than 3"}, {Whole, "2..64:x1", "a factor is above 1"},
-		{Whole, "0..64:x2", "begin above 0"}, {Whole, "2..64:0", "a step is above 0"}, {Whole, "2..64:-1", "a step is above 0"}, {Whole, "2..64/3:2", "not both"},
-		{Whole, "2..64/0", "number of steps"}, {Whole, "2..64/1001", "number of steps"}, {Whole, "0..10/3", "no whole number; give another step"},
-		{Whole, "1..10000000", "more than"}, {Whole, "2,4,2", "2 is in it twice"}, {Rate, "5..40", "has no unit"}, {Rate, "5G..40ms", "unknown unit"},
-		{Real, "1/3", "no number"}, {Real, "1e999999999", "no number"}, {Real, "nan", "no number"}, {Word, "a,,b", "empty"}, {Whole, "1.5..2.5", "no whole number"},
+		{Whole, "", "no whole number"}, {Whole, "2..", "no whole number"}, {Whole, "9..3", "9 is more than 3"},
+		{Whole, "2..64:x1", "a factor is above 1"},
+		{Whole, "0..64:x2", "begin above 0"}, {Whole, "2..64:0", "a step is above 0"}, {Whole, "2..64:-1", "a step is above 0"},
+		{Whole, "2..64/3:2", "not both"},
+		{Whole, "2..64/0", "number of steps"}, {Whole, "2..64/1001", "number of steps"},
+		{Whole, "0..10/3", "no whole number; give another step"},
+		{Whole, "1..10000000", "more than"}, {Whole, "2,4,2", "2 is in it twice"}, {Rate, "5..40", "has no unit"},
+		{Rate, "5G..40ms", "unknown unit"},
+		{Real, "1/3", "no number"}, {Real, "1e999999999", "no number"}, {Real, "nan", "no number"}, {Word, "a,,b", "empty"},
+		{Whole, "1.5..2.5", "no whole number"},
 	} {
-		if a, err := New("x", c.of, c.values); !errors.Is(err, ErrSweep) || !strings.Contains(err.Error(), c.say) {
+		if a, err := ParseAxis("x", c.of, c.values); !errors.Is(err, ErrSweep) || !strings.Contains(err.Error(), c.say) {
 			t.Errorf("%q: %v, %v; want %q", c.values, a.Values, err, c.say)
 		}
 	}
 	for _, text := range []string{"", "slots", "=2..4"} {
-		if _, _, err := Split(text); !errors.Is(err, ErrSweep) {
+		if _, _, err := SplitAxis(text); !errors.Is(err, ErrSweep) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	if name, values, err := Split("out_rate=5G"); name != "out-rate" || values != "5G" || err != nil {
+	if name, values, err := SplitAxis("out_rate=5G"); name != "out-rate" || values != "5G" || err != nil {
 		t.Error(name, values, err)
 	}
 }
 
-// TestReadsBack holds that what is printed means the same, so that a sweep's values can be handed on as text.
+// TestReadsBack checks that a printed value parses to the same value, so that a sweep's values can be passed as text.
 func TestReadsBack(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		of := Type(rapid.IntRange(int(Whole), int(Duration)).Draw(t, "type"))
-		unit := map[Type][]string{Whole: {""}, Real: {""}, Rate: {"bps", "k", "M", "G"}, Size: {"B", "kB", "KiB"}, Duration: {"ps", "ns", "us", "ms", "s"}}[of]
+		unit := map[Type][]string{Whole: {""}, Real: {""}, Rate: {"bps", "k", "M", "G"}, Size: {"B", "kB", "KiB"},
+			Duration: {"ps", "ns", "us", "ms", "s"}}[of]
 		u := rapid.SampledFrom(unit).Draw(t, "unit")
 		low := rapid.IntRange(1, 1000).Draw(t, "low")
-		text := itoa(low) + u + ".." + itoa(low+rapid.IntRange(0, 1000).Draw(t, "more")) + u + rapid.SampledFrom([]string{":x2", ":7" + u, "/1"}).Draw(t, "how")
-		a, err := New("x", of, text)
+		text := itoa(low) + u + ".." + itoa(low+rapid.IntRange(0, 1000).Draw(t, "more")) + u +
+			rapid.SampledFrom([]string{":x2", ":7" + u, "/1"}).Draw(t, "how")
+		a, err := ParseAxis("x", of, text)
 		if err != nil {
-			if strings.Contains(err.Error(), "twice") { // of an empty range in steps
+			if strings.Contains(err.Error(), "twice") { // the steps of an empty range are equal
 				return
 			}
 			t.Fatal(text, err)
 		}
 		last := -1.0
 		for _, v := range a.Values {
-			again, err := New("x", of, v)
+			again, err := ParseAxis("x", of, v)
 			if err != nil || len(again.Values) != 1 || again.Values[0] != v {
 				t.Fatal(text, v, again.Values, err)
 			}
@@ -105,11 +112,11 @@ func itoa(n int) string {
 func TestGrid(t *testing.T) {
 	axes := []Axis{{"a", []string{"1", "2"}}, {"b", []string{"x", "y", "z"}}}
 	var got []string
-	for _, c := range Grid(axes) {
+	for _, c := range BuildGrid(axes) {
 		got = append(got, strings.Join(c, ""))
 	}
-	if want := "1x 1y 1z 2x 2y 2z"; strings.Join(got, " ") != want || Cells(axes) != 6 {
-		t.Error(got, Cells(axes))
+	if want := "1x 1y 1z 2x 2y 2z"; strings.Join(got, " ") != want || CountCells(axes) != 6 {
+		t.Error(got, CountCells(axes))
 	}
 }
 
@@ -118,7 +125,7 @@ func FuzzValues(f *testing.F) {
 	f.Add(uint8(Duration), "0..100ms/20")
 	f.Add(uint8(Rate), "5..40G:5G,1T")
 	f.Fuzz(func(t *testing.T, of uint8, text string) {
-		a, err := New("x", Type(of%6), text)
+		a, err := ParseAxis("x", Type(of%6), text)
 		if err == nil && len(a.Values) == 0 {
 			t.Error("no values, and no error")
 		}

@@ -21,7 +21,7 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// The test binary stands for the three kinds of process of a sweep over machines.
+// The test binary plays the three kinds of process of a sweep over machines.
 const (
 	roleOf   = "QUEUE_TEST_ROLE"
 	folderOf = "QUEUE_TEST_FOLDER"
@@ -31,12 +31,13 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	role := map[string]func(context.Context) error{"server": beServer, "machine": beMachine, "coordinator": beCoordinator}[os.Getenv(roleOf)]
+	role := map[string]func(context.Context) error{"server": beServer, "machine": beMachine,
+		"coordinator": beCoordinator}[os.Getenv(roleOf)]
 	if role == nil {
 		os.Exit(m.Run())
 	}
 	ctx, stop := context.WithCancel(context.Background())
-	go func() { // whoever started us is gone when this ends
+	go func() { // the parent process is gone when this ends
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		stop()
 	}()
@@ -55,7 +56,8 @@ func beServer(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n, err := server.NewServer(&server.Options{Host: host, Port: number, JetStream: true, StoreDir: os.Getenv(folderOf), NoSigs: true, NoLog: true})
+	n, err := server.NewServer(&server.Options{Host: host, Port: number, JetStream: true, StoreDir: os.Getenv(folderOf), NoSigs: true,
+		NoLog: true})
 	if err != nil {
 		return err
 	}
@@ -69,22 +71,23 @@ func beServer(ctx context.Context) error {
 	return nil
 }
 
-// connected connects to the server, which is there before anybody else is started.
-func connected(ctx context.Context) (*Queue, error) {
+// connectHere connects to the server, which starts before the other processes.
+func connectHere(ctx context.Context) (*Queue, error) {
 	return Dial(ctx, Options{URL: "nats://" + os.Getenv(hostOf), Name: os.Getenv(nameOf)})
 }
 
 func beMachine(ctx context.Context) error {
-	q, err := connected(ctx)
+	q, err := connectHere(ctx)
 	if err != nil {
 		return err
 	}
 	defer q.Close()
-	l := &Labour{Queue: q, Workers: 2, Host: os.Getenv(nameOf), Now: time.Now, Start: func(context.Context) (sweep.Worker, error) { return worker{}, nil }}
+	l := &Labour{Queue: q, Workers: 2, Host: os.Getenv(nameOf), Now: time.Now,
+		Start: func(context.Context) (sweep.Worker, error) { return worker{}, nil }}
 	return l.Work(ctx)
 }
 
-// telling says of every result that it is stored, so that who kills knows how far the sweep is.
+// telling prints a line for every stored result, so that the test knows how far the sweep is.
 type telling struct{ sweep.Results }
 
 const storedLine = "stored"
@@ -98,7 +101,7 @@ func (r telling) Put(one store.Single) error {
 }
 
 func beCoordinator(ctx context.Context) error {
-	q, err := connected(ctx)
+	q, err := connectHere(ctx)
 	if err != nil {
 		return err
 	}
@@ -129,21 +132,21 @@ func beCoordinator(ctx context.Context) error {
 	return nil
 }
 
-// role is a process of a kind that is started again after it was killed.
+// role is a process that is started again after it was killed.
 type role struct {
 	kind, name string
 	env        []string
-	start      func(*exec.Cmd) error // where it runs; nil for here
+	start      func(*exec.Cmd) error // nil to start it here
 	cmd        *exec.Cmd
-	lines      chan string // what it prints; closed when it has ended
+	lines      chan string // its output lines; closed at its end
 }
 
-// begin starts the process; a server is waited for.
+// begin starts the process; it waits for a server to be ready.
 func (r *role) begin(t *testing.T) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Env, cmd.Stderr = append(os.Environ(), append(r.env, roleOf+"="+r.kind, nameOf+"="+r.name)...), os.Stderr
-	_, err := cmd.StdinPipe() // it ends with us
+	_, err := cmd.StdinPipe() // it ends with the test
 	must(t, err)
 	out, said, err := os.Pipe()
 	must(t, err)
@@ -170,7 +173,7 @@ func (r *role) begin(t *testing.T) {
 	}
 }
 
-// kill kills it with SIGKILL and waits until it is gone.
+// kill sends SIGKILL and waits for the end.
 func (r *role) kill() {
 	_ = r.cmd.Process.Kill()
 	_ = r.cmd.Wait() // it was killed
@@ -178,7 +181,7 @@ func (r *role) kill() {
 	}
 }
 
-// freePort is an address of this host where nobody listens.
+// freePort returns an unused address of this host.
 func freePort(t *testing.T, host string) string {
 	t.Helper()
 	l, err := net.Listen("tcp", host+":0")
@@ -187,8 +190,8 @@ func freePort(t *testing.T, host string) string {
 	return l.Addr().String()
 }
 
-// untilDigest follows a coordinator to its digest. Whenever the next some results are stored it lets something happen, which
-// says how many the next ones are; 0 for nothing any more. A coordinator that is killed meanwhile must have begun again.
+// untilDigest reads a coordinator's lines up to its digest. After each batch of some stored results it calls happens,
+// which returns the next batch size, or 0 for the end. If happens kills the coordinator, it must start it again.
 func untilDigest(t *testing.T, coordinator *role, some int, happens func() int) (digest string) {
 	t.Helper()
 	for stored := 0; ; {
@@ -205,8 +208,9 @@ func untilDigest(t *testing.T, coordinator *role, some int, happens func() int) 
 	}
 }
 
-// TestKilledAtRandomMoments kills machines, coordinators and servers, in turn, with SIGKILL at 30 moments of sweeps of 400 cells, each
-// a random number of results after the last one. Every sweep must come to the digest that it has in one process.
+// TestKilledAtRandomMoments kills machines, coordinators and servers, in turn, with SIGKILL at 30 moments of sweeps of
+// 400 cells, each a random number of results after the last one. Every sweep must end with the digest of a single
+// process.
 func TestKilledAtRandomMoments(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
@@ -217,7 +221,8 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	}
 	address := freePort(t, "127.0.0.1")
 	server := &role{kind: "server", env: []string{hostOf + "=" + address, folderOf + "=" + t.TempDir()}}
-	machines := []*role{{kind: "machine", name: "one", env: []string{hostOf + "=" + address}}, {kind: "machine", name: "two", env: []string{hostOf + "=" + address}}}
+	machines := []*role{{kind: "machine", name: "one", env: []string{hostOf + "=" + address}},
+		{kind: "machine", name: "two", env: []string{hostOf + "=" + address}}}
 	server.begin(t)
 	defer func() { server.kill() }()
 	for _, m := range machines {
@@ -229,8 +234,9 @@ func TestKilledAtRandomMoments(t *testing.T) {
 	killed, sweeps, n := map[string]int{}, 0, 0
 	for ; n < moments; sweeps++ {
 		values := fmt.Sprintf("%d..%d", 1000*sweeps+1000, 1000*sweeps+1399)
-		want := alone(t, plan(t, values))
-		coordinator := &role{kind: "coordinator", env: []string{hostOf + "=" + address, folderOf + "=" + t.TempDir(), valuesOf + "=" + values}}
+		want := soloDigest(t, plan(t, values))
+		coordinator := &role{kind: "coordinator",
+			env: []string{hostOf + "=" + address, folderOf + "=" + t.TempDir(), valuesOf + "=" + values}}
 		coordinator.begin(t)
 		got := untilDigest(t, coordinator, 1+random.IntN(most), func() int {
 			victim := []*role{machines[n/3%2], coordinator, server}[n%3]
@@ -242,7 +248,7 @@ func TestKilledAtRandomMoments(t *testing.T) {
 			}
 			return 1 + random.IntN(most)
 		})
-		_ = coordinator.cmd.Wait() // it has said its digest
+		_ = coordinator.cmd.Wait() // it has printed its digest
 		if got != want {
 			t.Fatalf("sweep %d after %d kills: %q, want %s", sweeps, n, got, want)
 		}

@@ -9,47 +9,50 @@ import (
 	"unicode"
 )
 
-// FuzzKept reads anything as each of what the queue keeps: what is refused is so in one plain line, what is taken is written and read
-// again, and is a result or an error, a job whose outcome has a place, somebody whom people can be told of.
+// FuzzKept reads arbitrary text as each stored type. It must be rejected with one plain line, or survive a round trip
+// and be valid: a result or an error, a job with a place for its outcome, a presence that can be displayed.
 func FuzzKept(f *testing.F) {
 	key := strings.Repeat("0a", keyLength/2)
 	for _, seed := range []string{
-		`{"result":{"n":1},"by":{"host":"a","build":"b","finished":"2026-11-22T16:00:00Z","seconds":0.5}}`, `{"error":"it failed","by":{}}`, `{"by":{}}`, `{"result":1,"error":"x"}`,
-		`{"key":"` + key + `","command":"toy","spec":{"n":"3"},"from":0,"runs":2}`, `{"key":"` + key[1:] + `","spec":null}`, `{"key":"` + key[1:] + `."}`,
-		`{"role":"works","host":"a","build":"b","named":"b go1.26 amd64","at":"2026-11-22T16:00:00Z"}`, `{"role":"hands-out","host":"a\u001b[2J","at":"2026-11-22T16:00:00+01:00"}`,
+		`{"result":{"n":1},"by":{"host":"a","build":"b","finished":"2026-11-22T16:00:00Z","seconds":0.5}}`,
+		`{"error":"it failed","by":{}}`, `{"by":{}}`, `{"result":1,"error":"x"}`,
+		`{"key":"` + key + `","command":"toy","spec":{"n":"3"},"from":0,"runs":2}`, `{"key":"` + key[1:] + `","spec":null}`,
+		`{"key":"` + key[1:] + `."}`,
+		`{"role":"works","host":"a","build":"b","named":"b go1.26 amd64","at":"2026-11-22T16:00:00Z"}`,
+		`{"role":"hands-out","host":"a\u001b[2J","at":"2026-11-22T16:00:00+01:00"}`,
 		`{"role":"x"}`, `null`, `[]`, `{`, ``,
 	} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		if a, err := readAnswer(raw); taken(t, err) {
-			keeps(t, a, readAnswer)
+		if a, err := readAnswer(raw); checkTaken(t, err) {
+			checkRoundTrip(t, a, readAnswer)
 		}
 		a := outcomeOf(raw)
 		if result, err := a.outcome(); (err == nil) != json.Valid(result) {
 			t.Errorf("%q, %v", result, err)
 		}
-		if j, err := readJob(raw); taken(t, err) {
-			keeps(t, j, readJob)
+		if j, err := readJob(raw); checkTaken(t, err) {
+			checkRoundTrip(t, j, readJob)
 		}
-		if p, err := readPresence(raw); taken(t, err) {
-			keeps(t, p, readPresence)
+		if p, err := readPresence(raw); checkTaken(t, err) {
+			checkRoundTrip(t, p, readPresence)
 		}
 	})
 }
 
-// taken holds that what is not is told of in one plain line.
-func taken(t *testing.T, err error) bool {
+// checkTaken checks that a rejected text gives one plain line.
+func checkTaken(t *testing.T, err error) bool {
 	if err != nil && (!errors.Is(err, ErrKept) || strings.ContainsFunc(err.Error(), unicode.IsControl)) {
 		t.Errorf("%q is no ErrKept in one plain line", err)
 	}
 	return err == nil
 }
 
-// keeps holds that what was taken is the same once it has been written and read.
-func keeps[T any](t *testing.T, v T, read func([]byte) (T, error)) {
+// checkRoundTrip checks that an accepted value survives a round trip.
+func checkRoundTrip[T any](t *testing.T, v T, read func([]byte) (T, error)) {
 	t.Helper()
-	written, err := json.Marshal(v) // without white space, which results may have come with
+	written, err := json.Marshal(v) // without white space, which a result may contain
 	if err != nil {
 		t.Fatal(err)
 	}

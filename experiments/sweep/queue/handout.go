@@ -19,29 +19,30 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// Handout hands out the jobs of one build. What it starts are workers as an engine has them; each is one job that waits in the queue.
+// Handout hands out the jobs of one build. It implements the engine's worker pool: each worker that it starts is one
+// job waiting in the queue.
 type Handout struct {
 	queue *Queue
 	build sweep.Build
 	mu    sync.Mutex
 	wait  map[string]chan answer // by key
 	last  int
-	deaf  turn // results were not told of for a while
+	deaf  turn // fires when notices of results may have been lost
 	lost  context.Context
 }
 
-// look is how often a result is looked for that nobody told of.
+// look is the interval for polling results whose notice was lost.
 const look = 5 * time.Second
 
-// NewHandout begins to listen for results, until ctx ends.
+// NewHandout begins to follow results, until ctx ends.
 func NewHandout(ctx context.Context, q *Queue, build sweep.Build) (*Handout, error) {
 	h := &Handout{queue: q, build: build, wait: map[string]chan answer{}}
-	if err := q.follow(ctx, resultsKept, h.told, h.deaf.happens, jetstream.UpdatesOnly()); err != nil {
+	if err := q.followBucket(ctx, resultsKept, h.passResult, h.deaf.wakeAll, jetstream.UpdatesOnly()); err != nil {
 		return nil, fmt.Errorf("listen for results: %w", err)
 	}
-	began, err := q.made(ctx)
+	began, err := q.creationTimes(ctx)
 	if err != nil {
-		return nil, transport(err)
+		return nil, markTransport(err)
 	}
 	lost, lose := context.WithCancelCause(context.WithoutCancel(ctx))
 	h.lost = lost
@@ -49,13 +50,13 @@ func NewHandout(ctx context.Context, q *Queue, build sweep.Build) (*Handout, err
 	return h, nil
 }
 
-// transport marks an error as the queue's own, which ends the sweep and is not an outcome of a cell.
-func transport(err error) error {
-	return fmt.Errorf("%w: %w%s", sweep.ErrTransport, err, remedy(err))
+// markTransport marks an error as the queue's own. It ends the sweep and is not a cell's outcome.
+func markTransport(err error) error {
+	return fmt.Errorf("%w: %w%s", sweep.ErrTransport, err, serverAdvice(err))
 }
 
-// made returns when the streams for jobs and for results were created.
-func (q *Queue) made(ctx context.Context) (at [2]time.Time, err error) {
+// creationTimes returns the creation times of the streams for jobs and for results.
+func (q *Queue) creationTimes(ctx context.Context) (at [2]time.Time, err error) {
 	for i, name := range []string{jobsStream, "KV_" + resultBucket} {
 		err = q.keepTrying(ctx, func(ctx context.Context) error {
 			s, err := q.js.Stream(ctx, name)
@@ -71,8 +72,8 @@ func (q *Queue) made(ctx context.Context) (at [2]time.Time, err error) {
 	return at, nil
 }
 
-// monitor looks now and then whether the streams of the beginning are still there. A deleted one, even
-// if it was made anew, has lost jobs or results that this sweep waits for.
+// monitor checks periodically that the streams are still the original ones. A deleted stream, even if it was created
+// again, has lost jobs or results of this sweep.
 func (h *Handout) monitor(ctx context.Context, began [2]time.Time, lose context.CancelCauseFunc) {
 	defer lose(nil)
 	ticker := time.NewTicker(look)
@@ -83,7 +84,7 @@ func (h *Handout) monitor(ctx context.Context, began [2]time.Time, lose context.
 			return
 		case <-ticker.C:
 		}
-		now, err := h.queue.made(ctx)
+		now, err := h.queue.creationTimes(ctx)
 		switch {
 		case ctx.Err() != nil:
 			return
@@ -92,25 +93,25 @@ func (h *Handout) monitor(ctx context.Context, began [2]time.Time, lose context.
 		case err == nil:
 			err = errors.New("its streams were deleted and recreated")
 		}
-		lose(transport(err))
+		lose(markTransport(err))
 		return
 	}
 }
 
-// told hands a result to whoever waits for it.
-func (h *Handout) told(entry jetstream.KeyValueEntry) {
+// passResult passes a result to the place that waits for it.
+func (h *Handout) passResult(entry jetstream.KeyValueEntry) {
 	a := outcomeOf(entry.Value())
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if c := h.wait[entry.Key()]; c != nil {
 		select {
 		case c <- a:
-		default: // it has one
+		default: // it already has one
 		}
 	}
 }
 
-// Start is one more job at a time.
+// Start returns a worker that handles one more job at a time.
 func (h *Handout) Start(context.Context) (sweep.Worker, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -118,7 +119,7 @@ func (h *Handout) Start(context.Context) (sweep.Worker, error) {
 	return &place{Handout: h, name: fmt.Sprintf("queue %d", h.last)}, nil
 }
 
-// place is a job in the queue.
+// place is a worker that does a job by way of the queue.
 type place struct {
 	*Handout
 	name string
@@ -131,7 +132,7 @@ func (p *place) By() store.Maker { return p.by }
 func (p *place) Name() string { return p.name }
 func (p *place) Close() error { return nil }
 
-// Do hands a job in and waits until somebody has done it. One that failed before is tried again.
+// Do submits a job and waits for its outcome. It tries a job again that failed before.
 func (p *place) Do(ctx context.Context, j sweep.Job) (json.RawMessage, error) {
 	c := make(chan answer, 1)
 	p.mu.Lock()
@@ -142,29 +143,32 @@ func (p *place) Do(ctx context.Context, j sweep.Job) (json.RawMessage, error) {
 		delete(p.wait, j.Key)
 		p.mu.Unlock()
 	}()
-	a, there, err := p.queue.answer(ctx, j.Key)
+	a, there, err := p.queue.findAnswer(ctx, j.Key)
 	switch {
 	case err != nil:
-		return nil, transport(err)
+		return nil, markTransport(err)
 	case there && a.Error == "":
-		return p.take(a)
+		return p.takeAnswer(a)
 	}
 	id := j.Key
-	if there { // it failed, and has been forgotten under its first name
+	if there { // it failed, and its result was deleted; the old id would count as a duplicate
 		id += nats.NewInbox()
-		if err := p.queue.keepTrying(ctx, func(ctx context.Context) error { return p.queue.results.Delete(ctx, j.Key) }); err != nil {
-			return nil, transport(err)
+		if err := p.queue.keepTrying(ctx, func(ctx context.Context) error {
+			return p.queue.results.Delete(ctx,
+				j.Key)
+		}); err != nil {
+			return nil, markTransport(err)
 		}
 	}
-	if err := p.queue.publish(ctx, p.build, j, id); err != nil {
-		return nil, transport(err)
+	if err := p.queue.publishJob(ctx, p.build, j, id); err != nil {
+		return nil, markTransport(err)
 	}
-	return p.await(ctx, j.Key, c)
+	return p.awaitResult(ctx, j.Key, c)
 }
 
-// await waits to be told of a result, and looks for it now and then and when the connection was lost, as what was said meanwhile is
-// not said again.
-func (p *place) await(ctx context.Context, key string, told <-chan answer) (json.RawMessage, error) {
+// awaitResult waits for the notice of a result. It also polls, periodically and after a lost connection, because missed
+// notices are not repeated.
+func (p *place) awaitResult(ctx context.Context, key string, told <-chan answer) (json.RawMessage, error) {
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
 	for {
@@ -172,24 +176,24 @@ func (p *place) await(ctx context.Context, key string, told <-chan answer) (json
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		case a := <-told:
-			return p.take(a)
+			return p.takeAnswer(a)
 		case <-p.lost.Done():
 			return nil, errors.Join(ctx.Err(), context.Cause(p.lost))
-		case <-p.deaf.await().Done():
+		case <-p.deaf.awaitNext().Done():
 		case <-ticker.C:
 		}
-		a, there, err := p.queue.answer(ctx, key)
+		a, there, err := p.queue.findAnswer(ctx, key)
 		if err != nil {
-			return nil, transport(err)
+			return nil, markTransport(err)
 		}
 		if there {
-			return p.take(a)
+			return p.takeAnswer(a)
 		}
 	}
 }
 
-// take notes the maker of a job's outcome and returns it.
-func (p *place) take(a answer) (json.RawMessage, error) {
+// takeAnswer records the maker of a job's outcome and returns it.
+func (p *place) takeAnswer(a answer) (json.RawMessage, error) {
 	if p.by = a.By; p.by.Worker == "" {
 		p.by.Worker = "unnamed"
 	}
@@ -204,20 +208,20 @@ func (a *answer) outcome() (json.RawMessage, error) {
 	return a.Result, nil
 }
 
-// publish puts a job into the queue; the server drops one of the same id.
-func (q *Queue) publish(ctx context.Context, build sweep.Build, j sweep.Job, id string) error {
+// publishJob adds a job to the queue; the server drops a second one with the same id.
+func (q *Queue) publishJob(ctx context.Context, build sweep.Build, j sweep.Job, id string) error {
 	raw, err := json.Marshal(j)
 	if err != nil {
 		return err
 	}
 	return q.keepTrying(ctx, func(ctx context.Context) error {
-		_, err := q.js.Publish(ctx, subject(build), raw, jetstream.WithMsgID(id))
+		_, err := q.js.Publish(ctx, jobsSubjectOf(build), raw, jetstream.WithMsgID(id))
 		return err
 	})
 }
 
-// answer looks what a job came to; there is false where nobody knows yet.
-func (q *Queue) answer(ctx context.Context, key string) (a answer, there bool, err error) {
+// findAnswer returns a job's outcome; there is false if it has none yet.
+func (q *Queue) findAnswer(ctx context.Context, key string) (a answer, there bool, err error) {
 	err = q.keepTrying(ctx, func(ctx context.Context) error {
 		entry, err := q.results.Get(ctx, key)
 		if errors.Is(err, jetstream.ErrKeyNotFound) {
@@ -233,35 +237,35 @@ func (q *Queue) answer(ctx context.Context, key string) (a answer, there bool, e
 	return a, there, err
 }
 
-// Differences lists results of some keys that differ from the first one of their key, with both makers: those that workers
-// put aside, and those that took the place of another one.
+// Differences describes the results of the wanted keys that differ from the first one of their key, with both makers:
+// those that workers set aside, and those that overwrote another.
 func (q *Queue) Differences(ctx context.Context, wanted func(key string) bool) (said []string, err error) {
-	aside, err := q.setAside(ctx, wanted)
+	aside, err := q.findSetAside(ctx, wanted)
 	if err != nil {
 		return nil, err
 	}
-	over, err := q.overwritten(ctx, wanted)
+	over, err := q.findOverwritten(ctx, wanted)
 	return append(aside, over...), err
 }
 
-// differs describes two results of a key.
-func differs(key string, first, second *answer) string {
+// describeDifference describes two results of a key.
+func describeDifference(key string, first, second *answer) string {
 	who := func(by *store.Maker) string {
 		return fmt.Sprintf("%s (worker %s, build %s, %s)", by.Host, cmp.Or(by.Worker, "unnamed"), by.Build, by.Finished)
 	}
 	return fmt.Sprintf("%.12s… of %s and of %s", key, who(&first.By), who(&second.By))
 }
 
-// overwritten lists keys under which results were replaced by others. Workers create results and never replace them.
-func (q *Queue) overwritten(ctx context.Context, wanted func(key string) bool) (said []string, err error) {
+// findOverwritten describes keys whose results were replaced by others. Workers create results and never replace them.
+func (q *Queue) findOverwritten(ctx context.Context, wanted func(key string) bool) (said []string, err error) {
 	prefix := "$KV." + resultBucket + "."
 	stream, err := q.js.Stream(ctx, "KV_"+resultBucket)
 	if err != nil {
-		return nil, transport(err)
+		return nil, markTransport(err)
 	}
 	info, err := stream.Info(ctx, jetstream.WithSubjectFilter(prefix+">"))
 	if err != nil {
-		return nil, transport(err)
+		return nil, markTransport(err)
 	}
 	for subject, n := range info.State.Subjects {
 		key := strings.TrimPrefix(subject, prefix)
@@ -270,7 +274,7 @@ func (q *Queue) overwritten(ctx context.Context, wanted func(key string) bool) (
 		}
 		entries, err := q.results.History(ctx, key)
 		if err != nil {
-			return nil, transport(err)
+			return nil, markTransport(err)
 		}
 		var first *answer
 		for _, entry := range entries {
@@ -280,7 +284,7 @@ func (q *Queue) overwritten(ctx context.Context, wanted func(key string) bool) (
 			case first == nil:
 				first = &a
 			case !bytes.Equal(first.Result, a.Result):
-				said = append(said, differs(key, first, &a))
+				said = append(said, describeDifference(key, first, &a))
 			}
 		}
 	}
@@ -288,8 +292,8 @@ func (q *Queue) overwritten(ctx context.Context, wanted func(key string) bool) (
 	return said, nil
 }
 
-// setAside lists second results that workers put aside.
-func (q *Queue) setAside(ctx context.Context, wanted func(key string) bool) (said []string, err error) {
+// findSetAside describes second results that workers set aside.
+func (q *Queue) findSetAside(ctx context.Context, wanted func(key string) bool) (said []string, err error) {
 	keys, err := q.differ.Keys(ctx)
 	if errors.Is(err, jetstream.ErrNoKeysFound) {
 		return nil, nil
@@ -301,7 +305,7 @@ func (q *Queue) setAside(ctx context.Context, wanted func(key string) bool) (sai
 		if len(name) < keyLength || !wanted(name[:keyLength]) {
 			continue
 		}
-		first, _, err := q.answer(ctx, name[:keyLength])
+		first, _, err := q.findAnswer(ctx, name[:keyLength])
 		if err != nil {
 			return nil, err
 		}
@@ -313,7 +317,7 @@ func (q *Queue) setAside(ctx context.Context, wanted func(key string) bool) (sai
 		if err != nil {
 			return nil, fmt.Errorf("job %.12s…, its second result: %w", name, err)
 		}
-		said = append(said, differs(name, &first, &second))
+		said = append(said, describeDifference(name, &first, &second))
 	}
 	return said, nil
 }

@@ -14,23 +14,23 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// ErrKept says that what is in the queue was put there by no olafctl, or is damaged.
+// ErrKept: an entry in the queue is damaged or was not written by olafctl.
 var ErrKept = olaf.NewError(olaf.Failed, "what the work queue keeps is none of ours")
 
-// answer is what a job came to: a result, or why there is none.
+// answer is a job's outcome: a result, or the reason why there is none.
 type answer struct {
 	Result json.RawMessage `json:"result,omitempty"`
 	Error  string          `json:"error,omitempty"`
 	By     store.Maker     `json:"by"`
 }
 
-// Presence is what somebody says of himself.
+// Presence announces a process that hands out work or does it.
 type Presence struct {
-	Role  string `json:"role"` // hands out, or works
+	Role  string `json:"role"` // HandsOut or Works
 	Host  string `json:"host"`
 	Build string `json:"build"` // its hash
-	Named string `json:"named"` // the build, for people
-	At    string `json:"at"`    // RFC 3339, by his own clock
+	Named string `json:"named"` // the build, for display
+	At    string `json:"at"`    // RFC 3339, by the sender's clock
 }
 
 // Roles.
@@ -39,8 +39,8 @@ const (
 	Works    = "works"
 )
 
-// read reads what is kept as JSON. The error matches ErrKept.
-func read(raw []byte, into any, check func() error) error {
+// readKept decodes a stored JSON value and checks it. The error matches ErrKept.
+func readKept(raw []byte, into any, check func() error) error {
 	err := json.Unmarshal(raw, into)
 	if err == nil {
 		err = check()
@@ -51,9 +51,9 @@ func read(raw []byte, into any, check func() error) error {
 	return nil
 }
 
-// readAnswer reads what a job came to, which is one of two things.
+// readAnswer parses a job's outcome, which is either a result or an error.
 func readAnswer(raw []byte) (a answer, err error) {
-	return a, read(raw, &a, func() error {
+	return a, readKept(raw, &a, func() error {
 		if (len(a.Result) > 0) == (a.Error != "") {
 			return errors.New("neither a result alone nor an error alone")
 		}
@@ -64,7 +64,7 @@ func readAnswer(raw []byte) (a answer, err error) {
 	})
 }
 
-// outcomeOf is what a job came to. What can't be read is a job that failed, so that it is done again when somebody wants it again.
+// outcomeOf returns a job's outcome. An unreadable one counts as failed, so that the next sweep does the job again.
 func outcomeOf(raw []byte) answer {
 	a, err := readAnswer(raw)
 	if err != nil {
@@ -73,12 +73,12 @@ func outcomeOf(raw []byte) answer {
 	return a
 }
 
-// keyLength is that of a job's key, a hash in hexadecimal digits.
+// keyLength is the length of a job's key, a hash in hexadecimal digits.
 const keyLength = 64
 
-// readJob reads a job; one whose outcome could not be kept is none.
+// readJob parses a job; it rejects a job under whose key no outcome could be stored.
 func readJob(raw []byte) (j sweep.Job, err error) {
-	return j, read(raw, &j, func() error {
+	return j, readKept(raw, &j, func() error {
 		if _, err := hex.DecodeString(j.Key); err != nil || len(j.Key) != keyLength {
 			return errors.New("a job without the key that jobs have")
 		}
@@ -86,9 +86,9 @@ func readJob(raw []byte) (j sweep.Job, err error) {
 	})
 }
 
-// readPresence reads what somebody says of himself, which people are shown.
+// readPresence parses a Presence, which is displayed.
 func readPresence(raw []byte) (p Presence, err error) {
-	return p, read(raw, &p, func() error {
+	return p, readKept(raw, &p, func() error {
 		if p.Role != HandsOut && p.Role != Works {
 			return fmt.Errorf("no role is %q", p.Role)
 		}

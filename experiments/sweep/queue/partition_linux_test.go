@@ -9,9 +9,9 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab/netlabtest"
 )
 
-// TestPartitions lets two hosts work together, each in a network of its own, whose cable is dead for 200 ms
-// twenty times, whenever a hundred more results came: one host has server and coordinator, the other the only machine. The digest is
-// that of one process.
+// TestPartitions runs a sweep on two hosts, each in its own network namespace, and cuts their cable for 200 ms twenty
+// times, each time after a hundred more results. One host runs server and coordinator, the other the only machine. The
+// digest must be that of a single process.
 func TestPartitions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
@@ -25,9 +25,10 @@ func TestPartitions(t *testing.T) {
 	server.begin(t)
 	machine := &role{kind: "machine", name: "far", env: []string{hostOf + "=" + address}, start: in(pair.Far)}
 	machine.begin(t)
-	coordinator := &role{kind: "coordinator", env: []string{hostOf + "=" + address, folderOf + "=" + t.TempDir(), valuesOf + "=" + values}, start: in(pair.Near)}
+	coordinator := &role{kind: "coordinator", env: []string{hostOf + "=" + address, folderOf + "=" + t.TempDir(),
+		valuesOf + "=" + values}, start: in(pair.Near)}
 	coordinator.begin(t)
-	want := alone(t, plan(t, values))
+	want := soloDigest(t, plan(t, values))
 	const dead, most, between = 200 * time.Millisecond, 20, 100
 	cuts := 0
 	got := untilDigest(t, coordinator, between, func() int {

@@ -1,12 +1,12 @@
-// Package queue hands the jobs of a sweep to workers on other machines and brings their results back, through a NATS server with
-// JetStream. Jobs wait in a stream until a worker has stored the result and acknowledged them; one whose worker falls silent is
-// handed to another. A result is created once under its key, so that a job that was done twice, after a partition or a
-// restart, is still one result, or a difference that names both machines.
+// Package queue hands the jobs of a sweep to workers on other machines and returns their results, through a NATS server
+// with JetStream. Jobs wait in a stream until a worker has stored the result and acknowledged them; the job of a silent
+// worker goes to another. A result is created once under its key. A job that was done twice, after a partition or a
+// restart, is therefore still one result, or a difference that names both machines.
 //
 //	stream SWEEP_JOBS          subjects sweep.jobs.<build>: a work queue, deduplicated by key
 //	bucket SWEEP_RESULTS       key: the result, or why there is none
-//	bucket SWEEP_DIFFERENCES   key.<digest>: a second result that was another one
-//	bucket SWEEP_PRESENCE      who hands out work and who takes it, of which build; gone soon after they are
+//	bucket SWEEP_DIFFERENCES   key.<digest>: a second, different result
+//	bucket SWEEP_PRESENCE      processes that hand out or do work, with their builds; entries expire soon
 package queue
 
 import (
@@ -27,7 +27,7 @@ import (
 	"github.com/olafctl/olaf/experiments/sweep"
 )
 
-// ErrUnreachable says that nobody hands out work at an address, or not to us.
+// ErrUnreachable: there is no work queue at an address, or it rejects us.
 var ErrUnreachable = olaf.NewError(olaf.Device, "no work queue there")
 
 // Remedies for errors of the server.
@@ -43,41 +43,43 @@ const (
 	differBucket = "SWEEP_DIFFERENCES"
 	hereBucket   = "SWEEP_PRESENCE"
 
-	// versions is the number of results of one key that the server keeps, so that an overwritten one is noticed.
+	// versions is the number of results per key that the server stores, so that overwriting is noticed.
 	versions = 8
-	// duplicates is for how long a job that was handed in twice is one.
+	// duplicates is the time within which the server drops a job submitted twice.
 	duplicates = 10 * time.Minute
-	// resultsLast is for how long results wait for whoever wanted them.
+	// resultsLast is how long the server stores results.
 	resultsLast = 7 * 24 * time.Hour
-	// presence is how long somebody is there after his last word, beats how often he says it.
+	// presence is how long an entry lasts, beats the interval at which it is renewed.
 	presence = 15 * time.Second
 	beats    = 3 * time.Second
-	// silence is how long a worker may say nothing of a job before another one has it; it says something thrice as often.
+	// silence is how long a worker may be silent about a job before another one gets it. It reports three times as
+	// often.
 	silence = 6 * time.Second
-	// deliveries bounds how often a job is handed out; one that ends its workers has failed before.
+	// deliveries limits how often a job is handed out; a job that kills its workers has failed before.
 	deliveries = 20
-	// mostFaulty is how often a job may end its worker.
+	// mostFaulty is how many workers a job may kill.
 	mostFaulty = 3
-	// request bounds one question to the server, which is asked again.
+	// request is the timeout of one request to the server, which is then repeated.
 	request = 5 * time.Second
-	// again is how long to wait after one that failed.
+	// again is the pause after a failed request.
 	again = 500 * time.Millisecond
 )
 
-// The buckets. The one in memory is gone with the server.
+// The buckets. The one in memory does not survive the server.
 var (
-	resultsKept     = jetstream.KeyValueConfig{Bucket: resultBucket, History: versions, TTL: resultsLast, Storage: jetstream.FileStorage}
+	resultsKept = jetstream.KeyValueConfig{Bucket: resultBucket, History: versions, TTL: resultsLast,
+		Storage: jetstream.FileStorage}
 	differencesKept = jetstream.KeyValueConfig{Bucket: differBucket, TTL: resultsLast, Storage: jetstream.FileStorage}
 	presenceKept    = jetstream.KeyValueConfig{Bucket: hereBucket, TTL: presence, Storage: jetstream.MemoryStorage}
 )
 
-// Options say how the server is reached.
+// Options configures the connection to the server.
 type Options struct {
 	URL   string // nats://HOST:PORT
 	TLS   *tls.Config
-	Token string // what the server wants to hear; empty for nothing
-	Name  string // of this connection, for the server's log
-	// Remark takes what a user should know meanwhile, such as a lost connection; nil for nobody.
+	Token string // authentication token; may be empty
+	Name  string // of this connection, in the server's log
+	// Remark receives notices for the user, such as a lost connection; it may be nil.
 	Remark func(string)
 }
 
@@ -89,27 +91,27 @@ type Queue struct {
 	results jetstream.KeyValue
 	differ  jetstream.KeyValue
 	here    jetstream.KeyValue
-	back    turn // of a connection that was lost
+	back    turn // fires when a lost connection is back
 	remark  func(string)
-	said    sync.Map // remarks that were made
+	said    sync.Map // remarks already made
 }
 
-// remarkOnce passes a remark on unless it was made before.
+// remarkOnce makes a remark unless it was made before.
 func (q *Queue) remarkOnce(text string) {
 	if _, made := q.said.LoadOrStore(text, true); !made {
 		q.remark(text)
 	}
 }
 
-// turn is something that happens now and then.
+// turn is an event that occurs repeatedly.
 type turn struct {
 	mu   sync.Mutex
-	next context.Context // nil while nobody awaits it
+	next context.Context // nil without a waiter
 	end  context.CancelFunc
 }
 
-// await ends when it happens next.
-func (t *turn) await() context.Context {
+// awaitNext returns a context that ends at the next occurrence.
+func (t *turn) awaitNext() context.Context {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.next == nil {
@@ -118,8 +120,8 @@ func (t *turn) await() context.Context {
 	return t.next
 }
 
-// happens tells all who await it.
-func (t *turn) happens() {
+// wakeAll wakes all waiters.
+func (t *turn) wakeAll() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.next != nil {
@@ -128,14 +130,15 @@ func (t *turn) happens() {
 	}
 }
 
-// Dial connects and makes what is not there yet. Once connected, a lost connection is taken up again for as long as it takes. The
-// error matches ErrUnreachable.
+// Dial connects and creates missing streams and buckets. It then restores a lost connection for as long as it takes.
+// The error matches ErrUnreachable.
 func Dial(ctx context.Context, o Options) (*Queue, error) {
 	if o.Remark == nil {
 		o.Remark = func(string) {}
 	}
 	q := &Queue{remark: o.Remark}
-	options := []nats.Option{nats.Name(o.Name), nats.MaxReconnects(-1), nats.ReconnectWait(again), nats.Timeout(request),
+	options := []nats.Option{nats.Name(o.Name), nats.MaxReconnects(-1), nats.ReconnectWait(again),
+		nats.Timeout(request),
 		nats.PingInterval(beats), nats.MaxPingsOutstanding(2),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
@@ -143,10 +146,10 @@ func Dial(ctx context.Context, o Options) (*Queue, error) {
 			}
 		}),
 		nats.ReconnectHandler(func(*nats.Conn) {
-			q.back.happens()
+			q.back.wakeAll()
 			o.Remark("connected to " + o.URL + " again")
 		}),
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})} // what is asked for and fails says so itself
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})} // each failed request returns its own error
 	if o.TLS != nil {
 		options = append(options, nats.Secure(o.TLS))
 	}
@@ -155,17 +158,17 @@ func Dial(ctx context.Context, o Options) (*Queue, error) {
 	}
 	var err error
 	if q.conn, err = nats.Connect(o.URL, options...); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w%s", ErrUnreachable, o.URL, err, advice(err, &o))
+		return nil, fmt.Errorf("%w: %s: %w%s", ErrUnreachable, o.URL, err, connectionAdvice(err, &o))
 	}
-	if err := q.open(ctx); err != nil {
+	if err := q.openStreams(ctx); err != nil {
 		q.conn.Close()
-		return nil, fmt.Errorf("%w: %s: %w%s", ErrUnreachable, o.URL, err, remedy(err))
+		return nil, fmt.Errorf("%w: %s: %w%s", ErrUnreachable, o.URL, err, serverAdvice(err))
 	}
 	return q, nil
 }
 
-// advice says what to do about a connection that was refused.
-func advice(err error, o *Options) string {
+// connectionAdvice returns advice about a rejected connection.
+func connectionAdvice(err error, o *Options) string {
 	given := o.TLS != nil && len(o.TLS.Certificates) > 0
 	text := err.Error()
 	for _, m := range []struct {
@@ -178,11 +181,13 @@ func advice(err error, o *Options) string {
 		{"certificate has expired", true, "; its certificate has expired: renew it, or set the clock"},
 		{"certificate required", given, "; it does not trust our certificate: its --tls-client-ca must vouch for --tls-cert"},
 		{"certificate required", true, "; it wants a certificate of ours: add --tls-cert and --tls-key"},
-		{"unknown authority", o.TLS == nil, "; it uses TLS with a certificate that is not trusted here: add --tls-ca"},
+		{"unknown authority", o.TLS == nil,
+			"; it uses TLS with a certificate that is not trusted here: add --tls-ca"},
 		{"unknown authority", true, "; --tls-ca does not vouch for its certificate"},
 		{"bad certificate", true, "; it does not trust our certificate: its --tls-client-ca must vouch for --tls-cert"},
-		{"unknown certificate authority", true, "; it does not trust our certificate: its --tls-client-ca must vouch for --tls-cert"},
-		// What it thinks of our certificate it says when the connection seems to stand, and leaves.
+		{"unknown certificate authority", true,
+			"; it does not trust our certificate: its --tls-client-ca must vouch for --tls-cert"},
+		// The server rejects our certificate only after the handshake, by closing the connection.
 		{"after TLS handshake", given, "; it does not trust our certificate: its --tls-client-ca must vouch for --tls-cert"},
 		{"after TLS handshake", true, "; it wants a certificate of ours: add --tls-cert and --tls-key"},
 		{"uthorization", o.Token != "", "; it rejects the token: --token-file must contain the queue's token"},
@@ -197,10 +202,11 @@ func advice(err error, o *Options) string {
 	return ""
 }
 
-// remedy returns what to do about an error of a server that was reached, with a semicolon in front; empty for nothing.
-func remedy(err error) string {
+// serverAdvice returns advice about an error of a connected server, with a leading semicolon, or "".
+func serverAdvice(err error) string {
 	switch {
-	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled), errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
+	case errors.Is(err, nats.ErrNoResponders), errors.Is(err, jetstream.ErrJetStreamNotEnabled),
+		errors.Is(err, jetstream.ErrJetStreamNotEnabledForAccount):
 		return "; " + noJetStream
 	case noRoom(err):
 		return "; " + moreRoom
@@ -208,7 +214,7 @@ func remedy(err error) string {
 	return ""
 }
 
-func (q *Queue) open(ctx context.Context) (err error) {
+func (q *Queue) openStreams(ctx context.Context) (err error) {
 	ctx, stop := context.WithTimeout(ctx, 2*request)
 	defer stop()
 	if q.js, err = jetstream.New(q.conn); err != nil {
@@ -229,8 +235,8 @@ func (q *Queue) open(ctx context.Context) (err error) {
 	return nil
 }
 
-// stream finds or makes a stream. It is changed only where another version of this program made it otherwise: a server that is
-// told what it has already writes its settings anew, while it reads them for somebody else.
+// stream finds or creates a stream. It updates one only if its configuration differs, because a NATS server races with
+// other readers when it rewrites settings.
 func (q *Queue) stream(ctx context.Context, config jetstream.StreamConfig) (jetstream.Stream, error) {
 	s, err := q.js.CreateStream(ctx, config)
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
@@ -239,7 +245,7 @@ func (q *Queue) stream(ctx context.Context, config jetstream.StreamConfig) (jets
 	return s, err
 }
 
-// bucket does the same for what is found by a key.
+// bucket finds or creates a bucket in the same way.
 func (q *Queue) bucket(ctx context.Context, config jetstream.KeyValueConfig) (jetstream.KeyValue, error) {
 	b, err := q.js.CreateKeyValue(ctx, config)
 	if errors.Is(err, jetstream.ErrBucketExists) {
@@ -251,8 +257,9 @@ func (q *Queue) bucket(ctx context.Context, config jetstream.KeyValueConfig) (je
 // Close ends the connection.
 func (q *Queue) Close() { q.conn.Close() }
 
-// Present says that somebody is there: once before it returns, and every few seconds in what it returns, which ends with ctx.
-func (q *Queue) Present(ctx context.Context, p Presence, now func() time.Time) (stay func()) {
+// Announce announces a process: once before it returns, and every few seconds in the returned function, which ends with
+// ctx.
+func (q *Queue) Announce(ctx context.Context, p Presence, now func() time.Time) (stay func()) {
 	key := p.Role + "." + nats.NewInbox()[len("_INBOX."):]
 	tell := func() {
 		p.At = now().UTC().Format(time.RFC3339)
@@ -271,11 +278,11 @@ func (q *Queue) Present(ctx context.Context, p Presence, now func() time.Time) (
 		for {
 			select {
 			case <-ctx.Done():
-				if p.Role == Works { // somebody may still want to know of it, and nobody waits for its end
+				if p.Role == Works { // its entry expires, since workers may still be reported and nothing waits for their end
 					return
 				}
 				gone, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
-				_ = q.here.Delete(gone, key) // else it ends by itself
+				_ = q.here.Delete(gone, key) // if this fails, the entry expires
 				stop()
 				return
 			case <-ticker.C:
@@ -285,19 +292,20 @@ func (q *Queue) Present(ctx context.Context, p Presence, now func() time.Time) (
 	}
 }
 
-// Others calls seen with everybody who says that he is there, from now on, until ctx ends.
-func (q *Queue) Others(ctx context.Context, seen func(Presence)) error {
-	return q.follow(ctx, presenceKept, func(entry jetstream.KeyValueEntry) {
+// FollowPresence calls seen for every announcement from now on, until ctx ends.
+func (q *Queue) FollowPresence(ctx context.Context, seen func(Presence)) error {
+	return q.followBucket(ctx, presenceKept, func(entry jetstream.KeyValueEntry) {
 		if p, err := readPresence(entry.Value()); err == nil {
 			seen(p)
 		}
 	}, func() {})
 }
 
-// follow calls seen with all that is put into a bucket, until ctx ends, and missed when the connection was lost and seen goes on.
-func (q *Queue) follow(ctx context.Context, bucket jetstream.KeyValueConfig, seen func(jetstream.KeyValueEntry), missed func(), o ...jetstream.WatchOpt) error {
+// followBucket calls seen for every entry put into a bucket, until ctx ends, and missed after a lost connection.
+func (q *Queue) followBucket(ctx context.Context, bucket jetstream.KeyValueConfig, seen func(jetstream.KeyValueEntry),
+	missed func(), o ...jetstream.WatchOpt) error {
 	o = append(o, jetstream.IgnoreDeletes())
-	updates, back, err := q.watch(ctx, bucket, o)
+	updates, back, err := q.watchBucket(ctx, bucket, o)
 	if err != nil {
 		return err
 	}
@@ -310,17 +318,17 @@ func (q *Queue) follow(ctx context.Context, bucket jetstream.KeyValueConfig, see
 			select {
 			case <-ctx.Done():
 				return
-			case <-back.Done(): // a server that was started again knows nobody who follows
+			case <-back.Done(): // a restarted server has forgotten its watchers
 			case <-retry:
 			case entry, ok := <-updates:
-				if entry != nil { // nil stands where what was there before ends
+				if entry != nil { // nil marks the end of the existing entries
 					seen(entry)
 				}
 				if ok {
 					continue
 				}
 			}
-			if updates, back, err = q.watch(ctx, bucket, o); err == nil {
+			if updates, back, err = q.watchBucket(ctx, bucket, o); err == nil {
 				missed()
 			}
 		}
@@ -328,9 +336,10 @@ func (q *Queue) follow(ctx context.Context, bucket jetstream.KeyValueConfig, see
 	return nil
 }
 
-// watch has what is put into a bucket until the connection is back after it was lost, which back awaits.
-func (q *Queue) watch(ctx context.Context, bucket jetstream.KeyValueConfig, o []jetstream.WatchOpt) (updates <-chan jetstream.KeyValueEntry, back context.Context, err error) {
-	back = q.back.await()
+// watchBucket watches a bucket until the connection was lost and restored, which ends back.
+func (q *Queue) watchBucket(ctx context.Context, bucket jetstream.KeyValueConfig,
+	o []jetstream.WatchOpt) (updates <-chan jetstream.KeyValueEntry, back context.Context, err error) {
+	back = q.back.awaitNext()
 	ctx, stop := context.WithCancel(ctx)
 	context.AfterFunc(back, stop)
 	b, err := q.bucket(ctx, bucket)
@@ -344,17 +353,17 @@ func (q *Queue) watch(ctx context.Context, bucket jetstream.KeyValueConfig, o []
 	return nil, back, err
 }
 
-// keepTrying does something until it is done, ctx ends, or it fails for good: not for want of a server. What was asked before the
-// connection was lost is asked again as soon as it is back, as nobody answers it any more.
+// keepTrying repeats do until it succeeds, ctx ends, or it fails for good and not for want of a server. After a lost
+// connection it repeats at once, because the old request gets no answer.
 func (q *Queue) keepTrying(ctx context.Context, do func(context.Context) error) error {
 	for {
-		back := q.back.await()
+		back := q.back.awaitNext()
 		asked, stop := context.WithTimeout(ctx, request)
 		forget := context.AfterFunc(back, stop)
 		err := do(asked)
 		forget()
 		stop()
-		if err == nil || ctx.Err() != nil || !passing(err) && back.Err() == nil {
+		if err == nil || ctx.Err() != nil || !isPassing(err) && back.Err() == nil {
 			return errors.Join(err, ctx.Err())
 		}
 		if noRoom(err) {
@@ -369,25 +378,27 @@ func (q *Queue) keepTrying(ctx context.Context, do func(context.Context) error) 
 	}
 }
 
-// storeFailed is how the server says that it could not write, which passes when there is room and it was started again.
+// storeFailed is the server's code for a failed write, which passes when there is room and the server was restarted.
 const storeFailed jetstream.ErrorCode = 10077
 
-// full are the server's codes for limits of JetStream that are reached: of the account, the server, its memory or disk, a stream.
+// full contains the server's codes for exceeded JetStream limits: of the account, the server, its memory or disk, a
+// stream.
 var full = []jetstream.ErrorCode{10002, 10023, 10027, 10028, 10047, 10122}
 
-// noRoom reports whether the server refused to store something for want of room.
+// noRoom reports whether the server had no room to store something.
 func noRoom(err error) bool {
 	var said *jetstream.APIError
 	return errors.As(err, &said) && (said.ErrorCode == storeFailed || slices.Contains(full, said.ErrorCode))
 }
 
-// passing says that an error is of the connection or of the server's disk, and not of what was asked.
-func passing(err error) bool {
+// isPassing reports whether an error comes from the connection or the server's disk, not from the request.
+func isPassing(err error) bool {
 	var said *jetstream.APIError
 	if errors.As(err, &said) && said.ErrorCode == storeFailed && !strings.Contains(said.Description, "maximum") {
 		return true
 	}
-	for _, kind := range []error{nats.ErrTimeout, nats.ErrNoResponders, nats.ErrConnectionReconnecting, nats.ErrDisconnected, nats.ErrStaleConnection,
+	for _, kind := range []error{nats.ErrTimeout, nats.ErrNoResponders, nats.ErrConnectionReconnecting,
+		nats.ErrDisconnected, nats.ErrStaleConnection,
 		jetstream.ErrNoStreamResponse, context.DeadlineExceeded, nats.ErrNoServers} {
 		if errors.Is(err, kind) {
 			return true
@@ -396,5 +407,5 @@ func passing(err error) bool {
 	return false
 }
 
-// subject is where the jobs of a build wait.
-func subject(b sweep.Build) string { return jobsSubject + b.Hash() }
+// jobsSubjectOf returns the subject of a build's jobs.
+func jobsSubjectOf(b sweep.Build) string { return jobsSubject + b.Hash() }

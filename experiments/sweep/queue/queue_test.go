@@ -37,10 +37,11 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// serve starts a server, in a folder and at a port that a later one can take over.
+// serve starts a server, in a folder and at a port that a later one can reuse.
 func serve(t testing.TB, folder string, port int) *server.Server {
 	t.Helper()
-	n, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: folder, NoSigs: true, NoLog: true})
+	n, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: folder, NoSigs: true,
+		NoLog: true})
 	must(t, err)
 	go n.Start()
 	if !n.ReadyForConnections(time.Minute) {
@@ -58,9 +59,10 @@ func dial(t testing.TB, n *server.Server) *Queue {
 	return q
 }
 
-// numbers is a command that has its parameter as its result.
+// numbers is a command whose result is its parameter.
 func numbers() sweep.Commands {
-	return sweep.Commands{{Name: "numbers", Headline: []string{"m"}, Runs: 1, Fields: []sweep.Field{{Name: "n", Type: grid.Whole}}, Options: []string{"n"},
+	return sweep.Commands{{Name: "numbers", Headline: []string{"m"}, Runs: 1, Fields: []sweep.Field{{Name: "n", Type: grid.Whole}},
+		Options: []string{"n"},
 		Metrics: []*metric.Metric{{Name: "m"}},
 		Resolve: func(string, []sweep.Option) (sweep.Resolver, error) { return cells{}, nil },
 		Run: func(_ context.Context, spec json.RawMessage, from, runs int) (*found.Lot, error) {
@@ -100,7 +102,7 @@ func planOf(values string) (*sweep.Plan, error) {
 	return p, err
 }
 
-// worker does jobs in this process; before may end it, or the job.
+// worker does jobs in this process; before may end it, or fail the job.
 type worker struct{ before func(sweep.Job) error }
 
 func (worker) Name() string { return "w" }
@@ -115,10 +117,12 @@ func (w worker) Do(ctx context.Context, j sweep.Job) (json.RawMessage, error) {
 }
 
 // labour begins to work until the test ends or stop is called.
-func labour(t testing.TB, q *Queue, host string, build sweep.Build, workers int, before func(sweep.Job) error) (l *Labour, stop func()) {
+func labour(t testing.TB, q *Queue, host string, build sweep.Build, workers int, before func(sweep.Job) error) (l *Labour,
+	stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	l = &Labour{Queue: q, Build: build, Workers: workers, Host: host, Now: time.Now, Start: func(context.Context) (sweep.Worker, error) { return worker{before}, nil }}
+	l = &Labour{Queue: q, Build: build, Workers: workers, Host: host, Now: time.Now,
+		Start: func(context.Context) (sweep.Worker, error) { return worker{before}, nil }}
 	ended := make(chan struct{})
 	go func() {
 		defer close(ended)
@@ -144,13 +148,14 @@ func carryOut(t testing.TB, q *Queue, p *sweep.Plan) (string, []found.Outcome) {
 	return d.Digest, outcomes
 }
 
-// alone is the digest of a sweep in one process.
-func alone(t testing.TB, p *sweep.Plan) string {
+// soloDigest returns the digest of a sweep in one process.
+func soloDigest(t testing.TB, p *sweep.Plan) string {
 	t.Helper()
 	s, err := store.Open(t.TempDir())
 	must(t, err)
 	defer s.Close()
-	e := &sweep.Engine{Plan: p, Results: s.Singles(), Workers: 1, Host: "one", Now: time.Now, Start: func(context.Context) (sweep.Worker, error) { return worker{}, nil }}
+	e := &sweep.Engine{Plan: p, Results: s.Singles(), Workers: 1, Host: "one", Now: time.Now,
+		Start: func(context.Context) (sweep.Worker, error) { return worker{}, nil }}
 	outcomes, _, err := e.Run(t.Context())
 	must(t, err)
 	d, err := p.Document(outcomes)
@@ -158,7 +163,7 @@ func alone(t testing.TB, p *sweep.Plan) string {
 	return d.Digest
 }
 
-// nth tells when a worker is given its n-th job.
+// nth returns a counter and a channel that is closed at its n-th count.
 func nth(n int64) (count func(), reached <-chan struct{}) {
 	var seen atomic.Int64
 	c := make(chan struct{})
@@ -169,28 +174,29 @@ func nth(n int64) (count func(), reached <-chan struct{}) {
 	}, c
 }
 
-// counted waits until a machine has counted so many jobs, which it does a moment after others may see the result.
-func counted(t *testing.T, l *Labour, jobs int64) {
+// awaitCount waits until a machine has counted so many jobs, shortly after the results are visible.
+func awaitCount(t *testing.T, l *Labour, jobs int64) {
 	t.Helper()
-	for began := time.Now(); l.Done.Load() < jobs; time.Sleep(time.Millisecond) { // nothing tells of it
+	for began := time.Now(); l.Done.Load() < jobs; time.Sleep(time.Millisecond) { // there is no notice of it
 		if time.Since(began) > time.Minute {
 			t.Fatalf("%d of %d jobs were counted", l.Done.Load(), jobs)
 		}
 	}
 }
 
-// TestSameDigestOverMachines holds that machines that come and go change nothing, nor does a worker that is lost with its jobs.
+// TestSameDigestOverMachines checks that machines that join and leave do not change the digest, nor does a worker that
+// is lost with its jobs.
 func TestSameDigestOverMachines(t *testing.T) {
 	n := serve(t, t.TempDir(), server.RANDOM_PORT)
 	p := plan(t, "1..60")
-	want := alone(t, p)
+	want := soloDigest(t, p)
 	var lost atomic.Int64
 	count, enough := nth(12)
 	begin, begun := nth(1)
 	first, stop := labour(t, dial(t, n), "first", p.Build, 2, func(sweep.Job) error {
 		count()
 		switch n := lost.Add(1); {
-		case n > 12: // which leaves the second some
+		case n > 12: // so that some are left for the second
 			<-begun
 		case n%7 == 0:
 			return sweep.ErrGone
@@ -204,7 +210,7 @@ func TestSameDigestOverMachines(t *testing.T) {
 	})
 	over := make(chan struct{})
 	defer close(over)
-	go func() { // the first leaves in the middle
+	go func() { // the first leaves midway
 		select {
 		case <-enough:
 			stop()
@@ -212,32 +218,32 @@ func TestSameDigestOverMachines(t *testing.T) {
 		}
 	}()
 	got, _ := carryOut(t, dial(t, n), p)
-	counted(t, second, 1)
+	awaitCount(t, second, 1)
 	stop()
 	stopSecond()
 	if got != want || first.Done.Load() == 0 || second.Done.Load() == 0 {
 		t.Errorf("%s, want %s; %d and %d jobs", got, want, first.Done.Load(), second.Done.Load())
 	}
-	// Once more, from another store: nobody does anything again.
+	// Once more, from another store: no job is done again.
 	third, _ := labour(t, dial(t, n), "third", p.Build, 2, nil)
 	if got, _ := carryOut(t, dial(t, n), p); got != want || third.Done.Load() > 0 {
 		t.Errorf("%s, want %s; jobs were done twice", got, want)
 	}
 }
 
-// TestServerIsKilled lets the server end in the middle and another take its place.
+// TestServerIsKilled ends the server midway and starts another in its place.
 func TestServerIsKilled(t *testing.T) {
 	folder := t.TempDir()
 	n := serve(t, folder, server.RANDOM_PORT)
 	p := plan(t, "1..40")
-	want := alone(t, p)
+	want := soloDigest(t, p)
 	q, port := dial(t, n), n.Addr().(*net.TCPAddr).Port
 	count, tenth := nth(10)
 	restarted := make(chan struct{})
 	labour(t, dial(t, n), "w", p.Build, 2, func(sweep.Job) error {
 		count()
 		select {
-		case <-tenth: // whoever has a job now ends it with the next server
+		case <-tenth: // a job in progress ends with the next server
 			<-restarted
 		default:
 		}
@@ -257,7 +263,8 @@ func TestServerIsKilled(t *testing.T) {
 	}
 }
 
-// TestPoisonedJobs holds that a job that fails, or that ends every worker, fails alone, and is tried again by the next sweep.
+// TestPoisonedJobs checks that a job that fails, or that ends every worker, fails alone, and that the next sweep tries
+// it again.
 func TestPoisonedJobs(t *testing.T) {
 	n := serve(t, t.TempDir(), server.RANDOM_PORT)
 	p := plan(t, "664..667")
@@ -281,9 +288,10 @@ func TestPoisonedJobs(t *testing.T) {
 	}
 }
 
-// TestLongResults holds that a result that is longer than the server takes fails its cell at once, with its length.
+// TestLongResults checks that a result longer than the server's limit fails its cell at once, with its length.
 func TestLongResults(t *testing.T) {
-	n, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true, MaxPayload: 1 << 16})
+	n, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(),
+		NoSigs: true, NoLog: true, MaxPayload: 1 << 16})
 	must(t, err)
 	go n.Start()
 	t.Cleanup(func() { n.Shutdown(); n.WaitForShutdown() })
@@ -296,20 +304,20 @@ func TestLongResults(t *testing.T) {
 	if got := outcomes[1]; got.State != found.Failed || !strings.Contains(got.Error, "bytes is more than the queue takes") {
 		t.Errorf("%v: %s", got.State, got.Error)
 	}
-	counted(t, l, 3)
+	awaitCount(t, l, 3)
 	if outcomes[0].State != found.Done || outcomes[2].State != found.Done || l.Done.Load() != 3 {
 		t.Errorf("%+v after %d jobs", outcomes, l.Done.Load())
 	}
 }
 
-// TestDifferences holds that machines that disagree are both named.
+// TestDifferences checks that both of two machines that disagree are named.
 func TestDifferences(t *testing.T) {
 	n := serve(t, t.TempDir(), server.RANDOM_PORT)
 	q := dial(t, n)
 	key := strings.Repeat("ab", 32)
 	for i, host := range []string{"one", "two", "three"} {
 		l := &Labour{Queue: q, Host: host}
-		must(t, l.store(t.Context(), key, answer{Result: json.RawMessage(fmt.Sprint(i / 2)), By: store.Maker{Host: host}}))
+		must(t, l.storeOutcome(t.Context(), key, answer{Result: json.RawMessage(fmt.Sprint(i / 2)), By: store.Maker{Host: host}}))
 	}
 	said, err := q.Differences(t.Context(), func(k string) bool { return k == key })
 	must(t, err)
@@ -321,14 +329,14 @@ func TestDifferences(t *testing.T) {
 	}
 }
 
-// TestPresence holds that both sides hear of each other, and that jobs of another build are left alone.
+// TestPresence checks that both sides see each other, and that workers leave jobs of another build alone.
 func TestPresence(t *testing.T) {
 	n := serve(t, t.TempDir(), server.RANDOM_PORT)
 	q, other := dial(t, n), sweep.Build{Go: "another"}
 	seen := make(chan Presence, 10)
-	must(t, q.Others(t.Context(), func(p Presence) { seen <- p }))
+	must(t, q.FollowPresence(t.Context(), func(p Presence) { seen <- p }))
 	ctx, stop := context.WithCancel(t.Context())
-	go dial(t, n).Present(ctx, Presence{Role: Works, Host: "far", Build: other.Hash(), Named: other.String()}, time.Now)()
+	go dial(t, n).Announce(ctx, Presence{Role: Works, Host: "far", Build: other.Hash(), Named: other.String()}, time.Now)()
 	if p := <-seen; p.Host != "far" || p.Role != Works || p.Build != other.Hash() {
 		t.Errorf("%+v", p)
 	}
@@ -342,16 +350,16 @@ func TestPresence(t *testing.T) {
 	}
 }
 
-// TestPresenceAfterTheServer holds that both sides hear of each other again when the server was started again.
+// TestPresenceAfterTheServer checks that both sides see each other again after a restart of the server.
 func TestPresenceAfterTheServer(t *testing.T) {
 	folder := t.TempDir()
 	n := serve(t, folder, server.RANDOM_PORT)
 	q, far, port := dial(t, n), dial(t, n), n.Addr().(*net.TCPAddr).Port
 	seen := make(chan Presence, 10)
-	must(t, q.Others(t.Context(), func(p Presence) { seen <- p }))
+	must(t, q.FollowPresence(t.Context(), func(p Presence) { seen <- p }))
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
-	go far.Present(ctx, Presence{Role: Works, Host: "far"}, time.Now)()
+	go far.Announce(ctx, Presence{Role: Works, Host: "far"}, time.Now)()
 	<-seen
 	n.Shutdown()
 	n.WaitForShutdown()
@@ -369,17 +377,20 @@ func TestUnreachable(t *testing.T) {
 	if !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "sweep serve") {
 		t.Error(err)
 	}
-	n, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: filepath.Join(t.TempDir(), "s"), NoSigs: true, NoLog: true, Authorization: "open"})
+	n, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true,
+		StoreDir: filepath.Join(t.TempDir(), "s"), NoSigs: true, NoLog: true, Authorization: "open"})
 	must(t, err)
 	go n.Start()
 	defer n.Shutdown()
 	if !n.ReadyForConnections(time.Minute) {
 		t.Fatal("it does not listen")
 	}
-	if _, err := Dial(t.Context(), Options{URL: n.ClientURL()}); !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "--token-file") {
+	if _, err := Dial(t.Context(), Options{URL: n.ClientURL()}); !errors.Is(err, ErrUnreachable) ||
+		!strings.Contains(err.Error(), "--token-file") {
 		t.Error(err)
 	}
-	if _, err := Dial(t.Context(), Options{URL: n.ClientURL(), Token: "sesame"}); !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "it rejects the token") {
+	if _, err := Dial(t.Context(), Options{URL: n.ClientURL(), Token: "sesame"}); !errors.Is(err, ErrUnreachable) ||
+		!strings.Contains(err.Error(), "it rejects the token") {
 		t.Error(err)
 	}
 	q, err := Dial(t.Context(), Options{URL: n.ClientURL(), Token: "open"})
@@ -387,13 +398,15 @@ func TestUnreachable(t *testing.T) {
 	q.Close()
 }
 
-// certificate signs itself for this host and holds until an instant.
+// certificate returns a self-signed certificate for this host that is valid until an instant.
 func certificate(t *testing.T, until time.Time) (tls.Certificate, *x509.CertPool) {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	must(t, err)
-	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "lab"}, NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: until,
-		IsCA: true, BasicConstraintsValid: true, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)}, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "lab"},
+		NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: until,
+		IsCA: true, BasicConstraintsValid: true, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}}
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
 	must(t, err)
 	parsed, err := x509.ParseCertificate(der)
@@ -403,8 +416,8 @@ func certificate(t *testing.T, until time.Time) (tls.Certificate, *x509.CertPool
 	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: parsed}, roots
 }
 
-// TestCertificates holds that a server is trusted while its certificate holds, and that it is said when that ran out, when nobody
-// vouches for it, and what is wrong where it is the server that does not trust.
+// TestCertificates checks that a server is trusted while its certificate is valid, and the errors for an expired one,
+// an unknown authority, and a server that does not trust the client.
 func TestCertificates(t *testing.T) {
 	ours, oursRoots := certificate(t, time.Now().Add(time.Hour))
 	strange, _ := certificate(t, time.Now().Add(time.Hour))
@@ -412,7 +425,7 @@ func TestCertificates(t *testing.T) {
 		name  string
 		until time.Duration
 		plain bool             // the client knows no authority
-		asks  bool             // the server wants to see that ours vouches for the client
+		asks  bool             // the server requires a client certificate
 		shows *tls.Certificate // nil for none
 		says  string
 	}{
@@ -424,10 +437,12 @@ func TestCertificates(t *testing.T) {
 		{"a stranger's", time.Hour, false, true, &strange, "it does not trust our certificate"},
 	} {
 		pair, roots := certificate(t, time.Now().Add(c.until))
-		options := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
+		options := &server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true,
+			NoLog:     true,
 			TLSConfig: &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS13}, TLSTimeout: 10}
 		if c.asks {
-			options.TLSConfig.ClientCAs, options.TLSConfig.ClientAuth, options.TLSVerify = oursRoots, tls.RequireAndVerifyClientCert, true
+			options.TLSConfig.ClientCAs, options.TLSConfig.ClientAuth, options.TLSVerify = oursRoots, tls.RequireAndVerifyClientCert,
+				true
 		}
 		n, err := server.NewServer(options)
 		must(t, err)
@@ -454,7 +469,7 @@ func TestCertificates(t *testing.T) {
 	}
 }
 
-// BenchmarkEmptyJobs is what a job costs that does nothing: publish, claim, store, acknowledge, tell.
+// BenchmarkEmptyJobs measures the cost of a job that does nothing: publish, claim, store, acknowledge, notify.
 func BenchmarkEmptyJobs(b *testing.B) {
 	n := serve(b, b.TempDir(), server.RANDOM_PORT)
 	p := plan(b, fmt.Sprintf("1..%d", b.N))
@@ -464,14 +479,14 @@ func BenchmarkEmptyJobs(b *testing.B) {
 	carryOut(b, q, p)
 }
 
-// TestTornOutcomeIsDoneAgain finds in place of a job's outcome what none of us put there: the job is done again.
+// TestTornOutcomeIsDoneAgain replaces a job's outcome by foreign text; the job must be done again.
 func TestTornOutcomeIsDoneAgain(t *testing.T) {
 	q := dial(t, serve(t, t.TempDir(), -1))
 	key := strings.Repeat("0a", keyLength/2)
 	for _, torn := range []string{`{"result":1,"by"`, `{}`, `{"result":1,"error":"x"}`} {
 		_, err := q.results.Put(t.Context(), key, []byte(torn))
 		must(t, err)
-		a, there, err := q.answer(t.Context(), key)
+		a, there, err := q.findAnswer(t.Context(), key)
 		must(t, err)
 		if _, failed := a.outcome(); !there || failed == nil || !strings.Contains(failed.Error(), ErrKept.Error()) {
 			t.Errorf("%q is %v, there: %t", torn, failed, there)
@@ -488,7 +503,7 @@ func TestTornOutcomeIsDoneAgain(t *testing.T) {
 			return
 		}
 		if _, err := msgs.Next(jetstream.FetchMaxWait(time.Minute)); err == nil {
-			_ = l.store(t.Context(), key, answer{Result: json.RawMessage("7")})
+			_ = l.storeOutcome(t.Context(), key, answer{Result: json.RawMessage("7")})
 		}
 	}()
 	if result, err := w.Do(t.Context(), sweep.Job{Key: key}); err != nil || string(result) != "7" {

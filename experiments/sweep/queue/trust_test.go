@@ -23,8 +23,8 @@ func (liar) Do(_ context.Context, j sweep.Job) (json.RawMessage, error) {
 	return json.Marshal(&found.Lot{Metrics: []string{"m"}, Runs: []found.Run{{Values: nil, Invalid: "made up"}}})
 }
 
-// handedOut carries a plan out through a queue and returns the engine for its checks.
-func handedOut(t *testing.T, q *Queue, p *sweep.Plan) (*sweep.Engine, error) {
+// runQueued runs a plan through a queue and returns the engine for its checks.
+func runQueued(t *testing.T, q *Queue, p *sweep.Plan) (*sweep.Engine, error) {
 	t.Helper()
 	s, err := store.Open(t.TempDir())
 	must(t, err)
@@ -36,8 +36,8 @@ func handedOut(t *testing.T, q *Queue, p *sweep.Plan) (*sweep.Engine, error) {
 	return e, err
 }
 
-// TestInventedResultsFailTheCheck checks that one result at least of every worker is repeated, and that an invented one is
-// named with both makers, while honest and unknown ones are not accused.
+// TestInventedResultsFailTheCheck checks that at least one result of every worker is repeated, and that an invented one
+// is named with both makers, while honest and unknown ones are not accused.
 func TestInventedResultsFailTheCheck(t *testing.T) {
 	p := plan(t, "1..12")
 	for _, c := range []struct {
@@ -54,15 +54,16 @@ func TestInventedResultsFailTheCheck(t *testing.T) {
 		{"turned off", true, p.Build, 0, 0, 0, "turned off"},
 	} {
 		q := dial(t, serve(t, t.TempDir(), server.RANDOM_PORT))
-		l := &Labour{Queue: q, Build: c.build, Workers: 1, Host: "lab", ID: "w1", Now: time.Now, Start: func(context.Context) (sweep.Worker, error) {
-			if c.invents {
-				return liar{}, nil
-			}
-			return worker{}, nil
-		}}
+		l := &Labour{Queue: q, Build: c.build, Workers: 1, Host: "lab", ID: "w1", Now: time.Now,
+			Start: func(context.Context) (sweep.Worker, error) {
+				if c.invents {
+					return liar{}, nil
+				}
+				return worker{}, nil
+			}}
 		ctx, stop := context.WithCancel(t.Context())
 		go func() { _ = l.Work(ctx) }() // ends with its context
-		e, err := handedOut(t, q, p)
+		e, err := runQueued(t, q, p)
 		must(t, err)
 		machines, said, err := e.Check(t.Context(), sweep.SpotCheck{Share: c.share, Do: numbers().Do})
 		stop()
@@ -81,12 +82,12 @@ func TestInventedResultsFailTheCheck(t *testing.T) {
 	}
 }
 
-// TestOverwrittenResults checks that a result that took the place of another one is named with both makers.
+// TestOverwrittenResults checks that a result that replaced another is named with both makers.
 func TestOverwrittenResults(t *testing.T) {
 	q := dial(t, serve(t, t.TempDir(), server.RANDOM_PORT))
 	key := strings.Repeat("cd", 32)
 	first := &Labour{Queue: q, Host: "honest", ID: "w1"}
-	must(t, first.store(t.Context(), key, answer{Result: json.RawMessage("1"), By: store.Maker{Host: "honest", Worker: "w1"}}))
+	must(t, first.storeOutcome(t.Context(), key, answer{Result: json.RawMessage("1"), By: store.Maker{Host: "honest", Worker: "w1"}}))
 	forged, err := json.Marshal(answer{Result: json.RawMessage("2"), By: store.Maker{Host: "stranger", Worker: "w2"}})
 	must(t, err)
 	_, err = q.results.Put(t.Context(), key, forged)
@@ -100,7 +101,8 @@ func TestOverwrittenResults(t *testing.T) {
 
 // TestNoRoomEndsTheSweep checks that a queue without room ends the sweep with the server's words, and that no cell counts as failed.
 func TestNoRoomEndsTheSweep(t *testing.T) {
-	n, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
+	n, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(),
+		NoSigs: true, NoLog: true,
 		JetStreamMaxStore: 8192, JetStreamMaxMemory: 8192})
 	must(t, err)
 	go n.Start()
@@ -108,7 +110,7 @@ func TestNoRoomEndsTheSweep(t *testing.T) {
 	if !n.ReadyForConnections(time.Minute) {
 		t.Fatal("the server does not listen")
 	}
-	e, err := handedOut(t, dial(t, n), plan(t, "1..400"))
+	e, err := runQueued(t, dial(t, n), plan(t, "1..400"))
 	if !errors.Is(err, sweep.ErrTransport) {
 		t.Fatalf("%v, want an error of the work queue", err)
 	}
@@ -120,7 +122,7 @@ func TestNoRoomEndsTheSweep(t *testing.T) {
 	}
 }
 
-// TestDeletedStreamEndsTheSweep checks that a sweep ends when somebody deletes the stream in which its jobs wait.
+// TestDeletedStreamEndsTheSweep checks that a sweep ends when the stream of its jobs is deleted.
 func TestDeletedStreamEndsTheSweep(t *testing.T) {
 	q := dial(t, serve(t, t.TempDir(), server.RANDOM_PORT))
 	p := plan(t, "1..3")
@@ -131,9 +133,9 @@ func TestDeletedStreamEndsTheSweep(t *testing.T) {
 				break
 			}
 		}
-		_ = q.js.DeleteStream(t.Context(), jobsStream) // else the sweep never ends
+		_ = q.js.DeleteStream(t.Context(), jobsStream) // or the sweep would never end
 	}()
-	e, err := handedOut(t, q, p)
+	e, err := runQueued(t, q, p)
 	if !errors.Is(err, sweep.ErrTransport) || !strings.Contains(fmt.Sprint(err), "stream") {
 		t.Errorf("%v, want that the stream is gone", err)
 	}
@@ -142,7 +144,7 @@ func TestDeletedStreamEndsTheSweep(t *testing.T) {
 	}
 }
 
-// TestServerWithoutJetStream checks that a plain NATS server is named as one.
+// TestServerWithoutJetStream checks the error for a plain NATS server.
 func TestServerWithoutJetStream(t *testing.T) {
 	n, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true})
 	must(t, err)
@@ -151,7 +153,8 @@ func TestServerWithoutJetStream(t *testing.T) {
 	if !n.ReadyForConnections(time.Minute) {
 		t.Fatal("the server does not listen")
 	}
-	if _, err := Dial(t.Context(), Options{URL: n.ClientURL()}); !errors.Is(err, ErrUnreachable) || !strings.Contains(err.Error(), "no JetStream") {
+	if _, err := Dial(t.Context(), Options{URL: n.ClientURL()}); !errors.Is(err, ErrUnreachable) ||
+		!strings.Contains(err.Error(), "no JetStream") {
 		t.Errorf("%v, want that the server has no JetStream", err)
 	}
 }

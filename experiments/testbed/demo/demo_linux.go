@@ -22,26 +22,27 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// ErrWrong says that something did not add up.
+// ErrWrong: an identity does not hold.
 var ErrWrong = olaf.NewError(olaf.Failed, "the kernel's sums are not what was sent")
 
-// ErrHost says that a program on a host ended before it should.
+// ErrHost: a program on a host ended too early.
 var ErrHost = olaf.NewError(olaf.Failed, "a program of the job ended")
 
-// Config is what is asked for.
+// Config configures the demo.
 type Config struct {
 	process.Job
-	Group int       // packets of a worker that are acknowledged together
-	Line  olaf.Rate // that each worker can send, beside which all share Rate
-	Rate  olaf.Rate // that the aggregator takes; 0 is without a limit
-	Skip  int       // packets of vectors that a worker leaves out, every so-many-th
+	Group int       // a worker's packets that are acknowledged together
+	Line  olaf.Rate // per worker, in addition to the common Rate
+	Rate  olaf.Rate // of the aggregator; 0 for no limit
+	Skip  int       // a worker omits every n-th packet of its vectors
 	Mode  xdp.Mode
-	// Command starts a worker or a server: its name and its arguments. It is what 'olafctl' does with 'worker' and 'ps'.
+	// Command returns the command of a worker or a server, given its name and arguments, for 'olafctl worker' and
+	// 'olafctl ps'.
 	Command func(args ...string) *exec.Cmd
-	Say     func(format string, args ...any) // what goes on
+	Say     func(format string, args ...any) // reports progress
 }
 
-// Report is what happened.
+// Report is the result of the demo.
 type Report struct {
 	Workers []process.SumsReport  `json:"workers"`
 	Server  process.StationReport `json:"server"`
@@ -51,7 +52,7 @@ type Report struct {
 	Checks  []Check               `json:"identities"`
 }
 
-// Check is an identity that was held.
+// Check is one identity.
 type Check struct {
 	Name  string `json:"name"`
 	Left  uint64 `json:"left"`
@@ -59,15 +60,15 @@ type Check struct {
 	Holds bool   `json:"holds"`
 }
 
-// bench is the demo while it stands.
+// bench is a running demo.
 type bench struct {
 	*Config
 	lab  *lab.Lab
 	adds *lab.Adder
 }
 
-// Run sets everything up, plays the job, holds what must hold, and takes everything down. The error matches netlab.ErrRights or
-// xdp.ErrRights, ErrWrong, lab.ErrBroken where somebody took a cable or a program away, or is the kernel's.
+// Run sets everything up, runs the job, checks the identities, and takes everything down. The error matches
+// netlab.ErrRights or xdp.ErrRights, ErrWrong, lab.ErrBroken if a cable or a program was removed, or is the kernel's.
 func Run(ctx context.Context, c Config) (r *Report, err error) {
 	b := &bench{Config: &c}
 	defer func() { err = errors.Join(err, b.close()) }()
@@ -86,7 +87,7 @@ func Run(ctx context.Context, c Config) (r *Report, err error) {
 	return r, errors.Join(b.lab.Broken(), b.judge(r))
 }
 
-// open brings up a testbed of workers around one aggregator, as a file with these two numbers would.
+// open starts a testbed of workers around one aggregator, like a file with these two numbers.
 func (b *bench) open() error {
 	text := fmt.Sprintf("name: demo\ntree: {workers: %d, mode: %s, rate: %v}\njob: {id: %d, lanes: %d, fragments: %d, group: %d}\n",
 		b.Workers, b.Mode, b.Rate, b.ID, b.Lanes, b.Packets(), b.Group)
@@ -113,7 +114,7 @@ func (b *bench) close() error {
 	return b.lab.Close()
 }
 
-// below and above are where sockets are at the two ends of a node's cable towards the server.
+// below and above return the socket addresses at the two ends of a node's cable towards the server.
 func (b *bench) below(node int) netip.AddrPort {
 	return netip.AddrPortFrom(b.cable(node).Lower, olaf.UDPPort)
 }
@@ -126,17 +127,18 @@ func (b *bench) cable(node int) *lab.PlannedCable {
 	return &b.lab.Plan.Cables[b.lab.Plan.Nodes[node].Up]
 }
 
-// child is a program in its namespace, and what it prints.
+// child is a program in its namespace, with its output.
 type child struct {
 	name     string
 	process  *netlab.Process
 	out, err bytes.Buffer
 }
 
-// start starts a program in a node's namespace, which listens at an address there.
+// start starts a program in a node's namespace, listening at an address there.
 func (b *bench) start(node int, listen netip.AddrPort, args ...string) (*child, error) {
 	k := &child{name: b.lab.Plan.Nodes[node].Name}
-	cmd := b.Command(append(args, "--id", strconv.Itoa(int(b.ID)), "--workers", strconv.Itoa(b.Workers), "--values", strconv.Itoa(b.Values),
+	cmd := b.Command(append(args, "--id", strconv.Itoa(int(b.ID)), "--workers", strconv.Itoa(b.Workers), "--values",
+		strconv.Itoa(b.Values),
 		"--lanes", strconv.Itoa(b.Lanes), "--vectors", strconv.Itoa(b.Vectors), "--listen", listen.String())...)
 	cmd.Stdout, cmd.Stderr = &k.out, &k.err
 	var err error
@@ -157,12 +159,12 @@ func (k *child) wait(ctx context.Context, into any) error {
 	return json.Unmarshal(k.out.Bytes(), into)
 }
 
-// ended says who ended before the job did, and why.
+// ended returns an error about a child that ended too early, with the reason.
 func (k *child) ended(why error) error {
 	return fmt.Errorf("%w: %s: %w", ErrHost, k.name, process.Ended(why, k.err.Bytes()))
 }
 
-// gather waits for the reports of all workers, or for anybody's end before.
+// gather waits for the reports of all workers, or for any earlier end.
 func (r *Report) gather(ctx context.Context, workers []*child, server *child) error {
 	g, within := errgroup.WithContext(ctx)
 	for i, w := range workers {
@@ -178,14 +180,15 @@ func (r *Report) gather(ctx context.Context, workers []*child, server *child) er
 	}
 }
 
-// errEarly is what is wrong with a server that ends without an error.
+// errEarly is the error for a server that ends without one.
 var errEarly = errors.New("it ended before the job")
 
 // play runs the job.
 func (b *bench) play(ctx context.Context) (*Report, error) {
 	r := &Report{Workers: make([]process.SumsReport, b.Workers)}
 	adds, nodes := b.adds.Planned.Node, b.lab.Workers()
-	args := []string{"ps", "--agent", b.below(adds).String(), "--line", b.Rate.String(), "--group", strconv.Itoa(b.Group)}
+	args := []string{"ps", "--agent", b.below(adds).String(), "--line", b.Rate.String(), "--group",
+		strconv.Itoa(b.Group)}
 	for _, node := range nodes {
 		args = append(args, "--worker", b.below(node).String())
 	}
@@ -195,13 +198,15 @@ func (b *bench) play(ctx context.Context) (*Report, error) {
 	}
 	workers := make([]*child, b.Workers)
 	for i, node := range nodes {
-		workers[i], err = b.start(node, b.below(node), "worker", "--worker", strconv.Itoa(i), "--aggregator", b.above(node).String(),
+		workers[i], err = b.start(node, b.below(node), "worker", "--worker", strconv.Itoa(i), "--aggregator",
+			b.above(node).String(),
 			"--line", b.Line.String(), "--skip", strconv.Itoa(b.Skip))
 		if err != nil {
 			return nil, err
 		}
 	}
-	b.Say("%d workers and a parameter server, %d vectors of %d values in %d packets", b.Workers, b.Vectors, b.Values, b.Packets())
+	b.Say("%d workers and a parameter server, %d vectors of %d values in %d packets", b.Workers, b.Vectors, b.Values,
+		b.Packets())
 	if err := r.gather(ctx, workers, server); err != nil {
 		return nil, err
 	}
@@ -216,10 +221,10 @@ func (b *bench) play(ctx context.Context) (*Report, error) {
 	return r, err
 }
 
-// judge holds the identities of a job.
+// judge checks the identities of a job.
 func (b *bench) judge(r *Report) error {
 	var frames, checked, wrong, results uint64
-	checking := 0 // workers; those that learn know no sum beforehand
+	checking := 0 // workers without learning, which know the sums in advance
 	for i := range r.Workers {
 		w := &r.Workers[i]
 		if w.Work == nil {
@@ -239,14 +244,16 @@ func (b *bench) judge(r *Report) error {
 	hold := func(name string, left, right uint64) {
 		r.Checks = append(r.Checks, Check{name, left, right, left == right})
 	}
-	hold("packets that workers sent = decided about + handed to the agent + lost on cables", frames, decided+k["control"]+lost)
+	hold("packets that workers sent = decided about + handed to the agent + lost on cables", frames,
+		decided+k["control"]+lost)
 	hold("sums completed = fragments of all vectors", k["completed"], fragments)
 	hold("packets added = fragments × workers", k["consumed"]+k["completed"], fragments*uint64(b.Workers))
 	hold("sums at the server = sums completed", s["completed"], k["completed"])
 	hold("results at the workers = fragments × workers", results, fragments*uint64(b.Workers))
 	hold("values that workers checked = values × vectors × workers", checked, uint64(b.Values*b.Vectors*checking))
 	hold("values that were wrong = 0", wrong, 0)
-	hold("packets of strangers, broken or lost before the program = 0", k["malformed"]+k["misidentified"]+k["lost_before_engine"], 0)
+	hold("packets of strangers, broken or lost before the program = 0",
+		k["malformed"]+k["misidentified"]+k["lost_before_engine"], 0)
 	var errs []error
 	for _, c := range r.Checks {
 		if !c.Holds {
@@ -256,7 +263,7 @@ func (b *bench) judge(r *Report) error {
 	return errors.Join(errs...)
 }
 
-// lost is how many frames the workers' cables had no room for.
+// lost returns the number of frames for which the workers' cables had no room.
 func (b *bench) lost() (n uint64, err error) {
 	for _, node := range b.lab.Workers() {
 		c, err := b.lab.Cables[b.lab.Plan.Nodes[node].Up].A.Counts()

@@ -28,7 +28,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// asChild makes this test's program a worker or a server, as olafctl is one.
+// asChild makes the test binary a worker or a server, like olafctl.
 const asChild = "OLAFCTL_DEMO_CHILD"
 
 func TestMain(m *testing.M) {
@@ -58,7 +58,7 @@ func (a *addresses) Set(s string) error {
 	return err
 }
 
-// asProcess is what 'olafctl testbed worker' and 'olafctl testbed ps' are made of.
+// asProcess implements 'olafctl testbed worker' and 'olafctl testbed ps'.
 func asProcess(args []string) error {
 	f := flag.NewFlagSet("child", flag.ContinueOnError)
 	var job process.Job
@@ -93,9 +93,11 @@ func asProcess(args []string) error {
 	var report any
 	if args[0] == "worker" {
 		sums := &process.Sums{Job: job, Worker: olaf.WorkerID(number)}
-		p := &process.Player{Codec: &frame.Datagrams{Format: frame.XAgg, Results: true}, Work: sums, Mishaps: process.Mishaps{Skip: *skip},
-			To: func(endpoint.Peer, *program.Packet) netip.AddrPort { return aggregator[0] }}
-		cfg := endpoint.Config{Job: job.ID, Worker: sums.Worker, Workers: job.Workers, Layout: job.Layout(), Updates: uint32(job.Vectors), Line: line}
+		p := &process.Player{Codec: &frame.Datagrams{Format: frame.XAgg, Results: true}, Work: sums,
+			Mishaps: process.Mishaps{Skip: *skip},
+			To:      func(endpoint.Peer, *program.Packet) netip.AddrPort { return aggregator[0] }}
+		cfg := endpoint.Config{Job: job.ID, Worker: sums.Worker, Workers: job.Workers, Layout: job.Layout(),
+			Updates: uint32(job.Vectors), Line: line}
 		played, err := p.Run(ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) {
 			return endpoint.NewXAgg(cfg, endpoint.XAgg{Timeout: 20 * olaf.Millisecond, Beside: frame.XAgg.Size(0)}, h)
 		})
@@ -104,7 +106,8 @@ func asProcess(args []string) error {
 		}
 		report = process.SumsReport{Worker: sums.Worker, Report: *played, Checked: sums.Checked, Wrong: sums.Wrong}
 	} else {
-		root, err := process.NewRoot(process.RootConfig{Job: job, Group: *group, Line: line, Agent: agent[0], Workers: workers, Codec: &frame.Datagrams{Format: frame.XAgg}})
+		root, err := process.NewRoot(process.RootConfig{Job: job, Group: *group, Line: line, Agent: agent[0], Workers: workers,
+			Codec: &frame.Datagrams{Format: frame.XAgg}})
 		if err != nil {
 			return err
 		}
@@ -130,10 +133,11 @@ func config(t *testing.T) Config {
 	return c
 }
 
-// example is a small demo whose processes are this test's program.
+// example returns a small demo whose processes are the test binary.
 func example(self string) Config {
 	return Config{
-		Job: process.Job{ID: 1, Workers: 3, Values: 5000, Lanes: 64, Vectors: 3}, Mode: xdp.Native, Skip: 7, Group: 16, Line: 20 * olaf.Mbps, Rate: 30 * olaf.Mbps,
+		Job: process.Job{ID: 1, Workers: 3, Values: 5000, Lanes: 64, Vectors: 3}, Mode: xdp.Native, Skip: 7, Group: 16,
+		Line: 20 * olaf.Mbps, Rate: 30 * olaf.Mbps,
 		Command: func(args ...string) *exec.Cmd {
 			cmd := exec.Command(self, args...)
 			cmd.Env = append(os.Environ(), asChild+"=1")
@@ -142,7 +146,7 @@ func example(self string) Config {
 	}
 }
 
-// Processes in namespaces, packets left out, both modes of the kernel: every identity holds.
+// TestRun checks every identity with processes in namespaces, omitted packets, and both modes of the kernel.
 func TestRun(t *testing.T) {
 	for _, mode := range []xdp.Mode{xdp.Native, xdp.Generic} {
 		t.Run(string(mode), func(t *testing.T) {
@@ -159,7 +163,7 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// A worker that ends before its time ends the job with what it said.
+// TestDeadWorker checks that a worker that ends early ends the job with its error output.
 func TestDeadWorker(t *testing.T) {
 	c := config(t)
 	start := c.Command
@@ -174,7 +178,8 @@ func TestDeadWorker(t *testing.T) {
 	}
 }
 
-// TestKilledHost kills a worker, and then the server, while the job goes on: who it was and by what is said at once, and no process is left.
+// TestKilledHost kills a worker, and then the server, during the job: the error names the process and the signal at
+// once, and no process remains.
 func TestKilledHost(t *testing.T) {
 	for _, k := range []struct{ role, name string }{{"worker", "w0"}, {"ps", "ps"}} {
 		t.Run(k.role, func(t *testing.T) {
@@ -187,7 +192,7 @@ func TestKilledHost(t *testing.T) {
 				return cmd
 			}
 			c.Say = func(string, ...any) {
-				if len(started[k.role]) > 0 { // all of them stand
+				if len(started[k.role]) > 0 { // all are running
 					if err := started[k.role][0].Process.Kill(); err != nil {
 						t.Error(err)
 					}
@@ -195,7 +200,8 @@ func TestKilledHost(t *testing.T) {
 			}
 			began := time.Now()
 			_, err := Run(t.Context(), c)
-			if !errors.Is(err, ErrHost) || !strings.HasSuffix(err.Error(), k.name+": signal: killed") || time.Since(began) > time.Minute {
+			if !errors.Is(err, ErrHost) || !strings.HasSuffix(err.Error(), k.name+": signal: killed") ||
+				time.Since(began) > time.Minute {
 				t.Errorf("after %v: %v", time.Since(began), err)
 			}
 			for _, cmd := range append(started["worker"], started["ps"]...) {
@@ -207,10 +213,11 @@ func TestKilledHost(t *testing.T) {
 	}
 }
 
-// TestTakenAway takes programs off while the job goes on: it ends and says which was the first to be seen, and no process is left.
+// TestTakenAway detaches programs during the job: it ends with the first one noticed, and no process remains.
 func TestTakenAway(t *testing.T) {
 	for name, says := range map[string]string{
-		"arrive": `the cable from w\d to s0: the program arrive was taken off w\d of s0`, "pass": `the cable from s0 to ps: the program pass was taken off s0 of ps`,
+		"arrive": `the cable from w\d to s0: the program arrive was taken off w\d of s0`,
+		"pass":   `the cable from s0 to ps: the program pass was taken off s0 of ps`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := config(t)
@@ -224,7 +231,7 @@ func TestTakenAway(t *testing.T) {
 				if len(started) == 0 {
 					return
 				}
-				if err := testbedtest.Detach(name); err != nil { // all of them stand
+				if err := testbedtest.Detach(name); err != nil { // all are running
 					t.Error(err)
 				}
 			}
@@ -251,13 +258,13 @@ func TestStopped(t *testing.T) {
 	}
 }
 
-// asDemo makes this test's program play a whole demo.
+// asDemo makes the test binary run a whole demo.
 const asDemo = "OLAFCTL_DEMO_WHOLE"
 
-// TestKilled kills a demo at moments from before its first namespace to behind its last sum, and finds nothing of it: neither a
-// process, nor a program, nor an interface, nor a mount.
+// TestKilled kills a demo at moments from before its first namespace to after its last sum, and checks that nothing
+// remains: no process, program, interface or mount.
 func TestKilled(t *testing.T) {
-	config(t) // for its rights
+	config(t) // for its check of rights
 	traces := testbedtest.Look(t)
 	began := time.Now()
 	if err := whole(t, "whole").Wait(); err != nil {
@@ -277,7 +284,7 @@ func TestKilled(t *testing.T) {
 		var err error
 		select {
 		case err = <-ended:
-			length = time.Since(began) // others take as long: the machine was held up before
+			length = time.Since(began) // others take as long: the machine was slow before
 		case <-time.After(time.Duration(splitmix.Mix(uint64(i)) % uint64(length))): // the moment
 			if err := demo.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 				t.Fatal(err)
@@ -295,7 +302,7 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// whole starts a demo in a process of its own.
+// whole starts a demo in a separate process.
 func whole(t *testing.T, marker string) *exec.Cmd {
 	t.Helper()
 	demo := exec.Command(os.Args[0])

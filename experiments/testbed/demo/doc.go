@@ -1,4 +1,4 @@
-// Package demo plays a job of XAgg over real packets on this machine: workers and a parameter server are processes, each in a
-// network namespace of its own, and the kernel between them adds. Everything is held by descriptors of this process: when it
-// ends, in whatever way, nothing of it is left.
+// Package demo runs a job of XAgg with real packets on this machine: workers and a parameter server are processes, each
+// in its own network namespace, and the kernel between them adds. This process holds everything by descriptors, so that
+// nothing remains when it ends in any way.
 package demo

@@ -1,5 +1,5 @@
-// Package ktree builds aggregation trees: which servers stand above which workers, so that none has more than k children and
-// each is used by what its link carries (Zhang et al., XAgg, §V).
+// Package ktree builds aggregation trees: it places servers above workers so that no node has more than k children and
+// each server gets as many as its link can carry (Zhang et al., XAgg, §V).
 package ktree
 
 import (
@@ -11,13 +11,13 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrConfig is the kind of every refused tree.
+// ErrConfig matches every rejected tree.
 var ErrConfig = olaf.NewError(olaf.Usage, "bad aggregation tree")
 
-// MaxK is the most children that a node may have here: the bits of a server's bitmap. The paper chooses 2 to 5.
+// MaxK is the largest number of children per node: the bits of a server's bitmap. The paper chooses 2 to 5.
 const MaxK = 64
 
-// Worker is what is known of a worker: in the first round, on a plain parameter server, it took so long in all.
+// Worker is a worker with its total time in the first round, on a plain parameter server.
 type Worker struct {
 	Name  string
 	Takes olaf.Duration
@@ -26,20 +26,20 @@ type Worker struct {
 // Server is a server that could aggregate.
 type Server struct {
 	Name         string
-	Idle         olaf.Rate // of its link
-	Cores        int       // that are idle
+	Idle         olaf.Rate // of the link
+	Cores        int       // idle ones
 	Memory, Used olaf.Size
 }
 
-// PerCore is what one core adds up and forwards (paper, §VI-B, in whole tens of Gbps).
+// PerCore is the rate at which one core adds and forwards (paper, §VI-B, in whole tens of Gbps).
 const PerCore = 10 * olaf.Gbps
 
-// memoryShare is how much of a server's memory may be used with the model in it.
+// memoryShare is the largest share of a server's memory in use after the model is loaded.
 const memoryShare = 0.8
 
-// Candidates are the servers that can take a model, the best first: by bandwidth, then cores, then memory. One whose idle
-// cores cannot carry its idle bandwidth is none (paper, §V).
-func Candidates(servers []Server, model olaf.Size) []Server {
+// SortCandidates returns the servers that can take a model, best first: by bandwidth, then cores, then memory. It leaves
+// out servers whose idle cores cannot carry their idle bandwidth (paper, §V).
+func SortCandidates(servers []Server, model olaf.Size) []Server {
 	var able []Server
 	for _, s := range servers {
 		fits := float64(s.Used+model) <= memoryShare*float64(s.Memory)
@@ -48,14 +48,15 @@ func Candidates(servers []Server, model olaf.Size) []Server {
 		}
 	}
 	slices.SortStableFunc(able, func(a, b Server) int {
-		return cmp.Or(cmp.Compare(b.Idle, a.Idle), cmp.Compare(b.Cores, a.Cores), cmp.Compare(b.Memory-b.Used, a.Memory-a.Used))
+		return cmp.Or(cmp.Compare(b.Idle, a.Idle), cmp.Compare(b.Cores, a.Cores),
+			cmp.Compare(b.Memory-b.Used, a.Memory-a.Used))
 	})
 	return able
 }
 
-// Height is the least h with k^(h−2) < w ≤ k^(h−1), in levels with the workers' and the root's (paper, Inequality 2); a lone
-// worker below the root makes 2. k and workers must be at least 2 and 1.
-func Height(k, workers int) int {
+// TreeHeight returns the least h with k^(h−2) < w ≤ k^(h−1), in levels including the workers' and the root's (paper,
+// Inequality 2). A lone worker below the root has height 2. k must be at least 2, workers at least 1.
+func TreeHeight(k, workers int) int {
 	h := 2
 	for most := k; most < workers; most *= k {
 		h++
@@ -63,37 +64,37 @@ func Height(k, workers int) int {
 	return h
 }
 
-// Root is the place of the parameter server, to which a tree's top nodes belong.
+// Root is the parent of a tree's top nodes: the parameter server.
 const Root = -1
 
 // Node is a server in a tree, with its children.
 type Node struct {
 	Server  string
-	Parent  int   // place of the node above, or Root
-	Workers []int // places of workers
-	Nodes   []int // places of nodes below
+	Parent  int   // index of the parent node, or Root
+	Workers []int // indexes of workers
+	Nodes   []int // indexes of child nodes
 }
 
-// Tree says who stands above whom.
+// Tree is an aggregation tree.
 type Tree struct {
 	K, Height int
 	Nodes     []Node
-	Top       []int // nodes below the root
-	Workers   []int // workers below the root
+	Top       []int // child nodes of the root
+	Workers   []int // workers directly below the root
 }
 
-// Build puts servers above workers, layer by layer from below, so that no node has more than k children. Workers are taken in
-// the order of how long they take, so that those of one parent are alike; servers in the order given. A server whose link is
-// slower than the first one's gets fewer children in proportion, and one that would have a single child gets none. Where
-// servers run out, what is left is the root's. The error matches ErrConfig.
-func Build(k int, workers []Worker, servers []Server) (*Tree, error) {
+// BuildTree puts servers above workers, layer by layer from below, so that no node has more than k children. It sorts
+// workers by time, so that siblings are alike, and takes servers in the given order. A server with a slower link than
+// the first gets proportionally fewer children; one that would get a single child is skipped. If servers run out, the
+// remaining nodes go to the root. The error matches ErrConfig.
+func BuildTree(k int, workers []Worker, servers []Server) (*Tree, error) {
 	switch {
 	case k < 2 || k > MaxK:
 		return nil, fmt.Errorf("%w: k is %d; a node has 2 to %d children", ErrConfig, k, MaxK)
 	case len(workers) < 1:
 		return nil, fmt.Errorf("%w: it has no workers", ErrConfig)
 	}
-	t := &Tree{K: k, Height: Height(k, len(workers))}
+	t := &Tree{K: k, Height: TreeHeight(k, len(workers))}
 	order := make([]int, len(workers))
 	for i := range order {
 		order[i] = i
@@ -104,7 +105,7 @@ func Build(k int, workers []Worker, servers []Server) (*Tree, error) {
 		layer[i] = child{worker: w, node: Root}
 	}
 	for len(layer) > k && len(servers) > 0 {
-		layer, servers = t.raise(layer, servers)
+		layer, servers = t.raiseLayer(layer, servers)
 	}
 	for _, c := range layer {
 		if c.node == Root {
@@ -116,12 +117,12 @@ func Build(k int, workers []Worker, servers []Server) (*Tree, error) {
 	return t, nil
 }
 
-// child is a worker, or a node where node is not Root.
+// child is a worker, or a node if node is not Root.
 type child struct{ worker, node int }
 
-// raise puts servers above a layer and gives the layer that results.
-func (t *Tree) raise(layer []child, servers []Server) (above []child, left []Server) {
-	var reference float64 // rate of a child
+// raiseLayer puts servers above a layer and returns the new layer and the unused servers.
+func (t *Tree) raiseLayer(layer []child, servers []Server) (above []child, left []Server) {
+	var reference float64 // link rate per child of the first server
 	for len(layer) > 1 && len(servers) > 0 {
 		s := servers[0]
 		n := t.K
@@ -135,14 +136,14 @@ func (t *Tree) raise(layer []child, servers []Server) (above []child, left []Ser
 		if n < 2 {
 			continue
 		}
-		above = append(above, child{node: t.add(s.Name, layer[:n])})
+		above = append(above, child{node: t.addNode(s.Name, layer[:n])})
 		layer = layer[n:]
 	}
 	return append(above, layer...), servers
 }
 
-// add makes a node of a server and its children.
-func (t *Tree) add(server string, children []child) int {
+// addNode adds a node for a server and its children and returns its index.
+func (t *Tree) addNode(server string, children []child) int {
 	at := len(t.Nodes)
 	n := Node{Server: server, Parent: Root}
 	for _, c := range children {

@@ -12,12 +12,13 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// TestHeight holds the inequality of the paper for every w and k that it speaks of.
+// TestHeight checks the paper's inequality for every w and k that it covers.
 func TestHeight(t *testing.T) {
 	for k := 2; k <= 5; k++ {
 		for w := 2; w <= 64; w++ {
-			h := Height(k, w)
-			if low, high := math.Pow(float64(k), float64(h-2)), math.Pow(float64(k), float64(h-1)); float64(w) <= low || float64(w) > high {
+			h := TreeHeight(k, w)
+			if low, high := math.Pow(float64(k), float64(h-2)), math.Pow(float64(k), float64(h-1)); float64(w) <= low ||
+				float64(w) > high {
 				t.Errorf("k %d, w %d: height %d has %g < w ≤ %g", k, w, h, low, high)
 			}
 		}
@@ -34,18 +35,18 @@ func some(workers, servers int) (w []Worker, s []Server) {
 	return w, s
 }
 
-// With servers enough a tree is as high as the inequality says, no node has more than k children or only one, and every worker
-// is in it once.
+// TestBuild checks that with enough servers a tree has the height of the inequality, that each node has 2 to k
+// children, and that every worker appears once.
 func TestBuild(t *testing.T) {
 	for k := 2; k <= 5; k++ {
 		for w := 1; w <= 64; w++ {
 			workers, servers := some(w, 64)
-			tree, err := Build(k, workers, servers)
+			tree, err := BuildTree(k, workers, servers)
 			if err != nil {
 				t.Fatal(err)
 			}
-			sound(t, tree, w)
-			if levels := depth(tree); levels != tree.Height {
+			checkTree(t, tree, w)
+			if levels := measureDepth(tree); levels != tree.Height {
 				t.Errorf("k %d, w %d: %d levels, want %d", k, w, levels, tree.Height)
 			}
 			if n := len(tree.Top) + len(tree.Workers); n > k {
@@ -55,8 +56,8 @@ func TestBuild(t *testing.T) {
 	}
 }
 
-// sound checks what holds of every tree.
-func sound(t interface{ Fatalf(string, ...any) }, tree *Tree, workers int) {
+// checkTree checks the properties of every tree.
+func checkTree(t interface{ Fatalf(string, ...any) }, tree *Tree, workers int) {
 	seen := make([]int, workers)
 	for _, w := range tree.Workers {
 		seen[w]++
@@ -82,8 +83,8 @@ func sound(t interface{ Fatalf(string, ...any) }, tree *Tree, workers int) {
 	}
 }
 
-// depth is the levels, workers and root among them.
-func depth(tree *Tree) int {
+// measureDepth returns the number of levels, including the workers and the root.
+func measureDepth(tree *Tree) int {
 	most := 0
 	for i := range tree.Nodes {
 		d := 1
@@ -95,7 +96,7 @@ func depth(tree *Tree) int {
 	return max(most, 1) + 1
 }
 
-// Whatever servers there are, the tree is sound; a slower server gets fewer children.
+// TestBuildOfAnything checks that a tree of any servers is valid and that a slower server gets fewer children.
 func TestBuildOfAnything(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		workers, servers := some(rapid.IntRange(1, 40).Draw(t, "workers"), rapid.IntRange(0, 20).Draw(t, "servers"))
@@ -105,21 +106,21 @@ func TestBuildOfAnything(t *testing.T) {
 		for i := range workers {
 			workers[i].Takes = olaf.Duration(rapid.Int64Range(0, 9).Draw(t, "takes"))
 		}
-		tree, err := Build(rapid.IntRange(2, 6).Draw(t, "k"), workers, servers)
+		tree, err := BuildTree(rapid.IntRange(2, 6).Draw(t, "k"), workers, servers)
 		if err != nil {
 			t.Fatal(err)
 		}
-		sound(t, tree, len(workers))
+		checkTree(t, tree, len(workers))
 	})
 }
 
-// TestProportion is the published rounding: children in proportion to the first server's, and at most k.
+// TestProportion checks the published rounding: children in proportion to the first server's, and at most k.
 func TestProportion(t *testing.T) {
 	workers, servers := some(12, 3)
 	for i, gbps := range []olaf.Rate{100, 50, 300} {
 		servers[i].Idle = gbps * olaf.Gbps
 	}
-	tree, err := Build(4, workers, servers)
+	tree, err := BuildTree(4, workers, servers)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -136,7 +137,7 @@ func TestCandidates(t *testing.T) {
 		{"fast", 100 * olaf.Gbps, 10, 100, 40}, {"more memory", 100 * olaf.Gbps, 10, 100, 10},
 	}
 	var names []string
-	for _, s := range Candidates(servers, 30) {
+	for _, s := range SortCandidates(servers, 30) {
 		names = append(names, s.Name)
 	}
 	if want := []string{"more memory", "fast", "slow"}; !slices.Equal(names, want) {
@@ -146,10 +147,10 @@ func TestCandidates(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	workers, servers := some(3, 1)
-	if _, err := Build(1, workers, servers); !errors.Is(err, ErrConfig) {
+	if _, err := BuildTree(1, workers, servers); !errors.Is(err, ErrConfig) {
 		t.Error(err)
 	}
-	if _, err := Build(2, nil, servers); !errors.Is(err, ErrConfig) {
+	if _, err := BuildTree(2, nil, servers); !errors.Is(err, ErrConfig) {
 		t.Error(err)
 	}
 }

@@ -124,17 +124,17 @@ func JSONSchema() ([]byte, error) {
 		case "schema":
 			return map[string]any{"const": FileSchema}
 		case "role":
-			return yamlfile.Choice(Worker, Aggregator, Switch, Server)
+			return yamlfile.ChoiceSchema(Worker, Aggregator, Switch, Server)
 		case "mode":
-			return yamlfile.Choice(Native, Generic)
+			return yamlfile.ChoiceSchema(Native, Generic)
 		case "arithmetic":
-			return yamlfile.Choice(Saturating, Wrapping)
+			return yamlfile.ChoiceSchema(Saturating, Wrapping)
 		case "program":
-			return yamlfile.Choice(append(slices.Clone(programs), systems()...)...)
+			return yamlfile.ChoiceSchema(append(slices.Clone(programs), systems()...)...)
 		case "system":
-			return yamlfile.Choice(systems()...)
+			return yamlfile.ChoiceSchema(systems()...)
 		}
 		return nil
 	}}
-	return s.Of(reflect.TypeFor[File]())
+	return s.Generate(reflect.TypeFor[File]())
 }

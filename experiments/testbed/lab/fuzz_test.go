@@ -28,12 +28,12 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text string) {
 		file, err := Parse("f.yaml", []byte(text))
 		if err != nil {
-			yamlfiletest.Mistakes(t, err, ErrFile, "f.yaml", text)
+			yamlfiletest.CheckMistakes(t, err, ErrFile, "f.yaml", text)
 			return
 		}
 		p, err := file.Resolve()
 		if err != nil {
-			yamlfiletest.Mistakes(t, err, ErrFile, "f.yaml", text)
+			yamlfiletest.CheckMistakes(t, err, ErrFile, "f.yaml", text)
 			return
 		}
 		tree(t, p)

@@ -49,7 +49,7 @@ type resolver struct {
 
 func (r *resolver) fail(at yamlfile.Pos, key, format string, args ...any) {
 	if len(r.errs) < yamlfile.MaxErrors {
-		r.errs = append(r.errs, &yamlfile.Error{Kind: ErrFile, File: r.file.Path, Line: at.Of(key), What: fmt.Sprintf(format, args...)})
+		r.errs = append(r.errs, &yamlfile.Error{Kind: ErrFile, File: r.file.Path, Line: at.LineOf(key), What: fmt.Sprintf(format, args...)})
 	}
 }
 
@@ -181,7 +181,7 @@ func (r *resolver) grow(t *Tree) *ktree.Tree {
 	for i := range servers {
 		servers[i] = ktree.Server{Name: "s" + strconv.Itoa(i+1), Idle: 1}
 	}
-	tree, err := ktree.Build(children, workers, servers)
+	tree, err := ktree.BuildTree(children, workers, servers)
 	if err != nil {
 		r.fail(t.Pos, "", "%v", err)
 		return nil

@@ -5,8 +5,8 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed/lab"
 )
 
-// Ends are the names of the ends of a testbed that can be captured: every worker's, and the server's, the interfaces of a capture in
-// their order.
+// Ends returns the names of a testbed's ends that can be captured, which are the capture's interfaces in order: every
+// worker's, and the server's.
 func Ends(p *lab.Plan) (names []string) {
 	for _, w := range p.Workers() {
 		names = append(names, p.Nodes[w].Name)
@@ -14,7 +14,7 @@ func Ends(p *lab.Plan) (names []string) {
 	return append(names, p.Nodes[p.Server()].Name)
 }
 
-// Recorder takes what is captured at the ends, by time, and how many frames found no room before they were taken.
+// Recorder receives the frames captured at the ends, by time, and the number of frames that found no room.
 type Recorder interface {
 	Frame(*capture.Packet) error
 	Lost(frames int64) error

@@ -12,7 +12,7 @@ type recording struct {
 	to Recorder
 }
 
-// record begins to capture where workers and server are, as Ends names them.
+// record begins to capture at workers and server, in the order of Ends.
 func (f *Feeder) record(to Recorder) (*recording, error) {
 	names := Ends(f.lab.Plan)
 	var at []tap.End
@@ -28,7 +28,7 @@ func (f *Feeder) record(to Recorder) (*recording, error) {
 	return &recording{c, to}, nil
 }
 
-// take hands over what was captured by now. There may be no recording.
+// take passes on what was captured so far. r may be nil.
 func (r *recording) take() error {
 	if r == nil {
 		return nil
@@ -36,7 +36,7 @@ func (r *recording) take() error {
 	return r.at.Drain(r.to.Frame)
 }
 
-// end hands over the rest, and what was lost, and closes the capture.
+// end passes on the rest and the number of lost frames, and closes the capture.
 func (r *recording) end() error {
 	err := r.take()
 	lost, why := r.at.Lost()

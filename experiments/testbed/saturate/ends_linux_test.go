@@ -36,7 +36,7 @@ var errFull = errors.New("no room")
 func (fullDisk) Frame(*capture.Packet) error { return errFull }
 func (fullDisk) Lost(int64) error            { return nil }
 
-// TestRecordOnAFullDisk ends a run whose capture can't be written long before its workers would have played, with that error once.
+// TestRecordOnAFullDisk checks that a run whose capture cannot be written ends early, with that error once.
 func TestRecordOnAFullDisk(t *testing.T) {
 	f := feeder(t, "tree: {workers: 2}\njob: {lanes: 8, fragments: 50}")
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
@@ -47,8 +47,9 @@ func TestRecordOnAFullDisk(t *testing.T) {
 	}
 }
 
-// TestBothEnds lets tshark read a run at all of its ends, on one server and in a tree: every frame is one of XAgg's, what left the workers is
-// what they say they sent, each sum reached the server and every worker, and what workers were told is what the server sent.
+// TestBothEnds lets tshark read a run at all of its ends, with one server and in a tree: every frame is XAgg's, the
+// workers' frames match their counts, each sum reached the server and every worker, and the workers received what the
+// server sent.
 func TestBothEnds(t *testing.T) {
 	tshark := peer.Need(t, "tshark")
 	lua := filepath.Join(t.TempDir(), "inagg.lua")
@@ -99,7 +100,8 @@ func TestBothEnds(t *testing.T) {
 				sent += worker.sent
 				told += worker.got
 				if worker.got < sums || worker.fragments != f.lab.Fragments {
-					t.Errorf("%s got %d sums of %d fragments, not %d of %d at least", ends[i], worker.got, worker.fragments, sums, f.lab.Fragments)
+					t.Errorf("%s got %d sums of %d fragments, not %d of %d at least", ends[i], worker.got, worker.fragments, sums,
+						f.lab.Fragments)
 				}
 			}
 			if sent != r.Sent {
@@ -115,17 +117,18 @@ func TestBothEnds(t *testing.T) {
 	}
 }
 
-// end is what tshark read at one.
+// end contains what tshark read at one end.
 type end struct {
 	sent, got uint64 // packets of data
-	again     uint64 // sums for the agent that asked, which passes them on to all workers
-	fragments int    // that came
+	again     uint64 // repeated sums for the agent, which passes them on to all workers
+	fragments int    // received
 }
 
-// dissected is what tshark reads at every end, from and to its address, and to that of the agent next to the server.
+// dissected returns what tshark reads at every end, to and from its address, and that of the agent next to the server.
 func dissected(t *testing.T, tshark, lua, path string, ends, addresses []string, agent string) []end {
 	t.Helper()
-	out, err := exec.Command(tshark, "-n", "-X", "lua_script:"+lua, "-r", path, "-Y", "udp", "-T", "fields", "-E", "separator=|", "-e", "frame.interface_name",
+	out, err := exec.Command(tshark, "-n", "-X", "lua_script:"+lua, "-r", path, "-Y", "udp", "-T", "fields", "-E", "separator=|", "-e",
+		"frame.interface_name",
 		"-e", "xagg.message", "-e", "ip.src", "-e", "xagg.fragment", "-e", "xagg.count", "-e", "_ws.malformed", "-e", "ip.dst").Output()
 	if err != nil {
 		t.Fatal(err)

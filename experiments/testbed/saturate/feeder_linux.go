@@ -23,28 +23,28 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// LogBytes is the room of a log of decisions that a feeder takes up in time.
+// LogBytes is the size of a log of decisions that a feeder can empty in time.
 const LogBytes = 1 << 24
 
-// Feeder is a testbed with all its ends in the hands of this process: those of the workers, and that of the server.
+// Feeder is a testbed with all its ends in this process: those of the workers, and that of the server.
 type Feeder struct {
 	lab     *lab.Lab
 	workers []*net.UDPConn // by number
 	server  *net.UDPConn
 	replays []*xdp.SumReplayer
-	told    []xdp.Comparison // of each replay, what runs have heard of
+	told    []xdp.Comparison // per replay, the result reported so far
 	decided []uint64         // by adder
-	again   uint64           // sums that agents had sent once more before the run
-	came    []uint64         // by adder, frames that had come out of its cable upwards before the run
+	again   uint64           // sums that agents repeated before the run
+	came    []uint64         // by adder, frames from its upward cable before the run
 	epoch   uint16           // of the next vector
 	mishaps process.Mishaps
-	deaf    int // of so many sums the server does not hear one; 0 hears all
+	deaf    int // the server ignores every n-th sum; 0 for none
 
-	recording *recording // nil while nobody asks for one
+	recording *recording // nil without a recorder
 }
 
-// New takes the ends of a testbed, whose programs log their decisions with LogBytes of room. A node behind an interface cannot
-// be one of them: the error matches ErrConfig.
+// New opens the ends of a testbed, whose programs log their decisions in LogBytes. None of them may be behind an
+// interface: the error matches ErrConfig.
 func New(l *lab.Lab) (*Feeder, error) {
 	f := &Feeder{lab: l}
 	if err := f.open(); err != nil {
@@ -56,7 +56,8 @@ func New(l *lab.Lab) (*Feeder, error) {
 func (f *Feeder) open() (err error) {
 	for i := range f.lab.Plan.Nodes {
 		if n := &f.lab.Plan.Nodes[i]; n.Device != "" {
-			return fmt.Errorf("%w: %s %s is behind interface %s; a bench plays all workers and the server", ErrConfig, n.Role, n.Name, n.Device)
+			return fmt.Errorf("%w: %s %s is behind interface %s; a bench plays all workers and the server", ErrConfig,
+				n.Role, n.Name, n.Device)
 		}
 	}
 	for _, node := range f.lab.Workers() {
@@ -68,7 +69,8 @@ func (f *Feeder) open() (err error) {
 	}
 	for _, a := range f.lab.Adders {
 		children := len(f.lab.Plan.Nodes[a.Planned.Node].Down)
-		r, err := xdp.NewSumReplayer(xdp.AggregatorBuild{Fragments: f.lab.Fragments, Lanes: f.lab.Lanes, Wrapping: a.Planned.Wrapping}, xdp.Parent{Job: f.lab.Job, Children: children})
+		r, err := xdp.NewSumReplayer(xdp.AggregatorBuild{Fragments: f.lab.Fragments, Lanes: f.lab.Lanes,
+			Wrapping: a.Planned.Wrapping}, xdp.Parent{Job: f.lab.Job, Children: children})
 		if err != nil {
 			return err
 		}
@@ -79,12 +81,12 @@ func (f *Feeder) open() (err error) {
 	return err
 }
 
-// top is the aggregator below the server.
+// top returns the aggregator below the server.
 func (f *Feeder) top() int {
 	return f.lab.Plan.Cables[f.lab.Plan.Nodes[f.lab.Server()].Down[0]].Child
 }
 
-// below and above are where sockets are at the two ends of a node's cable towards the server.
+// below and above return the socket addresses at the two ends of a node's cable towards the server.
 func (f *Feeder) below(node int) netip.AddrPort {
 	return netip.AddrPortFrom(f.lab.Plan.Cables[f.lab.Plan.Nodes[node].Up].Lower, olaf.UDPPort)
 }
@@ -93,7 +95,7 @@ func (f *Feeder) above(node int) netip.AddrPort {
 	return netip.AddrPortFrom(f.lab.Plan.Cables[f.lab.Plan.Nodes[node].Up].Upper, olaf.UDPPort)
 }
 
-// child is which of its parent's children a node is.
+// child returns a node's index among its parent's children.
 func (f *Feeder) child(node int) olaf.WorkerID {
 	up := f.lab.Plan.Nodes[node].Up
 	return olaf.WorkerID(slices.Index(f.lab.Plan.Nodes[f.lab.Plan.Cables[up].Parent].Down, up))
@@ -111,7 +113,7 @@ func (f *Feeder) Close() error {
 	return errors.Join(errs...)
 }
 
-// run is all vectors of a run under way.
+// run is the state of one run.
 type run struct {
 	*Feeder
 	config *Config
@@ -120,20 +122,20 @@ type run struct {
 	begun  time.Time
 	said   func()
 	left   []atomic.Int64 // ns since begun when the last packet of a fragment left
-	times  []int64        // of sums, from there to the server
-	whole  int            // sums at the server, each for the first time
-	next   []uint16       // by fragment, the epoch of the first sum that has not come there
-	heard  int            // packets there, for those that it does not hear
+	times  []int64        // of sums, from that packet to the server
+	whole  int            // distinct sums at the server
+	next   []uint16       // by fragment, the epoch of the first missing sum there
+	heard  int            // packets at the server, to count the ignored ones
 	sums   expected
 }
 
-// expected are the sums of the vectors that workers are at, worked out once for all of them.
+// expected caches the sums of the workers' current vectors.
 type expected struct {
 	sync.Mutex
 	of map[uint32][]int32
 }
 
-// worker is the work of one: vectors that follow from the run's seed, and sums held against what they must be.
+// worker is the work of one worker: vectors generated from the run's seed, and sums compared with the expected ones.
 type worker struct {
 	*run
 	number         int
@@ -160,7 +162,7 @@ func (w *worker) Apply(a *endpoint.Aggregate) {
 	}
 }
 
-// sum is what a vector of all workers adds up to. Nobody is more than one vector behind.
+// sum returns the sum of a vector over all workers. No worker is more than one vector behind.
 func (k *run) sum(vector uint32) []int32 {
 	k.sums.Lock()
 	defer k.sums.Unlock()
@@ -178,7 +180,8 @@ func (k *run) sum(vector uint32) []int32 {
 	return s
 }
 
-// Record is Run with a capture of what workers and server send and get, from before the first packet to after the last one.
+// Record is Run with a capture of what workers and server send and receive, from before the first packet to after the
+// last one.
 func (f *Feeder) Record(ctx context.Context, c Config, to Recorder, said func()) (*Run, error) {
 	r, err := f.record(to)
 	if err != nil {
@@ -193,8 +196,8 @@ func (f *Feeder) Record(ctx context.Context, c Config, to Recorder, said func())
 	return run, r.end()
 }
 
-// Run lets all workers send all vectors, and holds what came of it. A nil said tells nobody how many vectors are through. The error matches
-// lab.ErrBroken where somebody took a cable or a program away.
+// Run lets all workers send all vectors, and checks the results. It calls said, if not nil, after each completed
+// vector. The error matches lab.ErrBroken if a cable or a program was removed.
 func (f *Feeder) Run(ctx context.Context, c Config, said func()) (*Run, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -203,11 +206,14 @@ func (f *Feeder) Run(ctx context.Context, c Config, said func()) (*Run, error) {
 		said = func() {}
 	}
 	k := &run{
-		Feeder: f, config: &c, said: said, out: &Run{Seed: c.Seed, Kernel: map[string]map[string]uint64{}}, begun: time.Now(),
-		left: make([]atomic.Int64, f.lab.Fragments), next: slices.Repeat([]uint16{f.epoch}, f.lab.Fragments), sums: expected{of: map[uint32][]int32{}},
-		job: process.Job{ID: f.lab.Job, Workers: len(f.workers), Values: f.lab.Fragments * f.lab.Lanes, Lanes: f.lab.Lanes, Vectors: c.Vectors},
+		Feeder: f, config: &c, said: said, out: &Run{Seed: c.Seed, Kernel: map[string]map[string]uint64{}},
+		begun: time.Now(),
+		left:  make([]atomic.Int64, f.lab.Fragments), next: slices.Repeat([]uint16{f.epoch}, f.lab.Fragments),
+		sums: expected{of: map[uint32][]int32{}},
+		job: process.Job{ID: f.lab.Job, Workers: len(f.workers), Values: f.lab.Fragments * f.lab.Lanes,
+			Lanes: f.lab.Lanes, Vectors: c.Vectors},
 	}
-	if _, err := f.counts(); err != nil { // what was counted before is not of this run
+	if _, err := f.counts(); err != nil { // earlier counts do not belong to this run
 		return nil, err
 	}
 	f.again = f.asked()
@@ -223,10 +229,11 @@ func (f *Feeder) Run(ctx context.Context, c Config, said func()) (*Run, error) {
 	return k.out, f.account(ctx, k.out, &c)
 }
 
-// play lets workers and server play, and takes up the logs of decisions beside them.
+// play runs workers and server, and reads the logs of decisions meanwhile.
 func (k *run) play(ctx context.Context) error {
 	root, err := process.NewRoot(process.RootConfig{
-		Job: k.job, Group: k.lab.Group, Line: k.config.Line, Agent: k.below(k.top()), Workers: k.addresses(), Codec: &frame.Datagrams{Format: frame.XAgg},
+		Job: k.job, Group: k.lab.Group, Line: k.config.Line, Agent: k.below(k.top()), Workers: k.addresses(),
+		Codec: &frame.Datagrams{Format: frame.XAgg},
 	})
 	if err != nil {
 		return err
@@ -251,10 +258,10 @@ func (k *run) play(ctx context.Context) error {
 	return nil
 }
 
-// followEvery is how often logs of decisions and captures are looked into.
+// followEvery is the interval for reading logs of decisions and captures.
 const followEvery = 2 * time.Millisecond
 
-// follow listens until all workers have played, and stops them where it can't.
+// follow reads logs until all workers are done, and stops them on an error.
 func (k *run) follow(played <-chan error, stop func()) error {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
@@ -272,7 +279,7 @@ func (k *run) follow(played <-chan error, stop func()) error {
 	}
 }
 
-// addresses are those of the workers.
+// addresses returns the workers' addresses.
 func (k *run) addresses() (all []netip.AddrPort) {
 	for _, node := range k.lab.Workers() {
 		all = append(all, k.below(node))
@@ -280,7 +287,7 @@ func (k *run) addresses() (all []netip.AddrPort) {
 	return all
 }
 
-// workersPlay lets all workers play to their end.
+// workersPlay runs all workers to their end.
 func (k *run) workersPlay(ctx context.Context) error {
 	g, within := errgroup.WithContext(ctx)
 	works, reports := make([]worker, len(k.workers)), make([]process.SumsReport, len(k.workers))
@@ -290,15 +297,20 @@ func (k *run) workersPlay(ctx context.Context) error {
 		node := k.lab.Workers()[number]
 		above, child := k.above(node), k.child(node)
 		p := &process.Player{
-			Codec: &frame.Datagrams{Format: frame.XAgg, Results: true}, Work: w, Child: &child, Mishaps: k.mishaps, Sent: k.leaves,
-			To: func(endpoint.Peer, *program.Packet) netip.AddrPort { return above },
+			Codec: &frame.Datagrams{Format: frame.XAgg, Results: true}, Work: w, Child: &child, Mishaps: k.mishaps,
+			Sent: k.leaves,
+			To:   func(endpoint.Peer, *program.Packet) netip.AddrPort { return above },
 		}
 		cfg := endpoint.Config{
-			Job: k.job.ID, Worker: olaf.WorkerID(number), Workers: k.job.Workers, Layout: k.job.Layout(), Updates: uint32(k.job.Vectors), Line: k.config.Line,
+			Job: k.job.ID, Worker: olaf.WorkerID(number), Workers: k.job.Workers, Layout: k.job.Layout(),
+			Updates: uint32(k.job.Vectors), Line: k.config.Line,
 		}
 		x := endpoint.XAgg{Timeout: silence, Beside: frame.XAgg.Size(0) + system.LineOverhead, Epoch: k.epoch}
 		g.Go(func() error {
-			r, err := p.Run(within, conn, func(h endpoint.Host) (endpoint.Endpoint, error) { return endpoint.NewXAgg(cfg, x, h) })
+			r, err := p.Run(within, conn, func(h endpoint.Host) (endpoint.Endpoint,
+				error) {
+				return endpoint.NewXAgg(cfg, x, h)
+			})
 			if err == nil {
 				err = within.Err()
 			}
@@ -322,10 +334,10 @@ func (k *run) workersPlay(ctx context.Context) error {
 	return nil
 }
 
-// silence is how long a worker hears nothing before it asks for what is missing.
+// silence is how long a worker waits before it asks for missing packets.
 const silence = 50 * olaf.Millisecond
 
-// leaves notes that a packet of a fragment is about to leave; the last one counts.
+// leaves records that a packet of a fragment is about to leave; the last one counts.
 func (k *run) leaves(p *program.Packet) {
 	if p.Kind != program.Data {
 		return
@@ -338,18 +350,18 @@ func (k *run) leaves(p *program.Packet) {
 	}
 }
 
-// hears takes the time of a sum when it comes to the server first, and says whether that hears it.
+// hears records the time of a sum's first arrival at the server, and reports whether the server should receive it.
 func (k *run) hears(_ olaf.Time, _ program.Port, p *program.Packet, _ []uint32) bool {
 	if p.Kind != program.Data || p.Seg >= uint64(len(k.left)) {
 		return true
 	}
-	if int16(p.Round-k.epoch) < 0 { // on its way since the run before
+	if int16(p.Round-k.epoch) < 0 { // in flight since the previous run
 		return false
 	}
 	if k.heard++; k.deaf > 0 && k.heard%k.deaf == 0 {
 		return false
 	}
-	if int16(p.Round-k.next[p.Seg]) < 0 { // it was there already; the server counts it
+	if int16(p.Round-k.next[p.Seg]) < 0 { // repeated; the server counts it
 		return true
 	}
 	k.next[p.Seg] = p.Round + 1
@@ -360,7 +372,7 @@ func (k *run) hears(_ olaf.Time, _ program.Port, p *program.Packet, _ []uint32) 
 	return true
 }
 
-// listen takes up what the programs have decided, and what was captured.
+// listen reads the programs' decisions and the captured frames.
 func (f *Feeder) listen() error {
 	if err := f.recording.take(); err != nil {
 		return err
@@ -373,7 +385,7 @@ func (f *Feeder) listen() error {
 	return nil
 }
 
-// asked is how many sums agents have sent once more.
+// asked returns how many sums agents have repeated.
 func (f *Feeder) asked() (n uint64) {
 	for _, a := range f.lab.Adders {
 		n += a.Asked()["sums_resent"]
@@ -381,7 +393,7 @@ func (f *Feeder) asked() (n uint64) {
 	return n
 }
 
-// arrived is by adder how many frames came out of its cable towards the server, or were dropped there by somebody who counts them.
+// arrived returns, by adder, the number of frames from its cable towards the server, including counted drops there.
 func (f *Feeder) arrived() (came []uint64, err error) {
 	for _, a := range f.lab.Adders {
 		up := f.lab.Cables[f.lab.Plan.Nodes[a.Planned.Node].Up]
@@ -395,8 +407,8 @@ func (f *Feeder) arrived() (came []uint64, err error) {
 	return came, nil
 }
 
-// wordless refuses a run in which fewer frames came out of a cable than sums were redirected into it, as is so where nobody listens. Sums that
-// were asked for once more, and control, hide some.
+// wordless marks a run as invalid if fewer frames came out of a cable than sums were redirected into it, which happens
+// silently without a listener. Repeated sums and control packets hide some of these losses.
 func (f *Feeder) wordless(r *Run) error {
 	came, err := f.arrived()
 	if err != nil {
@@ -412,7 +424,7 @@ func (f *Feeder) wordless(r *Run) error {
 	return nil
 }
 
-// counts takes what every aggregator has counted, by its name.
+// counts reads and resets the counts of every aggregator, by name.
 func (f *Feeder) counts() (map[string]map[string]uint64, error) {
 	all := map[string]map[string]uint64{}
 	for i, a := range f.lab.Adders {
@@ -426,8 +438,7 @@ func (f *Feeder) counts() (map[string]map[string]uint64, error) {
 	return all, f.listen()
 }
 
-// settle takes counts until all that was on its way is in: nothing more is decided, and what was is in the logs, for as long as these may
-// take.
+// settle reads counts until there are no new decisions and the logs are complete, up to a limit.
 func (f *Feeder) settle(ctx context.Context, r *Run) error {
 	for looks := 1; ; looks++ {
 		more, err := f.counts()
@@ -455,10 +466,10 @@ func (f *Feeder) settle(ctx context.Context, r *Run) error {
 	}
 }
 
-// mostLooks is how often a log is waited for that has not all of what was decided.
+// mostLooks is the maximum number of reads while a log is incomplete.
 const mostLooks = 100
 
-// logged says whether logs and counts are of the same decisions.
+// logged reports whether logs and counts contain the same decisions.
 func (f *Feeder) logged() bool {
 	for i := range f.replays {
 		if c := f.replays[i].Compare(f.decided[i]); c.Void != "" {
@@ -468,17 +479,18 @@ func (f *Feeder) logged() bool {
 	return true
 }
 
-// rest is how long nothing is decided where nothing is on its way: some rounds of an agent.
+// rest is the time without decisions after which nothing is in flight: several rounds of an agent.
 const rest = 10 * time.Millisecond
 
-// account completes a run by what the kernel counted and decided.
+// account completes a run with the kernel's counts and decisions.
 func (f *Feeder) account(ctx context.Context, r *Run, c *Config) error {
 	if err := f.settle(ctx, r); err != nil {
 		return err
 	}
 	for i := range f.replays {
 		now, before := f.replays[i].Compare(f.decided[i]), f.told[i]
-		d := olaf.Decisions{Checked: int64(now.Checked - before.Checked), Equal: int64(now.Equal - before.Equal), Void: now.Void}
+		d := olaf.Decisions{Checked: int64(now.Checked - before.Checked), Equal: int64(now.Equal - before.Equal),
+			Void: now.Void}
 		if d.Checked != d.Equal {
 			d.First = now.First
 		}
@@ -489,7 +501,7 @@ func (f *Feeder) account(ctx context.Context, r *Run, c *Config) error {
 		f.told[i] = now
 	}
 	r.SumsAgain = f.asked() - f.again
-	r.Invalid = f.lab.Faults() // they say why the rest does not hold
+	r.Invalid = f.lab.Faults() // they explain other errors
 	if err := f.wordless(r); err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// feeder is one of a testbed; the test is skipped by name where rights are missing.
+// feeder returns a feeder for a testbed; it skips the test by name if rights are missing.
 func feeder(t *testing.T, text string) *Feeder {
 	t.Helper()
 	file, err := lab.Parse("test", []byte(text))
@@ -55,7 +55,8 @@ func feeder(t *testing.T, text string) *Feeder {
 	return f
 }
 
-// Sums are exact and every decision is the program's, on one server and in a tree, in both modes, run after run.
+// TestRun checks that sums are exact and every decision is the program's, with one server and in a tree, in both modes,
+// run after run.
 func TestRun(t *testing.T) {
 	for name, text := range map[string]string{
 		"star":     "tree: {workers: 4}\njob: {lanes: 256, fragments: 100}",
@@ -75,7 +76,8 @@ func TestRun(t *testing.T) {
 					t.Fatal(err)
 				}
 				want := uint64(len(f.workers) * f.lab.Fragments * 3)
-				if !r.Valid() || r.Wrong > 0 || r.Sent < want || r.Decisions.Void != "" || r.Decisions.Checked < int64(want) || r.Decisions.Differ() {
+				if !r.Valid() || r.Wrong > 0 || r.Sent < want || r.Decisions.Void != "" || r.Decisions.Checked < int64(want) ||
+					r.Decisions.Differ() {
 					t.Errorf("%+v", r)
 				}
 			}
@@ -83,8 +85,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// TestMishaps loses every so-many-th frame on the way up and at the server, sends others twice and lets others change places, from two
-// threads: what is missing is found, and all sums are exact.
+// TestMishaps loses every n-th frame on the way up and at the server, duplicates and reorders others, from two threads:
+// missing ones are found, and all sums are exact.
 func TestMishaps(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -98,7 +100,8 @@ func TestMishaps(t *testing.T) {
 		{"every 5th sum", process.Mishaps{}, 5, func(r *Run) uint64 { return r.SumsAgain }},
 		{"twice", process.Mishaps{Twice: 3}, 0, func(r *Run) uint64 { return duplicates(r) }},
 		{"out of order", process.Mishaps{Swap: 2}, 0, func(*Run) uint64 { return 1 }},
-		{"all together", process.Mishaps{Skip: 7, Twice: 3, Swap: 2}, 5, func(r *Run) uint64 { return min(r.Resent, r.SumsAgain, duplicates(r)) }},
+		{"all together", process.Mishaps{Skip: 7, Twice: 3, Swap: 2}, 5,
+			func(r *Run) uint64 { return min(r.Resent, r.SumsAgain, duplicates(r)) }},
 	} {
 		for _, tree := range []string{"workers: 4", "workers: 6, children: 3"} {
 			t.Run(c.name+"/"+tree, func(t *testing.T) {
@@ -117,7 +120,7 @@ func TestMishaps(t *testing.T) {
 	}
 }
 
-// TestFirstSums times sums that come once more, from the run before, and with the epoch's end in between: each counts once.
+// TestFirstSums checks that repeated sums, also from the previous run or across the end of the epochs, are timed once.
 func TestFirstSums(t *testing.T) {
 	said := 0
 	k := &run{Feeder: &Feeder{lab: &lab.Lab{Plan: &lab.Plan{Fragments: 2}}, epoch: 65535}, begun: time.Now(), said: func() { said++ },
@@ -129,7 +132,8 @@ func TestFirstSums(t *testing.T) {
 		timed  int
 		vector int
 	}{
-		{65534, 0, false, 0, 0}, {65535, 0, true, 1, 0}, {65535, 0, true, 1, 0}, {65535, 1, true, 2, 1}, {0, 1, true, 3, 1}, {65535, 1, true, 3, 1}, {0, 1, true, 3, 1}, {0, 0, true, 4, 2},
+		{65534, 0, false, 0, 0}, {65535, 0, true, 1, 0}, {65535, 0, true, 1, 0}, {65535, 1, true, 2, 1}, {0, 1, true, 3, 1},
+		{65535, 1, true, 3, 1}, {0, 1, true, 3, 1}, {0, 0, true, 4, 2},
 	} {
 		heard := k.hears(0, 0, &program.Packet{Kind: program.Data, Seg: c.seg, Round: c.epoch}, nil)
 		if heard != c.heard || len(k.times) != c.timed || said != c.vector {
@@ -145,7 +149,7 @@ func duplicates(r *Run) (n uint64) {
 	return n
 }
 
-// TestLostWithoutAWord holds that sums of which no frame came out of a cable make a run invalid, and none of a cable that all came out of.
+// TestLostWithoutAWord checks that sums that vanish in a cable make a run invalid, and complete ones do not.
 func TestLostWithoutAWord(t *testing.T) {
 	f := feeder(t, "tree: {workers: 2}\njob: {lanes: 8, fragments: 50}")
 	var err error
@@ -157,12 +161,13 @@ func TestLostWithoutAWord(t *testing.T) {
 		t.Errorf("%+v, %v", r, err)
 	}
 	r.Kernel["s0"]["completed"] = 1000
-	if err := f.wordless(r); err != nil || len(r.Invalid) != 1 || !strings.HasPrefix(r.Invalid[0], "the cable from s0 to ps: 1000 sums went in and ") {
+	if err := f.wordless(r); err != nil || len(r.Invalid) != 1 ||
+		!strings.HasPrefix(r.Invalid[0], "the cable from s0 to ps: 1000 sums went in and ") {
 		t.Errorf("%+v, %v", r, err)
 	}
 }
 
-// TestTakenAway takes a cable, or programs, away while a run goes on: it ends, and names the cable, and the program.
+// TestTakenAway removes a cable, or programs, during a run: it ends with the names of the cable and the program.
 func TestTakenAway(t *testing.T) {
 	for name, c := range map[string]struct {
 		says string
@@ -178,9 +183,12 @@ func TestTakenAway(t *testing.T) {
 				return netlink.LinkDel(link)
 			})
 		}},
-		"what adds":    {`the cable from w\d to s0: the program arrive was taken off w\d of s0`, func(*lab.Lab) error { return testbedtest.Detach("arrive") }},
-		"what listens": {"the cable from s0 to ps: the program pass was taken off s0 of ps", func(*lab.Lab) error { return testbedtest.Detach("pass") }},
-		"both":         {"the program (arrive|pass) was taken off", func(*lab.Lab) error { return testbedtest.Detach("arrive", "pass") }},
+		"what adds": {`the cable from w\d to s0: the program arrive was taken off w\d of s0`,
+			func(*lab.Lab) error { return testbedtest.Detach("arrive") }},
+		"what listens": {"the cable from s0 to ps: the program pass was taken off s0 of ps",
+			func(*lab.Lab) error { return testbedtest.Detach("pass") }},
+		"both": {"the program (arrive|pass) was taken off",
+			func(*lab.Lab) error { return testbedtest.Detach("arrive", "pass") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := feeder(t, "tree: {workers: 2}\njob: {lanes: 8, fragments: 50}")
@@ -195,7 +203,8 @@ func TestTakenAway(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			if !errors.Is(err, lab.ErrBroken) || !regexp.MustCompile(c.says).MatchString(err.Error()) || errors.Is(err, context.Canceled) {
+			if !errors.Is(err, lab.ErrBroken) || !regexp.MustCompile(c.says).MatchString(err.Error()) ||
+				errors.Is(err, context.Canceled) {
 				t.Error(err)
 			}
 		})

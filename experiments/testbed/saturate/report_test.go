@@ -10,8 +10,8 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// TestReportAddsUpRuns states that the counts of a report are the sums over all its runs, earlier and invalid ones included: a
-// wrong value of the first run is not forgotten because the last run has none.
+// TestReportAddsUpRuns checks that a report's counts are the sums over all its runs, including earlier and invalid
+// ones: a wrong value in the first run still counts if the last run has none.
 func TestReportAddsUpRuns(t *testing.T) {
 	plan := &lab.Plan{Lanes: 4, Fragments: 2, Nodes: []lab.PlannedNode{{Role: lab.Aggregator}}, Adders: []lab.PlannedAdder{{}}}
 	r := &Report{System: "xagg", Plan: plan, Config: Config{Vectors: 5}, Asked: 3, Runs: []*Run{
@@ -25,7 +25,8 @@ func TestReportAddsUpRuns(t *testing.T) {
 	}
 }
 
-// A report counts the runs that hold among those that were asked for, also where it was stopped before all were done.
+// TestReportCountsWhatWasAsked checks that a report counts valid runs relative to the requested ones, also if it was
+// stopped early.
 func TestReportCountsWhatWasAsked(t *testing.T) {
 	plan := &lab.Plan{Lanes: 4, Fragments: 2, Nodes: []lab.PlannedNode{{Role: lab.Aggregator}}, Adders: []lab.PlannedAdder{{}}}
 	done := func(invalid ...string) *Run { return &Run{TookNS: 1, Invalid: invalid} }

@@ -8,23 +8,23 @@ import (
 	"github.com/olafctl/olaf/internal/splitmix"
 )
 
-// ErrConfig is the kind of every refused configuration.
+// ErrConfig matches every rejected configuration.
 var ErrConfig = olaf.NewError(olaf.Usage, "bad feed")
 
-// Config is what is sent.
+// Config configures a run.
 type Config struct {
-	Vectors int       // of every worker, a run
-	Line    olaf.Rate // that each worker can send, and the server take; 0 asks nobody for a rate
-	Seed    uint64    // of the values
+	Vectors int       // per worker and run
+	Line    olaf.Rate // per worker, and of the server; 0 for no limit
+	Seed    uint64    // for the values
 }
 
-// Limits and defaults of Config.
+// Limits of Config.
 const (
 	MaxVectors = 10_000
 	MaxRuns    = 10_000
 )
 
-// Check says what is wrong with a configuration. The error matches ErrConfig.
+// Check checks a configuration. The error matches ErrConfig.
 func (c *Config) Check() error {
 	switch {
 	case c.Vectors < 1 || c.Vectors > MaxVectors:
@@ -35,36 +35,36 @@ func (c *Config) Check() error {
 	return nil
 }
 
-// Run is what came of sending all vectors once.
+// Run is the result of sending all vectors once.
 type Run struct {
 	Seed      uint64         `json:"seed"`
 	TookNS    int64          `json:"took_ns"`
-	Sent      uint64         `json:"sent"`           // packets, those that were sent again too
-	Resent    uint64         `json:"resent"`         // by workers, as they were missing
-	SumsAgain uint64         `json:"sums_resent"`    // by aggregators, as they got lost above
-	Sums      uint64         `json:"sums"`           // at the server, each for the first time
-	Repeated  uint64         `json:"repeated"`       // that were there already
-	Checked   uint64         `json:"values_checked"` // of sums, at all workers
+	Sent      uint64         `json:"sent"`           // packets, including repeated ones
+	Resent    uint64         `json:"resent"`         // by workers, for missing sums
+	SumsAgain uint64         `json:"sums_resent"`    // by aggregators, for losses above them
+	Sums      uint64         `json:"sums"`           // distinct ones at the server
+	Repeated  uint64         `json:"repeated"`       // repeated arrivals
+	Checked   uint64         `json:"values_checked"` // in sums, at all workers
 	Wrong     uint64         `json:"values_wrong"`
-	LatencyNS olaf.Quantiles `json:"latency_ns"` // of a sum, from the last packet of it to the server
+	LatencyNS olaf.Quantiles `json:"latency_ns"` // of a sum, from its last packet to the server
 	Decisions olaf.Decisions `json:"decisions"`
-	// Kernel are the counts of every aggregator, by its name.
+	// Kernel contains the counts of every aggregator, by name.
 	Kernel  map[string]map[string]uint64 `json:"kernel"`
 	Invalid []string                     `json:"invalid,omitempty"`
 }
 
-// Valid says whether the run may be used.
+// Valid reports whether the run is valid.
 func (r *Run) Valid() bool { return len(r.Invalid) == 0 }
 
-// valueBits bounds values, so that the sum of as many workers as there can be stays in range.
+// valueBits limits values, so that the sum over the maximum number of workers stays in range.
 const valueBits = 24
 
-// Value is what a worker has in a place of a vector, in a run.
+// Value returns a worker's value at a place in a vector, for a run's seed.
 func Value(seed uint64, worker, vector, place int) int32 {
 	return int32(splitmix.Mix(seed^uint64(worker)<<48^uint64(vector)<<32^uint64(place))) >> (32 - valueBits)
 }
 
-// judge holds what must hold of a run: nobody decided about more than was sent, each sum was made once, every value was right.
+// judge checks the identities of a run: no more decisions than packets sent, each sum made once, every value right.
 func (r *Run) judge(p *lab.Plan, c *Config) {
 	say := func(format string, a ...any) { r.Invalid = append(r.Invalid, fmt.Sprintf(format, a...)) }
 	sums := uint64(p.Fragments * c.Vectors)
@@ -74,7 +74,7 @@ func (r *Run) judge(p *lab.Plan, c *Config) {
 	if want := sums * uint64(p.Lanes*len(p.Workers())); r.Sums != sums || r.Checked != want {
 		say("%d sums with %d values came, not %d with %d", r.Sums, r.Checked, sums, want)
 	}
-	came := uint64(0) // to all aggregators
+	came := uint64(0) // at all aggregators
 	for i := range p.Adders {
 		n := &p.Nodes[p.Adders[i].Node]
 		k := r.Kernel[n.Name]
@@ -86,7 +86,7 @@ func (r *Run) judge(p *lab.Plan, c *Config) {
 		}
 		came += decisions(k)
 	}
-	// Sums of all but the topmost come to another aggregator.
+	// Sums from below the topmost aggregator go to another one.
 	if out := r.Sent + sums*uint64(len(p.Adders)-1) + r.SumsAgain; came > out {
 		say("%d packets were decided about, of %d that were sent", came, out)
 	}
@@ -95,7 +95,7 @@ func (r *Run) judge(p *lab.Plan, c *Config) {
 	}
 }
 
-// decisions is how many packets an aggregator decided about.
+// decisions returns the number of packets that an aggregator decided about.
 func decisions(k map[string]uint64) (n uint64) {
 	for _, class := range []string{"consumed", "completed", "duplicate", "late", "mismatched", "out_of_range"} {
 		n += k[class]

@@ -10,8 +10,8 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// TestWires feeds a testbed whose cables join interfaces of this machine, as it does one of virtual cables, and says of which these are. One
-// with a worker who is elsewhere can't be fed.
+// TestWires feeds a testbed whose cables join interfaces of this machine, like one of virtual cables, and lists them. A
+// testbed with a worker elsewhere cannot be fed.
 func TestWires(t *testing.T) {
 	if err := netlab.Missing(append(lab.Rights(), netlab.PacketRights...)...); err != nil {
 		t.Skip(err)
@@ -64,7 +64,8 @@ links: [{child: a, parent: s}, {child: b, parent: s, interfaces: [eth0, eth1], v
 		t.Errorf("%+v", r)
 	}
 	said := (&Report{Plan: f.lab.Plan}).Result(results.Provenance{}).Statements
-	if len(said) != 3 || said[1] != "the cable from b to s is that of interfaces eth0 and eth1" || said[2] != "the cable from s to ps is that of interfaces eth2 and eth3" {
+	if len(said) != 3 || said[1] != "the cable from b to s is that of interfaces eth0 and eth1" ||
+		said[2] != "the cable from s to ps is that of interfaces eth2 and eth3" {
 		t.Errorf("%q", said)
 	}
 	_, err = on(`nodes: [{name: a, role: worker, interface: eth4, virtual: true, address: 192.0.2.1}, {name: s, role: aggregator}, {name: ps, role: server}]

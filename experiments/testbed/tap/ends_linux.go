@@ -11,13 +11,13 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
-// End is an interface that is captured from.
+// End is an interface to capture.
 type End struct {
 	Name string
 	At   *netlab.Interface
 }
 
-// Capture is a capture at some ends, until Close. Its methods must not be called side by side.
+// Capture is a capture at several ends, until Close. Its methods must not be called concurrently.
 type Capture struct {
 	ends    []End
 	sockets []*live.Socket
@@ -26,8 +26,8 @@ type Capture struct {
 	data    []byte
 }
 
-// Open begins to capture what comes in at the ends, and what is sent there by sockets that netlab.Socket.Show shows. Packets are
-// of the interfaces in their order.
+// Open begins to capture what arrives at the ends, and what is sent there by sockets shown with netlab.Socket.Show.
+// Packets are numbered by interface in the given order.
 func Open(at ...End) (*Capture, error) {
 	c := &Capture{ends: at, counts: make([]uint64, len(at))}
 	for _, end := range at {
@@ -45,7 +45,7 @@ func Open(at ...End) (*Capture, error) {
 	return c, nil
 }
 
-// Drain hands out what was captured since the last call, by time. The packets' bytes are used again after the next one.
+// Drain visits what was captured since the last call, by time. The packets' bytes are reused by the next call.
 func (c *Capture) Drain(visit func(*capture.Packet) error) error {
 	c.batch, c.data = c.batch[:0], c.data[:0]
 	for i, s := range c.sockets {
@@ -72,17 +72,17 @@ func (c *Capture) take(end int, s *live.Socket) error {
 			return err
 		}
 		from := len(c.data)
-		c.data = append(c.data, p.Data...) // what was there before may stay where it was
+		c.data = append(c.data, p.Data...) // earlier slices may keep the old memory
 		p.Data, p.Interface = c.data[from:len(c.data):len(c.data)], end
 		c.batch = append(c.batch, p)
 		c.counts[end]++
 	}
 }
 
-// Counts are how many packets were captured at each end.
+// Counts returns the number of packets captured at each end.
 func (c *Capture) Counts() []uint64 { return slices.Clone(c.counts) }
 
-// Lost is how many packets found no room before they were taken.
+// Lost returns the number of packets that found no room.
 func (c *Capture) Lost() (lost int64, err error) {
 	for i, s := range c.sockets {
 		d, err := s.Drops()

@@ -1,4 +1,4 @@
-// Package testbedtest has a testbed made of software for tests: a fake card, a host whose clock is not the card's, and an
+// Package testbedtest provides a software testbed for tests: a fake card, a host whose clock is not the card's, and an
 // interface at which the card's frames arrive.
 package testbedtest
 
@@ -20,15 +20,15 @@ import (
 	"github.com/olafctl/olaf/p4ctl/agent"
 )
 
-// Lab is a laboratory made of software: a fake card, a host whose clock is not the card's, and an interface at which the
-// card's frames arrive.
+// Lab is a software laboratory: a fake card, a host whose clock is not the card's, and an interface at which the card's
+// frames arrive.
 type Lab struct {
 	Card *pcietest.Card
 	// Generator is a second card, whose cable leads to the first one; nil before AddGenerator.
 	Generator *pcietest.Card
 	tables    *agent.Embedded
 	Boot      time.Time
-	// The host's clock is off by offset and drifts; once Step has passed on the card it is set forward by a second.
+	// The host's clock is off by offset and drifts by ppm; after Step on the card it is set forward by a second.
 	offset time.Duration
 	ppm    float64
 	Step   time.Duration
@@ -38,7 +38,7 @@ type Lab struct {
 
 const ServerPort = 1
 
-// New is a laboratory on which every read of the card's clock takes a while.
+// New returns a laboratory in which every read of the card's clock takes a while.
 func New(t *testing.T) *Lab {
 	t.Helper()
 	r := &Lab{tables: new(agent.Embedded), offset: 37 * time.Hour, ppm: 40}
@@ -46,7 +46,7 @@ func New(t *testing.T) *Lab {
 	r.Card, err = pcietest.New(twin.Config{Tables: testbed.TablesOf(r.tables), Wire: true})
 	ok(t, err)
 	r.Boot = r.Card.Now()
-	ok(t, r.Card.Wait(t.Context(), olaf.Millisecond)) // it has been on for a while
+	ok(t, r.Card.Wait(t.Context(), olaf.Millisecond)) // the card has been on for a while
 	r.Slow(800 * olaf.Nanosecond)
 	bus, err := r.Card.Bus(t.TempDir(), pcietest.OpenNIC())
 	ok(t, err)
@@ -81,7 +81,7 @@ func (r *Lab) AddGenerator(t *testing.T) {
 	r.Slow(800 * olaf.Nanosecond)
 }
 
-// Slow makes a read of a card's clock take d, half of it until the card answers.
+// Slow makes a read of a card's clock take d, half of it before the card answers.
 func (r *Lab) Slow(d olaf.Duration) {
 	for _, card := range []*pcietest.Card{r.Card, r.Generator} {
 		if card == nil {
@@ -98,7 +98,7 @@ func (r *Lab) Slow(d olaf.Duration) {
 	}
 }
 
-// Host returns the time that the host's clock shows at an instant of the card's.
+// Host returns the host's time at an instant of the card's.
 func (r *Lab) Host(at time.Time) time.Time {
 	host := r.unset(at)
 	if r.Step > 0 && at.Sub(r.Boot) > r.Step {
@@ -107,7 +107,7 @@ func (r *Lab) Host(at time.Time) time.Time {
 	return host
 }
 
-// unset returns the time that the host's clock would show if it was never set.
+// unset returns the host's time if its clock was never set.
 func (r *Lab) unset(at time.Time) time.Time {
 	return at.Add(r.offset + time.Duration(float64(at.Sub(r.Boot))*r.ppm/1e6))
 }
@@ -127,18 +127,18 @@ func (r *Lab) Wait(ctx context.Context, d olaf.Duration) error {
 
 // Arrival is one frame at the interface.
 type Arrival struct {
-	At   time.Time // when it is there, on the card's clock
+	At   time.Time // on the card's clock
 	Ns   int64     // its stamp
 	Data []byte
 }
 
-// fakeInterface stamps the frames of the card by the host's clock.
+// Wire is an interface that stamps the frames of the card with the host's clock.
 type Wire struct {
 	rig     *Lab
 	Stamps  live.Stamps
-	Ahead   time.Duration // of the stamps before the host's clock
+	Ahead   time.Duration // how far stamps are ahead of the host's clock
 	Latency time.Duration // from the wire to the reader
-	// edit changes the nth frame, or says how often it arrives; nil lets all arrive once.
+	// Edit changes the nth frame, and returns how often it arrives; nil lets all arrive once.
 	Edit   func(n int, a *Arrival) (times int)
 	Lost   live.Drops
 	Broken error
@@ -170,7 +170,7 @@ func (w *Wire) Next(p *capture.Packet) error {
 	return nil
 }
 
-// Poll moves what the card sent to the interface.
+// Poll moves the card's frames to the interface.
 func (w *Wire) Poll() error {
 	sent, err := w.rig.Card.Sent(ServerPort)
 	if err != nil {
@@ -203,7 +203,7 @@ func ok(t *testing.T, err error) {
 	}
 }
 
-// startService lends a twin for the length of a test and returns the address that opens it.
+// Serve lends a twin for the length of a test and returns its address.
 func Serve(tb testing.TB, o testbed.ServeOptions) string {
 	tb.Helper()
 	o.Listen = "unix:" + filepath.Join(tb.TempDir(), "s")
@@ -219,10 +219,10 @@ func Serve(tb testing.TB, o testbed.ServeOptions) string {
 	return "grpc:" + s.Target
 }
 
-// Devices are all that a testbed can be on.
+// Devices returns all devices for testbeds in tests.
 func Devices() testbed.Devices {
 	return testbed.Devices{testbed.Twin(), testbed.PCI(), testbed.Agent()}
 }
 
-// Access reaches them on this host.
+// Access returns the access to them on this host.
 func Access() testbed.Access { return testbed.Access{Devices: Devices()} }

@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Links are those by which this process, and no other test beside it, keeps XDP programs on interfaces.
+// Links returns the links by which this process, and no parallel test, attaches XDP programs to interfaces.
 func Links() (ids []link.ID, err error) {
 	files, err := filepath.Glob("/proc/self/fdinfo/*")
 	if err != nil {
@@ -40,7 +40,7 @@ func Links() (ids []link.ID, err error) {
 	return ids, nil
 }
 
-// Detach takes the programs of these names off all interfaces on which this process keeps them, as somebody else may do.
+// Detach detaches the named programs of this process from all interfaces, as another process might.
 func Detach(names ...string) error {
 	ids, err := Links()
 	found := false
@@ -61,7 +61,7 @@ func Detach(names ...string) error {
 	return err
 }
 
-// nameOf is the name of the program of a link.
+// nameOf returns the name of a link's program.
 func nameOf(l link.Link) (string, error) {
 	i, err := l.Info()
 	if err != nil {
@@ -79,7 +79,7 @@ func nameOf(l link.Link) (string, error) {
 	return n.Name, nil
 }
 
-// Namespaces are the network namespaces that this process holds.
+// Namespaces returns the network namespaces that this process has open.
 func Namespaces() (paths []string, err error) {
 	entries, err := os.ReadDir("/proc/self/fd")
 	for _, e := range entries {
@@ -91,13 +91,13 @@ func Namespaces() (paths []string, err error) {
 	return paths, err
 }
 
-// Somewhere does something to an interface of a name, in whichever of these namespaces it is.
+// Somewhere calls do for the named interface in any of these namespaces.
 func Somewhere(name string, do func(netlink.Link) error) error {
 	paths, err := Namespaces()
 	for _, path := range paths {
 		done := make(chan error)
 		go func() {
-			runtime.LockOSThread() // and never unlocked, so that the thread ends
+			runtime.LockOSThread() // never unlocked, so that the thread ends
 			done <- inside(path, name, do)
 		}()
 		if err := <-done; !errors.As(err, new(netlink.LinkNotFoundError)) {
@@ -107,7 +107,7 @@ func Somewhere(name string, do func(netlink.Link) error) error {
 	return errors.Join(err, fmt.Errorf("no interface is called %s", name))
 }
 
-// inside does it in a namespace, in which the calling thread stays.
+// inside calls do in a namespace and leaves the calling thread there.
 func inside(path, name string, do func(netlink.Link) error) error {
 	ns, err := os.Open(path)
 	if err != nil {

@@ -13,13 +13,13 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// Traces are what a testbed could leave behind: programs in the kernel, interfaces, mounts, processes.
+// Traces are possible leftovers of a testbed: programs in the kernel, interfaces, mounts, processes.
 type Traces struct {
 	programs      map[ebpf.ProgramID]bool
 	links, mounts string
 }
 
-// Look takes down what there is before a testbed.
+// Look records the state before a testbed.
 func Look(t testing.TB) *Traces {
 	t.Helper()
 	tr := &Traces{programs: map[ebpf.ProgramID]bool{}, links: links(t), mounts: mounts(t)}
@@ -29,14 +29,15 @@ func Look(t testing.TB) *Traces {
 	return tr
 }
 
-// patience is how long the kernel may take to clear up: it removes namespaces and programs some time after their last descriptor.
+// patience is the longest time for the kernel to clean up: it removes namespaces and programs some time after their
+// last descriptor.
 const patience = time.Minute
 
-// Gone waits until nothing is left of processes with a marker in their environment: no process, no program that nobody holds, no
-// interface in this namespace, no mount of a namespace.
+// Gone waits until nothing is left of processes with a marker in their environment: no process, no program without an
+// owner, no interface in this namespace, no mount of a namespace.
 func (tr *Traces) Gone(t testing.TB, marker string) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) { // nothing tells of it
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) { // there is no notification
 		left := tr.left(t, marker)
 		if len(left) == 0 {
 			return
@@ -64,10 +65,10 @@ func (tr *Traces) left(t testing.TB, marker string) (left []string) {
 	return left
 }
 
-// ours are the names of the programs that a testbed attaches.
+// ours contains the names of the programs that a testbed attaches.
 var ours = []string{"arrive", "pass"}
 
-// programs are those of the whole kernel that are named as a testbed's.
+// programs returns all programs in the kernel with a testbed's names.
 func programs() (ids []ebpf.ProgramID) {
 	for id, err := ebpf.ProgramGetNextID(0); err == nil; id, err = ebpf.ProgramGetNextID(id) {
 		p, err := ebpf.NewProgramFromID(id)
@@ -82,7 +83,7 @@ func programs() (ids []ebpf.ProgramID) {
 	return ids
 }
 
-// descriptors lists the processes with a marker in their environment, and the programs that any process holds.
+// descriptors returns the processes with a marker in their environment, and the programs that any process holds.
 func descriptors(t testing.TB, marker string) (marked []string, held map[string]bool) {
 	held = map[string]bool{}
 	entries, err := filepath.Glob("/proc/[0-9]*")
@@ -106,7 +107,7 @@ func descriptors(t testing.TB, marker string) (marked []string, held map[string]
 	return marked, held
 }
 
-// links names the interfaces of this namespace.
+// links returns the names of the interfaces in this namespace.
 func links(t testing.TB) string {
 	entries, err := os.ReadDir("/sys/class/net")
 	if err != nil {
@@ -119,7 +120,7 @@ func links(t testing.TB) string {
 	return strings.Join(names, " ")
 }
 
-// mounts are those of namespaces, by which they would live on.
+// mounts returns the mounts of namespaces, which would keep them alive.
 func mounts(t testing.TB) string {
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {

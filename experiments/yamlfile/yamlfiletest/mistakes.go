@@ -1,4 +1,4 @@
-// Package yamlfiletest judges what readers of files say about mistakes, for their tests.
+// Package yamlfiletest checks the errors of file readers in their tests.
 package yamlfiletest
 
 import (
@@ -10,14 +10,14 @@ import (
 	"unicode"
 )
 
-// Mistakes holds that an error is of its kind and that each mistake in it is one line, which names the file and a line that the
-// text has. A text that ends too early breaks off in the line behind its last one.
-func Mistakes(t testing.TB, err, kind error, file, text string) {
+// CheckMistakes checks that an error is of its kind and that each mistake in it is one line that names the file and an
+// existing line. A text that ends too early may be reported one line past its last.
+func CheckMistakes(t testing.TB, err, kind error, file, text string) {
 	t.Helper()
 	if !errors.Is(err, kind) {
 		t.Errorf("%v is no %q", err, kind)
 	}
-	for _, one := range single(err) {
+	for _, one := range splitErrors(err) {
 		said := one.Error()
 		if strings.ContainsFunc(said, unicode.IsControl) {
 			t.Errorf("%q is not one plain line", said)
@@ -28,19 +28,19 @@ func Mistakes(t testing.TB, err, kind error, file, text string) {
 	}
 }
 
-// single are the mistakes that an error joins.
-func single(err error) (all []error) {
+// splitErrors returns the mistakes that an error joins.
+func splitErrors(err error) (all []error) {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok || !strings.Contains(err.Error(), "\n") {
 		return []error{err}
 	}
 	for _, one := range joined.Unwrap() {
-		all = append(all, single(one)...)
+		all = append(all, splitErrors(one)...)
 	}
 	return all
 }
 
-// lineIn is the line that a message names behind a file.
+// lineIn returns the line number after a file's name in a message.
 func lineIn(said, file string) (line int, ok bool) {
 	m := regexp.MustCompile(regexp.QuoteMeta(file) + `:(\d+): `).FindStringSubmatch(said)
 	if m == nil {
@@ -50,7 +50,7 @@ func lineIn(said, file string) (line int, ok bool) {
 	return line, err == nil
 }
 
-// linesOf counts lines as YAML does, which knows more ends of one than \n.
+// linesOf counts lines as YAML does, which has more line ends than \n.
 func linesOf(text string) int {
 	ends := strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
 	return strings.Count(ends.Replace(text), "\n") + 1
