@@ -33,10 +33,10 @@ func listExperiments(set system.Set) experiments.Set {
 // readers returns functions that read the documents of every kind of measurement. Earlier versions had a schema each.
 func readers() result.Readers {
 	return result.Readers{
-		"olafctl.simulate":        simulatecmd.ReadBrief,
 		result.Name:               result.Read,
 		"olafctl.figure":          result.Read,
 		"olafctl.table":           result.Read,
+		simulatecmd.EarlierSchema: simulatecmd.ReadEarlier,
 		job.EarlierSchema:         job.ReadEarlier,
 		saturate.EarlierSchema:    saturate.ReadEarlier,
 		olaf.EarlierSchema:        olaf.ReadEarlier,
@@ -47,7 +47,8 @@ func readers() result.Readers {
 
 // layouts returns functions that turn documents of kept experiments into tables and figures, by kind of document.
 func layouts() archive.Layouts {
-	all := archive.Layouts{}
+	kind, _, _ := strings.Cut(sweep.Schema, "/")
+	all := archive.Layouts{kind: sweep.Sheets}
 	for name, read := range readers() {
 		all[name] = func(document []byte) ([]table.Sheet, error) {
 			r, err := read(document)
@@ -56,13 +57,6 @@ func layouts() archive.Layouts {
 			}
 			return r.Sheets(), nil
 		}
-	}
-	for schema, lay := range map[string]func([]byte) ([]table.Sheet, error){
-		simulatecmd.Schema: simulatecmd.Sheets,
-		sweep.Schema:       sweep.Sheets,
-	} {
-		kind, _, _ := strings.Cut(schema, "/")
-		all[kind] = lay
 	}
 	return all
 }

@@ -39,9 +39,9 @@ var screenKinds = []struct {
 }{
 	{"bench", []string{"bench", "--runs", "2", "--updates", "20", "--out-rate", "20G"}, rowScreen, 20},
 	{"closed loop", []string{"bench", "--system", "iswitch", "--mode", "async", "--h", "4", "--workers", "4", "--versus", "ps", "--runs", "2", "--updates", "3"}, rowScreen, 10},
-	{"simulation", []string{"simulate", "--preset", "multihop", "--system", "olaf", "--tc", "on", "--duration", "5s", "--runs", "2"}, simulationScreen, 12},
-	{"simulation beside another", []string{"simulate", "--preset", "multihop", "--versus", "fifo", "--duration", "2s", "--runs", "2"}, simulationScreen, 12},
-	{"job", []string{"simulate", "--preset", "isw-lab", "--updates", "2", "--runs", "2"}, jobScreen, 10},
+	{"simulation", []string{"simulate", "--preset", "multihop", "--system", "olaf", "--tc", "on", "--duration", "5s", "--runs", "2"}, resultScreen, 12},
+	{"simulation beside another", []string{"simulate", "--preset", "multihop", "--versus", "fifo", "--duration", "2s", "--runs", "2"}, resultScreen, 12},
+	{"job", []string{"simulate", "--preset", "isw-lab", "--updates", "2", "--runs", "2"}, resultScreen, 10},
 }
 
 // TestEveryScreenShowsOneNumber runs one of every kind, and checks that a metric has one value in its document, in the
@@ -166,46 +166,7 @@ func rowScreen(t *testing.T, raw []byte) numbersShown {
 	return s
 }
 
-// simulationScreen returns the means over the runs of every network.
-func simulationScreen(t *testing.T, raw []byte) numbersShown {
-	type network struct {
-		Name string           `json:"name"`
-		Runs []map[string]any `json:"runs"`
-	}
-	var d struct {
-		network
-		Versus []network `json:"versus"`
-	}
-	decode(t, raw, &d)
-	s := numbersShown{}
-	for _, n := range append([]network{d.network}, d.Versus...) {
-		if n.Name == "" {
-			n.Name = n.Runs[0]["queue"].(string)
-			if n.Runs[0]["transmission_control"] == true {
-				n.Name += " tc"
-			}
-		}
-		of := map[string][]results.Float{}
-		for _, run := range n.Runs {
-			for name, v := range run {
-				if v, ok := v.(float64); ok {
-					of[name] = append(of[name], results.Float(v))
-				}
-			}
-			for name, v := range run["whole_run"].(map[string]any) {
-				if _, windowed := run[name]; !windowed {
-					of[name] = append(of[name], results.Float(v.(float64)))
-				}
-			}
-		}
-		for name, values := range of {
-			s.add(n.Name, name, results.Describe(values, "").Mean)
-		}
-	}
-	return s
-}
-
-func jobScreen(t *testing.T, raw []byte) numbersShown {
+func resultScreen(t *testing.T, raw []byte) numbersShown {
 	d, err := result.Read(raw)
 	if err != nil {
 		t.Fatal(err)

@@ -1,6 +1,7 @@
 package result
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/olafctl/olaf/results"
@@ -11,8 +12,11 @@ import (
 
 // Block is one grid of cells of the same unit.
 type Block struct {
-	Name    string   `json:"name"`
-	Unit    string   `json:"unit"`
+	Name string `json:"name"`
+	Unit string `json:"unit"`
+	// Map, if set, labels the rows of a map: names of rows and columns are numbers, and cells are shares in per cent.
+	Map     string   `json:"map,omitempty"`
+	XLabel  string   `json:"x_label,omitempty"` // of a map's columns
 	Columns []string `json:"columns"`
 	Rows    []Line   `json:"rows"`
 }
@@ -25,6 +29,9 @@ type Line struct {
 
 // sheet lays a block out: a group of bars a row, a series a column.
 func (b *Block) sheet() table.Sheet {
+	if b.Map != "" {
+		return b.mapSheet()
+	}
 	s := table.Sheet{Title: b.Name, Columns: []table.Column{{Header: ""}}}
 	chart := table.Chart{Kind: table.Bars, Title: b.Name, YTitle: b.Unit}
 	other := table.Chart{Kind: table.Bars, YTitle: "%"}
@@ -57,8 +64,37 @@ func (b *Block) sheet() table.Sheet {
 	return s
 }
 
-// print prints the block as a table.
+// mapSheet lays a map out: a row a value, a column a part.
+func (b *Block) mapSheet() table.Sheet {
+	number := func(name string) table.Cell {
+		v, err := strconv.ParseFloat(name, 64)
+		if err != nil {
+			return table.S(name)
+		}
+		return table.N(v)
+	}
+	s := table.Sheet{Title: b.Name, Columns: []table.Column{{Header: b.Map, Format: table.General}}}
+	chart := table.Chart{Kind: table.Map, Title: b.Name, XTitle: b.XLabel, YTitle: b.Map, ZTitle: "arrived [" + b.Unit + "]", YMax: 100}
+	for i, column := range b.Columns {
+		chart.Series = append(chart.Series, table.Series{Name: column, Column: i + 1})
+		s.Columns = append(s.Columns, table.Column{Header: column + " %", Format: table.Fixed1})
+	}
+	for _, line := range b.Rows {
+		cells := []table.Cell{number(line.Name)}
+		for i := range line.Cells {
+			cells = append(cells, sheets.Mean(&line.Cells[i]))
+		}
+		s.Rows = append(s.Rows, cells)
+	}
+	s.Charts = []table.Chart{chart}
+	return s
+}
+
+// print prints the block as a table; maps are printed by their owners.
 func (b *Block) print(page *text.Page) {
+	if b.Map != "" {
+		return
+	}
 	unit := ""
 	if b.Unit != "" {
 		unit = ", " + b.Unit

@@ -39,6 +39,15 @@ type Run struct {
 	Seed    uint64        `json:"seed"`
 	Invalid []string      `json:"invalid,omitempty"`
 	Numbers metric.Values `json:"numbers"`
+	Parts   []Part        `json:"parts,omitempty"`
+}
+
+// Part is one group, cluster, worker or port of a run.
+type Part struct {
+	Kind    string        `json:"kind"`
+	Name    string        `json:"name"`
+	Of      string        `json:"of,omitempty"` // the group of a cluster, the queue of a port
+	Numbers metric.Values `json:"numbers"`
 }
 
 // Metrics declare the numbers of a document in their order. Documents have name, title and unit; a metric that counts events is kept out of comparisons.

@@ -20,11 +20,9 @@ import (
 	"github.com/olafctl/olaf/tui"
 )
 
-const Schema = "olafctl.simulate/v2"
-
 // newSimulation returns the empty document for a number of runs, whose seeds begin at the topology's own.
 func newSimulation(t *netsim.Topology, runs int) (*simulation, error) {
-	s := &simulation{Schema: Schema, topology: t}
+	s := &simulation{topology: t}
 	for i := range runs {
 		s.Seeds = append(s.Seeds, t.Seed+uint64(i))
 	}
@@ -35,21 +33,20 @@ func newSimulation(t *netsim.Topology, runs int) (*simulation, error) {
 
 // simulation is the document of simulate: one or more runs of a topology, or a sweep over it.
 type simulation struct {
-	Schema     string             `json:"schema"`
-	Provenance results.Provenance `json:"provenance"`
-	Config     any                `json:"config"` // the topology as in its file
-	Seeds      []uint64           `json:"seeds"`
-	Runs       []*netsim.Result   `json:"runs,omitempty"`
-	Sweep      *sweepDocument     `json:"sweep,omitempty"`
+	Provenance results.Provenance
+	Config     any // the topology as in its file
+	Seeds      []uint64
+	Runs       []*netsim.Result
+	Sweep      *sweepDocument
 	// Waiting contains the results of a system whose workers wait for answers.
-	Waiting *job.Clustered `json:"waiting,omitempty"`
+	Waiting *job.Clustered
 	// Invalid gives the reasons why runs were left out.
-	Invalid []string `json:"invalid,omitempty"`
+	Invalid []string
 	// Versus lists the same network with other systems, and their comparison with the first.
-	Versus []versusNetwork `json:"versus,omitempty"`
+	Versus []versusNetwork
 	// Remarks explain numbers that could be misread.
-	Remarks []string `json:"remarks,omitempty"`
-	Partial bool     `json:"partial"`
+	Remarks []string
+	Partial bool
 
 	topology  *netsim.Topology
 	others    []*netsim.Topology // from --versus
@@ -58,10 +55,10 @@ type simulation struct {
 
 // versusNetwork is a network that the first one is compared with.
 type versusNetwork struct {
-	Name       string             `json:"name"`
-	Config     any                `json:"config"`
-	Runs       []*netsim.Result   `json:"runs,omitempty"`
-	Comparison results.Comparison `json:"comparison"`
+	Name       string
+	Config     any
+	Runs       []*netsim.Result
+	Comparison results.Comparison
 }
 
 // against adds the networks that the first one is compared with.
@@ -151,9 +148,6 @@ func (s *simulation) whole() bool {
 
 // empty reports whether there is nothing to print.
 func (s *simulation) empty() bool { return len(s.Runs) == 0 && s.Sweep == nil }
-
-// Document returns the JSON document.
-func (s *simulation) Document() any { return s }
 
 // Simulated returns the runs that the document describes.
 func (s *simulation) Simulated() *bench.Simulated { return s.simulated }
@@ -264,6 +258,9 @@ func (s *simulation) subject() string {
 
 // headlines states the losses and ages over all runs.
 func (s *simulation) headlines() []string {
+	if s.Sweep != nil && len(s.Sweep.Points) > 0 {
+		return []string{s.Sweep.brief()}
+	}
 	if len(s.Runs) == 0 {
 		return nil
 	}

@@ -1,12 +1,14 @@
 package job
 
 import (
-	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/metric"
+	"github.com/olafctl/olaf/results/result"
 	"github.com/olafctl/olaf/results/text"
 )
 
@@ -50,27 +52,25 @@ func (r *Clustered) Err() error {
 // told are the numbers of a job that mean something of one that does not come to its end.
 var told = []string{"iteration_ns", "staleness_updates", "staleness_vectors", "aom_newest_ns", "slots_held", "slots_held_peak", "memory_bytes", "frames", "wire_bytes"}
 
-// MarshalJSON is what a simulation's document says of workers that waited for answers.
-func (r *Clustered) MarshalJSON() ([]byte, error) {
-	numbers := map[string]results.Statistic{}
-	for _, name := range told {
-		numbers[name] = r.Number(name)
+// stalled counts the clusters that the server had not heard of for long when time was over.
+var stalled = result.Measured("stalled_clusters", "Clusters that stood still", "")
+
+// Stats returns the numbers that mean something of workers that wait until time is over.
+func (r *Clustered) Stats() (stats results.Stats) {
+	for _, m := range jobMetrics {
+		if slices.Contains(told, m.Name) {
+			stats = append(stats, results.Stat{Metric: m, Statistic: r.Number(m.Name)})
+		}
 	}
-	return json.Marshal(struct {
-		System    string                       `json:"system"`
-		Mode      string                       `json:"mode"`
-		Profile   string                       `json:"program_profile,omitempty"`
-		H         int                          `json:"h,omitempty"`
-		Timeout   olaf.Duration                `json:"timeout,omitempty"`
-		Loss      float64                      `json:"loss"`
-		PerPacket int                          `json:"values_per_packet"`
-		Stalled   []int                        `json:"stalled_clusters"`
-		Numbers   map[string]results.Statistic `json:"numbers"`
-		Endpoints olaf.Counts                  `json:"endpoints"`
-		Program   olaf.Counts                  `json:"program"`
-	}{r.Spec.System.Name, r.Spec.Mode.Name, r.Spec.Options.Profile, r.Spec.Options.H, r.Spec.Options.Timeout, r.Spec.Network.Link.Loss,
-		r.Spec.Job.PerPacket, r.Stalled, numbers, r.Endpoints, r.Program})
+	var values []metric.Float
+	for _, n := range r.Stalled {
+		values = append(values, metric.Float(n))
+	}
+	return append(stats, results.Stat{Metric: stalled, Statistic: results.Describe(values, "no run")})
 }
+
+// Totals returns the counters of hosts and switches over all runs.
+func (r *Clustered) Totals() map[string]int64 { return r.totals() }
 
 // Lines say what the statistics of a network do not.
 func (r *Clustered) Lines() (lines []string) {

@@ -2,7 +2,6 @@ package job
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
@@ -10,11 +9,12 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/results"
 )
 
 // What clusters did beside a simulation's statistics is gathered over its runs, and what stood still is said.
 func TestClustersAreGathered(t *testing.T) {
-	for loss, want := range map[float64]string{0: `"stalled_clusters":[0,0]`, 1: `"stalled_clusters":[10,10]`} {
+	for loss, want := range map[float64]results.Float{0: 0, 1: 10} {
 		top, err := netsim.Preset(system.All(), "multihop", netsim.Scale{})
 		if err != nil {
 			t.Fatal(err)
@@ -28,9 +28,8 @@ func TestClustersAreGathered(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		document, err := json.Marshal(c)
-		if err != nil || !strings.Contains(string(document), want) || !strings.Contains(string(document), `"values_per_packet":256`) {
-			t.Errorf("loss %g: %s, %v", loss, document, err)
+		if n := c.Stats().Of("stalled_clusters"); n.Mean != want || n.N != 2 {
+			t.Errorf("loss %g: %v clusters stood still in %d runs, want %v", loss, n.Mean, n.N, want)
 		}
 		if errors.Is(c.Err(), ErrHung) != (loss > 0) || c.Name() != top.Title() {
 			t.Errorf("loss %g: %s: %v", loss, c.Name(), c.Err())

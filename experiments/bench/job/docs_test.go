@@ -14,7 +14,7 @@ import (
 
 // Every number of a job, and everything that its hosts count, is on the page of metrics with its unit and what it is.
 func TestNumbersOfJobsAreOnThePage(t *testing.T) {
-	raw, err := os.ReadFile(filepath.Join("..", "..", "docs", "reference", "metric-list.md"))
+	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "reference", "metric-list.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

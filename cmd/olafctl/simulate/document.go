@@ -1,0 +1,207 @@
+package simulate
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/bench/job"
+	"github.com/olafctl/olaf/experiments/netsim"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/metric"
+	"github.com/olafctl/olaf/results/result"
+	"github.com/olafctl/olaf/results/text"
+)
+
+// EarlierSchema names the documents of simulations of earlier versions, without their version.
+const EarlierSchema = "olafctl.simulate"
+
+// lostPct is the share that the account of the whole run counts as lost.
+var lostPct = result.Measured("lost_pct", "Lost, whole run", "%")
+
+// Document returns the JSON form: a row a network with its single runs, or the curves and the phase map of a sweep.
+func (s *simulation) Document() any {
+	r := result.New(cli.SimulateName, "", s.Config)
+	r.Provenance, r.Seeds, r.Partial = &s.Provenance, s.Seeds, s.Partial
+	r.Title = s.subject()
+	r.Found = slices.DeleteFunc(s.headlines(), func(line string) bool { return line == "" })
+	r.Statements = slices.Concat([]string{}, s.Remarks, s.Invalid)
+	if s.Sweep != nil {
+		s.Sweep.addTo(r)
+		return r
+	}
+	d := &document{r}
+	row := d.network(s.topology, s.topology.Title(), s.Runs)
+	row.Invalid, row.Reasons = len(s.Invalid), s.Invalid
+	if s.Waiting != nil {
+		d.addWaiting(&row, s.Waiting)
+	}
+	r.Rows = append(r.Rows, row)
+	for i := range s.Versus {
+		v := &s.Versus[i]
+		row := d.network(s.others[i], v.Name, v.Runs)
+		row.Config = v.Config
+		r.Rows = append(r.Rows, row)
+	}
+	return r
+}
+
+// document is the document of a simulation while it is made.
+type document struct{ *result.Result }
+
+// declare adds metrics that the document has not yet.
+func (d *document) declare(metrics ...*metric.Metric) {
+	for _, m := range metrics {
+		if !slices.ContainsFunc(d.Metrics, func(one *metric.Metric) bool { return one.Name == m.Name }) {
+			plain := *m
+			plain.Column = "" // the bench beside the document draws its charts
+			d.Metrics = append(d.Metrics, &plain)
+		}
+	}
+}
+
+// network returns the runs of a network as a row.
+func (d *document) network(t *netsim.Topology, name string, runs []*netsim.Result) result.Row {
+	row := result.Row{Name: name, Runs: len(runs), Stats: results.Stats{}}
+	if len(runs) == 0 {
+		return row
+	}
+	metrics := append(slices.Clone(netsim.StatisticsOf(t)), lostPct)
+	if l := runs[0].Totals.Ledger(); l != nil {
+		for i := range l.Counters {
+			if c := metric.CountOf(&l.Counters[i]); !slices.ContainsFunc(metrics, func(m *metric.Metric) bool { return m.Name == c.Name }) {
+				metrics = append(metrics, c)
+			}
+		}
+	}
+	d.declare(metrics...)
+	d.declare(netsim.PartStatistics()...)
+	d.declare(netsim.PortStatistics()...)
+	var values [][]metric.Float
+	for _, run := range runs {
+		one := make([]metric.Float, len(metrics))
+		for i, m := range metrics {
+			switch {
+			case m == lostPct:
+				one[i] = run.LostPct
+			case run.Values.Has(m.Name):
+				one[i] = run.Of(m.Name)
+			default:
+				one[i] = metric.Float(run.Totals.Of(m.Name))
+			}
+		}
+		values = append(values, one)
+		row.BySeed = append(row.BySeed, result.Run{Seed: run.Seed, Numbers: metric.NewValues(metrics, func(i int) metric.Float { return one[i] }), Parts: parts(run)})
+	}
+	row.Stats = result.Metrics(metrics).Stats(values, "no run had it")
+	return row
+}
+
+// parts returns the groups and clusters of a run within the window, and its ports over the whole run.
+func parts(run *netsim.Result) (all []result.Part) {
+	for i := range run.Groups {
+		g := &run.Groups[i]
+		all = append(all, result.Part{Kind: "group", Name: g.Group, Numbers: g.Values})
+	}
+	for i := range run.Clusters {
+		c := &run.Clusters[i]
+		all = append(all, result.Part{Kind: "cluster", Name: strconv.Itoa(c.Cluster), Of: c.Group, Numbers: c.Values})
+	}
+	for i := range run.Ports {
+		p := &run.Ports[i]
+		all = append(all, result.Part{Kind: "port", Name: p.Port, Of: fmt.Sprintf("%s, %d slots", p.Queue, p.Slots), Numbers: p.Values})
+	}
+	return all
+}
+
+// addWaiting adds what workers that wait for answers did.
+func (d *document) addWaiting(row *result.Row, w *job.Clustered) {
+	stats := w.Stats()
+	for i := range stats {
+		d.declare(stats[i].Metric)
+	}
+	row.Stats, row.Totals = append(row.Stats, stats...), w.Totals()
+}
+
+// addTo draws a sweep over a parameter: curves, and how many updates of each phase arrive.
+func (s *sweepDocument) addTo(r *result.Result) {
+	r.Artefact = "Sweep"
+	for _, panel := range sweepPanels {
+		p := result.Panel{Name: panel.name, Group: s.Parameter, XLabel: s.Parameter + " [ms]", YLabel: panel.unit}
+		for _, one := range panel.series {
+			curve := result.Series{Name: one.name}
+			for i := range s.Points {
+				st := *s.Points[i].Stats.Of(one.statistic)
+				for _, part := range []*results.Float{&st.Mean, &st.SD, &st.CI95, &st.Min, &st.Max} {
+					*part /= panel.per
+				}
+				curve.X, curve.Y = append(curve.X, s.Points[i].ValueNS/1e6), append(curve.Y, st)
+			}
+			p.Series = append(p.Series, curve)
+		}
+		r.Panels = append(r.Panels, p)
+	}
+	b := result.Block{Name: "phases", Unit: "% of sent", Map: s.Parameter + " [ms]", XLabel: "phase of the worker [% of its period]"}
+	for bin := range netsim.PhaseBins {
+		b.Columns = append(b.Columns, strconv.Itoa(bin*100/netsim.PhaseBins))
+	}
+	for i := range s.Points {
+		line := result.Line{Name: strconv.FormatFloat(s.Points[i].ValueNS/1e6, 'g', -1, 64)}
+		for _, share := range s.Points[i].Delivered {
+			line.Cells = append(line.Cells, results.Describe([]results.Float{100 * share}, "no worker has the phase"))
+		}
+		b.Rows = append(b.Rows, line)
+	}
+	r.Blocks = append(r.Blocks, b)
+}
+
+// sweepPanels are the panels of a sweep, by the names of a point's numbers.
+var sweepPanels = []struct {
+	name, unit string
+	per        results.Float // of the document's unit
+	series     []sweepSeries
+}{
+	{"Dropped packets", "dropped [% of updates sent]", 1, []sweepSeries{{"dropped", "loss_packets_pct"}}},
+	{"Age of model", "mean AoM [ms]", 1e6, []sweepSeries{{"per cluster", "aom_cluster_ns"}, {"per worker", "aom_worker_ns"}, {"oldest worker", "aom_worker_max_ns"}}},
+	{"Fairness over workers", "Jain's index", 1, []sweepSeries{{"Jain", "jain_workers"}}},
+	{"Workers without an age", "workers with fewer than two deliveries", 1, []sweepSeries{{"never", "never_delivered"}}},
+}
+
+type sweepSeries struct{ name, statistic string }
+
+// ReadEarlier reads the document of a simulation that an earlier version kept. Single runs are kept beside it, so that it has only a sweep.
+func ReadEarlier(raw []byte) (*result.Result, error) {
+	var kept struct {
+		Partial bool           `json:"partial"`
+		Sweep   *sweepDocument `json:"sweep"`
+	}
+	if err := json.Unmarshal(raw, &kept); err != nil {
+		return nil, fmt.Errorf("read a simulation: %w", err)
+	}
+	r := result.New(cli.SimulateName, "", nil)
+	if r.Partial = kept.Partial; kept.Sweep != nil && len(kept.Sweep.Points) > 0 {
+		kept.Sweep.addTo(r)
+		r.Found = []string{kept.Sweep.brief()}
+	}
+	return r, nil
+}
+
+// brief summarises a sweep in a line.
+func (s *sweepDocument) brief() string {
+	var ages []*results.Statistic
+	for i := range s.Points {
+		if age := s.Points[i].Stats.Of("aom_cluster_ns"); age.Known() {
+			ages = append(ages, age)
+		}
+	}
+	brief := olaf.Plural(len(s.Points), s.Parameter)
+	if len(ages) > 0 {
+		byMean := func(a, b *results.Statistic) int { return cmp.Compare(a.Mean, b.Mean) }
+		brief += ", AoM " + text.Age(slices.MinFunc(ages, byMean)) + " to " + text.Age(slices.MaxFunc(ages, byMean))
+	}
+	return brief
+}
