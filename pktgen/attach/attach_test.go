@@ -361,9 +361,13 @@ func TestPushAndPull(t *testing.T) {
 	if err != nil || m.Version != 2 || m.Oldest != 1 || !reflect.DeepEqual(values, []float32{-1, -2, 0, -1, -2, -1}) {
 		t.Errorf("the model is %+v %v, %v", m, values, err)
 	}
+	w.Apply(&endpoint.Aggregate{First: 5, Values: []uint32{uint32(config.code()), 3, 1 << 16}})
+	if m, values, err := c.Pull(2, true); err != nil || m.Version != 3 || len(values) != 4 {
+		t.Errorf("after a shorter last frame the model is %+v %v, %v; want 4 values", m, values, err)
+	}
 	sends = false
-	if lanes := push([]float32{1}, 1); len(lanes) != 3 || lanes[1] != 2 {
-		t.Errorf("the next update has lanes %v, want the model's version 2 in the second", lanes)
+	if lanes := push([]float32{1}, 1); len(lanes) != 3 || lanes[1] != 3 {
+		t.Errorf("the next update has lanes %v, want the model's version 3 in the second", lanes)
 	}
 	strange := &endpoint.Aggregate{Vectors: 1, Values: []uint32{1, 0, 1}}
 	u.ApplyLater(strange, func() {})

@@ -28,6 +28,7 @@ type Pushes struct {
 	queue    Queue
 	model    []uint32 // lanes of the newest frames, without overhead
 	versions []uint32 // of the frames; 0 before the first one
+	lengths  []int    // values of the frames
 	pulled   uint32   // version that the client has
 	changed  chan struct{}
 }
@@ -41,6 +42,7 @@ func NewPushes(c Config, gate endpoint.Gate, end context.CancelCauseFunc) (*Push
 	w := &Pushes{config: c, end: end, gate: gate, vectors: make(chan handed, 1), changed: make(chan struct{})}
 	frames := c.frames(c.Largest)
 	w.model, w.versions = make([]uint32, frames*c.frame()), make([]uint32, frames)
+	w.lengths = make([]int, frames)
 	return w, nil
 }
 
@@ -158,8 +160,12 @@ func (w *Pushes) current() (m Model, values []byte) {
 			m.Oldest = v
 		}
 	}
+	if frames == 0 {
+		return m, nil
+	}
+	length := (frames-1)*w.config.frame() + w.lengths[frames-1]
 	var n Numbers
-	values = n.appendValues(nil, w.model[:min(frames*w.config.frame(), w.config.Largest)], w.config.Scale)
+	values = n.appendValues(nil, w.model[:min(length, w.config.Largest)], w.config.Scale)
 	m.Saturated = n.Saturated
 	return m, values
 }
@@ -224,7 +230,8 @@ func (w *Pushes) Apply(a *endpoint.Aggregate) {
 	}
 	w.versions[frame] = version
 	place := w.model[frame*w.config.frame():][:w.config.frame()]
-	clear(place[copy(place, values):])
+	w.lengths[frame] = copy(place, values)
+	clear(place[w.lengths[frame]:])
 	close(w.changed)
 	w.changed = make(chan struct{})
 }

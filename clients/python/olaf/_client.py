@@ -253,7 +253,7 @@ class Worker(_Connection):
     def __init__(self, address: Optional[str] = None, waits: Optional[Callable[[str], None]] = None) -> None:
         super().__init__(address, waits)
         if self._role == ROLE_SERVER:
-            self._socket.close()
+            self.detach()
             raise Error("this socket is a server's; use olaf.Server")
         self.synchronous = bool(self._flags & FLAG_WAITS)
         self.model_due = bool(self._flags & FLAG_MODEL_DUE)
@@ -307,7 +307,7 @@ class Server(_Connection):
     def __init__(self, address: Optional[str] = None, waits: Optional[Callable[[str], None]] = None) -> None:
         super().__init__(address, waits)
         if self._role != ROLE_SERVER:
-            self._socket.close()
+            self.detach()
             raise Error("this socket is a worker's; use olaf.Worker")
 
     def take(self) -> Update:
