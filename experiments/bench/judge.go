@@ -7,6 +7,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/results"
 )
 
@@ -23,10 +24,20 @@ func (b *station) judge(id RunID, counters *fpga.Counters, ports []fpga.Port, se
 	run.Invalid = append(doubts(&run, ports, seen), run.Invalid...) // they are more specific than the collector's
 	b.book(&run, seen)
 	run.Invalid = append(run.Invalid, b.traffic.faults(olaf.Duration(counters.Generator.LateCyclesMax)*olaf.Cycle)...)
-	if n := counters.Queue.Bypassed; n > 0 {
-		run.Invalid = append(run.Invalid, fmt.Sprintf("%d updates bypassed the queue: the tables do not know their workers", n))
-	}
+	run.Invalid = append(run.Invalid, strangers(&counters.Queue)...)
 	return run
+}
+
+// strangers lists what the queue counted of updates that the tables did not take for those of the bench's workers.
+func strangers(q *regmap.QueueCounters) (why []string) {
+	if n := q.Bypassed; n > 0 {
+		why = append(why, fmt.Sprintf("%s bypassed the queue: the tables do not know their workers", olaf.Plural(n, "update")))
+	}
+	if n := q.Misidentified; n > 0 {
+		why = append(why, fmt.Sprintf("%s reached the queue under another identity than the worker's: "+
+			"the tables were changed during the run", olaf.Plural(n, "update")))
+	}
+	return why
 }
 
 // countedSince returns the difference of two port counts. It fails if a count decreased, because then the difference is

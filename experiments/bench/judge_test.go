@@ -6,6 +6,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/results"
 )
 
@@ -36,5 +37,17 @@ func TestLate(t *testing.T) {
 		if got := late(&c.p, collector, 1e6, 2e6); (got == "") != (c.says == "") || !strings.Contains(got, c.says) {
 			t.Errorf("%s: %q", c.name, got)
 		}
+	}
+}
+
+// TestStrangersMakeARunInvalid checks that updates which the tables took for those of others, or did not know, are named.
+func TestStrangersMakeARunInvalid(t *testing.T) {
+	if why := strangers(&regmap.QueueCounters{}); why != nil {
+		t.Errorf("a run with nothing amiss has %q", why)
+	}
+	got := strings.Join(strangers(&regmap.QueueCounters{Bypassed: 2, Misidentified: 1}), "; ")
+	if want := "2 updates bypassed the queue: the tables do not know their workers; " +
+		"1 update reached the queue under another identity than the worker's: the tables were changed during the run"; got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
