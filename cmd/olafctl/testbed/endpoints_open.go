@@ -133,15 +133,29 @@ func (f *workerFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	if report == nil || err != nil || errors.Is(context.Cause(ctx), endpoints.ErrOffline) {
 		return late(ctx, err)
 	}
-	return f.reportOpen(env, cfg.Worker, report)
+	return f.reportOpen(ctx, env, cfg.Worker, report)
 }
 
-// reportOpen prints a worker's report.
-func (f *workerFlags) reportOpen(env *cli.Env, worker olaf.WorkerID, report *endpoints.Report) error {
-	return cli.WriteDocument(env, f.format, struct {
+// reportOpen prints what a worker did, and fails if all it sent was for nothing.
+func (f *workerFlags) reportOpen(ctx context.Context, env *cli.Env, worker olaf.WorkerID, report *endpoints.Report) error {
+	err := cli.WriteDocument(env, f.format, struct {
 		cli.Head
 		onwire.WorkerReport
 	}{cli.Info("open-worker"), onwire.WorkerReport{Worker: worker, Report: *report}})
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	return checkAnswered(report.Counts)
+}
+
+// checkAnswered returns an error if packets left and none came back: the program between the ends or the server is gone.
+func checkAnswered(counts map[string]uint64) error {
+	sent := counts["packets_sent"]
+	if sent == 0 || counts["packets_received"] > 0 {
+		return nil
+	}
+	return &cli.Exit{Kind: olaf.Failed, Err: fmt.Errorf("nothing answered %s; is the server there, and the queue's program? "+
+		"'olafctl testbed show' lists what is missing", olaf.Plural(sent, "packet"))}
 }
 
 // options returns when a worker sends again, and its transmission control.

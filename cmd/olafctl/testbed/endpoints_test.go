@@ -32,6 +32,19 @@ func TestLate(t *testing.T) {
 	}
 }
 
+// TestUnansweredWorkerFails checks that a worker behind a queue fails if all that it sent was for nothing.
+func TestUnansweredWorkerFails(t *testing.T) {
+	for _, c := range []struct {
+		sent, received uint64
+		want           int
+	}{{0, 0, cli.ExitDone}, {100, 1, cli.ExitDone}, {100, 0, cli.ExitFailed}} {
+		err := checkAnswered(map[string]uint64{"packets_sent": c.sent, "packets_received": c.received})
+		if got := cli.ExitCode(err); got != c.want {
+			t.Errorf("%d packets sent and %d received end with %d, want %d: %v", c.sent, c.received, got, c.want, err)
+		}
+	}
+}
+
 // TestWrongValuesFail checks that a document with a wrong value comes with an error.
 func TestWrongValuesFail(t *testing.T) {
 	for _, tt := range []struct {
