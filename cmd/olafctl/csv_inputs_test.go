@@ -52,8 +52,8 @@ func TestCSVReadersShareOneOpening(t *testing.T) {
 func TestCSVTraceShowsTheFirstError(t *testing.T) {
 	const header = "gen_ns,worker,cluster,reward\n"
 	for name, c := range map[string]struct{ text, want string }{
-		"NaN of a new worker":      {header + "1000,1,1,nan\n", "update 1: its reward is NaN"},
-		"infinity of a new worker": {header + "1,0,0,1\n1000,1,1,-inf\n", "update 2: its reward is -Inf"},
+		"NaN of a new worker":      {header + "1000,1,1,nan\n", `line 2: reward is "nan"`},
+		"infinity of a new worker": {header + "1,0,0,1\n1000,1,1,-inf\n", `line 3: reward is "-inf"`},
 		"worker in two clusters":   {header + "1000,0,0,1\n1001,0,2,1\n", "update 2: worker 0"},
 		"column twice":             {"gen_ns,worker,cluster,reward,worker\n1,0,0,1,1\n", "the column worker is there twice, as columns 2 and 5"},
 	} {

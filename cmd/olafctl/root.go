@@ -123,6 +123,11 @@ func completeTree(cmd *cobra.Command) {
 				return cli.UsageError("%s takes %s; see '%s --help'", cmd.CommandPath(), argumentMistake(cmd, given),
 					cmd.CommandPath())
 			}
+			if at := slices.Index(given, ""); at >= 0 && cmd.Annotations[cli.TakesEmpty] == "" {
+				_, form, _ := strings.Cut(cmd.Use, " ")
+				return cli.UsageError("%s takes %s, but argument %d is empty; is a shell variable not set?", cmd.CommandPath(),
+					form, at+1)
+			}
 			return nil
 		}
 	}
@@ -175,20 +180,29 @@ func suggestCommands(cmd *cobra.Command, typed string) string {
 	return fmt.Sprintf("; did you mean %s?", strings.Join(names, " or "))
 }
 
-// suggestFlag returns a remark with the flag that resembles an unknown one most.
+// suggestFlag returns a remark with the flag that resembles an unknown one most, or else the only one whose description has
+// that word.
 func suggestFlag(cmd *cobra.Command, err error) string {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || len(unknown.GetSpecifiedName()) < 2 {
 		return ""
 	}
-	var names []string
+	typed := unknown.GetSpecifiedName()
+	var names, described []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if !f.Hidden {
-			names = append(names, f.Name)
+		if f.Hidden {
+			return
+		}
+		names = append(names, f.Name)
+		if slices.Contains(strings.Fields(strings.ToLower(f.Usage)), strings.ToLower(typed)) {
+			described = append(described, f.Name)
 		}
 	})
-	if near := suggest.Names(unknown.GetSpecifiedName(), names, 1); len(near) > 0 {
+	switch near := suggest.Names(typed, names, 1); {
+	case len(near) > 0:
 		return fmt.Sprintf("; did you mean --%s?", near[0])
+	case len(described) == 1:
+		return fmt.Sprintf("; did you mean --%s?", described[0])
 	}
 	return ""
 }

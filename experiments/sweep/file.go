@@ -204,9 +204,22 @@ func (f *File) sortOptions(c *Command) (sortOptions []Option, err error) {
 				fmt.Errorf("%w: %s has no option %q that a sweep can give; %s", ErrSpec, c.Name, name,
 					suggestNames(plain, c.Options)))
 		}
-		sortOptions = append(sortOptions, Option{plain, f.Options[name]})
+		sortOptions = append(sortOptions, Option{plain, c.plainNumber(plain, f.Options[name])})
 	}
 	return sortOptions, nil
+}
+
+// plainNumber writes a whole number as it is read, 010 as 10, so that the document holds the number that decided its cells.
+// What is no whole number stays as it is, for the command to refuse.
+func (c *Command) plainNumber(option, value string) string {
+	i := slices.IndexFunc(c.Fields, func(f Field) bool { return f.Name == option })
+	if i < 0 || c.Fields[i].Type != grid.Whole {
+		return value
+	}
+	if one, err := grid.ParseAxis(option, grid.Whole, value); err == nil && len(one.Values) == 1 {
+		return one.Values[0]
+	}
+	return value
 }
 
 // readAxes reads the axes of a grid, or the cells of a list with axes made from their values.

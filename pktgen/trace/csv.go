@@ -218,7 +218,7 @@ func (f *fields) number(name string) float64 {
 	if !ok {
 		return 0
 	}
-	v, err := strconv.ParseFloat(text, 64)
+	v, err := olaf.ParseNumber(text)
 	f.note(name, text, err)
 	return v
 }

@@ -375,7 +375,9 @@ func TestForeignCSV(t *testing.T) {
 	}{
 		"missing column": {"worker,reward,gen_ns\n0,1,2\n", ErrFormat},
 		"not a number":   {"worker,reward,gen_ns,cluster\n0,high,2,0\n", ErrFormat},
-		"NaN":            {"worker,reward,gen_ns,cluster\n0,NaN,2,0\n", ErrInvalid},
+		"NaN":            {"worker,reward,gen_ns,cluster\n0,NaN,2,0\n", ErrFormat},
+		"infinite":       {"worker,reward,gen_ns,cluster\n0,Inf,2,0\n", ErrFormat},
+		"hexadecimal":    {"worker,reward,gen_ns,cluster\n0,0x1p3,2,0\n", ErrFormat},
 		"time goes back": {"worker,reward,gen_ns,cluster\n0,1,5,0\n0,1,4,0\n", ErrInvalid},
 		"short line":     {"worker,reward,gen_ns,cluster\n0,1\n", ErrFormat},
 		"huge worker":    {"worker,reward,gen_ns,cluster\n70000,1,1,0\n", ErrFormat},

@@ -64,6 +64,9 @@ func isRare(f *pflag.Flag) bool {
 	return f.Annotations[rareKey] != nil || GroupOf(f) == CardFlagsOf || slices.Contains(rareFlags, f.Name)
 }
 
+// TakesEmpty annotates a command that gives an empty argument a meaning; all others reject it.
+const TakesEmpty = "takes-empty"
+
 // InGroup puts the flags that add adds to a command under a heading of its help.
 func InGroup(cmd *cobra.Command, group FlagGroup, add func()) {
 	before := map[string]bool{}

@@ -307,6 +307,7 @@ func newRunsNoteCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 		Short:             "Attach a note to a stored run; an empty note removes it",
 		Example:           `  olafctl runs note last "before the switch was replaced"`,
 		Args:              cobra.ExactArgs(2),
+		Annotations:       map[string]string{cli.TakesEmpty: "TEXT"},
 		ValidArgsFunction: where.CompleteRuns(env, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return where.WithStore(env, func(s *store.Store) error {
