@@ -38,8 +38,8 @@ func fewRuns(b *results.Bench) string {
 	return olaf.Plural(b.Rows[0].Runs, "run") + " only: "
 }
 
-// burstLine warns where updates are lost although fewer are offered than the output can carry: bursts alone decide.
-// It is empty where the configuration has no bursts.
+// burstLine warns where bursts alone decide what is lost: fewer updates are offered than the output can carry, or the
+// rate was chosen and the queue empties between bursts at it as at any lower one. It is empty without bursts.
 func burstLine(b *results.Bench) string {
 	c := benchConfig(b)
 	w := &c.Spec.Workload
@@ -53,19 +53,50 @@ func burstLine(b *results.Bench) string {
 				w.MeanRate, olaf.Rate(r.OutRateBPS), w.BurstPackets)
 		}
 	}
-	return ""
+	if !ratesChosen(b.Provenance.Command) || len(b.Rows) == 0 || !c.emptiesBetweenBursts(ratesOf(b.Rows)) {
+		return ""
+	}
+	return fmt.Sprintf("Bursts decide: at %v or less the queue empties between bursts of %d at %v, so --rate changes no loss.",
+		w.MeanRate, w.BurstPackets, w.LineRate)
+}
+
+// ratesChosen reports whether a command gave the offered rate or a file that may.
+func ratesChosen(command []string) bool {
+	return slices.ContainsFunc(command, func(word string) bool {
+		name, _, _ := strings.Cut(word, "=")
+		return slices.Contains([]string{"--rate", "-f", "--file"}, name)
+	})
+}
+
+// emptiesBetweenBursts reports whether even a full queue has sent all its updates at each of these output rates when the
+// next burst begins. It is false where lengths or gaps are random, and where an update takes several frames.
+func (c *specConfig) emptiesBetweenBursts(rates []int64) bool {
+	w := &c.Spec.Workload
+	if w.BurstDist != "fixed" || w.GapDist != "fixed" || w.Values > 0 || w.LineRate <= w.MeanRate || c.Spec.Slots < 1 {
+		return false
+	}
+	burst := float64(w.BurstPackets) * float64(w.Size.Bits())
+	gap := burst/float64(w.MeanRate) - burst/float64(w.LineRate)
+	full := float64(c.Spec.Slots+1) * float64((w.Size + c.Spec.Overhead).Bits())
+	return !slices.ContainsFunc(rates, func(rate int64) bool { return full/float64(rate) > gap })
 }
 
 // specConfig is the part of a bench's configuration that headlines need.
 type specConfig struct {
 	Spec struct {
 		Slots    int             `json:"slots"`
+		Overhead olaf.Size       `json:"overhead"`
 		Trace    json.RawMessage `json:"trace"`
 		Loop     json.RawMessage `json:"loop"`
 		Workload struct {
 			Clusters     int       `json:"clusters"`
 			MeanRate     olaf.Rate `json:"mean_rate"`
+			LineRate     olaf.Rate `json:"line_rate"`
+			Size         olaf.Size `json:"size"`
+			Values       int       `json:"values"`
 			BurstPackets int       `json:"burst_packets"`
+			BurstDist    string    `json:"burst_dist"`
+			GapDist      string    `json:"gap_dist"`
 		} `json:"workload"`
 	} `json:"spec"`
 }

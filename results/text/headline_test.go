@@ -86,10 +86,25 @@ func TestHeadlines(t *testing.T) {
 		"more is offered than leaves": {results.Bench{Rows: two[:1],
 			Config: json.RawMessage(`{"spec":{"workload":{"mean_rate":"60Gbps","burst_packets":135}}}`)},
 			"OLAF lost 11.2 % of updates.\nOLAF's models were 1.200 µs old per cluster, 2.400 µs per worker."},
+		"a chosen rate at which the queue empties between bursts": {results.Bench{Rows: two[:1], Config: bursts("85Gbps"),
+			Provenance: results.Provenance{Command: []string{"olafctl", "bench", "--rate=85G"}}},
+			"OLAF lost 11.2 % of updates.\nOLAF's models were 1.200 µs old per cluster, 2.400 µs per worker.\n" +
+				"Bursts decide: at 85Gbps or less the queue empties between bursts of 135 at 100Gbps, so --rate changes no loss."},
+		"a chosen rate at which it does not": {results.Bench{Rows: two[:1], Config: bursts("86Gbps"),
+			Provenance: results.Provenance{Command: []string{"olafctl", "bench", "--rate", "86G"}}},
+			"OLAF lost 11.2 % of updates.\nOLAF's models were 1.200 µs old per cluster, 2.400 µs per worker."},
+		"the default rate": {results.Bench{Rows: two[:1], Config: bursts("60Gbps")},
+			"OLAF lost 11.2 % of updates.\nOLAF's models were 1.200 µs old per cluster, 2.400 µs per worker."},
 		"nothing": {results.Bench{}, ""},
 	} {
 		if got := strings.Join(Headlines(&c.bench), "\n"); got != c.want {
 			t.Errorf("%s:\n%s\nwant\n%s", name, got, c.want)
 		}
 	}
+}
+
+// bursts is the configuration of the paper's bursts at a mean rate, in front of 8 slots.
+func bursts(rate string) json.RawMessage {
+	return json.RawMessage(`{"spec":{"slots":8,"overhead":"0B","workload":{"mean_rate":"` + rate + `","line_rate":"100Gbps","size":"256B",` +
+		`"burst_packets":135,"burst_dist":"fixed","gap_dist":"fixed"}}}`)
 }
