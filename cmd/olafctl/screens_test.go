@@ -1,8 +1,10 @@
 package main
 
 import (
+	"bytes"
 	"encoding/csv"
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/internal/raced"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/compare"
@@ -42,6 +45,8 @@ var screenKinds = []struct {
 	{"simulation", []string{"simulate", "--preset", "multihop", "--system", "olaf", "--tc", "on", "--duration", "5s", "--runs", "2"}, resultScreen, 12},
 	{"simulation beside another", []string{"simulate", "--preset", "multihop", "--versus", "fifo", "--duration", "2s", "--runs", "2"}, resultScreen, 12},
 	{"job", []string{"simulate", "--preset", "isw-lab", "--updates", "2", "--runs", "2"}, resultScreen, 10},
+	{"training", []string{"train", "--system", "olaf", "--versus", "fifo", "--seeds", "2", "--workers", "2", "--clusters", "1", "--iterations", "2", "--epochs", "1"},
+		trainingScreen, 4},
 }
 
 // TestEveryScreenShowsOneNumber runs one of every kind, and checks that a metric has one value in its document, in the
@@ -115,7 +120,7 @@ func (k *kept) statisticsScreen(id string) numbersShown {
 	k.olafctl("export", id, "--csv", dir, "--force")
 	file, err := os.Open(filepath.Join(dir, "statistics.csv"))
 	if err != nil {
-		return nil
+		return k.curvesScreen(filepath.Join(dir, "train.csv"))
 	}
 	defer file.Close()
 	rows, err := csv.NewReader(file).ReadAll()
@@ -127,6 +132,31 @@ func (k *kept) statisticsScreen(id string) numbersShown {
 		if v, err := strconv.ParseFloat(row[index(rows[0], "mean")], 64); err == nil {
 			s.add(row[index(rows[0], "queue")], row[index(rows[0], "name")], results.Float(v))
 		}
+	}
+	return s
+}
+
+// curvesScreen reads the exported learning curves of a training; nothing where a run has none.
+func (k *kept) curvesScreen(name string) numbersShown {
+	k.t.Helper()
+	raw, err := os.ReadFile(name)
+	if err != nil {
+		return nil
+	}
+	rows, err := csv.NewReader(bytes.NewReader(raw)).ReadAll()
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	s := numbersShown{}
+	for _, row := range rows[1:] {
+		v, err := strconv.ParseFloat(row[index(rows[0], "mean")], 64)
+		if err != nil {
+			k.t.Fatal(err)
+		}
+		s.add(row[index(rows[0], "row")], "reward_"+row[index(rows[0], "column")], results.Float(v))
+	}
+	if len(s) == 0 {
+		k.t.Errorf("%s has no curve", name)
 	}
 	return s
 }
@@ -178,6 +208,75 @@ func resultScreen(t *testing.T, raw []byte) numbersShown {
 		}
 	}
 	return s
+}
+
+// trainingScreen takes the means of the learning curves.
+func trainingScreen(t *testing.T, raw []byte) numbersShown {
+	var d struct {
+		Panels []struct {
+			Series []struct {
+				Name string              `json:"name"`
+				X    []float64           `json:"x"`
+				Y    []results.Statistic `json:"y"`
+			} `json:"series"`
+		} `json:"panels"`
+	}
+	decode(t, raw, &d)
+	s := numbersShown{}
+	for _, panel := range d.Panels {
+		for _, series := range panel.Series {
+			for i, x := range series.X {
+				s.add(series.Name, fmt.Sprintf("reward_%v", x), series.Y[i].Mean)
+			}
+		}
+	}
+	return s
+}
+
+// TestPlaybackShowsOneNumber plays a plan, and compares the seconds of its table and of its CSV with the document's times.
+func TestPlaybackShowsOneNumber(t *testing.T) {
+	raced.Skip(t)
+	k := newKept(t)
+	jobs, plan := filepath.Join(k.dir, "jobs.yaml"), filepath.Join(k.dir, "plan.json")
+	k.olafctl("schedule", "jobs", "--jobs", "4", "-w", jobs)
+	k.olafctl("schedule", "plan", jobs, "--policy", "tw", "-w", plan)
+	play := []string{"simulate", "--schedule", plan, "-q"}
+	var d struct {
+		Jobs []struct {
+			Job      string        `json:"job"`
+			Planned  olaf.Duration `json:"planned"`
+			Fluid    olaf.Duration `json:"fluid"`
+			Paced    olaf.Duration `json:"paced"`
+			Windowed olaf.Duration `json:"windowed"`
+		} `json:"jobs"`
+	}
+	decode(t, []byte(k.olafctl(append(play, "-o", "json")...)), &d)
+	table, sheet := k.olafctl(play...), k.olafctl(append(play, "-o", "csv")...)
+	if len(d.Jobs) != 4 {
+		t.Fatalf("the playback has %d jobs, want 4", len(d.Jobs))
+	}
+	for _, j := range d.Jobs {
+		var seconds []string
+		for _, took := range []olaf.Duration{j.Planned, j.Fluid, j.Paced} {
+			seconds = append(seconds, fmt.Sprintf("%.4f", took.Seconds()))
+		}
+		last := fmt.Sprintf("%.4f", j.Windowed.Seconds())
+		if row := strings.Join(seconds, " "); !regexp.MustCompile(`(?m)^` + j.Job + ` .* ` + row + ` \S+ ` + last + `$`).MatchString(singleSpaced(table)) {
+			t.Errorf("the table must show %s … %s for %s:\n%s", row, last, j.Job, table)
+		}
+		if row := strings.Join(seconds, ","); !regexp.MustCompile(`(?m)^` + j.Job + `,.*,` + row + `,[^,]+,` + last + `$`).MatchString(sheet) {
+			t.Errorf("the CSV must show %s … %s for %s:\n%s", row, last, j.Job, sheet)
+		}
+	}
+}
+
+// singleSpaced folds the blanks of each line.
+func singleSpaced(text string) string {
+	var lines []string
+	for line := range strings.Lines(text) {
+		lines = append(lines, strings.Join(strings.Fields(line), " "))
+	}
+	return strings.Join(lines, "\n")
 }
 
 func sweepScreen(t *testing.T, raw []byte) numbersShown {

@@ -17,6 +17,7 @@ import (
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/keys"
+	"github.com/olafctl/olaf/tui/num"
 	"github.com/olafctl/olaf/tui/pace"
 	"github.com/olafctl/olaf/tui/screen"
 	"github.com/olafctl/olaf/tui/theme"
@@ -371,5 +372,35 @@ func BenchmarkFrame(b *testing.B) {
 	for b.Loop() {
 		d.clock.Advance(d.Frame, tui.FrameInterval)
 		_ = d.View()
+	}
+}
+
+// TestLastFrameShowsTheDocumentsNumbers checks that the dashboard's Results page at the end of a run shows each group's numbers as
+// the run's document has them, under transmission control, which withholds updates.
+func TestLastFrameShowsTheDocumentsNumbers(t *testing.T) {
+	topology := preset("multihop", netsim.Scale{})
+	topology.Control.Enabled = true
+	player := NewPlayer(end(topology), pace.Pace{Speed: pace.Full}, &tuitest.Jumping{})
+	g := &glance{Player: player, at: end(topology)}
+	result, err := netsim.Run(t.Context(), topology, netsim.Options{Watcher: g})
+	if err != nil {
+		t.Fatal(err)
+	}
+	source := &still{snapshot: g.picture, history: g.History(), Still: tuitest.Still{Holds: pace.Pace{Speed: 1}}}
+	var clock tuitest.Clock
+	f := tui.New(New(Options{Source: source}), tui.Options{Tick: clock.Tick, Theme: theme.New(theme.Options{})})
+	tuitest.Send(f, tea.WindowSizeMsg{Width: 160, Height: 40})
+	clock.Advance(f, time.Second)
+	tuitest.Press(f, "4")
+	text := f.Text()
+	for i := range result.Groups[:len(result.Groups)-1] { // the last is all of them
+		r := &result.Groups[i]
+		want := []string{r.Group, num.Count(int64(r.Clusters)), num.Count(int64(r.Workers))}
+		for _, cell := range (&group{GroupResult: r}).row(i).Cells[3:] {
+			want = append(want, cell.Text)
+		}
+		if row := strings.Join(want, " "); !strings.Contains(strings.Join(strings.Fields(text), " "), row) {
+			t.Errorf("the last frame must show %q of the document:\n%s", row, text)
+		}
 	}
 }
