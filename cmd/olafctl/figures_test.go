@@ -2,8 +2,12 @@ package main
 
 import (
 	"io"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/system"
@@ -64,5 +68,29 @@ func TestFiguresOfExperiments(t *testing.T) {
 				checkFigures(t, e.Name, laid.Sheets())
 			}
 		})
+	}
+}
+
+// figures FOLDER… fails if a figure in the folders has a label that is cut or lies over another, or if a folder has none.
+func figures(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) == 0 {
+		ts.Fatalf("usage: figures FOLDER…")
+	}
+	for _, folder := range args {
+		names, err := filepath.Glob(filepath.Join(ts.MkAbs(folder), "*.svg"))
+		ts.Check(err)
+		if len(names) == 0 {
+			ts.Fatalf("%s has no figure", folder)
+		}
+		for _, name := range names {
+			file, err := os.Open(name)
+			ts.Check(err)
+			faults, err := figuretest.Faults(file)
+			_ = file.Close()
+			ts.Check(err)
+			if len(faults) > 0 {
+				ts.Fatalf("%s: %s", filepath.Base(name), strings.Join(faults, "; "))
+			}
+		}
 	}
 }

@@ -61,6 +61,7 @@ func TestScripts(t *testing.T) {
 			"smalldisk": smalldisk,
 			"readonly":  readonly,
 			"largedisk": largedisk,
+			"figures":   figures,
 		},
 		Condition: condition,
 		Setup: func(e *testscript.Env) error {

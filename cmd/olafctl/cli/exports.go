@@ -6,6 +6,7 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+	"strings"
 	"syscall"
 
 	"github.com/olafctl/olaf"
@@ -23,30 +24,55 @@ type Exports struct {
 	Force                       bool
 }
 
-// ExportRun writes the requested files of a kept run and records them in the store.
+// ExportRun writes the requested files of a kept run and records them in the store. Formats that the run does not have are
+// named; an error if it has none of them.
 func (e *Exports) ExportRun(env *Env, s *store.Store, f *store.Folder) error {
 	own, err := e.documentTargets(f)
 	if err != nil {
 		return err
-	}
-	if e.Parquet != "" && archive.HasDocumentOnly(f) {
-		return fmt.Errorf("%w: %s has no single runs for --parquet; leave it out", archive.ErrDocumentOnly, f.ID())
 	}
 	r, err := archive.LoadExportable(f, env.Declared, env.Layouts)
 	if err != nil {
 		return err
 	}
 	rest := *e
+	missing := rest.leaveOut(f, r)
+	if rest == (Exports{Force: e.Force}) {
+		return UsageError("nothing was written: %s has no %s", f.ID(), strings.Join(missing, " and no "))
+	}
 	if archive.HasDocument(f) {
 		rest.Json = "" // written as the report's own document
 	}
 	if archive.HasDocumentOnly(f) {
 		rest.Csv = "" // written as the report's own table
 	}
-	if err := rest.WriteFiles(env, r, append(own, frameTargets(env, f, e.Parquet)...)...); err != nil {
+	if err := rest.WriteFiles(env, r, append(own, frameTargets(env, f, rest.Parquet)...)...); err != nil {
 		return err
 	}
+	if len(missing) > 0 {
+		fmt.Fprintf(env.Stderr, "%s has no %s\n", f.ID(), strings.Join(missing, " and no "))
+	}
 	return e.RecordExports(env, s, f)
+}
+
+// leaveOut drops the formats that a run does not have, and names them.
+func (e *Exports) leaveOut(f *store.Folder, r *sheets.Result) (missing []string) {
+	if e.Parquet != "" && archive.HasDocumentOnly(f) {
+		e.Parquet, missing = "", append(missing, "single runs for --parquet")
+	}
+	var figures []string
+	for _, to := range []struct {
+		flag, format string
+		path         *string
+	}{{"--svg", "svg", &e.Svg}, {"--pdf", "pdf", &e.Pdf}, {"--png", "png", &e.Png}} {
+		if *to.path != "" && len(export.Figures(*to.path, to.format, r)) == 0 {
+			*to.path, figures = "", append(figures, to.flag)
+		}
+	}
+	if len(figures) > 0 {
+		missing = append(missing, "figures for "+strings.Join(figures, ", "))
+	}
+	return missing
 }
 
 // CheckNames rejects file names with a wrong ending, one name for two files, and standard output, for which runs show
