@@ -169,10 +169,15 @@ func quoteFormula(text string) string {
 	return "'" + text
 }
 
-// Figures is a file in dir for every sheet that has a figure, in one of figure.Formats.
+// Figures is a file in dir for every sheet that has a figure, in one of figure.Formats; those of a paper's figures and tables first.
 func Figures(dir, format string, r *sheets.Result) (targets []Target) {
 	taken := map[string]int{}
-	for _, s := range sheets.Book(r).Sheets {
+	all := sheets.Book(r).Sheets
+	slices.SortStableFunc(all, func(a, b table.Sheet) int {
+		of := func(s *table.Sheet) int { return map[bool]int{true: 0, false: 1}[numbered.MatchString(strings.ToLower(s.Name))] }
+		return of(&a) - of(&b)
+	})
+	for _, s := range all {
 		if !figure.HasData(&s) {
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/olafctl/olaf/results/figure"
 	"github.com/olafctl/olaf/results/internal/example"
 	"github.com/olafctl/olaf/results/sheets"
 	"github.com/olafctl/olaf/results/table"
@@ -159,5 +160,19 @@ func TestCSVExportsQuoteFormulasButNoNumbers(t *testing.T) {
 		if quoted.Rows[1][0].Number != -2 || s.Rows[0][0] != kept {
 			t.Errorf("exporting %q changed a number, or the sheet that other formats share", text)
 		}
+	}
+}
+
+// TestFiguresOfThePaperComeFirst checks the order in which figures are written: those of numbered figures and tables before the others.
+func TestFiguresOfThePaperComeFirst(t *testing.T) {
+	r := example.Result(3)
+	all := sheets.Book(r).Sheets
+	own := all[slices.IndexFunc(all, func(s table.Sheet) bool { return figure.Drawable(&s) })]
+	other, paper := own, own
+	other.Name, paper.Name = "Other", "Fig. 6 shares"
+	r.Own = []table.Sheet{other, paper}
+	got := Figures("svg", "svg", r)
+	if len(got) < 2 || got[0].Path != filepath.Join("svg", "fig6-shares.svg") {
+		t.Errorf("the first of %d figures must be fig6-shares.svg, not %s", len(got), got[0].Path)
 	}
 }
