@@ -174,7 +174,9 @@ func Figures(dir, format string, r *sheets.Result) (targets []Target) {
 	taken := map[string]int{}
 	all := sheets.Book(r).Sheets
 	slices.SortStableFunc(all, func(a, b table.Sheet) int {
-		of := func(s *table.Sheet) int { return map[bool]int{true: 0, false: 1}[numbered.MatchString(strings.ToLower(s.Name))] }
+		of := func(s *table.Sheet) int {
+			return map[bool]int{true: 0, false: 1}[numbered.MatchString(strings.ToLower(s.Name))]
+		}
 		return of(&a) - of(&b)
 	})
 	for _, s := range all {

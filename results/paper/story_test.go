@@ -90,3 +90,43 @@ func told(m Measured) string {
 	return fmt.Sprintf("%v SD %v CI95 %v, %v to %v of %d %s, short %q, breaks %q, others %v", m.Mean, m.SD, m.CI95,
 		m.Min, m.Max, m.N, m.Reason, m.Short, m.Breaks, m.Others)
 }
+
+// TestTrendWithoutASide checks the reasons for which a trend is not judged: no neighbour was measured, or the paper prints both numbers
+// alike, however many were measured.
+func TestTrendWithoutASide(t *testing.T) {
+	zero := results.Statistic{Mean: 0, SD: 0, CI95: 0, N: 5}
+	ours := &Measured{Statistic: zero}
+	for _, c := range []struct {
+		beside *beside
+		why    string
+	}{
+		{nil, "nothing to set it against was measured"},
+		{&beside{side: 1, ours: results.Statistic{Mean: results.Missing()}}, "nothing to set it against was measured"},
+		{&beside{side: 0, ours: zero}, "the paper prints it on neither side of its neighbour"},
+	} {
+		if v, why := c.beside.trend(ours); v != Differs || why != c.why {
+			t.Errorf("%+v is %q because %q, want %q because %q", c.beside, v, why, Differs, c.why)
+		}
+	}
+}
+
+// TestEqualNumbersCountOnce checks that a row names the first row of its artefact with the same number of ours, to nine digits, and
+// that arithmetic, other units and other artefacts repeat nothing.
+func TestEqualNumbersCountOnce(t *testing.T) {
+	row := func(id, unit string, mean float64, basis Basis) results.PaperRow {
+		return results.PaperRow{ID: id, Unit: unit, Basis: string(basis), Note: "noted", Ours: results.Statistic{Mean: results.Float(mean), SD: 1, N: 3}}
+	}
+	rows := []results.PaperRow{
+		row("p/fig7.a", "s", 1.5, Predicted), row("p/fig7.b", "s", 1.5+1e-12, Predicted), row("p/fig7.c", "s", 1.500001, Predicted), row("p/fig7.d", "%", 1.5, Predicted),
+		row("p/fig7.e", "s", 1.5, Arithmetic), row("p/fig8.a", "s", 1.5, Predicted), row("p/fig7.f", "s", 1.5, Calibrated),
+	}
+	markRepeats(rows)
+	for i, want := range []string{"", "p/fig7.a", "", "", "", "", "p/fig7.a"} {
+		if rows[i].SameAs != want {
+			t.Errorf("%s is the same as %q, want %q", rows[i].ID, rows[i].SameAs, want)
+		}
+		if note := strings.HasPrefix(rows[i].Note, "same number as "); note != (want != "") {
+			t.Errorf("the note of %s is %q", rows[i].ID, rows[i].Note)
+		}
+	}
+}
