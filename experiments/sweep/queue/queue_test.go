@@ -116,6 +116,19 @@ func (w worker) Do(ctx context.Context, j sweep.Job) (json.RawMessage, error) {
 	return numbers().Do(ctx, j)
 }
 
+// waiter is a worker that tells when it has a job, and works on it until it is stopped.
+type waiter chan struct{}
+
+func (w waiter) Do(ctx context.Context, _ sweep.Job) (json.RawMessage, error) {
+	w <- struct{}{}
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
+func (w waiter) Close() error { return nil }
+
+func (w waiter) Name() string { return "waiter" }
+
 // labour begins to work until the test ends or stop is called.
 func labour(t testing.TB, q *Queue, host string, build sweep.Build, workers int, before func(sweep.Job) error) (l *Labour,
 	stop func()) {
@@ -285,6 +298,35 @@ func TestPoisonedJobs(t *testing.T) {
 	deadly.Store(false)
 	if _, outcomes = carryOut(t, dial(t, n), p); outcomes[3].State != found.Done || outcomes[2].Error != "cursed" {
 		t.Errorf("%+v", outcomes)
+	}
+}
+
+// TestStoppedWorkersAreNotCounted hands one job to more workers than may end over it, each of which is stopped while it works on it.
+func TestStoppedWorkersAreNotCounted(t *testing.T) {
+	n := serve(t, t.TempDir(), server.RANDOM_PORT)
+	p := plan(t, "3")
+	begun := make(chan struct{})
+	outcomes := make(chan []found.Outcome)
+	go func() {
+		_, o := carryOut(t, dial(t, n), p)
+		outcomes <- o
+	}()
+	for range mostFaulty + 1 {
+		ctx, cancel := context.WithCancel(t.Context())
+		l := &Labour{Queue: dial(t, n), Build: p.Build, Workers: 1, Host: "stopped", Now: time.Now,
+			Start: func(context.Context) (sweep.Worker, error) { return waiter(begun), nil }}
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = l.Work(ctx) // ends with its context
+		}()
+		<-begun
+		cancel()
+		<-ended
+	}
+	labour(t, dial(t, n), "last", p.Build, 1, nil)
+	if o := <-outcomes; o[0].Error != "" {
+		t.Errorf("a job that %d stopped workers handed back failed: %s", mostFaulty+1, o[0].Error)
 	}
 }
 

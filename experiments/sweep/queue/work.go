@@ -143,7 +143,7 @@ func (l *Labour) doJob(ctx context.Context, w sweep.Worker, msg jetstream.Msg) (
 		result, err := w.Do(ctx, j)
 		switch {
 		case ctx.Err() != nil:
-			_ = msg.Nak() // another worker gets it at once
+			l.handBack(ctx, msg)
 			return false
 		case errors.Is(err, sweep.ErrGone):
 			_ = msg.Nak()
@@ -162,11 +162,24 @@ func (l *Labour) doJob(ctx context.Context, w sweep.Worker, msg jetstream.Msg) (
 		err = l.storeOutcome(ctx, j.Key, a)
 	}
 	if err != nil {
-		return false // handed out again
+		l.handBack(ctx, msg)
+		return false
 	}
 	l.Done.Add(1)
 	_ = msg.Ack() // if this is lost, the result is found when the job comes again
 	return false
+}
+
+// handBack puts a job that nothing ended over into the queue anew, so that another worker gets it at once and its deliveries,
+// which count workers that ended over it, begin at one again.
+func (l *Labour) handBack(ctx context.Context, msg jetstream.Msg) {
+	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer stop()
+	if _, err := l.Queue.js.Publish(ctx, msg.Subject(), msg.Data()); err != nil {
+		_ = msg.Nak()
+		return
+	}
+	_ = msg.Ack() // if it is lost, the job is done twice, with the same result
 }
 
 func countDeliveries(msg jetstream.Msg) uint64 {
