@@ -389,9 +389,9 @@ func TestLastFrameShowsTheDocumentsNumbers(t *testing.T) {
 	source := &still{snapshot: g.picture, history: g.History(), Still: tuitest.Still{Holds: pace.Pace{Speed: 1}}}
 	var clock tuitest.Clock
 	f := tui.New(New(Options{Source: source}), tui.Options{Tick: clock.Tick, Theme: theme.New(theme.Options{})})
-	tuitest.Send(f, tea.WindowSizeMsg{Width: 160, Height: 40})
+	tuitest.SendMessage(f, tea.WindowSizeMsg{Width: 160, Height: 40})
 	clock.Advance(f, time.Second)
-	tuitest.Press(f, "4")
+	tuitest.PressKeys(f, "4")
 	text := f.Text()
 	for i := range result.Groups[:len(result.Groups)-1] { // the last is all of them
 		r := &result.Groups[i]
