@@ -395,8 +395,8 @@ func TestLastFrameShowsTheDocumentsNumbers(t *testing.T) {
 	text := f.Text()
 	for i := range result.Groups[:len(result.Groups)-1] { // the last is all of them
 		r := &result.Groups[i]
-		want := []string{r.Group, num.Count(int64(r.Clusters)), num.Count(int64(r.Workers))}
-		for _, cell := range (&group{GroupResult: r}).row(i).Cells[3:] {
+		want := []string{r.Group, num.FormatCount(int64(r.Clusters)), num.FormatCount(int64(r.Workers))}
+		for _, cell := range (&group{GroupResult: r}).cells(i).Cells[3:] {
 			want = append(want, cell.Text)
 		}
 		if row := strings.Join(want, " "); !strings.Contains(strings.Join(strings.Fields(text), " "), row) {
