@@ -85,7 +85,7 @@ func figures(ts *testscript.TestScript, neg bool, args []string) {
 		for _, name := range names {
 			file, err := os.Open(name)
 			ts.Check(err)
-			faults, err := figuretest.Faults(file)
+			faults, err := figuretest.FindFaults(file)
 			_ = file.Close()
 			ts.Check(err)
 			if len(faults) > 0 {

@@ -167,7 +167,7 @@ func TestCSVExportsQuoteFormulasButNoNumbers(t *testing.T) {
 func TestFiguresOfThePaperComeFirst(t *testing.T) {
 	r := example.Result(3)
 	all := sheets.Book(r).Sheets
-	own := all[slices.IndexFunc(all, func(s table.Sheet) bool { return figure.Drawable(&s) })]
+	own := all[slices.IndexFunc(all, func(s table.Sheet) bool { return figure.HasData(&s) })]
 	other, paper := own, own
 	other.Name, paper.Name = "Other", "Fig. 6 shares"
 	r.Own = []table.Sheet{other, paper}

@@ -104,7 +104,7 @@ func TestTrendWithoutASide(t *testing.T) {
 		{&beside{side: 1, ours: results.Statistic{Mean: results.Missing()}}, "nothing to set it against was measured"},
 		{&beside{side: 0, ours: zero}, "the paper prints it on neither side of its neighbour"},
 	} {
-		if v, why := c.beside.trend(ours); v != Differs || why != c.why {
+		if v, why := c.beside.judgeTrend(ours); v != Differs || why != c.why {
 			t.Errorf("%+v is %q because %q, want %q because %q", c.beside, v, why, Differs, c.why)
 		}
 	}
