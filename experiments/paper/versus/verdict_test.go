@@ -13,7 +13,7 @@ func TestTooFewSeedsAreNotJudged(t *testing.T) {
 		ok    bool
 		want  string
 	}{{"2 of 5 seeds", true, "too short"}, {"2 of 5 seeds", false, "too short"}, {"", true, "it is so"}, {"", false, "it is NOT so"}} {
-		if got := verdict(&result.Result{Short: c.short}, c.ok); got != c.want {
+		if got := formatVerdict(&result.Result{Short: c.short}, c.ok); got != c.want {
 			t.Errorf("short by %q and %v is %q, want %q", c.short, c.ok, got, c.want)
 		}
 	}
