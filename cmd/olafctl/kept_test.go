@@ -98,7 +98,7 @@ func (k *kept) comparable(id string) bool {
 	ok := false
 	var where cli.StoreFlag
 	err := where.WithRun(k.env, id, func(_ *store.Store, f *store.Folder) error {
-		side, err := runscmd.SideIn(k.env, f)
+		side, err := runscmd.NewSide(k.env, f)
 		ok = err == nil && side != nil
 		return nil
 	})

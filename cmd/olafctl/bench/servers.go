@@ -238,7 +238,8 @@ func (f *modelFlags) carryOut(ctx context.Context, env *cli.Env, b *Flags, repor
 	by.Device = b.Device
 	found := report.Result(by)
 	// The first run and its capture are complete, even if a later one failed.
-	err = errors.Join(cli.MarkInterrupted(err), kept.Finish(env, found, by, found.Partial, b.quiet), b.commitCapture(env, "run 1"))
+	err = errors.Join(cli.MarkInterrupted(err), kept.Finish(env, found, by, found.Partial, b.quiet),
+		b.commitCapture(env, "run 1"))
 	if err = errors.Join(err, cli.PrintReport(env, found, b.format, b.explain)); err != nil {
 		return err
 	}

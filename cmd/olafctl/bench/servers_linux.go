@@ -41,7 +41,8 @@ func feedAll(ctx context.Context, r *saturate.Report, record saturate.Recorder, 
 }
 
 // feedOnce runs one feed, and captures it if record is not nil.
-func feedOnce(ctx context.Context, f *saturate.Feeder, c saturate.Config, record saturate.Recorder, said func()) (*saturate.Run,
+func feedOnce(ctx context.Context, f *saturate.Feeder, c saturate.Config, record saturate.Recorder,
+	said func()) (*saturate.Run,
 	error) {
 	if record == nil {
 		return f.Run(ctx, c, said)

@@ -68,7 +68,8 @@ merges and ages are withheld: capture with 'tcpdump --time-stamp-precision=nano'
 func (f *replayFlags) addQueue(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	f.queue, f.profile = "olaf", engine.Calibrated
-	cli.AddSystem(cmd, &f.queue, "queue to replay through: "+strings.Join(engine.DisciplineNames(), "|"), engine.DisciplineNames)
+	cli.AddSystem(cmd, &f.queue, "queue to replay through: "+strings.Join(engine.DisciplineNames(), "|"),
+		engine.DisciplineNames)
 	flags.Var(&f.outRate, "out-rate", "output rate")
 	flags.IntVar(&f.slots, "slots", 8, "queue slots (Qmax)")
 	flags.Var(&f.overhead, "overhead", "bytes the rate limiter adds to each frame")

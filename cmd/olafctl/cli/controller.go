@@ -195,7 +195,8 @@ type planDocument struct {
 
 // PrintPlan prints a plan and how it was applied.
 func (f *ControllerFlags) PrintPlan(env *Env, plan p4ctl.Plan, applied p4ctl.Applied, desired p4ctl.Tables) error {
-	d := planDocument{Head: Head{Schema: "olafctl.table-plan/v1"}, DryRun: f.DryRun, Batches: applied.Batches, Atomic: applied.Atomic, Hash: desired.Hash(), Changes: []string{}}
+	d := planDocument{Head: Head{Schema: "olafctl.table-plan/v1"}, DryRun: f.DryRun, Batches: applied.Batches,
+		Atomic: applied.Atomic, Hash: desired.Hash(), Changes: []string{}}
 	d.Added, d.Changed, d.Deleted = plan.Count()
 	if !plan.Empty() {
 		d.Changes = strings.Split(strings.TrimRight(plan.String(), "\n"), "\n")

@@ -99,7 +99,7 @@ func (e *Exports) CheckNames() error {
 }
 
 // listTargets returns the requested files.
-func (e *Exports) listTargets(r *sheets.Result) (listTargets []export.Target) {
+func (e *Exports) listTargets(r *sheets.Result) (targets []export.Target) {
 	one := func(of func(string, *sheets.Result) export.Target) func(string) []export.Target {
 		return func(path string) []export.Target { return []export.Target{of(path, r)} }
 	}
@@ -118,10 +118,10 @@ func (e *Exports) listTargets(r *sheets.Result) (listTargets []export.Target) {
 		{e.Svg, figures("svg")}, {e.Pdf, figures("pdf")}, {e.Png, figures("png")},
 	} {
 		if t.path != "" {
-			listTargets = append(listTargets, t.of(t.path)...)
+			targets = append(targets, t.of(t.path)...)
 		}
 	}
-	return listTargets
+	return targets
 }
 
 // documentTargets returns the requested files of a kept report that has its own JSON document and table.

@@ -69,7 +69,8 @@ func (f *lockstepFlags) run(ctx context.Context, env *cli.Env) error {
 		return err
 	}
 	defer b.Close()
-	d := lockstepDocument{Head: cli.Check("devices"), A: f.a, B: f.b, Ports: f.ports, Divergences: []*lockstep.Divergence{}}
+	d := lockstepDocument{Head: cli.Check("devices"), A: f.a, B: f.b, Ports: f.ports,
+		Divergences: []*lockstep.Divergence{}}
 	var done atomic.Int64
 	progress := cli.StartProgress(env, f.quiet, func() (int, int) { return int(done.Load()), f.seeds })
 	for seed := f.seed; err == nil && seed < f.seed+uint64(f.seeds); seed++ {

@@ -71,7 +71,8 @@ experiment on it first.`,
 }
 
 func documentOfSlots(known []program.Description, t *fpga.Segments) *slotsDocument {
-	d := &slotsDocument{Head: cli.List("slots"), Program: program.ProgramName(known, t.Program), H: t.H, Built: t.Built, Slots: []slotDocument{}}
+	d := &slotsDocument{Head: cli.List("slots"), Program: program.ProgramName(known, t.Program), H: t.H, Built: t.Built,
+		Slots: []slotDocument{}}
 	for _, s := range t.Held {
 		d.Slots = append(d.Slots, slotDocument(s))
 	}

@@ -26,7 +26,8 @@ func repeatDocument(ctx context.Context, env *cli.Env, f *store.Folder) (runs in
 		Jobs json.RawMessage `json:"jobs"`
 		Grid json.RawMessage `json:"grid"`
 	}
-	if there, err := bench.PlanOf(f, func(raw []byte) error { return json.Unmarshal(raw, &kind) }); err != nil || !there {
+	if there, err := bench.PlanOf(f, func(raw []byte) error { return json.Unmarshal(raw, &kind) }); err != nil ||
+		!there {
 		return 0, nil, err
 	}
 	var report bench.Report
@@ -72,7 +73,8 @@ func documentSide(env *cli.Env, f *store.Folder) (*compare.Side, error) {
 		}
 	}
 	config, _ := r.Config.(json.RawMessage) // as Readers leave it
-	return &compare.Side{Name: f.ID(), Experiment: f.Manifest.Experiment, Config: config, Runs: runs, Partial: f.Manifest.Partial}, nil
+	return &compare.Side{Name: f.ID(), Experiment: f.Manifest.Experiment, Config: config, Runs: runs,
+		Partial: f.Manifest.Partial}, nil
 }
 
 func repeatJob(ctx context.Context, env *cli.Env, f *store.Folder) (bench.Report, int, error) {
@@ -90,7 +92,8 @@ func repeatJob(ctx context.Context, env *cli.Env, f *store.Folder) (bench.Report
 
 func repeatShared(ctx context.Context, env *cli.Env, f *store.Folder) (bench.Report, int, error) {
 	plan := atp.Plan{Systems: env.Systems}
-	if there, err := bench.PlanOf(f, func(raw []byte) error { return json.Unmarshal(raw, &plan) }); err != nil || !there {
+	if there, err := bench.PlanOf(f, func(raw []byte) error { return json.Unmarshal(raw, &plan) }); err != nil ||
+		!there {
 		return nil, 0, err
 	}
 	if g := plan.Grid; g == nil || len(g.Sharings) == 0 || len(plan.Seeds) == 0 {

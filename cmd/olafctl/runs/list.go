@@ -60,17 +60,18 @@ func runsGrid(env *cli.Env, runs []listedRun, out cli.Format) *cli.Grid {
 	for i := range runs {
 		r := &runs[i]
 		if out == cli.CSV {
-			list.Add(r.ID, r.Experiment, r.Device, cli.ToSecond(r.Started), string(r.State), validity(&r.Entry), r.Differs, r.Found, r.Note)
+			list.Add(r.ID, r.Experiment, r.Device, cli.ToSecond(r.Started), string(r.State), validity(&r.Entry),
+				r.Differs, r.Found, r.Note)
 			continue
 		}
-		list.Add(r.ID, ageOf(r.Started, env.Now()), r.remembered(), r.outcome())
+		list.Add(r.ID, ageOf(r.Started, env.Now()), r.description(), r.outcome())
 	}
 	return list
 }
 
 // description returns what identifies the run for its user: the note, which a narrow page cuts last, and the options
 // that differ.
-func (r *listedRun) remembered() string {
+func (r *listedRun) description() string {
 	switch {
 	case r.Note == "":
 		return cmp.Or(r.Differs, text.Missing)
@@ -82,7 +83,8 @@ func (r *listedRun) remembered() string {
 
 // outcome returns the findings after a warning, if there is one.
 func (r *listedRun) outcome() string {
-	warning := map[string]string{"no": "INVALID", "partial": "partial", text.Missing: string(r.State)}[validity(&r.Entry)]
+	warning := map[string]string{"no": "INVALID", "partial": "partial",
+		text.Missing: string(r.State)}[validity(&r.Entry)]
 	if warning == "" || r.Found == "" {
 		return cmp.Or(warning, r.Found, text.Missing)
 	}
@@ -124,7 +126,7 @@ func lookInto(env *cli.Env, s *store.Store, e *store.Entry) (differs, found stri
 	if err != nil {
 		return "", ""
 	}
-	differs = strings.Join(asked(f.Manifest.Provenance.Command), " ")
+	differs = strings.Join(trimCommand(f.Manifest.Provenance.Command), " ")
 	if e, ok := sweep.EssenceOf(f); ok {
 		if e.Found != "" {
 			return differs, fmt.Sprintf("%s, %s", olaf.Plural(e.Cells, "cell"), e.Found)
@@ -155,11 +157,12 @@ func summariseDocument(env *cli.Env, f *store.Folder) string {
 }
 
 // outputs lists flags that do not affect a result, and whether each takes a value.
-var outputs = map[string]bool{"-o": true, "--output": true, "--store": true, "--xlsx": true, "--report": true, "--pcap": true, "--plots": true,
+var outputs = map[string]bool{"-o": true, "--output": true, "--store": true, "--xlsx": true, "--report": true,
+	"--pcap": true, "--plots": true,
 	"-q": false, "--quiet": false, "--keep": false, "--force": false, "--tui": false, "--explain": false}
 
 // trimCommand returns a command line without the program, the command, and flags that do not affect the result.
-func asked(command []string) (words []string) {
+func trimCommand(command []string) (words []string) {
 	for i := 1; i < len(command); i++ {
 		name, _, joined := strings.Cut(command[i], "=")
 		value, output := outputs[name]
@@ -191,22 +194,23 @@ func specDiffers(env *cli.Env, b *results.Bench) (differs string, ok bool) {
 	if err != nil {
 		return "", false
 	}
-	was, is := merged(results.ListLeaves(usual)), merged(results.ListLeaves(config.Spec))
+	was, is := joinLists(results.ListLeaves(usual)), joinLists(results.ListLeaves(config.Spec))
 	var parts []string
 	for _, kv := range slices.Concat(is, was) {
 		key := kv[0][strings.LastIndex(kv[0], ".")+1:] + "="
-		if named := slices.ContainsFunc(parts, func(p string) bool { return strings.HasPrefix(p, key) }); named || kv[0] == "experiment" {
+		if named := slices.ContainsFunc(parts, func(p string) bool { return strings.HasPrefix(p, key) }); named ||
+			kv[0] == "experiment" {
 			continue
 		}
-		if now := leaf(is, kv[0]); now != leaf(was, kv[0]) {
+		if now := findLeaf(is, kv[0]); now != findLeaf(was, kv[0]) {
 			parts = append(parts, key+now)
 		}
 	}
 	return strings.Join(parts, " "), true
 }
 
-// leaf returns the value at a path, or "none".
-func leaf(leaves [][2]string, path string) string {
+// findLeaf returns the value at a path, or "none".
+func findLeaf(leaves [][2]string, path string) string {
 	for _, kv := range leaves {
 		if kv[0] == path && kv[1] != "" {
 			return kv[1]
@@ -216,7 +220,7 @@ func leaf(leaves [][2]string, path string) string {
 }
 
 // joinLists joins the leaves of a list with commas.
-func merged(leaves [][2]string) (out [][2]string) {
+func joinLists(leaves [][2]string) (out [][2]string) {
 	for _, kv := range leaves {
 		key, _, _ := strings.Cut(kv[0], "[")
 		if at := slices.IndexFunc(out, func(have [2]string) bool { return have[0] == key }); at >= 0 {

@@ -50,7 +50,8 @@ unique beginning of it, or "last".`,
 	cli.AddFormatFlag(cmd, &out)
 	where.Add(cmd)
 	cmd.AddCommand(
-		newRunsListCmd(env, &where), newRunsShowCmd(env, &where), newRunsCompareCmd(env, &where), newRunsVerifyCmd(env, &where),
+		newRunsListCmd(env, &where), newRunsShowCmd(env, &where), newRunsCompareCmd(env, &where),
+		newRunsVerifyCmd(env, &where),
 		newRunsNoteCmd(env, &where), newRunsRmCmd(env, &where), newRunsPruneCmd(env, &where), newRunsReindexCmd(env),
 	)
 	return cmd
@@ -63,7 +64,8 @@ func newRunsListCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List stored runs, newest first",
-		Long:    "List stored runs, newest first, one a line. Cells that do not fit end in …; -o json, -o csv and runs show ID print them whole.",
+		Long: "List stored runs, newest first, one a line. Cells that do not fit end in …; -o json, -o csv and " +
+			"runs show ID print them whole.",
 		Example: "  olafctl runs list -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -131,7 +133,7 @@ Holm's method over all metrics. Trainings are compared by their learning curves.
 		ValidArgsFunction: where.CompleteRuns(env, 2),
 		RunE: func(_ *cobra.Command, args []string) error {
 			return where.WithStore(env, func(s *store.Store) error {
-				d, err := trained.compare(env, s, args)
+				d, err := trained.compareRuns(env, s, args)
 				if err != nil {
 					return err
 				}
@@ -159,16 +161,16 @@ func (f *comparisonFlags) write(env *cli.Env, d *compare.Document) error {
 	return d.WriteText(env.Stdout, env.View(false), f.all)
 }
 
-func Side(env *cli.Env, s *store.Store, name string) (*compare.Side, error) {
+func LoadSide(env *cli.Env, s *store.Store, name string) (*compare.Side, error) {
 	f, err := cli.LoadRun(s, name)
 	if err != nil {
 		return nil, err
 	}
-	return SideIn(env, f)
+	return NewSide(env, f)
 }
 
-// SideIn returns a kept run as a side of a comparison.
-func SideIn(env *cli.Env, f *store.Folder) (*compare.Side, error) {
+// NewSide returns a kept run as a side of a comparison.
+func NewSide(env *cli.Env, f *store.Folder) (*compare.Side, error) {
 	if sweep.IsKept(f) {
 		return sweepcmd.NewSide(env, f)
 	}
@@ -179,7 +181,8 @@ func SideIn(env *cli.Env, f *store.Folder) (*compare.Side, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &compare.Side{Name: f.ID(), Experiment: f.Manifest.Experiment, Config: r.Bench.Config, Runs: r.Runs, Partial: r.Bench.Partial}, nil
+	return &compare.Side{Name: f.ID(), Experiment: f.Manifest.Experiment, Config: r.Bench.Config, Runs: r.Runs,
+		Partial: r.Bench.Partial}, nil
 }
 
 func newRunsVerifyCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
@@ -256,19 +259,24 @@ func verifyRun(ctx context.Context, env *cli.Env, s *store.Store, f *store.Folde
 	if archive.HasDocumentOnly(f) {
 		return verifyDocument(ctx, env, f, proof)
 	}
-	fmt.Fprintf(env.Stdout, "%s verified: %s, %s measured again from %s, %d repeated from the plan, %s made again; all as they were\n",
-		f.ID(), olaf.Plural(proof.Files, "file"), olaf.Plural(proof.Runs, "run"), olaf.Plural(proof.Observations, "frame"), repeated, olaf.Plural(exports, "export"))
+	fmt.Fprintf(env.Stdout, "%s verified: %s, %s measured again from %s, %d repeated from the plan, %s made again; "+
+		"all as they were\n",
+		f.ID(), olaf.Plural(proof.Files, "file"), olaf.Plural(proof.Runs, "run"),
+		olaf.Plural(proof.Observations, "frame"), repeated, olaf.Plural(exports, "export"))
 	if proof.Unfinished > 0 {
-		fmt.Fprintf(env.Stdout, "it ended early: %s belong to a seed that was not finished, and enter no number\n", olaf.Plural(proof.Unfinished, "frame"))
+		fmt.Fprintf(env.Stdout, "it ended early: %s belong to a seed that was not finished, and enter no number\n",
+			olaf.Plural(proof.Unfinished, "frame"))
 	}
 	remark(env, newSinceKept, proof.New)
 	remark(env, "not known to this olafctl, so not compared", proof.Unknown)
 	remark(env, "invalid by a rule that is new since it was kept", proof.Doubts)
 	if proof.Anew > 0 {
-		fmt.Fprintf(env.Stdout, "kept with verdicts of earlier rules: %s beside the paper judged anew, %d of claims that are no longer made left out\n", olaf.Plural(proof.Anew, "line"), proof.Dropped)
+		fmt.Fprintf(env.Stdout, "kept with verdicts of earlier rules: %s beside the paper judged anew, %d of claims "+
+			"that are no longer made left out\n", olaf.Plural(proof.Anew, "line"), proof.Dropped)
 	}
 	if others > 0 {
-		fmt.Fprintf(env.Stdout, "not made again: %s of another build, which need not write the same bytes\n", olaf.Plural(others, "export"))
+		fmt.Fprintf(env.Stdout, "not made again: %s of another build, which need not write the same bytes\n",
+			olaf.Plural(others, "export"))
 	}
 	return nil
 }
@@ -296,7 +304,8 @@ func verifyDocument(ctx context.Context, env *cli.Env, f *store.Folder, proof *a
 	fmt.Fprintf(env.Stdout, "%s verified: %d files are as they were; %s\n", f.ID(), proof.Files, what)
 	remark(env, newSinceKept, news)
 	if proof.Earlier > 0 {
-		fmt.Fprintf(env.Stdout, "kept with verdicts of earlier rules: %s beside the paper; run it again for today's\n", olaf.Plural(proof.Earlier, "line"))
+		fmt.Fprintf(env.Stdout, "kept with verdicts of earlier rules: %s beside the paper; run it again for today's\n",
+			olaf.Plural(proof.Earlier, "line"))
 	}
 	return nil
 }
@@ -318,7 +327,8 @@ func newRunsNoteCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 				if err := s.Note(id, cli.OnTerminal(args[1])); err != nil {
 					return err
 				}
-				fmt.Fprintf(env.Stderr, "%s the note of %s\n", map[bool]string{true: "removed", false: "wrote"}[args[1] == ""], id)
+				fmt.Fprintf(env.Stderr, "%s the note of %s\n",
+					map[bool]string{true: "removed", false: "wrote"}[args[1] == ""], id)
 				return nil
 			})
 		},
@@ -383,7 +393,8 @@ func newRunsPruneCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 							return err
 						}
 					}
-					fmt.Fprintf(env.Stdout, "%s %s\n", map[bool]string{true: "would remove", false: "removed"}[dry], e.ID)
+					fmt.Fprintf(env.Stdout, "%s %s\n", map[bool]string{true: "would remove", false: "removed"}[dry],
+						e.ID)
 				}
 				return nil
 			})
@@ -398,20 +409,20 @@ func newRunsPruneCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 }
 
 // maxDays is below the range of a time.Duration, 292 years.
-const mostDays = 100_000
+const maxDays = 100_000
 
 // ParseAge parses a duration as Go does, or a number of days. It rejects ages that overflow, because every run would be
 // older.
 func ParseAge(s string) (time.Duration, error) {
 	if text, ok := strings.CutSuffix(s, "d"); ok {
 		days, err := olaf.ParseNumber(text)
-		if age := time.Duration(days * float64(24*time.Hour)); err == nil && days <= mostDays && age > 0 {
+		if age := time.Duration(days * float64(24*time.Hour)); err == nil && days <= maxDays && age > 0 {
 			return age, nil
 		}
 	} else if age, err := time.ParseDuration(s); err == nil && age > 0 {
 		return age, nil
 	}
-	return 0, cli.UsageError("--older %q is no age; use for example 30d or 12h, at most %dd", s, mostDays)
+	return 0, cli.UsageError("--older %q is no age; use for example 30d or 12h, at most %dd", s, maxDays)
 }
 
 // newRunsReindexCmd keeps a former command working; the store no longer has an index.

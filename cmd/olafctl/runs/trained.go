@@ -23,7 +23,8 @@ type trainedFlags struct {
 
 func (f *trainedFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.between, "between", nil, "for trainings: compare A's runs of one kind with B's of another: "+strings.Join(onwire.Kinds(), ","))
+	flags.StringSliceVar(&f.between, "between", nil,
+		"for trainings: compare A's runs of one kind with B's of another: "+strings.Join(onwire.Kinds(), ","))
 	flags.StringVar(&f.plots, "plots", "", "for trainings: write both sides' learning curves to this folder")
 	flags.BoolVar(&f.force, "force", false, "overwrite existing figures")
 	cli.Complete(cmd, "between", func() []string {
@@ -32,9 +33,9 @@ func (f *trainedFlags) add(cmd *cobra.Command) {
 	})
 }
 
-// compare compares B with A, and draws the curves of both with --plots.
-func (f *trainedFlags) compare(env *cli.Env, s *store.Store, names []string) (*compare.Document, error) {
-	sides, err := f.sides(env, s, names)
+// compareRuns compares B with A, and draws the curves of both with --plots.
+func (f *trainedFlags) compareRuns(env *cli.Env, s *store.Store, names []string) (*compare.Document, error) {
+	sides, err := f.loadSides(env, s, names)
 	if err != nil {
 		return nil, err
 	}
@@ -42,13 +43,14 @@ func (f *trainedFlags) compare(env *cli.Env, s *store.Store, names []string) (*c
 	if err != nil {
 		return nil, err
 	}
-	return d, f.draw(env)
+	return d, f.drawCurves(env)
 }
 
-// sides returns the sides of the comparison.
-func (f *trainedFlags) sides(env *cli.Env, s *store.Store, names []string) (sides []*compare.Side, err error) {
+// loadSides returns the sides of the comparison.
+func (f *trainedFlags) loadSides(env *cli.Env, s *store.Store, names []string) (sides []*compare.Side, err error) {
 	if n := len(f.between); n != 0 && n != len(names) {
-		return nil, cli.UsageError("--between %s: give one for A and one for B, of %s", strings.Join(f.between, ","), strings.Join(onwire.Kinds(), ", "))
+		return nil, cli.UsageError("--between %s: give one for A and one for B, of %s", strings.Join(f.between, ","),
+			strings.Join(onwire.Kinds(), ", "))
 	}
 	if err := watch.RefusePlots(f.plots, plotted, f.force); err != nil {
 		return nil, err
@@ -58,7 +60,7 @@ func (f *trainedFlags) sides(env *cli.Env, s *store.Store, names []string) (side
 		if err != nil {
 			return nil, err
 		}
-		side, err := f.side(env, folder, i)
+		side, err := f.loadSide(env, folder, i)
 		if err != nil {
 			return nil, err
 		}
@@ -67,13 +69,14 @@ func (f *trainedFlags) sides(env *cli.Env, s *store.Store, names []string) (side
 	return sides, nil
 }
 
-// side returns the side of argument i.
-func (f *trainedFlags) side(env *cli.Env, folder *store.Folder, i int) (*compare.Side, error) {
+// loadSide returns the side of argument i.
+func (f *trainedFlags) loadSide(env *cli.Env, folder *store.Folder, i int) (*compare.Side, error) {
 	if !onwire.IsKept(folder) {
 		if len(f.between) > 0 || f.plots != "" {
-			return nil, cli.UsageError("%s is of %s; --between and --plots are for trainings under several seeds ('olafctl train --seeds')", folder.ID(), folder.Manifest.Experiment)
+			return nil, cli.UsageError("%s is of %s; --between and --plots are for trainings under several seeds "+
+				"('olafctl train --seeds')", folder.ID(), folder.Manifest.Experiment)
 		}
-		return SideIn(env, folder)
+		return NewSide(env, folder)
 	}
 	kind := ""
 	if len(f.between) > 0 {
@@ -90,8 +93,8 @@ func (f *trainedFlags) side(env *cli.Env, folder *store.Folder, i int) (*compare
 // plotted is the name of figures of comparisons.
 const plotted = "compare"
 
-// draw draws the curves of two trainings in one figure.
-func (f *trainedFlags) draw(env *cli.Env) error {
+// drawCurves draws the curves of two trainings in one figure.
+func (f *trainedFlags) drawCurves(env *cli.Env) error {
 	if f.plots == "" {
 		return nil
 	}

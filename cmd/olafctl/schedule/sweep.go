@@ -86,7 +86,8 @@ func (f *sweepFlags) run(cmd *cobra.Command, env *cli.Env) error {
 		bar.Stop()
 		return err
 	}
-	cells, err := sweep.Cells(cmd.Context(), specs, f.seeds, func(d, t int) { done.Store(int64(d)); total.Store(int64(t)) })
+	cells, err := sweep.Cells(cmd.Context(), specs, f.seeds,
+		func(d, t int) { done.Store(int64(d)); total.Store(int64(t)) })
 	bar.Stop()
 	if err != nil {
 		return err
@@ -99,7 +100,8 @@ func (f *sweepFlags) run(cmd *cobra.Command, env *cli.Env) error {
 			return err
 		}
 		book := &sheets.Result{DocumentOnly: true, Own: r.Sheets(), Bench: &results.Bench{
-			Schema: results.BenchSchema, Experiment: r.Experiment, Provenance: by, Config: config, Statements: r.Statements}}
+			Schema: results.BenchSchema, Experiment: r.Experiment, Provenance: by, Config: config,
+			Statements: r.Statements}}
 		if err := f.to.WriteFiles(env, book); err != nil {
 			return err
 		}
@@ -115,11 +117,13 @@ func (f *sweepFlags) result(axis sweep.Axis, values []float64, cells []sweep.Cel
 		Seeds    int           `json:"seeds"`
 	}{f.workload, axis.Name, f.seeds})
 	r.Panels = axis.Panels(values, cells, sweep.Metrics(), "")
-	r.Say("means over %d seeds with their 95 %% intervals; all scenarios of a seed have the same jobs, and every plan was checked", f.seeds)
+	r.Say("means over %d seeds with their 95 %% intervals; all scenarios of a seed have the same jobs, and every "+
+		"plan was checked", f.seeds)
 	for i := range cells {
 		for k, s := range sweep.Scenarios() {
 			if n := cells[i].Worse(k); n > 0 {
-				r.Say("%s at %s %g ends later than FCFS with the same switches under %s", s.Name, axis.Name, values[i], olaf.Plural(n, "seed"))
+				r.Say("%s at %s %g ends later than FCFS with the same switches under %s", s.Name, axis.Name, values[i],
+					olaf.Plural(n, "seed"))
 			}
 		}
 	}

@@ -20,8 +20,11 @@ import (
 
 // SweepCommand returns the command that sweeps simulated networks.
 func SweepCommand(env *cli.Env) *experimentsweep.Command {
-	c := &experimentsweep.Command{Name: "simulate", Subject: sweepcmd.SystemField, Headline: []string{"aom_cluster_ns", "aom_worker_ns", "loss_packets_pct"}, Runs: 1, Run: cells.Carrier{Systems: env.Systems}.Simulate}
-	c.Options, c.Fields = sweepcmd.OptionsOf(newNetworkCells(env.Systems).cmd.Flags(), []string{"arrivals"}, []string{"seed", "queue", "preset"})
+	c := &experimentsweep.Command{Name: "simulate", Subject: sweepcmd.SystemField,
+		Headline: []string{"aom_cluster_ns", "aom_worker_ns", "loss_packets_pct"}, Runs: 1,
+		Run: cells.Carrier{Systems: env.Systems}.Simulate}
+	c.Options, c.Fields = sweepcmd.OptionsOf(newNetworkCells(env.Systems).cmd.Flags(), []string{"arrivals"},
+		[]string{"seed", "queue", "preset"})
 	for _, name := range netsim.SweepableNames() {
 		if !slices.Contains(c.Options, name) {
 			c.Fields = append(c.Fields, experimentsweep.Field{Name: name, Type: grid.Duration})
@@ -74,7 +77,7 @@ func (n *networkCells) Cell(values []experimentsweep.Option) (json.RawMessage, e
 	if err := sweepcmd.SetOptions(one.cmd.Flags(), append(slices.Clone(n.given), options...)); err != nil {
 		return nil, err
 	}
-	t, err := one.load(one.cmd, n.args)
+	t, err := one.loadTopology(one.cmd, n.args)
 	if err != nil {
 		return nil, err
 	}
@@ -113,8 +116,11 @@ type jobCells struct {
 // JobSweepCommand returns the command that sweeps such jobs, with one system per cell.
 func JobSweepCommand(set system.Set) *experimentsweep.Command {
 	carrier := cells.Carrier{Systems: set}
-	c := &experimentsweep.Command{Name: "job", Subject: sweepcmd.SystemField, Headline: []string{"iteration_ns", "summed_ns", "gradient_ns"}, Runs: 1, Metrics: job.Metrics(), Patience: carrier.JobPatience, Run: carrier.Jobs}
-	c.Options, c.Fields = sweepcmd.OptionsOf(newJobCells(set).Cmd.Flags(), []string{"versus"}, []string{"seed", "queue"})
+	c := &experimentsweep.Command{Name: "job", Subject: sweepcmd.SystemField,
+		Headline: []string{"iteration_ns", "summed_ns", "gradient_ns"}, Runs: 1, Metrics: job.Metrics(),
+		Patience: carrier.JobPatience, Run: carrier.Jobs}
+	c.Options, c.Fields = sweepcmd.OptionsOf(newJobCells(set).Cmd.Flags(), []string{"versus"},
+		[]string{"seed", "queue"})
 	c.Resolve = func(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
 		cells := newJobCells(set)
 		if _, err := cells.Begin("job", file, options); err != nil {
@@ -137,7 +143,7 @@ func newJobCells(set system.Set) *sweepcmd.Cells[jobCells] {
 	f.job.add(cmd)
 	f.sharing.add(cmd)
 	return &sweepcmd.Cells[jobCells]{Cmd: cmd, Said: f, Spec: func(f *jobCells) (any, error) {
-		spec, err := f.one(cmd)
+		spec, err := f.buildSpec(cmd)
 		if err != nil {
 			return nil, err
 		}
@@ -146,9 +152,9 @@ func newJobCells(set system.Set) *sweepcmd.Cells[jobCells] {
 }
 
 // buildSpec returns the job of a cell.
-func (f *jobCells) one(cmd *cobra.Command) (*job.Spec, error) {
+func (f *jobCells) buildSpec(cmd *cobra.Command) (*job.Spec, error) {
 	if f.preset == sharedPreset {
-		return f.shares(cmd)
+		return f.sharedSpec(cmd)
 	}
 	if f.job.preset = findJobPreset(f.preset); f.job.preset == nil {
 		return nil, cli.UsageError("--preset %q is not one of %s", f.preset, strings.Join(ClusterNames(), ", "))
@@ -156,7 +162,7 @@ func (f *jobCells) one(cmd *cobra.Command) (*job.Spec, error) {
 	if err := refuseJobFlags(cmd, f.job.preset); err != nil {
 		return nil, err
 	}
-	specs, err := f.job.specs(cmd, f.system)
+	specs, err := f.job.listSpecs(cmd, f.system)
 	if err != nil {
 		return nil, err
 	}
@@ -164,14 +170,14 @@ func (f *jobCells) one(cmd *cobra.Command) (*job.Spec, error) {
 }
 
 // sharedSpec returns the jobs of a cell that share a switch, in a single way.
-func (f *jobCells) shares(cmd *cobra.Command) (*job.Spec, error) {
-	if err := refuseJobFlags(cmd, shared()); err != nil {
+func (f *jobCells) sharedSpec(cmd *cobra.Command) (*job.Spec, error) {
+	if err := refuseJobFlags(cmd, sharedCluster()); err != nil {
 		return nil, err
 	}
 	if !cmd.Flags().Changed(system.OptionSharing) { // a sweep may vary systems, not all of which have a choice
 		f.sharing.sharing = system.Static
 	}
-	g, err := f.sharing.grid(cmd, f.system, &f.job)
+	g, err := f.sharing.parseGrid(cmd, f.system, &f.job)
 	if err != nil {
 		return nil, err
 	}
@@ -180,7 +186,8 @@ func (f *jobCells) shares(cmd *cobra.Command) (*job.Spec, error) {
 		return nil, err
 	}
 	if len(cells) > 1 {
-		return nil, cli.UsageError("a cell has one way to share, not %s; where systems are varied give one, or none for %s", strings.Join(g.Sharings, " and "), system.Static)
+		return nil, cli.UsageError("a cell has one way to share, not %s; where systems are varied give one, or "+
+			"none for %s", strings.Join(g.Sharings, " and "), system.Static)
 	}
 	return cells[0].Spec, nil
 }
@@ -195,9 +202,11 @@ func (c *gridCells) Axes(given []string) (own []grid.Axis) {
 	if f.preset != sharedPreset {
 		return nil
 	}
-	for _, list := range []struct{ name, values string }{{"aggregators", f.sharing.aggregators}, {"loss", f.waits.losses.String()}, {system.OptionSharing, f.sharing.sharing}} {
+	for _, list := range []struct{ name, values string }{{"aggregators", f.sharing.aggregators},
+		{"loss", f.waits.losses.String()}, {system.OptionSharing, f.sharing.sharing}} {
 		values := strings.Split(list.values, ",")
-		if len(values) < 2 || slices.Contains(given, list.name) || list.name == system.OptionSharing && !c.choosesSharing(given) {
+		if len(values) < 2 || slices.Contains(given, list.name) || list.name == system.OptionSharing &&
+			!c.choosesSharing(given) {
 			continue
 		}
 		own = append(own, grid.Axis{Name: list.name, Values: values})
@@ -212,7 +221,7 @@ func (c *gridCells) choosesSharing(given []string) bool {
 	}
 	name := c.Base.system
 	if name == "" {
-		name = shared().system
+		name = sharedCluster().system
 	}
 	s, err := c.Base.waits.set.ClosedLoop().Find(name)
 	if err != nil {

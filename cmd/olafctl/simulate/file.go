@@ -36,7 +36,8 @@ func (f *simulateFlags) readJob(cmd *cobra.Command, args []string) ([]string, er
 		return nil, err
 	}
 	if !slices.Contains(ClusterNames(), file.Preset) {
-		return nil, file.In("preset", fmt.Errorf("no cluster for jobs is called %q; there are %s", file.Preset, strings.Join(ClusterNames(), ", ")))
+		return nil, file.In("preset", fmt.Errorf("no cluster for jobs is called %q; there are %s", file.Preset,
+			strings.Join(ClusterNames(), ", ")))
 	}
 	f.job.read = file
 	return nil, f.takeJob(cmd, file)
@@ -54,7 +55,8 @@ func (f *simulateFlags) takeJob(cmd *cobra.Command, file *job.File) error {
 	for _, name := range slices.Sorted(maps.Keys(file.Options)) {
 		field := "options." + name
 		if !slices.Contains(names, name) {
-			errs = append(errs, file.In(field, fmt.Errorf("a job has no option %q%s", name, yamlfile.Suggest(name, names))))
+			errs = append(errs, file.In(field,
+				fmt.Errorf("a job has no option %q%s", name, yamlfile.Suggest(name, names))))
 			continue
 		}
 		set(field, name, file.Options[name])
@@ -67,7 +69,8 @@ func (f *simulateFlags) takeJob(cmd *cobra.Command, file *job.File) error {
 		set("seed", "seed", strconv.FormatUint(*file.Seed, 10))
 	}
 	if len(file.Expect) > 0 && len(f.swept.Axes) > 0 {
-		errs = append(errs, cli.UsageError("an expectation is of runs; leave out --sweep, or the expectations of %s", file.Name))
+		errs = append(errs, cli.UsageError("an expectation is of runs; leave out --sweep, or the expectations of %s",
+			file.Name))
 	}
 	return errors.Join(errs...)
 }
@@ -96,7 +99,7 @@ func jobSchema(set system.Set) ([]byte, error) {
 var jsonTypes = map[string]string{"int": "integer", "uint64": "integer", "float64": "number", "bool": "boolean"}
 
 // expectations returns the expectations in the file.
-func (f *jobFlags) expected() []string {
+func (f *jobFlags) expectations() []string {
 	if f.read == nil {
 		return nil
 	}
@@ -113,7 +116,8 @@ func (f *jobFlags) locate(err error) error {
 
 // printJob writes the resolved job as a file.
 func (f *simulateFlags) printJob(cmd *cobra.Command, env *cli.Env, names []string) error {
-	file := job.File{Preset: f.preset, Options: job.Options{}, Runs: &f.runs, Seed: &f.seed, Expect: slices.Concat(f.job.expected(), f.expect.Texts)}
+	file := job.File{Preset: f.preset, Options: job.Options{}, Runs: &f.runs, Seed: &f.seed,
+		Expect: slices.Concat(f.job.expectations(), f.expect.Texts)}
 	for _, name := range names {
 		if value := cmd.Flags().Lookup(name).Value.String(); value != "" {
 			file.Options[name] = value

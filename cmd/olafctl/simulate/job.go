@@ -44,7 +44,8 @@ type jobFlags struct {
 
 func (f *jobFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.model, "model", "", "model: "+strings.Join(modelNames(), "|")+"; of isw-lab dqn, of xagg-testbed resnet50")
+	flags.StringVar(&f.model, "model", "",
+		"model: "+strings.Join(modelNames(), "|")+"; of isw-lab dqn, of xagg-testbed resnet50")
 	flags.IntVar(&f.workers, "workers", iswitch.LabWorkers, "workers; more than 4 are placed in racks of 3")
 	flags.IntVar(&f.updates, "updates", 10, "weight updates")
 	flags.Float64Var(&f.spread, "spread", 0, "relative variation of computing times")
@@ -71,8 +72,9 @@ var jobOnly = []string{"model", "workers", "updates", "spread", "wire-only", "ve
 // jobNever are flags of other networks, with the reason why they do not apply to a job on a preset's cluster.
 var jobNever = map[string]string{
 	"clusters": "it has one job, and --workers says of how many", "workers-per-cluster": "its job has --workers",
-	"interval": answered, "interval2": answered, "jitter": answered + "; --spread varies how long it computes", "arrivals": answered,
-	"tc": controlled, "tc-count": controlled, "x1": "its links are those of the paper's cluster",
+	"interval": answered, "interval2": answered, "jitter": answered + "; --spread varies how long it computes",
+	"arrivals": answered,
+	"tc":       controlled, "tc-count": controlled, "x1": "its links are those of the paper's cluster",
 	"duration": ends, "warmup": ends, "rx-trace": heard, "rx-import": heard,
 	"sharing": alone, "jobs": alone, "aggregators": alone, "fraction": alone,
 }
@@ -115,14 +117,14 @@ func (p *jobPreset) refuseFlag(name string) error {
 }
 
 // listSpecs returns the requested jobs. The first one is compared with the others.
-func (f *jobFlags) specs(cmd *cobra.Command, name string) ([]*job.Spec, error) {
+func (f *jobFlags) listSpecs(cmd *cobra.Command, name string) ([]*job.Spec, error) {
 	if name == "" {
 		name = f.preset.system
 	}
 	if f.workers < 1 || f.updates < 1 {
 		return nil, cli.UsageError("--workers and --updates must be at least 1")
 	}
-	if _, err := f.single(); err != nil {
+	if _, err := f.singleLoss(); err != nil {
 		return nil, err
 	}
 	if f.model == "" {
@@ -143,7 +145,7 @@ func (f *jobFlags) specs(cmd *cobra.Command, name string) ([]*job.Spec, error) {
 	}
 	var specs []*job.Spec
 	for i, n := range names {
-		s, err := f.spec(n, given, i == 0)
+		s, err := f.buildSpec(n, given, i == 0)
 		if err != nil {
 			return nil, err
 		}
@@ -153,11 +155,13 @@ func (f *jobFlags) specs(cmd *cobra.Command, name string) ([]*job.Spec, error) {
 }
 
 // buildSpec returns the job of one system. Options that do not apply to it are errors only if it is the first.
-func (f *jobFlags) spec(name string, given []string, leads bool) (*job.Spec, error) {
+func (f *jobFlags) buildSpec(name string, given []string, leads bool) (*job.Spec, error) {
 	s, err := f.set.ClosedLoop().Find(name)
 	if open, there := f.set.Find(name); err != nil && there == nil {
-		return nil, cli.UsageError("workers of %s do not wait for answers, as those of a job on --preset %s do; use one of %s here, or one of the networks --preset %s for %s",
-			open.Name, f.preset.name, strings.Join(f.set.ClosedLoop().Names(), ", "), strings.Join(presetNames(), "|"), open.Name)
+		return nil, cli.UsageError("workers of %s do not wait for answers, as those of a job on --preset %s do; use "+
+			"one of %s here, or one of the networks --preset %s for %s",
+			open.Name, f.preset.name, strings.Join(f.set.ClosedLoop().Names(), ", "), strings.Join(presetNames(), "|"),
+			open.Name)
 	}
 	if err != nil {
 		return nil, err
@@ -212,7 +216,8 @@ func (f *simulateFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
 }
 
 // runJobs simulates jobs on any preset's cluster.
-func (f *simulateFlags) runJobs(cmd *cobra.Command, env *cli.Env, preset *jobPreset, plan func(*cobra.Command, *cli.Env) (*jobWork, error)) error {
+func (f *simulateFlags) runJobs(cmd *cobra.Command, env *cli.Env, preset *jobPreset,
+	plan func(*cobra.Command, *cli.Env) (*jobWork, error)) error {
 	if err := refuseJobFlags(cmd, preset); err != nil {
 		return err
 	}
@@ -237,7 +242,8 @@ func (f *simulateFlags) runJobs(cmd *cobra.Command, env *cli.Env, preset *jobPre
 		return err
 	}
 	if f.format == cli.YAML {
-		return f.printJob(cmd, env, slices.DeleteFunc(work.names, func(name string) bool { return preset.refuseFlag(name) != nil }))
+		return f.printJob(cmd, env, slices.DeleteFunc(work.names,
+			func(name string) bool { return preset.refuseFlag(name) != nil }))
 	}
 	return f.carryOutJobs(cmd.Context(), env, work)
 }
@@ -263,7 +269,8 @@ func (f *simulateFlags) carryOutJobs(ctx context.Context, env *cli.Env, work *jo
 		return errors.Join(left, kept.Abort())
 	}
 	if left != nil {
-		return errors.Join(left, kept.Finish(env, report, cli.NewProvenance(env, f.began), true, f.quiet), cli.PrintReport(env, report, f.format, f.explain))
+		return errors.Join(left, kept.Finish(env, report, cli.NewProvenance(env, f.began), true, f.quiet),
+			cli.PrintReport(env, report, f.format, f.explain))
 	}
 	if f.pcap != "" {
 		if err := captures.Commit(); err != nil {
@@ -297,7 +304,8 @@ func (f *simulateFlags) playOrWatch(ctx context.Context, env *cli.Env, work *job
 	first, seed := work.specs[0], work.seeds[0]
 	w := &watch.Loop{
 		Env: env, View: f.view,
-		About: loops.Options{System: first.Name(), About: work.about, Seed: seed, Work: "runs", Leaving: "Runs that were done beside it are printed and kept, as partial."},
+		About: loops.Options{System: first.Name(), About: work.about, Seed: seed, Work: "runs",
+			Leaving: "Runs that were done beside it are printed and kept, as partial."},
 		Play: func(ctx context.Context, follow closedloop.Follow) (*closedloop.Result, error) {
 			return job.Play(ctx, first, seed, follow)
 		},
@@ -327,18 +335,19 @@ func leftEarly(report jobReport, err error) error {
 
 // jobPlan returns the requested jobs.
 func (f *simulateFlags) jobPlan(cmd *cobra.Command, env *cli.Env) (*jobWork, error) {
-	specs, err := f.job.specs(cmd, f.queue)
+	specs, err := f.job.listSpecs(cmd, f.queue)
 	if err != nil {
 		return nil, err
 	}
 	if err := f.tryJobs(specs); err != nil {
 		return nil, err
 	}
-	config, err := json.Marshal(f.job.config())
+	config, err := json.Marshal(f.job.newConfig())
 	if err != nil {
 		return nil, err
 	}
-	plan := &job.Plan{Title: f.job.title(f.runs), Basis: f.job.preset.basis(&f.job), Config: config, Jobs: specs, Seeds: f.seeds()}
+	plan := &job.Plan{Title: f.job.reportTitle(f.runs), Basis: f.job.preset.basis(&f.job), Config: config, Jobs: specs,
+		Seeds: f.listSeeds()}
 	var at []expect.Configuration
 	for i, s := range specs {
 		if printed := f.job.preset.printed; printed != nil {
@@ -349,7 +358,8 @@ func (f *simulateFlags) jobPlan(cmd *cobra.Command, env *cli.Env) (*jobWork, err
 		}
 		at = append(at, expect.Configuration{System: s.System.Name})
 	}
-	work := &jobWork{preset: f.preset, about: strings.TrimSuffix(f.preset+", "+f.job.model, ", "), specs: specs, seeds: plan.Seeds, tapped: func() {}}
+	work := &jobWork{preset: f.preset, about: strings.TrimSuffix(f.preset+", "+f.job.model, ", "), specs: specs,
+		seeds: plan.Seeds, tapped: func() {}}
 	work.play = func(ctx context.Context, done func()) (jobReport, error) {
 		report, err := plan.Run(ctx, done)
 		if report == nil {
@@ -361,7 +371,7 @@ func (f *simulateFlags) jobPlan(cmd *cobra.Command, env *cli.Env) (*jobWork, err
 	}
 	work.names = slices.Concat([]string{"system", "mode"}, jobOnly, []string{"loss"}, cli.GivenOptions(cmd))
 	f.queue, f.job.mode = specs[0].System.Name, specs[0].Mode.Name // the names that files use
-	return work, f.job.locate(f.expect.ResolveRules(f.job.expected(), job.Declared(), at))
+	return work, f.job.locate(f.expect.ResolveRules(f.job.expectations(), job.Declared(), at))
 }
 
 // tryJobs returns an error for jobs that cannot run, or that take long without --yes.
@@ -379,8 +389,8 @@ func (f *simulateFlags) tryJobs(specs []*job.Spec) error {
 	return nil
 }
 
-// seeds returns the seeds of all runs.
-func (f *simulateFlags) seeds() (seeds []uint64) {
+// listSeeds returns the seeds of all runs.
+func (f *simulateFlags) listSeeds() (seeds []uint64) {
 	for i := range f.runs {
 		seeds = append(seeds, f.seed+uint64(i))
 	}
@@ -400,8 +410,9 @@ func (f *simulateFlags) captureJob(work *jobWork) (*job.Captures, error) {
 	return captures, err
 }
 
-func (f *jobFlags) title(runs int) string {
-	return fmt.Sprintf("%s: %s, %s, %s", f.preset.name, f.preset.title(f), olaf.Plural(f.updates, "update"), olaf.Plural(runs, "seed"))
+func (f *jobFlags) reportTitle(runs int) string {
+	return fmt.Sprintf("%s: %s, %s, %s", f.preset.name, f.preset.title(f), olaf.Plural(f.updates, "update"),
+		olaf.Plural(runs, "seed"))
 }
 
 // jobConfig is the configuration in documents. Systems add their own.
@@ -417,8 +428,9 @@ type jobConfig struct {
 	Versus   []string `json:"versus,omitempty"`
 }
 
-func (f *jobFlags) config() jobConfig {
-	c := jobConfig{Preset: f.preset.name, Model: f.model, Mode: f.mode, Workers: f.workers, Updates: f.updates, Loss: f.losses.First(), Spread: f.spread, WireOnly: f.wireOnly}
+func (f *jobFlags) newConfig() jobConfig {
+	c := jobConfig{Preset: f.preset.name, Model: f.model, Mode: f.mode, Workers: f.workers, Updates: f.updates,
+		Loss: f.losses.First(), Spread: f.spread, WireOnly: f.wireOnly}
 	if f.versus != "" {
 		c.Versus = strings.Split(f.versus, ",")
 	}

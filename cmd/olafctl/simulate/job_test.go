@@ -25,7 +25,7 @@ func TestWhatAJobRefuses(t *testing.T) {
 	network := &cobra.Command{Use: "network"}
 	new(topologyFlags).add(network)
 	presets := jobPresets()
-	presets = append(presets, *shared())
+	presets = append(presets, *sharedCluster())
 	network.Flags().VisitAll(func(f *pflag.Flag) {
 		for i := range presets {
 			err := presets[i].refuseFlag(f.Name)

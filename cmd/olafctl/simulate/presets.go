@@ -44,24 +44,31 @@ func jobPresets() []jobPreset {
 	return []jobPreset{{
 		name: "isw-lab", about: "iSwitch's laboratory: a training's workers wait for gradients that a switch adds up",
 		system: "iswitch", model: "dqn", prepare: checkLab, build: (*jobFlags).buildLab,
-		title: (*jobFlags).labTitle, basis: (*jobFlags).labBasis, states: (*jobFlags).labStates, printed: (*jobFlags).labPrinted,
+		title: (*jobFlags).labTitle, basis: (*jobFlags).labBasis, states: (*jobFlags).labStates,
+		printed: (*jobFlags).labPrinted,
 	}, {
-		name: "xagg-fig1", about: "XAgg's Fig. 1: four workers, one behind a slow link, one ready late", system: "xagg", prepare: onceByDefault, build: (*jobFlags).buildFig1,
-		refuse: map[string]string{"workers": "the figure has four", "model": "the figure's vectors take 1 s at 10 Gbps", "wire-only": freeHosts},
+		name: "xagg-fig1", about: "XAgg's Fig. 1: four workers, one behind a slow link, one ready late", system: "xagg",
+		prepare: onceByDefault, build: (*jobFlags).buildFig1,
+		refuse: map[string]string{"workers": "the figure has four", "model": "the figure's vectors take 1 s at 10 Gbps",
+			"wire-only": freeHosts},
 		title: func(*jobFlags) string {
-			return "4 workers, 10 Gbps, W2 5 Gbps, W3 ready 2 s after the others, vectors of 1 s at 10 Gbps (XAgg, Fig. 1)"
+			return "4 workers, 10 Gbps, W2 5 Gbps, W3 ready 2 s after the others, vectors of 1 s at 10 Gbps (XAgg, " +
+				"Fig. 1)"
 		},
 		basis: func(*jobFlags) string {
-			return "Basis: predicted: wires and what is in the frames; nothing is fitted. The figure is about \"Sum at the root\"."
+			return "Basis: predicted: wires and what is in the frames; nothing is fitted. The figure is about \"Sum " +
+				"at the root\"."
 		},
 	}, {
-		name: "xagg-testbed", about: "XAgg's testbed of Fig. 12: seven workers at 40 and 100 Gbps", system: "xagg", model: "resnet50", prepare: onceByDefault, build: (*jobFlags).buildTestbed,
+		name: "xagg-testbed", about: "XAgg's testbed of Fig. 12: seven workers at 40 and 100 Gbps", system: "xagg",
+		model: "resnet50", prepare: onceByDefault, build: (*jobFlags).buildTestbed,
 		refuse: map[string]string{"workers": "the testbed has seven", "wire-only": freeHosts},
 		title: func(f *jobFlags) string {
 			return fmt.Sprintf("%s gradients, 7 workers of 40 and 100 Gbps (XAgg, Fig. 12)", f.model)
 		},
 		basis: func(*jobFlags) string {
-			return "Basis: predicted: wires alone. Hosts, servers and computing cost nothing, as what they take is not published."
+			return "Basis: predicted: wires alone. Hosts, servers and computing cost nothing, as what they take is " +
+				"not published."
 		},
 	}}
 }

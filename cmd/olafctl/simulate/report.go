@@ -61,8 +61,8 @@ type versusNetwork struct {
 	Comparison results.Comparison
 }
 
-// against adds the networks that the first one is compared with.
-func (s *simulation) against(others []*netsim.Topology) error {
+// addOthers adds the networks that the first one is compared with.
+func (s *simulation) addOthers(others []*netsim.Topology) error {
 	s.others = others
 	for _, t := range others {
 		config, err := t.Document()
@@ -74,8 +74,8 @@ func (s *simulation) against(others []*netsim.Topology) error {
 	return nil
 }
 
-// rows returns the statistics of every network, the first one first.
-func (s *simulation) rows() (rows []results.Row) {
+// networkRows returns the statistics of every network, the first one first.
+func (s *simulation) networkRows() (rows []results.Row) {
 	for i := range s.simulated.Runs {
 		rows = append(rows, networkRow(s.simulated, i))
 	}
@@ -87,9 +87,9 @@ type sweepDocument struct {
 	Points    []netsim.SweepPoint `json:"points"`
 }
 
-// take adds the simulated runs, which may be nil. A run that was stopped early is used only if there is no complete
+// addRuns adds the simulated runs, which may be nil. A run that was stopped early is used only if there is no complete
 // one.
-func (s *simulation) take(of *bench.Simulated) {
+func (s *simulation) addRuns(of *bench.Simulated) {
 	if s.simulated = of; of == nil {
 		return
 	}
@@ -111,17 +111,19 @@ func (s *simulation) take(of *bench.Simulated) {
 		v := &s.Versus[i]
 		v.Runs, v.Comparison = of.Results[i+1], results.CompareRuns(of.Runs[0], of.Runs[i+1])
 	}
-	s.remark()
+	s.addRemarks()
 }
 
-// remark notes sends after the end of the run, and a run in which nothing arrived.
-func (s *simulation) remark() {
+// addRemarks notes sends after the end of the run, and a run in which nothing arrived.
+func (s *simulation) addRemarks() {
 	s.Remarks = nil
 	if late, all := s.topology.LateSends(); late > 0 {
-		s.Remarks = append(s.Remarks, fmt.Sprintf("%d of %d sends of %s are at or after the end, %v, and were not simulated",
+		s.Remarks = append(s.Remarks, fmt.Sprintf("%d of %d sends of %s are at or after the end, %v, and were not "+
+			"simulated",
 			late, all, s.topology.Sends, s.topology.Warmup+s.topology.Duration))
 	}
-	if len(s.Runs) == 0 || slices.ContainsFunc(s.Runs, func(r *netsim.Result) bool { return r.Totals.Offered() == 0 || r.Totals.Output() > 0 }) {
+	if len(s.Runs) == 0 || slices.ContainsFunc(s.Runs,
+		func(r *netsim.Result) bool { return r.Totals.Offered() == 0 || r.Totals.Output() > 0 }) {
 		return
 	}
 	line := fmt.Sprintf("nothing was delivered within %v", s.Runs[0].Time)
@@ -134,20 +136,20 @@ func (s *simulation) remark() {
 // reportOf returns the report of the simulated runs, for a dashboard.
 func (s *simulation) reportOf(of *bench.Simulated) *tui.Report {
 	report := *s
-	report.take(of)
+	report.addRuns(of)
 	return watch.NewReport(report.WriteText)
 }
 
 // isWhole reports whether there is a result to keep: a complete run, or a sweep.
-func (s *simulation) whole() bool {
+func (s *simulation) isWhole() bool {
 	if s.simulated == nil {
 		return s.Sweep != nil || len(s.Runs) > 0
 	}
 	return len(s.simulated.Runs[0]) > 0
 }
 
-// empty reports whether there is nothing to print.
-func (s *simulation) empty() bool { return len(s.Runs) == 0 && s.Sweep == nil }
+// isEmpty reports whether there is nothing to print.
+func (s *simulation) isEmpty() bool { return len(s.Runs) == 0 && s.Sweep == nil }
 
 // Simulated returns the runs that the document describes.
 func (s *simulation) Simulated() *bench.Simulated { return s.simulated }
@@ -192,7 +194,7 @@ func (s *simulation) WriteText(w io.Writer, v text.View) error {
 			p.Say("- ", "%s", line)
 		}
 	}
-	if s.simulated != nil && s.whole() {
+	if s.simulated != nil && s.isWhole() {
 		p.Say("", "%s", s.simulated.Validity())
 	} else if s.Partial {
 		p.Say("", "partial: interrupted before the end")
@@ -205,12 +207,13 @@ func (s *simulation) printVersus(p *text.Page) {
 	if len(s.Versus) == 0 || s.simulated == nil {
 		return
 	}
-	rows := s.rows()
+	rows := s.networkRows()
 	g := &table.Grid{Keys: 1, Columns: []table.GridColumn{{Header: "NETWORK"}}}
 	for i := range rows {
 		g.Add(rows[i].Queue)
 	}
-	for _, m := range []metric.Metric{{Name: "lost_pct", Column: "LOST", Unit: "%"}, {Name: "aom_cluster_ns", Column: "AOM/CLUSTER", Unit: "ns"},
+	for _, m := range []metric.Metric{{Name: "lost_pct", Column: "LOST", Unit: "%"},
+		{Name: "aom_cluster_ns", Column: "AOM/CLUSTER", Unit: "ns"},
 		{Name: "aom_worker_ns", Column: "AOM/WORKER", Unit: "ns"}} {
 		var stats []*results.Statistic
 		for i := range rows {
@@ -222,7 +225,8 @@ func (s *simulation) printVersus(p *text.Page) {
 	for i := range s.Versus {
 		c := &s.Versus[i].Comparison
 		cluster, worker := &c.AoMReduction.ClusterCluster, &c.AoMReduction.WorkerWorker
-		p.Say("", "Under %s models are %s per cluster, %s per worker than under %s (pairs of equal seed).", rows[0].Queue, text.Freshness(cluster),
+		p.Say("", "Under %s models are %s per cluster, %s per worker than under %s (pairs of equal seed).",
+			rows[0].Queue, text.Freshness(cluster),
 			text.Freshness(worker), s.Versus[i].Name)
 	}
 	p.Printf("\n")
@@ -243,7 +247,8 @@ func (s *simulation) subject() string {
 		window = s.Runs[0].Window // it may have ended early
 	}
 	if s.Waiting != nil {
-		return fmt.Sprintf("%s: %s, ports %s, %s, ages at the server over %s", cli.OnTerminal(name), s.Waiting.Name(), s.topology.Queue, seeds, window)
+		return fmt.Sprintf("%s: %s, ports %s, %s, ages at the server over %s", cli.OnTerminal(name), s.Waiting.Name(),
+			s.topology.Queue, seeds, window)
 	}
 	control := "off"
 	if s.topology.Control.Enabled {
@@ -253,7 +258,8 @@ func (s *simulation) subject() string {
 	if sums := s.topology.DescribeSums(); sums != "" {
 		ports = sums + ", " + ports
 	}
-	return fmt.Sprintf("%s: %s, transmission control %s, %s, ages over %s", cli.OnTerminal(name), ports, control, seeds, window)
+	return fmt.Sprintf("%s: %s, transmission control %s, %s, ages over %s", cli.OnTerminal(name), ports, control, seeds,
+		window)
 }
 
 // headlines states the losses and ages over all runs.
@@ -281,20 +287,23 @@ func (s *simulation) headlines() []string {
 	cluster, worker := mean("aom_cluster_ns"), mean("aom_worker_ns")
 	var lines []string
 	if lost.Known() {
-		lines = append(lines, fmt.Sprintf("%s lost %s %% of the updates sent, warm-up included, counting the %s %% that were on their way at the end.",
-			strings.ToUpper(s.who()), text.Decimal(float64(lost.Mean), 1), text.Decimal(float64(onTheWay.Mean), 1)))
+		lines = append(lines, fmt.Sprintf("%s lost %s %% of the updates sent, warm-up included, counting the %s %% "+
+			"that were on their way at the end.",
+			strings.ToUpper(s.systemName()), text.Decimal(float64(lost.Mean), 1),
+			text.Decimal(float64(onTheWay.Mean), 1)))
 	}
 	switch {
 	case cluster.Known() && worker.Known():
-		lines = append(lines, fmt.Sprintf("Models were %s old per cluster, %s per worker.", text.Age(cluster), text.Age(worker)))
+		lines = append(lines, fmt.Sprintf("Models were %s old per cluster, %s per worker.", text.Age(cluster),
+			text.Age(worker)))
 	case cluster.Known():
 		lines = append(lines, fmt.Sprintf("Models were %s old per cluster.", text.Age(cluster)))
 	}
 	return append(lines, "")
 }
 
-// who returns the name of the simulated system: of closed-loop workers, of switches that sum, or of the queues.
-func (s *simulation) who() string {
+// systemName returns the name of the simulated system: of closed-loop workers, of switches that sum, or of the queues.
+func (s *simulation) systemName() string {
 	if s.Waiting != nil {
 		return s.Waiting.Name()
 	}
@@ -310,13 +319,13 @@ func valuesOf(runs []*netsim.Result, name string) []results.Float {
 }
 
 // isCount reports whether a metric counts something.
-func whole(m *metric.Metric) bool {
+func isCount(m *metric.Metric) bool {
 	return m.IsCount() || !slices.Contains([]string{"ns", "%", ""}, m.Unit)
 }
 
-// exact formats a value for programs.
-func exact(m *metric.Metric, v results.Float) string {
-	if whole(m) && v.Known() {
+// formatExact formats a value for programs.
+func formatExact(m *metric.Metric, v results.Float) string {
+	if isCount(m) && v.Known() {
 		return strconv.FormatFloat(float64(v), 'f', -1, 64)
 	}
 	return text.Exact(v)
@@ -341,15 +350,16 @@ func addColumn(g *table.Grid, m *metric.Metric, stats []*results.Statistic) (by 
 	return by
 }
 
-// single returns a value as a statistic over one run.
-func single(v results.Float) *results.Statistic {
+// singleStatistic returns a value as a statistic over one run.
+func singleStatistic(v results.Float) *results.Statistic {
 	s := results.Describe([]results.Float{v}, "")
 	return &s
 }
 
 func printRun(p *text.Page, r *netsim.Result, rows []*metric.Metric) {
 	p.Say("", "After the warm-up, %s; losses are what queues dropped:", r.Window)
-	g := &table.Grid{Columns: []table.GridColumn{{Header: "GROUP"}, {Header: "CLUSTERS", Right: true, Spare: 1}, {Header: "WORKERS", Right: true}}}
+	g := &table.Grid{Columns: []table.GridColumn{{Header: "GROUP"}, {Header: "CLUSTERS", Right: true, Spare: 1},
+		{Header: "WORKERS", Right: true}}}
 	clusters, workers := 0, 0
 	for i := range r.Groups {
 		group := &r.Groups[i]
@@ -365,21 +375,23 @@ func printRun(p *text.Page, r *netsim.Result, rows []*metric.Metric) {
 	for _, m := range shown {
 		var values []*results.Statistic
 		for i := range r.Groups {
-			values = append(values, single(r.Groups[i].Values.Of(m.Name)))
+			values = append(values, singleStatistic(r.Groups[i].Values.Of(m.Name)))
 		}
-		addColumn(g, m, append(values, single(r.Of(m.Name))))
+		addColumn(g, m, append(values, singleStatistic(r.Of(m.Name))))
 	}
 	p.Grid(g)
 	p.Printf("\n")
 	for _, m := range rows[len(shown):] {
-		p.Say("", "%s", strings.TrimSpace(fmt.Sprintf("%s: %s %s", m.Title, text.Rounded(single(r.Of(m.Name)), 1), m.Unit)))
+		p.Say("", "%s", strings.TrimSpace(fmt.Sprintf("%s: %s %s", m.Title,
+			text.Rounded(singleStatistic(r.Of(m.Name)), 1), m.Unit)))
 	}
 	if withheld, generated := r.Of("window_withheld"), r.Of("window_generated"); withheld > 0 {
 		who := "transmission control"
 		if r.Waited != nil {
 			who = "workers"
 		}
-		p.Say("", "%s withheld %.0f of %.0f updates (%.1f %%) after the warm-up", who, withheld, generated, 100*withheld/generated)
+		p.Say("", "%s withheld %.0f of %.0f updates (%.1f %%) after the warm-up", who, withheld, generated,
+			100*withheld/generated)
 	}
 	if r.Background[0] > 0 {
 		p.Say("", "background: %d of %d packets arrived", r.Background[1], r.Background[0])
@@ -390,8 +402,10 @@ func printRun(p *text.Page, r *netsim.Result, rows []*metric.Metric) {
 
 // printPorts lists the ports that received packets.
 func printPorts(p *text.Page, ports []netsim.PortResult) {
-	g := &table.Grid{Columns: []table.GridColumn{{Header: "PORT"}, {Header: "QUEUE", Spare: 2}, {Header: "SLOTS", Right: true, Spare: 1}}}
-	ports = slices.DeleteFunc(slices.Clone(ports), func(port netsim.PortResult) bool { return port.Values.Of("in") == 0 })
+	g := &table.Grid{Columns: []table.GridColumn{{Header: "PORT"}, {Header: "QUEUE", Spare: 2},
+		{Header: "SLOTS", Right: true, Spare: 1}}}
+	ports = slices.DeleteFunc(slices.Clone(ports),
+		func(port netsim.PortResult) bool { return port.Values.Of("in") == 0 })
 	for i := range ports {
 		g.Add(ports[i].Port, ports[i].Queue, strconv.Itoa(ports[i].Slots))
 	}
@@ -402,7 +416,7 @@ func printPorts(p *text.Page, ports []netsim.PortResult) {
 	for _, m := range withColumn(netsim.PortStatistics()) {
 		var values []*results.Statistic
 		for i := range ports {
-			values = append(values, single(ports[i].Values.Of(m.Name)))
+			values = append(values, singleStatistic(ports[i].Values.Of(m.Name)))
 		}
 		addColumn(g, m, values)
 	}
@@ -421,7 +435,7 @@ func printRuns(p *text.Page, runs []*netsim.Result, rows []*metric.Metric) {
 		values := valuesOf(runs, m.Name)
 		var singles []*results.Statistic
 		for _, v := range values {
-			singles = append(singles, single(v))
+			singles = append(singles, singleStatistic(v))
 		}
 		by := addColumn(g, m, singles)
 		s := results.Describe(values, "")
@@ -477,7 +491,8 @@ func (s *sweepDocument) printMap(p *text.Page, by float64, unit string) {
 			oldest = max(oldest, float64(v))
 		}
 	}
-	p.Say("", "share of updates that arrive, by the worker's phase in its period (left: 0, right: the whole period), and worker AoM; none [%s] all, blank beyond the phases in use", shades)
+	p.Say("", "share of updates that arrive, by the worker's phase in its period (left: 0, right: the whole "+
+		"period), and worker AoM; none [%s] all, blank beyond the phases in use", shades)
 	p.Printf("\n")
 	for i := range s.Points {
 		q := &s.Points[i]
@@ -486,7 +501,7 @@ func (s *sweepDocument) printMap(p *text.Page, by float64, unit string) {
 			phases[k] = shade(share)
 		}
 		mean := q.Stats.Of(sweepAge).Mean
-		age := text.Rounded(single(mean), by) + " " + unit
+		age := text.Rounded(singleStatistic(mean), by) + " " + unit
 		bar := 0
 		if room := min(sweepBars, p.Columns()-15-len(phases)-len(age)); oldest > 0 && mean.Known() && room > 0 {
 			bar = int(math.Round(float64(room) * float64(mean) / oldest))
@@ -518,7 +533,7 @@ func (s *simulation) Table() (header []string, rows [][]string) {
 			c := &r.Clusters[i]
 			row := []string{strconv.FormatUint(r.Seed, 10), strconv.Itoa(c.Cluster), c.Group}
 			for m, v := range c.Values.All {
-				row = append(row, exact(m, v))
+				row = append(row, formatExact(m, v))
 			}
 			rows = append(rows, row)
 		}

@@ -42,10 +42,11 @@ func (f *simulateFlags) runSchedule(cmd *cobra.Command, env *cli.Env, args []str
 	}
 	var done, total atomic.Int64
 	bar := cli.StartProgress(env, f.quiet, func() (int, int) { return int(done.Load()), int(total.Load()) })
-	r, err := play.PlayPlan(cmd.Context(), plan, play.Options{Packets: f.packets, Delay: olaf.Microsecond, Tell: func(d, t int) {
-		done.Store(int64(d))
-		total.Store(int64(t))
-	}})
+	r, err := play.PlayPlan(cmd.Context(), plan,
+		play.Options{Packets: f.packets, Delay: olaf.Microsecond, Tell: func(d, t int) {
+			done.Store(int64(d))
+			total.Store(int64(t))
+		}})
 	bar.Stop()
 	if err != nil {
 		return err
@@ -54,7 +55,9 @@ func (f *simulateFlags) runSchedule(cmd *cobra.Command, env *cli.Env, args []str
 		return err
 	}
 	if worst := float64(r.WorstPct); worst > playedWithin || worst < -playedWithin {
-		return &cli.Exit{Kind: olaf.Missed, Err: fmt.Errorf("packets of %s are %.2f %% off the fluid; a play with more --packets is finer", r.Worst, worst)}
+		return &cli.Exit{Kind: olaf.Missed,
+			Err: fmt.Errorf("packets of %s are %.2f %% off the fluid; a play with more --packets is finer", r.Worst,
+				worst)}
 	}
 	return nil
 }

@@ -29,26 +29,31 @@ type sharingFlags struct {
 var sharingOnly = []string{system.OptionSharing, "jobs", "aggregators", "fraction"}
 
 // sharedCluster returns this cluster as a preset, with the flags that do not apply to it.
-func shared() *jobPreset {
-	return &jobPreset{name: sharedPreset, about: "ATP's testbed: several jobs share the aggregators of a switch", system: "atp", takes: sharingOnly, headline: []string{"jct_ns", "goodput_bps"}, refuse: map[string]string{
-		"clusters": "say --jobs, such as vgg16:3", "workers-per-cluster": "its jobs have --workers",
-		"model": "say --jobs, such as vgg16:3", "mode": "its jobs are synchronous", "slots": "say --aggregators",
-		"versus": "it sets ways to share beside each other; --sweep system=atp,switchml sets systems", "wire-only": "its hosts cost no time but their cards'",
-		"spread": "its workers communicate all the time",
-	}}
+func sharedCluster() *jobPreset {
+	return &jobPreset{name: sharedPreset, about: "ATP's testbed: several jobs share the aggregators of a switch",
+		system: "atp", takes: sharingOnly, headline: []string{"jct_ns", "goodput_bps"}, refuse: map[string]string{
+			"clusters": "say --jobs, such as vgg16:3", "workers-per-cluster": "its jobs have --workers",
+			"model": "say --jobs, such as vgg16:3", "mode": "its jobs are synchronous", "slots": "say --aggregators",
+			"versus":    "it sets ways to share beside each other; --sweep system=atp,switchml sets systems",
+			"wire-only": "its hosts cost no time but their cards'",
+			"spread":    "its workers communicate all the time",
+		}}
 }
 
 func (f *sharingFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.sharing, system.OptionSharing, system.Static+","+system.Dynamic, sharedPreset+": how jobs share aggregators: static, dynamic, or both")
-	flags.StringVar(&f.jobs, "jobs", "vgg16:3", sharedPreset+": models and number of concurrent jobs: "+strings.Join(atp.ModelNames(), "|"))
-	flags.StringVar(&f.aggregators, "aggregators", "0.5pta,1pta,3pta", sharedPreset+": switch slots, a number or multiples of one job's peak need (pta)")
+	flags.StringVar(&f.sharing, system.OptionSharing, system.Static+","+system.Dynamic,
+		sharedPreset+": how jobs share aggregators: static, dynamic, or both")
+	flags.StringVar(&f.jobs, "jobs", "vgg16:3",
+		sharedPreset+": models and number of concurrent jobs: "+strings.Join(atp.ModelNames(), "|"))
+	flags.StringVar(&f.aggregators, "aggregators", "0.5pta,1pta,3pta",
+		sharedPreset+": switch slots, a number or multiples of one job's peak need (pta)")
 	flags.Float64Var(&f.fraction, "fraction", 0.05, sharedPreset+": fraction of each gradient to simulate")
 	cli.Complete(cmd, system.OptionSharing, func() []string { return []string{system.Static, system.Dynamic} })
 }
 
 // parseGrid returns the requested combinations for a system.
-func (f *sharingFlags) grid(cmd *cobra.Command, of string, rest *jobFlags) (*atp.Grid, error) {
+func (f *sharingFlags) parseGrid(cmd *cobra.Command, of string, rest *jobFlags) (*atp.Grid, error) {
 	name, jobs, counted := strings.Cut(f.jobs, ":")
 	model, err := atp.FindModel(name)
 	if err != nil {
@@ -57,7 +62,7 @@ func (f *sharingFlags) grid(cmd *cobra.Command, of string, rest *jobFlags) (*atp
 	g := &atp.Grid{Amounts: strings.Split(f.aggregators, ","), Sharings: strings.Split(f.sharing, ",")}
 	g.System, g.Model, g.Jobs, g.Workers, g.Window = of, model, 1, atp.LabWorkers, rest.options.Window
 	if g.System == "" {
-		g.System = shared().system
+		g.System = sharedCluster().system
 	}
 	if counted {
 		if g.Jobs, err = strconv.Atoi(jobs); err != nil || g.Jobs < 1 {
@@ -105,12 +110,12 @@ func sharingOptions(cmd *cobra.Command) []string {
 
 // runSharing simulates jobs that share a switch, for every way to share, number of aggregators, loss and seed.
 func (f *simulateFlags) runSharing(cmd *cobra.Command, env *cli.Env) error {
-	return f.runJobs(cmd, env, shared(), f.sharedWork)
+	return f.runJobs(cmd, env, sharedCluster(), f.sharedWork)
 }
 
 // sharedWork returns the requested jobs.
 func (f *simulateFlags) sharedWork(cmd *cobra.Command, env *cli.Env) (*jobWork, error) {
-	g, err := f.sharing.grid(cmd, f.queue, &f.job)
+	g, err := f.sharing.parseGrid(cmd, f.queue, &f.job)
 	if err != nil {
 		return nil, err
 	}
@@ -118,8 +123,9 @@ func (f *simulateFlags) sharedWork(cmd *cobra.Command, env *cli.Env) (*jobWork, 
 	if err != nil {
 		return nil, err
 	}
-	plan := &atp.Plan{Grid: g, Seeds: f.seeds(), Systems: env.Systems}
-	work := &jobWork{preset: sharedPreset, about: sharedPreset + ", " + cells[0].Name(), seeds: plan.Seeds, names: slices.Concat([]string{"system", "workers", "updates", "loss"}, sharingOnly, sharingOptions(cmd))}
+	plan := &atp.Plan{Grid: g, Seeds: f.listSeeds(), Systems: env.Systems}
+	work := &jobWork{preset: sharedPreset, about: sharedPreset + ", " + cells[0].Name(), seeds: plan.Seeds,
+		names: slices.Concat([]string{"system", "workers", "updates", "loss"}, sharingOnly, sharingOptions(cmd))}
 	var at []expect.Configuration
 	for i := range cells {
 		work.specs = append(work.specs, cells[i].Spec)
@@ -137,5 +143,5 @@ func (f *simulateFlags) sharedWork(cmd *cobra.Command, env *cli.Env) (*jobWork, 
 		return report, err
 	}
 	f.queue, f.job.workers, f.job.updates = g.System, g.Workers, int(g.Updates) // the names that files use
-	return work, f.job.locate(f.expect.ResolveRules(f.job.expected(), job.Declared(), at))
+	return work, f.job.locate(f.expect.ResolveRules(f.job.expectations(), job.Declared(), at))
 }

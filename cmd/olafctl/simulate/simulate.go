@@ -80,22 +80,22 @@ func (f *topologyFlags) addNetwork(cmd *cobra.Command) {
 	flags.IntVar(&f.clusters, "clusters", 0, "clusters; rates and slots scale with them")
 	flags.IntVar(&f.workers, "workers-per-cluster", 0, "workers per cluster; rates scale with them")
 	flags.Var(&f.x1, "x1", "output rate of the first cluster's switch")
-	cli.AddSystem(cmd, &f.queue, "system to simulate: "+strings.Join(f.systems(), "|"), f.systems)
+	cli.AddSystem(cmd, &f.queue, "system to simulate: "+strings.Join(f.systemNames(), "|"), f.systemNames)
 	cli.Choose(cmd, &f.tc, "tc", "the workers' transmission control: on|off", "on", "off")
 	cli.Choose(cmd, &f.tcCount, "tc-count", "clusters that ACKs count as active", netsim.CountNames()...)
-	cli.Complete(cmd, "preset", f.presets)
+	cli.Complete(cmd, "preset", f.presetNames)
 }
 
-// presets returns the names of all presets.
-func (f *topologyFlags) presets() []string {
+// presetNames returns the names of all presets.
+func (f *topologyFlags) presetNames() []string {
 	if f.clusterPresets {
 		return append(presetNames(), ClusterNames()...)
 	}
 	return presetNames()
 }
 
-// systems returns the names of the systems for networks.
-func (f *topologyFlags) systems() []string {
+// systemNames returns the names of the systems for networks.
+func (f *topologyFlags) systemNames() []string {
 	return slices.Concat(engine.DisciplineNames(), f.waits.set.Rising().Names())
 }
 
@@ -107,8 +107,8 @@ func presetNames() []string {
 	return names
 }
 
-// load reads the file or builds the preset, and applies the flags that are given.
-func (f *topologyFlags) load(cmd *cobra.Command, args []string) (*netsim.Topology, error) {
+// loadTopology reads the file or builds the preset, and applies the flags that are given.
+func (f *topologyFlags) loadTopology(cmd *cobra.Command, args []string) (*netsim.Topology, error) {
 	given := cmd.Flags().Changed
 	if given("clusters") && f.clusters < 1 || given("workers-per-cluster") && f.workers < 1 {
 		return nil, cli.UsageError("--clusters and --workers-per-cluster must be at least 1")
@@ -121,18 +121,19 @@ func (f *topologyFlags) load(cmd *cobra.Command, args []string) (*netsim.Topolog
 			return nil, cli.UsageError("--%s must be positive", q.flag)
 		}
 	}
-	t, err := f.base(args)
+	t, err := f.baseTopology(args)
 	if err != nil {
 		return nil, err
 	}
-	scale := netsim.Scale{Clusters: f.clusters, WorkersPerCluster: f.workers, Interval: f.interval, Interval2: f.second, X1: f.x1}
+	scale := netsim.Scale{Clusters: f.clusters, WorkersPerCluster: f.workers, Interval: f.interval, Interval2: f.second,
+		X1: f.x1}
 	if given("jitter") {
 		scale.Jitter = &f.jitter
 	}
 	if err := t.Rescale(scale); err != nil {
 		return nil, err
 	}
-	if err := f.override(given, t); err != nil {
+	if err := f.applyOverrides(given, t); err != nil {
 		return nil, err
 	}
 	if f.sends != "" {
@@ -149,31 +150,34 @@ func (f *topologyFlags) load(cmd *cobra.Command, args []string) (*netsim.Topolog
 	return t, t.Resolve()
 }
 
-func (f *topologyFlags) base(args []string) (*netsim.Topology, error) {
+func (f *topologyFlags) baseTopology(args []string) (*netsim.Topology, error) {
 	switch {
 	case len(args) == 1 && f.preset != "":
 		return nil, cli.UsageError("give a topology file or --preset, not both")
 	case len(args) == 1:
 		text, err := os.ReadFile(args[0])
 		if errors.Is(err, fs.ErrNotExist) && slices.Contains(presetNames(), args[0]) {
-			return nil, cli.UsageError("there is no file %s; for the topology that comes with the program give --preset %s", args[0], args[0])
+			return nil, cli.UsageError("there is no file %s; for the topology that comes with the program give "+
+				"--preset %s", args[0], args[0])
 		}
 		if err != nil {
 			return nil, &cli.Exit{Kind: olaf.Usage, Err: err}
 		}
 		return netsim.ParseTopology(f.waits.set, args[0], text)
 	case slices.Contains(ClusterNames(), f.preset) && !f.clusterPresets:
-		return nil, cli.UsageError("preset %s is a cluster whose hosts wait for answers: 'olafctl simulate --preset %[1]s' runs it, and it has no topology to show", f.preset)
+		return nil, cli.UsageError("preset %s is a cluster whose hosts wait for answers: 'olafctl simulate --preset "+
+			"%[1]s' runs it, and it has no topology to show", f.preset)
 	case f.preset != "" && !slices.Contains(presetNames(), f.preset):
-		return nil, cli.UsageError("there is no preset %q%s", f.preset, yamlfile.Suggest(f.preset, f.presets()))
+		return nil, cli.UsageError("there is no preset %q%s", f.preset, yamlfile.Suggest(f.preset, f.presetNames()))
 	case f.preset != "":
 		return netsim.Preset(f.waits.set, f.preset, netsim.Scale{})
 	}
-	return nil, cli.UsageError("say what to simulate: a topology file, or --preset %s", strings.Join(f.presets(), "|"))
+	return nil, cli.UsageError("say what to simulate: a topology file, or --preset %s",
+		strings.Join(f.presetNames(), "|"))
 }
 
-func (f *topologyFlags) override(given func(string) bool, t *netsim.Topology) error {
-	if err := errors.Join(f.choose(t), f.wait(given, t)); err != nil {
+func (f *topologyFlags) applyOverrides(given func(string) bool, t *netsim.Topology) error {
+	if err := errors.Join(f.chooseSystem(t), f.setWaiting(given, t)); err != nil {
 		return err
 	}
 	if f.tc != "" {
@@ -297,7 +301,8 @@ func (f *simulateFlags) addRuns(cmd *cobra.Command) {
 	flags.IntVar(&f.runs, "runs", 1, "number of seeds, starting at --seed")
 	flags.BoolVar(&f.yes, "yes", false, "skip the check for long runs and large memory")
 	flags.StringVar(&f.schedule, "schedule", "", "play a plan from 'olafctl schedule plan' packet by packet")
-	flags.IntVar(&f.packets, "packets", 0, "with --schedule: packet limit; each stands for several frames (default 1000000)")
+	flags.IntVar(&f.packets, "packets", 0,
+		"with --schedule: packet limit; each stands for several frames (default 1000000)")
 	f.expect.Add(cmd)
 }
 
@@ -361,35 +366,35 @@ func (f *simulateFlags) runNetwork(cmd *cobra.Command, env *cli.Env, args []stri
 		if err := f.swept.RefuseSweepOnly(cmd); err != nil {
 			return err
 		}
-	} else if !f.mapped(cmd) {
-		return f.sweep(cmd, env, args)
+	} else if !f.isPhaseMap(cmd) {
+		return f.sweepNetwork(cmd, env, args)
 	}
-	t, err := f.load(cmd, args)
+	t, err := f.loadTopology(cmd, args)
 	if err != nil {
 		return err
 	}
 	if len(f.swept.Axes) > 0 && t.Waiting != nil { // its phases are not locked
-		return f.sweep(cmd, env, args)
+		return f.sweepNetwork(cmd, env, args)
 	}
-	others, err := f.others(cmd, args, t.System())
+	others, err := f.loadOthers(cmd, args, t.System())
 	if err != nil {
 		return err
 	}
-	if err := f.expected(append([]*netsim.Topology{t}, others...)); err != nil {
+	if err := f.resolveExpectations(append([]*netsim.Topology{t}, others...)); err != nil {
 		return err
 	}
 	if f.format == cli.YAML {
 		return cli.PrintText(env, t.Text)
 	}
 	t.Expect = nil // expectations do not affect the run
-	if err := f.consistent(cmd, env); err != nil {
+	if err := f.checkFlags(cmd, env); err != nil {
 		return err
 	}
 	report, err := newSimulation(t, f.runs)
 	if err != nil {
 		return err
 	}
-	if err := report.against(others); err != nil {
+	if err := report.addOthers(others); err != nil {
 		return err
 	}
 	f.keepAsked = cmd.Flags().Changed("keep")
@@ -401,11 +406,12 @@ func (f *simulateFlags) runNetwork(cmd *cobra.Command, env *cli.Env, args []stri
 	started := env.Now()
 	kept, err := f.carryOut(cmd.Context(), env, report, started)
 	report.Provenance = cli.NewProvenance(env, started)
-	return f.conclude(env, report, kept, err)
+	return f.concludeRuns(env, report, kept, err)
 }
 
-// others loads the same network once for every system of --versus, with only its queues or workers changed.
-func (f *simulateFlags) others(cmd *cobra.Command, args []string, first string) (networks []*netsim.Topology, err error) {
+// loadOthers loads the same network once for every system of --versus, with only its queues or workers changed.
+func (f *simulateFlags) loadOthers(cmd *cobra.Command, args []string, first string) (networks []*netsim.Topology,
+	err error) {
 	if f.job.versus == "" {
 		return nil, nil
 	}
@@ -421,7 +427,7 @@ func (f *simulateFlags) others(cmd *cobra.Command, args []string, first string) 
 		if err := cmd.Flags().Set("system", strings.TrimSpace(name)); err != nil {
 			return nil, err
 		}
-		t, err := f.load(cmd, args)
+		t, err := f.loadTopology(cmd, args)
 		if err != nil {
 			return nil, err
 		}
@@ -431,8 +437,8 @@ func (f *simulateFlags) others(cmd *cobra.Command, args []string, first string) 
 	return networks, nil
 }
 
-// consistent rejects runs, files and dashboards that do not go together.
-func (f *simulateFlags) consistent(cmd *cobra.Command, env *cli.Env) error {
+// checkFlags rejects runs, files and dashboards that do not go together.
+func (f *simulateFlags) checkFlags(cmd *cobra.Command, env *cli.Env) error {
 	if err := f.checkRuns(); err != nil {
 		return err
 	}
@@ -454,21 +460,22 @@ func (f *simulateFlags) consistent(cmd *cobra.Command, env *cli.Env) error {
 	return f.CheckStore(env)
 }
 
-// conclude keeps, prints and judges the results of a simulation that ended with err.
-func (f *simulateFlags) conclude(env *cli.Env, report *simulation, kept *cli.Keeping, err error) error {
+// concludeRuns keeps, prints and judges the results of a simulation that ended with err.
+func (f *simulateFlags) concludeRuns(env *cli.Env, report *simulation, kept *cli.Keeping, err error) error {
 	if errors.Is(err, context.Canceled) {
 		report.Partial = true
-		f.notWritten(env)
-		if err = cli.MarkInterrupted(err); report.empty() {
-			err = &cli.Exit{Kind: olaf.Interrupted, Err: errors.New("interrupted before the first run was complete; there is nothing to show")}
+		f.reportUnwritten(env)
+		if err = cli.MarkInterrupted(err); report.isEmpty() {
+			err = &cli.Exit{Kind: olaf.Interrupted,
+				Err: errors.New("interrupted before the first run was complete; there is nothing to show")}
 		}
 	}
-	if !report.whole() {
+	if !report.isWhole() {
 		err = errors.Join(err, kept.Abort())
 	} else {
 		err = errors.Join(err, kept.Finish(env, report, report.Provenance, report.Partial, f.quiet))
 	}
-	if !report.empty() {
+	if !report.isEmpty() {
 		err = errors.Join(err, cli.PrintReport(env, report, f.format, f.explain))
 	}
 	if err == nil {
@@ -477,7 +484,7 @@ func (f *simulateFlags) conclude(env *cli.Env, report *simulation, kept *cli.Kee
 	if err != nil || len(f.expect.Rules) == 0 {
 		return err
 	}
-	return f.expect.JudgeRows(env, report.rows())
+	return f.expect.JudgeRows(env, report.networkRows())
 }
 
 // networkMetrics declares the metrics of a simulation of t.
@@ -502,16 +509,16 @@ func networkRow(s *bench.Simulated, i int) results.Row {
 	return row
 }
 
-// mapped reports whether the sweep is a phase map: over one parameter of the workers, without flags that only sweeps
-// have.
-func (f *simulateFlags) mapped(cmd *cobra.Command) bool {
+// isPhaseMap reports whether the sweep is a phase map: over one parameter of the workers, without flags that only
+// sweeps have.
+func (f *simulateFlags) isPhaseMap(cmd *cobra.Command) bool {
 	name, _, _ := strings.Cut(f.swept.Axes[0], "=")
 	one := len(f.swept.Axes) == 1 && slices.Contains(netsim.SweepableNames(), name)
 	return one && f.swept.RefuseSweepOnly(cmd) == nil
 }
 
-// sweep varies options of a network over a grid.
-func (f *simulateFlags) sweep(cmd *cobra.Command, env *cli.Env, args []string) error {
+// sweepNetwork varies options of a network over a grid.
+func (f *simulateFlags) sweepNetwork(cmd *cobra.Command, env *cli.Env, args []string) error {
 	return f.sweepWith(cmd, env, SweepCommand(env), args...)
 }
 
@@ -528,13 +535,14 @@ func (f *simulateFlags) sweepWith(cmd *cobra.Command, env *cli.Env, of *experime
 		file.File = args[0]
 	}
 	s := &f.swept.GridFlags
-	s.Where, s.Watch, s.Format, s.Quiet, s.Explain, s.Yes, s.Tui, s.View = f.KeepFlags.Store, f.watch, f.format, f.quiet, f.explain, f.yes, f.tui, f.view
+	s.Where, s.Watch, s.Format, s.Quiet, s.Explain, s.Yes, s.Tui, s.View = f.KeepFlags.Store, f.watch, f.format,
+		f.quiet, f.explain, f.yes, f.tui, f.view
 	return f.swept.RunGrid(cmd, env, file)
 }
 
 // resolveExpectations resolves the expectations for the networks; the file's belong to the first. Sweeps and imported
 // traces cannot have any.
-func (f *simulateFlags) expected(all []*netsim.Topology) error {
+func (f *simulateFlags) resolveExpectations(all []*netsim.Topology) error {
 	t := all[0]
 	var at []expect.Configuration
 	var declared []*metric.Declaration
@@ -551,8 +559,8 @@ func (f *simulateFlags) expected(all []*netsim.Topology) error {
 	return nil
 }
 
-// notWritten lists the requested files that an interrupted run does not write.
-func (f *simulateFlags) notWritten(env *cli.Env) {
+// reportUnwritten lists the requested files that an interrupted run does not write.
+func (f *simulateFlags) reportUnwritten(env *cli.Env) {
 	for _, path := range []string{f.rxTrace, f.pcap} {
 		if path != "" {
 			fmt.Fprintf(env.Stderr, "not written: %s\n", path)
@@ -561,21 +569,22 @@ func (f *simulateFlags) notWritten(env *cli.Env) {
 }
 
 // carryOut imports, sweeps or simulates, and returns the store's entry for the result.
-func (f *simulateFlags) carryOut(ctx context.Context, env *cli.Env, report *simulation, started time.Time) (kept *cli.Keeping, err error) {
+func (f *simulateFlags) carryOut(ctx context.Context, env *cli.Env, report *simulation,
+	started time.Time) (kept *cli.Keeping, err error) {
 	switch {
 	case f.rxImport != "":
-		return f.KeepDocument(env, cli.SimulateName, started), f.measure(report)
+		return f.KeepDocument(env, cli.SimulateName, started), f.importTrace(report)
 	case len(f.swept.Axes) > 0:
-		return f.KeepDocument(env, cli.SimulateName, started), f.vary(ctx, env, report)
+		return f.KeepDocument(env, cli.SimulateName, started), f.sweepPhases(ctx, env, report)
 	}
 	work := &bench.Simulation{Experiment: cli.SimulateName, Seeds: report.Seeds, Compared: true}
 	for _, t := range append([]*netsim.Topology{report.topology}, report.others...) {
 		work.Networks = append(work.Networks, bench.Network{Name: t.Title(), Topology: t})
 	}
-	if err := f.patience(report.topology, f.runs*len(work.Networks)); err != nil {
+	if err := f.checkPatience(report.topology, f.runs*len(work.Networks)); err != nil {
 		return nil, err
 	}
-	out, err := f.open(report.topology)
+	out, err := f.openFiles(report.topology)
 	if err != nil {
 		return nil, err
 	}
@@ -584,10 +593,11 @@ func (f *simulateFlags) carryOut(ctx context.Context, env *cli.Env, report *simu
 	if kept != nil && !f.keepsFrames(env, work) {
 		kept.Sink.NumbersOnly()
 	}
-	if err := f.simulate(ctx, env, report, work, out, bench.NewStream(slices.Concat(cli.EventSinks(env, f.format), f.monitor.Sinks(), kept.Sinks())...)); err != nil {
+	if err := f.simulateRuns(ctx, env, report, work, out,
+		bench.NewStream(slices.Concat(cli.EventSinks(env, f.format), f.monitor.Sinks(), kept.Sinks())...)); err != nil {
 		return kept, err
 	}
-	return kept, out.commit()
+	return kept, out.commitFiles()
 }
 
 // manyBytes is the size of frames above which they are kept only with --keep.
@@ -604,19 +614,20 @@ func (f *simulateFlags) keepsFrames(env *cli.Env, work *bench.Simulation) bool {
 		fmt.Fprintf(env.Stderr, "the first seed's frames take up to %.0f MB\n", size/1e6)
 		return true
 	}
-	fmt.Fprintf(env.Stderr, "the first seed's frames would take up to %.0f MB: without --keep only numbers are kept, and 'olafctl runs verify' repeats the run\n", size/1e6)
+	fmt.Fprintf(env.Stderr, "the first seed's frames would take up to %.0f MB: without --keep only numbers are "+
+		"kept, and 'olafctl runs verify' repeats the run\n", size/1e6)
 	return false
 }
 
-// patience rejects a simulation that takes long without --yes.
-func (f *simulateFlags) patience(t *netsim.Topology, runs int) error {
+// checkPatience rejects a simulation that takes long without --yes.
+func (f *simulateFlags) checkPatience(t *netsim.Topology, runs int) error {
 	if f.yes {
 		return nil
 	}
 	return t.CheckPatience(runs)
 }
 
-func (f *simulateFlags) measure(report *simulation) error {
+func (f *simulateFlags) importTrace(report *simulation) error {
 	file, err := os.Open(f.rxImport)
 	if err != nil {
 		return &cli.Exit{Kind: olaf.Usage, Err: err}
@@ -629,13 +640,13 @@ func (f *simulateFlags) measure(report *simulation) error {
 	return err
 }
 
-func (f *simulateFlags) vary(ctx context.Context, env *cli.Env, report *simulation) error {
+func (f *simulateFlags) sweepPhases(ctx context.Context, env *cli.Env, report *simulation) error {
 	sweep, err := netsim.ParseSweep(f.swept.Axes[0])
 	if err != nil {
 		return err
 	}
 	total := len(sweep.Values) * f.runs
-	if err := f.patience(report.topology, total); err != nil {
+	if err := f.checkPatience(report.topology, total); err != nil {
 		return err
 	}
 	var done atomic.Int64
@@ -650,19 +661,20 @@ func (f *simulateFlags) vary(ctx context.Context, env *cli.Env, report *simulati
 	return err
 }
 
-// simulate simulates all runs with a dashboard or a progress bar.
-func (f *simulateFlags) simulate(ctx context.Context, env *cli.Env, report *simulation, work *bench.Simulation, out *deliveries, stream *bench.Stream) (err error) {
+// simulateRuns simulates all runs with a dashboard or a progress bar.
+func (f *simulateFlags) simulateRuns(ctx context.Context, env *cli.Env, report *simulation, work *bench.Simulation,
+	out *deliveries, stream *bench.Stream) (err error) {
 	o := bench.SimulateOptions{Stream: stream, Metrics: len(f.expect.Rules)+len(report.others) > 0}
-	if !out.empty() {
+	if !out.isEmpty() {
 		o.First.Observer = out
 	}
 	if out.own {
-		o.First.Record = out.record
+		o.First.Record = out.recordPacket
 	}
 	if f.tui && env.Terminal {
 		w := watchedRuns{env: env, view: f.view, simulation: work, options: o, text: report.reportOf}
-		simulated, err := w.run(ctx)
-		report.take(simulated)
+		simulated, err := w.showRuns(ctx)
+		report.addRuns(simulated)
 		return err
 	}
 	look := cli.ProgressOf(stream)
@@ -677,7 +689,7 @@ func (f *simulateFlags) simulate(ctx context.Context, env *cli.Env, report *simu
 	started := env.Now()
 	simulated, err := bench.Simulate(ctx, work, o)
 	bar.Stop()
-	report.take(simulated)
+	report.addRuns(simulated)
 	if err == nil && len(report.Runs) == 1 && !f.quiet {
 		r := report.Runs[0]
 		fmt.Fprintf(env.Stderr, "%v simulated, %d events, %.2f s\n", r.Time, r.Events, env.Now().Sub(started).Seconds())
@@ -696,7 +708,7 @@ type deliveries struct {
 	err       error
 }
 
-func (f *simulateFlags) open(t *netsim.Topology) (*deliveries, error) {
+func (f *simulateFlags) openFiles(t *netsim.Topology) (*deliveries, error) {
 	d := &deliveries{addresses: pktgen.DefaultAddressing()}
 	if err := cli.RefuseExisting(f.rxTrace, f.force); err != nil {
 		return nil, err
@@ -738,7 +750,7 @@ func (f *simulateFlags) open(t *netsim.Topology) (*deliveries, error) {
 	return d, nil
 }
 
-func (d *deliveries) empty() bool { return d.trace == nil && len(d.captures) == 0 }
+func (d *deliveries) isEmpty() bool { return d.trace == nil && len(d.captures) == 0 }
 
 // Deliver implements netsim.Observer. The first error is returned by commit.
 func (d *deliveries) Deliver(server, worker int, o *olaf.Observation) {
@@ -751,10 +763,10 @@ func (d *deliveries) Deliver(server, worker int, o *olaf.Observation) {
 	}
 }
 
-// record writes a packet in a system's own frames, which the only server received.
-func (d *deliveries) record(p *capture.Packet) error { return d.captures[0].WritePacket(p) }
+// recordPacket writes a packet in a system's own frames, which the only server received.
+func (d *deliveries) recordPacket(p *capture.Packet) error { return d.captures[0].WritePacket(p) }
 
-func (d *deliveries) commit() error {
+func (d *deliveries) commitFiles() error {
 	if d.err != nil {
 		return d.err
 	}

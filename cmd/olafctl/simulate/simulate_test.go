@@ -99,7 +99,7 @@ func (s *shown) runs(ctx context.Context, t *testing.T) (*bench.Simulated, error
 	hung := errors.New("the dashboard did not close")
 	ctx, stop := context.WithTimeoutCause(ctx, 2*time.Minute, hung)
 	defer stop()
-	out, err := s.run(ctx)
+	out, err := s.showRuns(ctx)
 	if errors.Is(context.Cause(ctx), hung) {
 		t.Error(hung)
 	}
@@ -165,13 +165,13 @@ func TestLeavingEndsTheFirstRunWhereItStands(t *testing.T) {
 	}
 	// Complete runs are shown; without any, the stopped first one.
 	report := simulation{topology: s.simulation.Networks[0].Topology}
-	report.take(out)
-	if !report.whole() || !report.Partial || len(report.Runs) != 2 {
+	report.addRuns(out)
+	if !report.isWhole() || !report.Partial || len(report.Runs) != 2 {
 		t.Errorf("%+v", report)
 	}
 	out.Runs, out.Results = make([][]results.Run, 1), make([][]*netsim.Result, 1)
-	report.take(out)
-	if report.whole() || len(report.Runs) != 1 || report.Runs[0] != out.Stopped {
+	report.addRuns(out)
+	if report.isWhole() || len(report.Runs) != 1 || report.Runs[0] != out.Stopped {
 		t.Errorf("%+v", report)
 	}
 }

@@ -56,7 +56,7 @@ func listTopologies(env *cli.Env, out cli.Format) error {
 // topology show prints, and those of closed-loop workers.
 func allPresets() [][2]string {
 	all := netsim.Presets()
-	for _, p := range append(jobPresets(), *shared()) {
+	for _, p := range append(jobPresets(), *sharedCluster()) {
 		all = append(all, [2]string{p.name, p.about})
 	}
 	return all
@@ -77,7 +77,7 @@ func newTopologyShowCmd(env *cli.Env) *cobra.Command {
   olafctl topology show --preset fat-tree --dot | dot -Tsvg > fat-tree.svg`,
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			t, err := f.load(cmd, args)
+			t, err := f.loadTopology(cmd, args)
 			if err != nil {
 				return err
 			}

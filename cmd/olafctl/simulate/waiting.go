@@ -24,14 +24,16 @@ func (f *waitFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.mode, "mode", "", "closed-loop mode: sync|async; or "+netsim.Open+": workers send without waiting")
 	flags.Var(&f.losses, "loss", "frame loss of every link, such as 0.01 or 1%; "+sharedPreset+": a list")
-	flags.IntVar(&f.options.Slots, system.OptionSlots, 0, "slots (segments, aggregators) per switch; 0 for the system's default")
-	flags.BoolVar(&f.options.Wrap, system.OptionWrap, false, "iswitch sync: let vectors longer than the table wrap around")
+	flags.IntVar(&f.options.Slots, system.OptionSlots, 0,
+		"slots (segments, aggregators) per switch; 0 for the system's default")
+	flags.BoolVar(&f.options.Wrap, system.OptionWrap, false,
+		"iswitch sync: let vectors longer than the table wrap around")
 	cli.AddSystemOptions(cmd, &f.options)
 	cli.Complete(cmd, "mode", func() []string { return []string{"sync", "async", netsim.Open} })
 }
 
-// single returns the loss, which must not be a list.
-func (f *waitFlags) single() (float64, error) {
+// singleLoss returns the loss, which must not be a list.
+func (f *waitFlags) singleLoss() (float64, error) {
 	if len(f.losses) > 1 {
 		return 0, cli.UsageError("--loss %s: a list belongs to --preset %s", &f.losses, sharedPreset)
 	}
@@ -41,8 +43,8 @@ func (f *waitFlags) single() (float64, error) {
 // waitsNot are flags of a network that do not apply to workers that wait for answers.
 var waitsNot = []string{"tc", "tc-count", "arrivals", "rx-import"}
 
-// choose sets the network's system.
-func (f *topologyFlags) choose(t *netsim.Topology) error {
+// chooseSystem sets the network's system.
+func (f *topologyFlags) chooseSystem(t *netsim.Topology) error {
 	if f.queue == "" {
 		return nil
 	}
@@ -57,12 +59,14 @@ func (f *topologyFlags) choose(t *netsim.Topology) error {
 		}
 		t.Queue = s.Discipline
 	case err == nil && len(s.Modes) > 0:
-		return cli.UsageError("--system %s: its sums do not go on to a server above the switches; those of %s do, and workers of %s do not wait; or give --preset %s",
-			s.Name, strings.Join(f.waits.set.Rising().Names(), ", "), strings.Join(engine.DisciplineNames(), ", "), strings.Join(append(JobPresetNames(), sharedPreset), "|"))
+		return cli.UsageError("--system %s: its sums do not go on to a server above the switches; those of %s do, "+
+			"and workers of %s do not wait; or give --preset %s",
+			s.Name, strings.Join(f.waits.set.Rising().Names(), ", "), strings.Join(engine.DisciplineNames(), ", "),
+			strings.Join(append(JobPresetNames(), sharedPreset), "|"))
 	case slices.Contains(engine.DisciplineNames(), f.queue):
 		t.Queue, t.Waiting = f.queue, nil
 	default:
-		return cli.UsageError("--system %q is not one of %s", f.queue, strings.Join(f.systems(), ", "))
+		return cli.UsageError("--system %q is not one of %s", f.queue, strings.Join(f.systemNames(), ", "))
 	}
 	for i := range t.Switches {
 		t.Switches[i].Queue = ""
@@ -70,18 +74,18 @@ func (f *topologyFlags) choose(t *netsim.Topology) error {
 	return nil
 }
 
-// opens reports whether a flag applies to workers that do not wait, whose switches sum.
-func (f *topologyFlags) opens(name string) bool {
+// appliesToOpen reports whether a flag applies to workers that do not wait, whose switches sum.
+func (f *topologyFlags) appliesToOpen(name string) bool {
 	return name == system.OptionH || name == "mode" && f.waits.mode == netsim.Open
 }
 
-// wait sets how the network's workers wait for answers.
-func (f *topologyFlags) wait(given func(string) bool, t *netsim.Topology) error {
+// setWaiting sets how the network's workers wait for answers.
+func (f *topologyFlags) setWaiting(given func(string) bool, t *netsim.Topology) error {
 	if err := f.refuseWaits(given, t); err != nil {
 		return err
 	}
 	if given("loss") {
-		loss, err := f.waits.single()
+		loss, err := f.waits.singleLoss()
 		if err != nil {
 			return err
 		}
@@ -99,9 +103,11 @@ func (f *topologyFlags) wait(given func(string) bool, t *netsim.Topology) error 
 		"mode":         func() { w.Mode = f.waits.mode },
 		system.OptionH: func() { w.H = o.H }, system.OptionBound: func() { bound := o.Bound; w.Bound = &bound },
 		system.OptionSlots: func() { w.Slots = o.Slots }, system.OptionWrap: func() { w.Wrap = o.Wrap },
-		system.OptionProfile: func() { w.Profile = o.Profile }, system.OptionRecovery: func() { w.Recovery = o.Recovery },
-		system.OptionTimeout: func() { w.Timeout = o.Timeout }, system.OptionPacket: func() { w.Packet = o.Packet },
-		system.OptionWindow: func() { w.Window = o.Window }, system.OptionCongestion: func() { w.Congestion = o.Congestion },
+		system.OptionProfile:  func() { w.Profile = o.Profile },
+		system.OptionRecovery: func() { w.Recovery = o.Recovery },
+		system.OptionTimeout:  func() { w.Timeout = o.Timeout }, system.OptionPacket: func() { w.Packet = o.Packet },
+		system.OptionWindow:     func() { w.Window = o.Window },
+		system.OptionCongestion: func() { w.Congestion = o.Congestion },
 	} {
 		if given(name) {
 			take()
@@ -119,12 +125,14 @@ func (f *topologyFlags) refuseWaits(given func(string) bool, t *netsim.Topology)
 	}
 	if w != nil {
 		names, say = waitsNot, func(name string) error {
-			return cli.UsageError("--%s does not apply to %s on this network, whose workers wait for answers", name, w.System)
+			return cli.UsageError("--%s does not apply to %s on this network, whose workers wait for answers", name,
+				w.System)
 		}
 	}
 	if t.Program != "" {
-		names, say = slices.DeleteFunc(slices.Clone(names), f.opens), func(name string) error {
-			return cli.UsageError("--%s does not apply to %s in mode %s, whose workers do not wait", name, t.Program, netsim.Open)
+		names, say = slices.DeleteFunc(slices.Clone(names), f.appliesToOpen), func(name string) error {
+			return cli.UsageError("--%s does not apply to %s in mode %s, whose workers do not wait", name, t.Program,
+				netsim.Open)
 		}
 	}
 	if i := slices.IndexFunc(names, given); i >= 0 {

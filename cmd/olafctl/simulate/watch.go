@@ -25,8 +25,8 @@ type watchedRuns struct {
 	text       func(*bench.Simulated) *tui.Report
 }
 
-// run shows the runs until the user leaves, and returns what is done of them.
-func (w *watchedRuns) run(ctx context.Context) (*bench.Simulated, error) {
+// showRuns shows the runs until the user leaves, and returns what is done of them.
+func (w *watchedRuns) showRuns(ctx context.Context) (*bench.Simulated, error) {
 	topology := w.simulation.Networks[0].Topology
 	length := topology.Warmup + topology.Duration
 	pace, err := watch.PaceOf(&w.view, length)
@@ -40,7 +40,8 @@ func (w *watchedRuns) run(ctx context.Context) (*bench.Simulated, error) {
 	player := network.NewPlayer(olaf.Time(length), pace, watch.NewClock(w.env.Now))
 	w.options.First.Watcher = player
 	var report atomic.Pointer[tui.Report]
-	program := w.view.NewProgram(ctx, tui.New(w.pages(player, &report), options), tea.WithInput(w.env.Stdin), tea.WithOutput(w.env.Screen()))
+	program := w.view.NewProgram(ctx, tui.New(w.newPages(player, &report), options), tea.WithInput(w.env.Stdin),
+		tea.WithOutput(w.env.Screen()))
 
 	working, stop := context.WithCancel(ctx)
 	player.StopWith(working)
@@ -64,8 +65,8 @@ func (w *watchedRuns) run(ctx context.Context) (*bench.Simulated, error) {
 	return out, shown
 }
 
-// pages returns the dashboard's pages: the first seed, and the report once it is available.
-func (w *watchedRuns) pages(player *network.Player, report *atomic.Pointer[tui.Report]) tui.Dashboard {
+// newPages returns the dashboard's pages: the first seed, and the report once it is available.
+func (w *watchedRuns) newPages(player *network.Player, report *atomic.Pointer[tui.Report]) tui.Dashboard {
 	return network.New(network.Options{
 		Source: player,
 		Seeds: func() network.Seeds {

@@ -67,8 +67,10 @@ func (f *conformanceFlags) run(ctx context.Context, env *cli.Env) error {
 		return err
 	}
 	defer conn.Close()
-	d := conformanceDocument{Head: cli.Check("tables"), Target: f.Target, DeviceID: f.device, Wrote: f.write, Clauses: []clauseRow{}}
-	stopped := conformance.Run(ctx, conformance.Target{Conn: conn, DeviceID: f.device, Config: config}, f.write, d.addResult)
+	d := conformanceDocument{Head: cli.Check("tables"), Target: f.Target, DeviceID: f.device, Wrote: f.write,
+		Clauses: []clauseRow{}}
+	stopped := conformance.Run(ctx, conformance.Target{Conn: conn, DeviceID: f.device, Config: config}, f.write,
+		d.addResult)
 	if len(d.Clauses) > 0 {
 		if err := d.printClauses(env, f.Out); err != nil {
 			return err

@@ -114,7 +114,8 @@ type clusterEntry struct {
 }
 
 func describeTables(t p4ctl.Tables) tableDocument {
-	d := tableDocument{Head: cli.List("tables"), Hash: t.Hash(), Workers: []workerEntry{}, Servers: []string{}, Clusters: []clusterEntry{}}
+	d := tableDocument{Head: cli.List("tables"), Hash: t.Hash(), Workers: []workerEntry{}, Servers: []string{},
+		Clusters: []clusterEntry{}}
 	for _, w := range t.Workers {
 		d.Workers = append(d.Workers, workerEntry{w.Address.String(), int(w.Cluster), int(w.ID)})
 	}

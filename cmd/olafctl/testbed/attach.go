@@ -38,14 +38,14 @@ func (f *attachFlags) add(cmd *cobra.Command) {
 }
 
 // isSet reports whether a program computes.
-func (f *attachFlags) on() bool { return f.address != "" }
+func (f *attachFlags) isSet() bool { return f.address != "" }
 
 // forEver is the default patience of an attached worker: it waits until its client connects or leaves.
 const forEver = time.Duration(math.MaxInt64)
 
 // maxSilence returns how long a player may receive nothing.
-func (f *attachFlags) wait() time.Duration {
-	if f.on() {
+func (f *attachFlags) maxSilence() time.Duration {
+	if f.isSet() {
 		return cmp.Or(f.patience, forEver)
 	}
 	return f.patience
@@ -60,9 +60,10 @@ type attached struct {
 }
 
 // openPort listens for a program. config.Largest is its longest vector.
-func (f *attachFlags) open(ctx context.Context, env *cli.Env, config attach.Config) (*attached, error) {
+func (f *attachFlags) openPort(ctx context.Context, env *cli.Env, config attach.Config) (*attached, error) {
 	if f.patience < 0 {
-		return nil, cli.UsageError("--patience %v is negative; use a time such as 1m, or 0 to wait without end", f.patience)
+		return nil, cli.UsageError("--patience %v is negative; use a time such as 1m, or 0 to wait without end",
+			f.patience)
 	}
 	config.Scale = f.scale
 	if err := config.Check(); err != nil {
@@ -80,7 +81,7 @@ func (f *attachFlags) open(ctx context.Context, env *cli.Env, config attach.Conf
 }
 
 // announceProgram reports that a program can attach to the worker, as text or as a JSON line.
-func (f *attachFlags) listening(env *cli.Env, format cli.Format, own netip.AddrPort) error {
+func (f *attachFlags) announceProgram(env *cli.Env, format cli.Format, own netip.AddrPort) error {
 	if format == cli.JSONL {
 		return cli.WriteLine(env.Stdout, onwire.Listening{Listening: own})
 	}
@@ -90,17 +91,17 @@ func (f *attachFlags) listening(env *cli.Env, format cli.Format, own netip.AddrP
 
 // closePort closes the program's connection with the reason why its worker or server ended, and returns the reason. A
 // program that said goodbye is no error.
-func (a *attached) close(err error) error {
+func (a *attached) closePort(err error) error {
 	if cause := context.Cause(a.ctx); err == nil && !errors.Is(cause, attach.ErrBye) {
 		err = cause
 	}
 	a.end(nil)
-	return errors.Join(late(context.Background(), err), a.port.Close(err))
+	return errors.Join(explainEnd(context.Background(), err), a.port.Close(err))
 }
 
 // countVectors returns how many vectors a worker sends; an attached one has no limit without --vectors.
-func (f *endpointFlags) vectors(cmd *cobra.Command) uint32 {
-	if f.attach.on() && !cmd.Flags().Changed("vectors") {
+func (f *endpointFlags) countVectors(cmd *cobra.Command) uint32 {
+	if f.attach.isSet() && !cmd.Flags().Changed("vectors") {
 		return math.MaxUint32
 	}
 	return uint32(max(f.job.Vectors, 0))
@@ -117,30 +118,30 @@ func (f *workerFlags) runAttachedXAgg(cmd *cobra.Command, env *cli.Env, p *endpo
 	if err := f.checkSums(); err != nil {
 		return err
 	}
-	conn, own, err := f.bind(cmd.Context(), false)
+	conn, own, err := f.bindSocket(cmd.Context(), false)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	ctx, leave := endpoints.Homed(cmd.Context(), own, endpoints.LookEvery)
 	defer leave()
-	a, err := f.attach.open(ctx, env, config)
+	a, err := f.attach.openPort(ctx, env, config)
 	if err != nil {
 		return err
 	}
 	rounds, err := attach.NewRounds(a.config, a.end)
 	if err != nil {
-		return a.close(err)
+		return a.closePort(err)
 	}
-	p.Work, p.Check, p.Patience = rounds, rounds.Heard, f.attach.wait()
+	p.Work, p.Check, p.Patience = rounds, rounds.Heard, f.attach.maxSilence()
 	go a.port.Serve(rounds)
-	if err := f.attach.listening(env, f.format, own); err != nil {
-		return a.close(err)
+	if err := f.attach.announceProgram(env, f.format, own); err != nil {
+		return a.closePort(err)
 	}
 	report, err := p.Run(a.ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) {
-		return endpoint.NewXAgg(f.sumConfig(f.vectors(cmd)), f.xagg(cmd), h)
+		return endpoint.NewXAgg(f.sumConfig(f.countVectors(cmd)), f.xaggConfig(cmd), h)
 	})
-	err = a.close(err)
+	err = a.closePort(err)
 	if report == nil {
 		return err
 	}
@@ -153,12 +154,12 @@ func (f *workerFlags) runAttachedOpen(cmd *cobra.Command, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	p, cfg, err := f.player(nil, layout)
+	p, cfg, err := f.newPlayer(nil, layout)
 	if err != nil {
 		return err
 	}
-	cfg.Updates = f.vectors(cmd)
-	conn, own, err := f.bind(cmd.Context(), layout.Packets() > 1)
+	cfg.Updates = f.countVectors(cmd)
+	conn, own, err := f.bindSocket(cmd.Context(), layout.Packets() > 1)
 	if err != nil {
 		return err
 	}
@@ -169,7 +170,7 @@ func (f *workerFlags) runAttachedOpen(cmd *cobra.Command, env *cli.Env) error {
 	}
 	ctx, leave := endpoints.Homed(cmd.Context(), own, endpoints.LookEvery)
 	defer leave()
-	a, err := f.attach.open(ctx, env, attach.Config{System: f.system, Worker: f.number, Largest: f.job.Values,
+	a, err := f.attach.openPort(ctx, env, attach.Config{System: f.system, Worker: f.number, Largest: f.job.Values,
 		Lanes: f.job.Lanes})
 	if err != nil {
 		return err
@@ -177,17 +178,17 @@ func (f *workerFlags) runAttachedOpen(cmd *cobra.Command, env *cli.Env) error {
 	o := f.open.options(cfg.Worker)
 	pushes, err := attach.NewPushes(a.config, o.Gate, a.end)
 	if err != nil {
-		return a.close(err)
+		return a.closePort(err)
 	}
-	o.Gate, p.Work, p.Patience = pushes, pushes, f.attach.wait()
+	o.Gate, p.Work, p.Patience = pushes, pushes, f.attach.maxSilence()
 	go a.port.Serve(pushes)
-	if err := f.attach.listening(env, f.format, own); err != nil {
-		return a.close(err)
+	if err := f.attach.announceProgram(env, f.format, own); err != nil {
+		return a.closePort(err)
 	}
 	report, err := p.Run(a.ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) {
 		return endpoint.NewOpenWorker(*cfg, o, h)
 	})
-	err = a.close(err)
+	err = a.closePort(err)
 	if report == nil {
 		return err
 	}
@@ -207,7 +208,8 @@ func (f *workerFlags) attachedLayout(cmd *cobra.Command) (endpoint.Layout, netip
 // openLayout returns how a program's longest update through a queue is split. Without --values it fits into a frame.
 func (f *endpointFlags) openLayout(cmd *cobra.Command) (endpoint.Layout, error) {
 	if f.job.Lanes <= attach.Overhead || f.job.Lanes > endpoints.MaxOpenLanes {
-		return endpoint.Layout{}, cli.UsageError("--lanes is %d; frames of an attached program have %d to %d", f.job.Lanes,
+		return endpoint.Layout{}, cli.UsageError("--lanes is %d; frames of an attached program have %d to %d",
+			f.job.Lanes,
 			attach.Overhead+1, endpoints.MaxOpenLanes)
 	}
 	if !cmd.Flags().Changed("values") {
@@ -229,18 +231,18 @@ func (f *serverFlags) runAttachedOpen(cmd *cobra.Command, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	placement, _, err := f.clustered(nil, len(workers))
+	placement, _, err := f.placeWorkers(nil, len(workers))
 	if err != nil {
 		return err
 	}
-	conn, own, err := f.bind(cmd.Context(), false)
+	conn, own, err := f.bindSocket(cmd.Context(), false)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	ctx, leave := endpoints.Homed(cmd.Context(), own, endpoints.LookEvery)
 	defer leave()
-	a, err := f.attach.open(ctx, env, attach.Config{System: f.system, Server: true, Workers: len(workers),
+	a, err := f.attach.openPort(ctx, env, attach.Config{System: f.system, Server: true, Workers: len(workers),
 		Largest: f.job.Values, Lanes: f.job.Lanes})
 	if err != nil {
 		return err
@@ -250,21 +252,22 @@ func (f *serverFlags) runAttachedOpen(cmd *cobra.Command, env *cli.Env) error {
 			format+"\n", args...)
 	})
 	if err != nil {
-		return a.close(err)
+		return a.closePort(err)
 	}
 	go a.port.Serve(updates)
-	p := &endpoints.Player{Codec: &endpoints.Open{Packets: layout.Packets()}, Work: updates, Patience: f.attach.wait(),
-		To: func(to endpoint.Peer, _ *program.Packet) netip.AddrPort { return workers[to] }}
-	if err := f.listening(env, own); err != nil {
-		return a.close(err)
+	p := &endpoints.Player{Codec: &endpoints.Open{Packets: layout.Packets()}, Work: updates,
+		Patience: f.attach.maxSilence(),
+		To:       func(to endpoint.Peer, _ *program.Packet) netip.AddrPort { return workers[to] }}
+	if err := f.announceServer(env, own); err != nil {
+		return a.closePort(err)
 	}
 	cfg := endpoint.Config{Workers: len(workers), Layout: layout, Updates: 1}
 	o := endpoint.Olaf{Members: membersFrom(olaf.ClusterID(f.id), placement), Line: f.attach.line}
 	report, err := p.Run(a.ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) {
 		return endpoint.NewOpenServer(cfg, o, h)
 	})
-	if err = a.close(err); report == nil || err != nil && cmd.Context().Err() == nil {
+	if err = a.closePort(err); report == nil || err != nil && cmd.Context().Err() == nil {
 		return err
 	}
-	return f.told(ctx, env, serverDocument(report, new(endpoints.Numbers), nil))
+	return f.printReport(ctx, env, serverDocument(report, new(endpoints.Numbers), nil))
 }

@@ -48,14 +48,16 @@ func EndpointSystems() []string {
 }
 
 var (
-	queueEndpoints = endpointSystem{(*workerFlags).runOpen, (*serverFlags).runOpen, []string{"server", "tc", "slope", "seed", "clusters", "queue"}}
-	EndpointRows   = map[string]endpointSystem{
-		"xagg": {(*workerFlags).runXAgg, (*serverFlags).runXAgg, []string{"aggregator", "skip", "agent", "workers", "line", "group", "epoch", "child", "above", "adopt"}},
+	queueEndpoints = endpointSystem{(*workerFlags).runOpen, (*serverFlags).runOpen,
+		[]string{"server", "tc", "slope", "seed", "clusters", "queue"}}
+	EndpointRows = map[string]endpointSystem{
+		"xagg": {(*workerFlags).runXAgg, (*serverFlags).runXAgg,
+			[]string{"aggregator", "skip", "agent", "workers", "line", "group", "epoch", "child", "above", "adopt"}},
 	}
 )
 
 // findSystem returns the requested system and rejects flags of other systems.
-func (f *endpointFlags) find(cmd *cobra.Command) (*endpointSystem, error) {
+func (f *endpointFlags) findSystem(cmd *cobra.Command) (*endpointSystem, error) {
 	s, mine := EndpointRows[f.system]
 	if !mine {
 		s = queueEndpoints
@@ -65,7 +67,8 @@ func (f *endpointFlags) find(cmd *cobra.Command) (*endpointSystem, error) {
 		others = append(others, row)
 	}
 	for _, o := range others {
-		foreign := slices.DeleteFunc(slices.Clone(o.only), func(name string) bool { return slices.Contains(s.only, name) })
+		foreign := slices.DeleteFunc(slices.Clone(o.only),
+			func(name string) bool { return slices.Contains(s.only, name) })
 		if err := cli.RefuseFlags(cmd, foreign, "--system "+f.system); err != nil {
 			return nil, err
 		}
@@ -84,14 +87,15 @@ func (f *endpointFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.job.Vectors, "vectors", 10, "vectors per worker")
 	flags.Var(&f.line, "line", "rate of this end's link, such as 50M; 0bps for no rate control")
 	flags.StringVar(&f.listen, "listen", "", "address and port to bind, such as 10.77.0.2:20300")
-	flags.StringVar(&f.open.training, "training", "", "train LunarLander with this configuration ('olafctl train -o json'); - for stdin")
+	flags.StringVar(&f.open.training, "training", "",
+		"train LunarLander with this configuration ('olafctl train -o json'); - for stdin")
 	f.attach.add(cmd)
 	f.format = cli.JSON
 	cli.AddFormatFlag(cmd, &f.format, cli.JSON, cli.JSONL)
 }
 
-// bind binds the socket. several means that datagrams leave from several addresses of the host.
-func (f *endpointFlags) bind(ctx context.Context, several bool) (*net.UDPConn, netip.AddrPort, error) {
+// bindSocket binds the socket. several means that datagrams leave from several addresses of the host.
+func (f *endpointFlags) bindSocket(ctx context.Context, several bool) (*net.UDPConn, netip.AddrPort, error) {
 	f.job.ID = olaf.ClusterID(f.id)
 	own, err := endpointAddress("listen", f.listen)
 	if err != nil {
@@ -101,7 +105,7 @@ func (f *endpointFlags) bind(ctx context.Context, several bool) (*net.UDPConn, n
 	if several {
 		at = netip.AddrPortFrom(netip.IPv4Unspecified(), own.Port())
 	}
-	c, err := datagrams(ctx, at)
+	c, err := openDatagrams(ctx, at)
 	return c, own, err
 }
 
@@ -136,7 +140,7 @@ the worker's number, so the result can be checked. See docs/reference/testbed-fi
   olafctl testbed worker --worker 0 --listen 10.77.0.2:20300 --aggregator 10.77.0.1:20300 --line 50M`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := f.find(cmd)
+			s, err := f.findSystem(cmd)
 			if err != nil {
 				return err
 			}
@@ -179,7 +183,7 @@ workers whose aggregator fails.`,
   olafctl testbed ps --listen 10.77.2.2:20300 --agent 10.77.2.1:20300 --workers 2 --worker 10.77.0.2:20300 --worker 10.77.1.2:20300`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			s, err := f.find(cmd)
+			s, err := f.findSystem(cmd)
 			if err != nil {
 				return err
 			}
@@ -193,7 +197,8 @@ workers whose aggregator fails.`,
 	flags.IntVar(&f.group, "group", 0, "packets per group acknowledgement, a power of two (default 1024)")
 	flags.DurationVar(&f.adopt, "adopt", 0, "take over the workers if the aggregator is silent this long; 0s for never")
 	flags.IntVar(&f.clusters, "clusters", 1, "number of clusters, with the workers spread evenly")
-	flags.IntVar(&f.attach.line, "queue", 1024, "frames that wait for an attached program; those beyond are dropped and counted")
+	flags.IntVar(&f.attach.line, "queue", 1024,
+		"frames that wait for an attached program; those beyond are dropped and counted")
 	return cmd
 }
 
@@ -210,26 +215,28 @@ func (f *serverFlags) addresses() (all []netip.AddrPort, err error) {
 }
 
 // printReport prints the report of a server, which only Ctrl-C or the loss of its network ends; the latter is an error.
-func (f *serverFlags) told(ctx context.Context, env *cli.Env, document any) error {
+func (f *serverFlags) printReport(ctx context.Context, env *cli.Env, document any) error {
 	if err := cli.WriteDocument(env, f.format, document); err != nil {
 		return err
 	}
 	if errors.Is(context.Cause(ctx), endpoints.ErrOffline) {
-		return late(ctx, nil)
+		return explainEnd(ctx, nil)
 	}
 	return nil
 }
 
 // explainEnd adds a remedy to the error with which a worker or server ended early; nil if it did not.
-func late(ctx context.Context, err error) error {
+func explainEnd(ctx context.Context, err error) error {
 	if err == nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	switch {
 	case errors.Is(err, endpoints.ErrOffline):
-		return fmt.Errorf("%w; is the testbed still up, and every cable of it there? 'olafctl testbed show' tells; begin again with all workers and the server", err)
+		return fmt.Errorf("%w; is the testbed still up, and every cable of it there? 'olafctl testbed show' tells; "+
+			"begin again with all workers and the server", err)
 	case errors.Is(err, endpoints.ErrStalled):
-		return fmt.Errorf("%w; are all workers and the server there, of one job with as many vectors each? 'olafctl testbed show' tells of what is between them; after one of them was started anew all workers must be", err)
+		return fmt.Errorf("%w; are all workers and the server there, of one job with as many vectors each? 'olafctl "+
+			"testbed show' tells of what is between them; after one of them was started anew all workers must be", err)
 	}
 	return cli.MarkInterrupted(err)
 }

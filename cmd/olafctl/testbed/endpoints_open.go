@@ -43,7 +43,7 @@ func (f *openFlags) addWorker(cmd *cobra.Command) {
 }
 
 // parseStart returns the start of the job; the zero time means now.
-func (f *openFlags) begins() (time.Time, error) {
+func (f *openFlags) parseStart() (time.Time, error) {
 	if f.start == "" {
 		return time.Time{}, nil
 	}
@@ -55,7 +55,7 @@ func (f *openFlags) begins() (time.Time, error) {
 }
 
 // loadTraining reads the training to play; nil for none.
-func (f *openFlags) config(env *cli.Env) (*rl.Config, error) {
+func (f *openFlags) loadTraining(env *cli.Env) (*rl.Config, error) {
 	if f.training == "" {
 		return nil, nil
 	}
@@ -76,8 +76,8 @@ func (f *openFlags) config(env *cli.Env) (*rl.Config, error) {
 	return c, nil
 }
 
-// layout returns how vectors are split into packets.
-func (f *endpointFlags) layout(cmd *cobra.Command, training *rl.Config) (endpoint.Layout, error) {
+// splitLayout returns how vectors are split into packets.
+func (f *endpointFlags) splitLayout(cmd *cobra.Command, training *rl.Config) (endpoint.Layout, error) {
 	if training != nil {
 		return onwire.Layout(), nil
 	}
@@ -85,21 +85,22 @@ func (f *endpointFlags) layout(cmd *cobra.Command, training *rl.Config) (endpoin
 		f.job.Values = f.job.Lanes
 	}
 	if f.job.Lanes < 1 || f.job.Lanes > endpoints.MaxOpenLanes {
-		return endpoint.Layout{}, cli.UsageError("--lanes is %d; packets that the kernel merges have 1 to %d", f.job.Lanes, endpoints.MaxOpenLanes)
+		return endpoint.Layout{}, cli.UsageError("--lanes is %d; packets that the kernel merges have 1 to %d",
+			f.job.Lanes, endpoints.MaxOpenLanes)
 	}
 	return endpoint.Layout{Values: f.job.Values, PerPacket: f.job.Lanes}, nil
 }
 
 // runOpen runs a worker that sends updates to a queue.
 func (f *workerFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
-	if f.attach.on() {
+	if f.attach.isSet() {
 		return f.runAttachedOpen(cmd, env)
 	}
-	training, err := f.open.config(env)
+	training, err := f.open.loadTraining(env)
 	if err != nil {
 		return err
 	}
-	layout, err := f.layout(cmd, training)
+	layout, err := f.splitLayout(cmd, training)
 	if err != nil {
 		return err
 	}
@@ -107,11 +108,11 @@ func (f *workerFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	p, cfg, err := f.player(training, layout)
+	p, cfg, err := f.newPlayer(training, layout)
 	if err != nil {
 		return err
 	}
-	conn, own, err := f.bind(cmd.Context(), layout.Packets() > 1)
+	conn, own, err := f.bindSocket(cmd.Context(), layout.Packets() > 1)
 	if err != nil {
 		return err
 	}
@@ -124,14 +125,18 @@ func (f *workerFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	if f.format == cli.JSONL {
 		p.Handed = func(vector uint32, c *endpoints.Computed, at time.Duration) {
 			// the reader may be gone
-			_ = cli.WriteLine(env.Stdout, onwire.Vector{Vector: &vector, AtNS: at.Nanoseconds(), Reward: float64(c.Reward) / 256})
+			_ = cli.WriteLine(env.Stdout, onwire.Vector{Vector: &vector, AtNS: at.Nanoseconds(),
+				Reward: float64(c.Reward) / 256})
 		}
 	}
 	ctx, leave := endpoints.Homed(cmd.Context(), own, endpoints.LookEvery)
 	defer leave()
-	report, err := p.Run(ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) { return endpoint.NewOpenWorker(*cfg, o, h) })
+	report, err := p.Run(ctx, conn, func(h endpoint.Host) (endpoint.Endpoint,
+		error) {
+		return endpoint.NewOpenWorker(*cfg, o, h)
+	})
 	if report == nil || err != nil || errors.Is(context.Cause(ctx), endpoints.ErrOffline) {
-		return late(ctx, err)
+		return explainEnd(ctx, err)
 	}
 	return f.reportOpen(ctx, env, cfg.Worker, report)
 }
@@ -162,21 +167,25 @@ func checkAnswered(counts map[string]uint64) error {
 func (f *openFlags) options(worker olaf.WorkerID) endpoint.Olaf {
 	o := endpoint.Olaf{Timeout: olaf.Duration(f.timeout) * olaf.Nanosecond}
 	if f.tc > 0 {
-		o.Gate = onwire.NewControl(tc.Config{Threshold: olaf.Duration(f.tc) * olaf.Nanosecond, Slope: f.slope}, f.seed, worker)
+		o.Gate = onwire.NewControl(tc.Config{Threshold: olaf.Duration(f.tc) * olaf.Nanosecond, Slope: f.slope}, f.seed,
+			worker)
 	}
 	return o
 }
 
-// player returns a player for a worker, and the worker's configuration.
-func (f *workerFlags) player(training *rl.Config, layout endpoint.Layout) (*endpoints.Player, *endpoint.Config, error) {
+// newPlayer returns a player for a worker, and the worker's configuration.
+func (f *workerFlags) newPlayer(training *rl.Config, layout endpoint.Layout) (*endpoints.Player, *endpoint.Config,
+	error) {
 	if f.number < 0 || f.every < 0 {
 		return nil, nil, cli.UsageError("--worker %d, --every %v: neither is negative", f.number, f.every)
 	}
 	worker := olaf.WorkerID(f.number)
-	cfg := &endpoint.Config{Job: olaf.ClusterID(f.id), Worker: worker, Workers: f.number + 1, Layout: layout, Updates: uint32(max(f.job.Vectors, 0))}
-	p := &endpoints.Player{Patience: f.attach.wait(), Codec: &endpoints.Open{Packets: layout.Packets()}, Work: &endpoints.Numbers{Worker: worker, Layout: layout, Every: f.every}}
+	cfg := &endpoint.Config{Job: olaf.ClusterID(f.id), Worker: worker, Workers: f.number + 1, Layout: layout,
+		Updates: uint32(max(f.job.Vectors, 0))}
+	p := &endpoints.Player{Patience: f.attach.maxSilence(), Codec: &endpoints.Open{Packets: layout.Packets()},
+		Work: &endpoints.Numbers{Worker: worker, Layout: layout, Every: f.every}}
 	var err error
-	if p.Start, err = f.open.begins(); err != nil {
+	if p.Start, err = f.open.parseStart(); err != nil {
 		return nil, nil, err
 	}
 	if training != nil {
@@ -195,14 +204,14 @@ func (f *workerFlags) player(training *rl.Config, layout endpoint.Layout) (*endp
 
 // runOpen runs the server behind a queue.
 func (f *serverFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
-	if f.attach.on() {
+	if f.attach.isSet() {
 		return f.runAttachedOpen(cmd, env)
 	}
-	training, err := f.open.config(env)
+	training, err := f.open.loadTraining(env)
 	if err != nil {
 		return err
 	}
-	layout, err := f.layout(cmd, training)
+	layout, err := f.splitLayout(cmd, training)
 	if err != nil {
 		return err
 	}
@@ -210,11 +219,11 @@ func (f *serverFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	placement, servers, err := f.clustered(training, len(workers))
+	placement, servers, err := f.placeWorkers(training, len(workers))
 	if err != nil {
 		return err
 	}
-	conn, own, err := f.bind(cmd.Context(), false)
+	conn, own, err := f.bindSocket(cmd.Context(), false)
 	if err != nil {
 		return err
 	}
@@ -226,18 +235,21 @@ func (f *serverFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	if servers != nil {
 		p.Work, first = servers, 0
 	}
-	if err := f.listening(env, own); err != nil {
+	if err := f.announceServer(env, own); err != nil {
 		return err
 	}
 	cfg := endpoint.Config{Workers: len(workers), Layout: layout, Updates: 1}
 	o := endpoint.Olaf{Members: membersFrom(first, placement)}
 	ctx, leave := endpoints.Homed(cmd.Context(), own, endpoints.LookEvery)
 	defer leave()
-	report, err := p.Run(ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) { return endpoint.NewOpenServer(cfg, o, h) })
+	report, err := p.Run(ctx, conn, func(h endpoint.Host) (endpoint.Endpoint,
+		error) {
+		return endpoint.NewOpenServer(cfg, o, h)
+	})
 	if report == nil || err != nil {
-		return late(ctx, err)
+		return explainEnd(ctx, err)
 	}
-	if err := f.told(ctx, env, serverDocument(report, numbers, servers)); err != nil {
+	if err := f.printReport(ctx, env, serverDocument(report, numbers, servers)); err != nil {
 		return err
 	}
 	return checkValues(numbers.Wrong, numbers.Checked, report.Counts)
@@ -253,7 +265,8 @@ func serverDocument(report *endpoints.Report, numbers *endpoints.Numbers, server
 		Wrong   int `json:"values_wrong,omitempty"`
 	}{cli.Info("open-ps"), onwire.ServerReport{Report: *report}, numbers.Inside, numbers.Checked, numbers.Wrong}
 	if servers != nil {
-		out.Servers, out.Places, out.Greedy = servers.Stats(), servers.Places(), rl.Evaluate(servers.Weights(0), rl.Flights)
+		out.Servers, out.Places, out.Greedy = servers.Stats(), servers.Places(),
+			rl.Evaluate(servers.Weights(0), rl.Flights)
 	}
 	return out
 }
@@ -270,12 +283,13 @@ func membersFrom(first olaf.ClusterID, p pktgen.Placement) func(olaf.ClusterID) 
 }
 
 // placeWorkers returns the placement of workers in clusters, and the servers of their weights; nil without a training.
-func (f *serverFlags) clustered(training *rl.Config, workers int) (pktgen.Placement, *onwire.Servers, error) {
+func (f *serverFlags) placeWorkers(training *rl.Config, workers int) (pktgen.Placement, *onwire.Servers, error) {
 	placement := pktgen.Placement{Workers: workers, Clusters: f.clusters}
 	var servers *onwire.Servers
 	if training != nil {
 		if training.Workers != workers {
-			return placement, nil, cli.UsageError("--worker: addresses of %d workers; the training has %d", workers, training.Workers)
+			return placement, nil, cli.UsageError("--worker: addresses of %d workers; the training has %d", workers,
+				training.Workers)
 		}
 		var err error
 		if servers, err = onwire.NewServers(training); err != nil {
@@ -284,13 +298,14 @@ func (f *serverFlags) clustered(training *rl.Config, workers int) (pktgen.Placem
 		placement = training.Placement
 	}
 	if placement.Workers < 1 || placement.Clusters < 1 || placement.Clusters > placement.Workers {
-		return placement, nil, cli.UsageError("%s in --worker, %s: every cluster needs one", olaf.Plural(placement.Workers, "address"), olaf.Plural(placement.Clusters, "cluster"))
+		return placement, nil, cli.UsageError("%s in --worker, %s: every cluster needs one",
+			olaf.Plural(placement.Workers, "address"), olaf.Plural(placement.Clusters, "cluster"))
 	}
 	return placement, servers, nil
 }
 
 // announceServer reports that the server is ready, as text or as a JSON line.
-func (f *serverFlags) listening(env *cli.Env, own netip.AddrPort) error {
+func (f *serverFlags) announceServer(env *cli.Env, own netip.AddrPort) error {
 	if f.format == cli.JSONL {
 		return cli.WriteLine(env.Stdout, onwire.Listening{Listening: own})
 	}

@@ -13,7 +13,7 @@ import (
 
 // TestLate checks the reason and the remedy of a worker or server that stopped early.
 func TestLate(t *testing.T) {
-	if err := late(t.Context(), nil); err != nil {
+	if err := explainEnd(t.Context(), nil); err != nil {
 		t.Errorf("who was done: %v", err)
 	}
 	gone, end := context.WithCancelCause(t.Context())
@@ -26,7 +26,7 @@ func TestLate(t *testing.T) {
 		{gone, nil, endpoints.ErrOffline, "no interface has the address 192.0.2.1; is the testbed still up"},
 		{t.Context(), endpoints.ErrStalled, endpoints.ErrStalled, "after one of them was started anew all workers must be"},
 	} {
-		if err := late(c.ctx, c.err); !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.says) {
+		if err := explainEnd(c.ctx, c.err); !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.says) {
 			t.Error(err)
 		}
 	}

@@ -30,19 +30,19 @@ func (f *workerFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	training, err := f.open.config(env)
+	training, err := f.open.loadTraining(env)
 	if err != nil {
 		return err
 	}
 	f.job.ID = olaf.ClusterID(f.id)
 	worker := olaf.WorkerID(max(f.number, 0))
 	sums := &endpoints.Sums{Job: f.job, Worker: worker, Every: f.every}
-	p, err := f.summing(cmd, aggregator, sums)
+	p, err := f.newSumsPlayer(cmd, aggregator, sums)
 	if err != nil {
 		return err
 	}
 	var learner *onwire.Learner
-	if f.attach.on() {
+	if f.attach.isSet() {
 		return f.runAttachedXAgg(cmd, env, p)
 	}
 	if training != nil {
@@ -54,18 +54,18 @@ func (f *workerFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 	if err := f.checkSums(); err != nil {
 		return err
 	}
-	conn, own, err := f.bind(cmd.Context(), false)
+	conn, own, err := f.bindSocket(cmd.Context(), false)
 	if err != nil {
 		return err
 	}
 	defer conn.Close()
 	ctx, leave := endpoints.Homed(cmd.Context(), own, endpoints.LookEvery)
 	defer leave()
-	p.Patience = f.attach.wait()
+	p.Patience = f.attach.maxSilence()
 	report, err := p.Run(ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) {
-		return endpoint.NewXAgg(f.sumConfig(uint32(f.job.Vectors)), f.xagg(cmd), h)
+		return endpoint.NewXAgg(f.sumConfig(uint32(f.job.Vectors)), f.xaggConfig(cmd), h)
 	})
-	if err := late(ctx, err); err != nil {
+	if err := explainEnd(ctx, err); err != nil {
 		return err
 	}
 	return f.reportSums(env, report, sums, learner)
@@ -73,18 +73,20 @@ func (f *workerFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 
 // sumConfig returns the configuration of a worker that sends this many vectors.
 func (f *workerFlags) sumConfig(vectors uint32) endpoint.Config {
-	return endpoint.Config{Job: f.job.ID, Worker: olaf.WorkerID(max(f.number, 0)), Workers: f.job.Workers, Layout: f.job.Layout(), Updates: vectors, Line: f.line}
+	return endpoint.Config{Job: f.job.ID, Worker: olaf.WorkerID(max(f.number, 0)), Workers: f.job.Workers,
+		Layout: f.job.Layout(), Updates: vectors, Line: f.line}
 }
 
 // xaggConfig returns how a worker communicates with its aggregator.
-func (f *workerFlags) xagg(cmd *cobra.Command) endpoint.XAgg {
+func (f *workerFlags) xaggConfig(cmd *cobra.Command) endpoint.XAgg {
 	timeout := cmp.Or(max(f.open.timeout, 0), realTimeout)
-	return endpoint.XAgg{Epoch: f.epoch, Ticket: f.ticket(cmd), Timeout: olaf.Duration(timeout) * olaf.Nanosecond, Beside: frame.XAgg.Size(0) + system.LineOverhead,
-		Follows: f.attach.on()}
+	return endpoint.XAgg{Epoch: f.epoch, Ticket: f.drawTicket(cmd), Timeout: olaf.Duration(timeout) * olaf.Nanosecond, Beside: frame.XAgg.Size(0) + system.LineOverhead,
+		Follows: f.attach.isSet()}
 }
 
 // reportSums prints a worker's checks of its sums, and what it learned. Wrong sums are an error.
-func (f *workerFlags) reportSums(env *cli.Env, report *endpoints.Report, sums *endpoints.Sums, learner *onwire.Learner) error {
+func (f *workerFlags) reportSums(env *cli.Env, report *endpoints.Report, sums *endpoints.Sums,
+	learner *onwire.Learner) error {
 	out := endpoints.SumsReport{Worker: sums.Worker, Report: *report, Checked: sums.Checked, Wrong: sums.Wrong}
 	if learner != nil {
 		var err error
@@ -113,7 +115,8 @@ func checkValues(wrong, checked int, counts map[string]uint64) error {
 	case counts["packets_inexact"] > 0:
 		err = fmt.Errorf("the sums of %s are not exact", olaf.Plural(counts["packets_inexact"], "packet"))
 	case counts["misidentified"] > 0:
-		err = fmt.Errorf("%s named another worker than their sender%s", olaf.Plural(counts["misidentified"], "packet"), twice)
+		err = fmt.Errorf("%s named another worker than their sender%s", olaf.Plural(counts["misidentified"], "packet"),
+			twice)
 	default:
 		return nil
 	}
@@ -121,9 +124,11 @@ func checkValues(wrong, checked int, counts map[string]uint64) error {
 }
 
 // newSumsPlayer returns a player for a worker that sends vectors to an aggregator and receives their sums.
-func (f *workerFlags) summing(cmd *cobra.Command, aggregator netip.AddrPort, sums *endpoints.Sums) (*endpoints.Player, error) {
-	p := &endpoints.Player{Codec: &frame.Datagrams{Format: frame.XAgg, Results: true}, Work: sums, Mishaps: endpoints.Mishaps{Skip: f.skip},
-		To: func(endpoint.Peer, *program.Packet) netip.AddrPort { return aggregator }}
+func (f *workerFlags) newSumsPlayer(cmd *cobra.Command, aggregator netip.AddrPort,
+	sums *endpoints.Sums) (*endpoints.Player, error) {
+	p := &endpoints.Player{Codec: &frame.Datagrams{Format: frame.XAgg, Results: true}, Work: sums,
+		Mishaps: endpoints.Mishaps{Skip: f.skip},
+		To:      func(endpoint.Peer, *program.Packet) netip.AddrPort { return aggregator }}
 	if cmd.Flags().Changed("child") {
 		child := olaf.WorkerID(f.child)
 		p.Child = &child
@@ -134,7 +139,7 @@ func (f *workerFlags) summing(cmd *cobra.Command, aggregator netip.AddrPort, sum
 			return nil, err
 		}
 	}
-	p.Start, err = f.open.begins()
+	p.Start, err = f.open.parseStart()
 	return p, err
 }
 
@@ -144,13 +149,14 @@ func (f *workerFlags) checkSums() error {
 		return err
 	}
 	if f.number < 0 || f.number >= f.job.Workers || f.every < 0 {
-		return cli.UsageError("--worker %d: the job has %s, from 0; --every %v: it is not negative", f.number, olaf.Plural(f.job.Workers, "worker"), f.every)
+		return cli.UsageError("--worker %d: the job has %s, from 0; --every %v: it is not negative", f.number,
+			olaf.Plural(f.job.Workers, "worker"), f.every)
 	}
 	return nil
 }
 
-// ticket returns the number with which the worker requests its first epoch; 0 with --epoch.
-func (f *workerFlags) ticket(cmd *cobra.Command) uint32 {
+// drawTicket returns the number with which the worker requests its first epoch; 0 with --epoch.
+func (f *workerFlags) drawTicket(cmd *cobra.Command) uint32 {
 	if cmd.Flags().Changed("epoch") {
 		return 0
 	}
@@ -172,13 +178,14 @@ func (f *serverFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 	}
 	f.job.ID = olaf.ClusterID(f.id)
 	root, err := endpoints.NewRoot(endpoints.RootConfig{
-		Job: f.job, Group: f.group, Line: f.line, Agent: agent, Workers: workers, Codec: &frame.Datagrams{Format: frame.XAgg},
+		Job: f.job, Group: f.group, Line: f.line, Agent: agent, Workers: workers,
+		Codec: &frame.Datagrams{Format: frame.XAgg},
 		Adopt: f.adopt,
 	})
 	if err != nil {
 		return err
 	}
-	conn, own, err := f.bind(cmd.Context(), false)
+	conn, own, err := f.bindSocket(cmd.Context(), false)
 	if err != nil {
 		return err
 	}
@@ -187,9 +194,9 @@ func (f *serverFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 	defer leave()
 	report, err := root.Run(ctx, conn)
 	if err != nil {
-		return late(ctx, err)
+		return explainEnd(ctx, err)
 	}
-	err = f.told(ctx, env, struct {
+	err = f.printReport(ctx, env, struct {
 		cli.Head
 		endpoints.StationReport
 	}{cli.Info("ps"), *report})

@@ -36,7 +36,8 @@ func readFileOrInput(env *cli.Env, path string) ([]byte, error) {
 	}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, cli.UsageError("testbed file %s is not there; docs/reference/testbed-file.md has some to start from", path)
+		return nil, cli.UsageError("testbed file %s is not there; docs/reference/testbed-file.md has some to "+
+			"start from", path)
 	}
 	return text, err
 }
@@ -199,7 +200,7 @@ func printLab(env *cli.Env, out cli.Format, s *lab.State) error {
 	list := cli.Grid{Header: []string{"NODE", "ROLE", "ADDRESS", "NAMESPACE", "COUNTED"}}
 	for i := range s.Nodes {
 		n := &s.Nodes[i]
-		list.Add(n.Name, n.Role, n.Address, n.Path, counted(n.Counts))
+		list.Add(n.Name, n.Role, n.Address, n.Path, formatCounts(n.Counts))
 	}
 	if err := list.Write(env, cli.Table); err != nil {
 		return err
@@ -214,7 +215,7 @@ func printLab(env *cli.Env, out cli.Format, s *lab.State) error {
 }
 
 // formatCounts lists the counters that are not 0.
-func counted(counts map[string]uint64) string {
+func formatCounts(counts map[string]uint64) string {
 	var words []string
 	for _, name := range slices.Sorted(maps.Keys(counts)) {
 		if n := counts[name]; n > 0 {

@@ -25,8 +25,8 @@ import (
 	endpoints "github.com/olafctl/olaf/pktgen/process"
 )
 
-// datagrams opens the socket of a worker or a server.
-func datagrams(ctx context.Context, at netip.AddrPort) (*net.UDPConn, error) {
+// openDatagrams opens the socket of a worker or a server.
+func openDatagrams(ctx context.Context, at netip.AddrPort) (*net.UDPConn, error) {
 	return netlab.Datagrams(ctx, at)
 }
 
@@ -55,9 +55,10 @@ func newTestbedDemoCmd(env *cli.Env) *cobra.Command {
 		Long: `Run a demo job: a network namespace for each worker, the parameter server and the switch, where the XDP program xagg
 aggregates in the kernel. Every value of every sum is checked, and workers drop packets so that recovery is exercised. It needs
 root or the rights that 'olafctl testbed doctor' lists.`,
-		Example: "  sudo olafctl testbed demo\n  sudo olafctl testbed demo --short -o json\n  sudo olafctl testbed demo --record demo.svg",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd, env) },
+		Example: "  sudo olafctl testbed demo\n  sudo olafctl testbed demo --short -o json\n  sudo olafctl testbed " +
+			"demo --record demo.svg",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd, env) },
 	}
 	c, flags := &f.Config, cmd.Flags()
 	flags.IntVar(&c.Workers, "workers", 4, "workers, one process and namespace each")
@@ -99,12 +100,12 @@ func (f *demoFlags) run(cmd *cobra.Command, env *cli.Env) error {
 // runDemo runs a demo, and checks that it leaves no interface behind.
 func runDemo(ctx context.Context, env *cli.Env, c *demo.Config, out cli.Format) error {
 	c.Say = func(format string, args ...any) { fmt.Fprintf(env.Stderr, format+"\n", args...) }
-	before := links()
+	before := listLinks()
 	report, err := demo.Run(ctx, *c)
 	if err != nil {
 		return cli.MarkNothingToShow(err)
 	}
-	if left := links(); left != before {
+	if left := listLinks(); left != before {
 		return fmt.Errorf("%w: interfaces were %s before and are %s now", demo.ErrWrong, before, left)
 	}
 	if out == cli.JSON {
@@ -116,8 +117,8 @@ func runDemo(ctx context.Context, env *cli.Env, c *demo.Config, out cli.Format) 
 	return printDemo(env, c, report)
 }
 
-// links returns the names of this namespace's interfaces.
-func links() string {
+// listLinks returns the names of this namespace's interfaces.
+func listLinks() string {
 	entries, err := os.ReadDir("/sys/class/net")
 	if err != nil {
 		return err.Error()
@@ -132,11 +133,13 @@ func links() string {
 func printDemo(env *cli.Env, c *demo.Config, r *demo.Report) error {
 	sent, skipped, resent, checked := 0, 0, 0, 0
 	for _, w := range r.Workers {
-		sent, skipped, resent, checked = sent+int(w.Data()), skipped+w.Skipped, resent+int(w.Counts["packets_resent"]), checked+w.Checked
+		sent, skipped, resent, checked = sent+int(w.Data()), skipped+w.Skipped, resent+int(w.Counts["packets_resent"]),
+			checked+w.Checked
 	}
 	fmt.Fprintf(env.Stdout, "%d workers, %s of %d values: %d values checked, all of them exact, in %.1f s\n",
 		c.Workers, olaf.Plural(c.Vectors, "vector"), c.Values, checked, r.Took.Seconds())
-	fmt.Fprintf(env.Stdout, "%d packets sent, %d of them again; %d were left out; the kernel completed %d sums and dropped %d duplicates\n",
+	fmt.Fprintf(env.Stdout, "%d packets sent, %d of them again; %d were left out; the kernel completed %d sums and "+
+		"dropped %d duplicates\n",
 		sent, resent, skipped, r.Kernel["completed"], r.Kernel["duplicate"])
 	fmt.Fprintf(env.Stdout, "the agent looked through %s and found %s missing\n",
 		olaf.Plural(int(r.Agent["groups_checked"]), "group"), olaf.Plural(int(r.Agent["fragments_missed"]), "packet"))
@@ -217,22 +220,25 @@ func examineTestbed() []Ability {
 	all := []Ability{kernelAbility()}
 	rights := append(append([]netlab.Right{}, xdp.LoadRights...), netlab.NamespaceRights[0], netlab.PacketRights[0])
 	wanted := append(slices.Clone(rights), realtime.PriorityRight)
-	remedy := "run with sudo, or give the program all of them: " + setcap(wanted)
+	remedy := "run with sudo, or give the program all of them: " + setcapCommand(wanted)
 	for _, r := range wanted {
 		a := Ability{Name: r.Name, Says: "there, to " + r.For, OK: true}
 		if netlab.Missing(r) != nil {
-			a = Ability{Name: r.Name, Says: "not there, to " + r.For, Remedy: remedy, Better: r == realtime.PriorityRight}
+			a = Ability{Name: r.Name, Says: "not there, to " + r.For, Remedy: remedy,
+				Better: r == realtime.PriorityRight}
 		}
 		all = append(all, a)
 	}
 	if netlab.Missing(rights...) != nil {
-		return append(all, Ability{Name: "namespaces", Says: "not tried, for want of rights", Remedy: "mend the lines above first"})
+		return append(all, Ability{Name: "namespaces", Says: "not tried, for want of rights",
+			Remedy: "mend the lines above first"})
 	}
 	return append(all, tryTestbed()...)
 }
 
-// setcap returns the command that gives the program all rights at once, because each call replaces earlier rights.
-func setcap(rights []netlab.Right) string {
+// setcapCommand returns the command that gives the program all rights at once, because each call replaces earlier
+// rights.
+func setcapCommand(rights []netlab.Right) string {
 	var names []string
 	for _, r := range rights {
 		names = append(names, strings.ToLower(r.Name))
@@ -248,7 +254,8 @@ func kernelAbility() Ability {
 	release := string(bytes.TrimRight(name.Release[:], "\x00"))
 	var resolution unix.Timespec
 	if err := unix.ClockGetres(unix.CLOCK_MONOTONIC, &resolution); err != nil || resolution.Nano() > 1 {
-		return Ability{Name: "kernel", Says: fmt.Sprintf("Linux %s, a clock of %d ns", release, resolution.Nano()), Remedy: "boot with high resolution timers"}
+		return Ability{Name: "kernel", Says: fmt.Sprintf("Linux %s, a clock of %d ns", release, resolution.Nano()),
+			Remedy: "boot with high resolution timers"}
 	}
 	return Ability{Name: "kernel", Says: "Linux " + release + ", a clock of 1 ns", OK: true}
 }
@@ -272,14 +279,16 @@ func tryTestbed() (all []Ability) {
 	if err != nil {
 		return []Ability{{Name: "namespaces", Says: err.Error(), Remedy: "modprobe veth"}}
 	}
-	all = append(all, Ability{Name: "namespaces", Says: fmt.Sprintf("made, with a cable of MTU %d", netlab.MaxMTU), OK: true})
+	all = append(all, Ability{Name: "namespaces", Says: fmt.Sprintf("made, with a cable of MTU %d", netlab.MaxMTU),
+		OK: true})
 	all = append(all, forwardAbility(ends[0].Node), descriptorAbility())
 	if features := FeatureAbilities(xdp.RunningKernel()); features != nil {
 		return append(all, features...)
 	}
 	p, err := xdp.LoadAggregator(xdp.AggregatorBuild{Fragments: 1, Lanes: 256, Senders: 2})
 	if err != nil {
-		return append(all, Ability{Name: "XDP programs", Says: err.Error(), Remedy: "a kernel of 6.1 or newer, with CONFIG_DEBUG_INFO_BTF"})
+		return append(all, Ability{Name: "XDP programs", Says: err.Error(),
+			Remedy: "a kernel of 6.1 or newer, with CONFIG_DEBUG_INFO_BTF"})
 	}
 	defer p.Close()
 	for _, mode := range []xdp.Mode{xdp.Native, xdp.Generic} {
@@ -299,7 +308,8 @@ func tryTestbed() (all []Ability) {
 func forwardAbility(n *netlab.Node) Ability {
 	a := Ability{Name: "forwarding", Says: "switched on in a namespace", OK: true}
 	if err := n.Forward(); err != nil {
-		a = Ability{Name: "forwarding", Says: err.Error(), Remedy: "make /proc/sys writable: run outside of the container, or with --privileged"}
+		a = Ability{Name: "forwarding", Says: err.Error(),
+			Remedy: "make /proc/sys writable: run outside of the container, or with --privileged"}
 	}
 	return a
 }
@@ -313,9 +323,11 @@ func descriptorAbility() Ability {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		return Ability{Name: "descriptors", Says: err.Error(), Remedy: "run on Linux"}
 	}
-	a := Ability{Name: "descriptors", Says: fmt.Sprintf("%d open files are allowed, %d are enough for the largest tree", limit.Cur, leastDescriptors), OK: limit.Cur >= leastDescriptors}
+	a := Ability{Name: "descriptors", Says: fmt.Sprintf("%d open files are allowed, %d are enough for the largest tree",
+		limit.Cur, leastDescriptors), OK: limit.Cur >= leastDescriptors}
 	if !a.OK {
-		a.Says, a.Remedy = fmt.Sprintf("%d open files are allowed, too few for the largest tree", limit.Cur), "ulimit -n 4096, or LimitNOFILE= of the service"
+		a.Says, a.Remedy = fmt.Sprintf("%d open files are allowed, too few for the largest tree", limit.Cur),
+			"ulimit -n 4096, or LimitNOFILE= of the service"
 	}
 	return a
 }
@@ -327,7 +339,8 @@ func FeatureAbilities(k xdp.Kernel) (all []Ability) {
 		return []Ability{{Name: "kernel features", Says: err.Error(), Remedy: "build olafctl anew"}}
 	}
 	for _, f := range lacks {
-		all = append(all, Ability{Name: f.Name, Says: "not in this kernel, " + f.Use, Remedy: f.Remedy() + ", or use -d host:, which loads no programs"})
+		all = append(all, Ability{Name: f.Name, Says: "not in this kernel, " + f.Use,
+			Remedy: f.Remedy() + ", or use -d host:, which loads no programs"})
 	}
 	return all
 }
@@ -354,8 +367,10 @@ func ratesAbility() Ability {
 	}
 	defer c.Close()
 	r := c.Rates()
-	a := Ability{Name: "rates", OK: c.Carry() >= leastCarried, Says: fmt.Sprintf("frames a second of 48 lanes: senders %d, program %d, pacer %d, together %d; up to %d are paced",
-		r.Senders, r.Program, r.Pacer, c.Carry(), c.Carry()/2)}
+	a := Ability{Name: "rates", OK: c.Carry() >= leastCarried,
+		Says: fmt.Sprintf("frames a second of 48 lanes: senders %d, program %d, pacer %d, together %d; up to %d "+
+			"are paced",
+			r.Senders, r.Program, r.Pacer, c.Carry(), c.Carry()/2)}
 	if !a.OK {
 		a.Remedy = "end other programs, or give the machine two processors"
 		if netlab.Missing(realtime.PriorityRight) != nil {

@@ -15,13 +15,16 @@ import (
 func datagrams(context.Context, netip.AddrPort) (*net.UDPConn, error) { return nil, cli.ErrLinux }
 
 func newTestbedDemoCmd(*cli.Env) *cobra.Command {
-	return &cobra.Command{Use: "demo", Short: "Needs Linux", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return cli.ErrLinux }}
+	return &cobra.Command{Use: "demo", Short: "Needs Linux", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return cli.ErrLinux }}
 }
 
 func newTestbedDoctorCmd(*cli.Env) *cobra.Command {
-	return &cobra.Command{Use: "doctor", Short: "Needs Linux", Args: cobra.NoArgs, RunE: func(*cobra.Command, []string) error { return cli.ErrLinux }}
+	return &cobra.Command{Use: "doctor", Short: "Needs Linux", Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error { return cli.ErrLinux }}
 }
 
 func newTestbedUpCmd(*cli.Env) *cobra.Command {
-	return &cobra.Command{Use: "up", Short: "Needs Linux", RunE: func(*cobra.Command, []string) error { return cli.ErrLinux }}
+	return &cobra.Command{Use: "up", Short: "Needs Linux",
+		RunE: func(*cobra.Command, []string) error { return cli.ErrLinux }}
 }

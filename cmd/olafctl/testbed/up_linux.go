@@ -107,7 +107,8 @@ func makeRoom(p *lab.Plan, replace bool) (there bool, err error) {
 	case len(s.Faults) > 0:
 		return false, fmt.Errorf("%w: %s; --replace makes it anew", lab.ErrBroken, s.Faults[0])
 	}
-	return false, fmt.Errorf("%w and differs: %s; --replace takes it down first, or give the file another name", lab.ErrExists, p.Name)
+	return false, fmt.Errorf("%w and differs: %s; --replace takes it down first, or give the file another name",
+		lab.ErrExists, p.Name)
 }
 
 // holdLab brings up a testbed and holds it in this process.
@@ -116,7 +117,10 @@ func holdLab(ctx context.Context, env *cli.Env, p *lab.Plan) error {
 	if err != nil {
 		return err
 	}
-	h, err := lab.NewHolder(p, lab.Options{Command: func(args ...string) *exec.Cmd { return exec.Command(self, args...) }})
+	h, err := lab.NewHolder(p, lab.Options{Command: func(args ...string) *exec.Cmd {
+		return exec.Command(self,
+			args...)
+	}})
 	if err != nil {
 		return err
 	}

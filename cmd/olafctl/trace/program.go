@@ -65,7 +65,8 @@ func (f *traceRecordFlags) recordProgram(cmd *cobra.Command, env *cli.Env) error
 	}
 	file, err := trace.Create(f.to, trace.Header{Tool: cli.ToolVersion(), GOOS: runtime.GOOS, GOARCH: runtime.GOARCH,
 		Seed: f.config.Seed, Clock: trace.Wall,
-		Env: f.own.command, Workers: p.Workers, Clusters: p.Clusters, Lanes: p.Values, Network: rl.Ideal, Payload: f.payload})
+		Env: f.own.command, Workers: p.Workers, Clusters: p.Clusters, Lanes: p.Values, Network: rl.Ideal,
+		Payload: f.payload})
 	if err != nil {
 		return err
 	}

@@ -73,7 +73,9 @@ what was recorded. With --program your own command trains, over an ideal network
 	cli.AddTrainingFlags(cmd, &f.config)
 	flags := cmd.Flags()
 	f.own.add(cmd)
-	cli.Choose(cmd, &f.config.Mode, "mode", "async | periodic (average every --threshold updates) | sync (all workers wait)", rl.Async, rl.Periodic, rl.Sync)
+	cli.Choose(cmd, &f.config.Mode, "mode",
+		"async | periodic (average every --threshold updates) | sync (all workers wait)", rl.Async, rl.Periodic,
+		rl.Sync)
 	flags.IntVar(&f.config.Threshold, "threshold", f.config.Threshold, "updates averaged in periodic mode")
 	f.clock = trace.Virtual
 	cli.Choose(cmd, &f.clock, "clock", "", trace.Virtual, trace.Wall)
@@ -408,9 +410,11 @@ func newTraceConvertCmd(env *cli.Env) *cobra.Command {
 		Use:   "convert FROM TO",
 		Short: "Convert between trace, CSV, capture and record files",
 		Long: `Read a .trace, .csv, .pcap or .pcapng file and write a .trace or .csv file. A CSV needs the columns gen_ns, worker, cluster
-and reward. A Python program's records (olaf.Recorder) are named by worker 0's file: NAME.0.olafrec. A truncated trace is converted up to the cut, with exit code 2.`,
-		Example: "  olafctl trace convert lander.trace lander.csv\n  olafctl trace convert testbed.pcapng testbed.trace",
-		Args:    cobra.ExactArgs(2),
+and reward. A Python program's records (olaf.Recorder) are named by worker 0's file: NAME.0.olafrec.
+A truncated trace is converted up to the cut, with exit code 2.`,
+		Example: "  olafctl trace convert lander.trace lander.csv\n  olafctl trace convert testbed.pcapng " +
+			"testbed.trace",
+		Args: cobra.ExactArgs(2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := cli.CheckEnding(args[1], "traces", ".trace", ".csv"); err != nil {
 				return err

@@ -11,7 +11,9 @@ import (
 
 // SweepCommand returns the command that sweeps trainings.
 func SweepCommand(set system.Set) *experimentsweep.Command {
-	c := &experimentsweep.Command{Name: "train", Subject: sweepcmd.SystemField, Headline: []string{"reward", "greedy_reward"}, Runs: 1, Metrics: cells.TrainingMetrics(), Run: cells.Carrier{Systems: set}.Train}
+	c := &experimentsweep.Command{Name: "train", Subject: sweepcmd.SystemField,
+		Headline: []string{"reward", "greedy_reward"}, Runs: 1, Metrics: cells.TrainingMetrics(),
+		Run: cells.Carrier{Systems: set}.Train}
 	c.Options, c.Fields = sweepcmd.OptionsOf(newTrainCells(set).Cmd.Flags(), nil, []string{"seed", "network"})
 	c.Resolve = func(file string, options []experimentsweep.Option) (experimentsweep.Resolver, error) {
 		return newTrainCells(set).Begin("train", file, options)
@@ -25,10 +27,10 @@ func newTrainCells(set system.Set) *sweepcmd.Cells[trainFlags] {
 	f.addConfig(cmd)
 	f.job.add(cmd)
 	return &sweepcmd.Cells[trainFlags]{Cmd: cmd, Said: f, Spec: func(f *trainFlags) (any, error) {
-		if f.waits() {
-			return f.training(cmd)
+		if f.waitsForAnswers() {
+			return f.buildTraining(cmd)
 		}
-		if err := f.job.refuse(cmd, f.config.Network.Kind); err != nil {
+		if err := f.job.refuseFlags(cmd, f.config.Network.Kind); err != nil {
 			return nil, err
 		}
 		return &cells.Training{Config: f.config}, f.config.Check()

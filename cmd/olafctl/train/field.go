@@ -50,19 +50,21 @@ func (f *trainFieldFlags) add(cmd *cobra.Command, env *cli.Env) {
 	})
 	devices := env.Devices.With(testbed.HasHosts)
 	cli.InGroup(cmd, cli.RunFlags, func() {
-		flags.StringVarP(&f.device, "device", "d", "", "train with processes and real packets on this device: "+devices.Forms())
+		flags.StringVarP(&f.device, "device", "d", "",
+			"train with processes and real packets on this device: "+devices.Forms())
 	})
 	cli.Complete(cmd, "device", devices.Prefixes)
 	cli.Complete(cmd, "versus", engine.DisciplineNames)
 }
 
 // isSet reports whether any of these flags is given.
-func (f *trainFieldFlags) asked(cmd *cobra.Command) bool {
-	return slices.ContainsFunc([]string{"device", "seeds", "versus", "quick", "plots", "time-scale"}, cmd.Flags().Changed)
+func (f *trainFieldFlags) isSet(cmd *cobra.Command) bool {
+	return slices.ContainsFunc([]string{"device", "seeds", "versus", "quick", "plots", "time-scale"},
+		cmd.Flags().Changed)
 }
 
 // settleDevice completes the training for a device, with defaults that processes can keep up with.
-func (f *trainFlags) settle(cmd *cobra.Command, env *cli.Env) error {
+func (f *trainFlags) settleDevice(cmd *cobra.Command, env *cli.Env) error {
 	given, c := cmd.Flags().Changed, &f.config
 	n := &c.Network
 	if scale := f.field.timeScale; scale != "" {
@@ -77,7 +79,8 @@ func (f *trainFlags) settle(cmd *cobra.Command, env *cli.Env) error {
 		return nil
 	}
 	if given("lanes") {
-		return cli.UsageError("--lanes: real packets of an update have %d values; leave it out", onwire.Layout().PerPacket)
+		return cli.UsageError("--lanes: real packets of an update have %d values; leave it out",
+			onwire.Layout().PerPacket)
 	}
 	n.Profile, n.Lanes = engine.Ideal, onwire.Layout().PerPacket // a kernel has no cycles
 	if f.field.timeScale == "" {
@@ -100,7 +103,7 @@ func (f *trainFlags) settle(cmd *cobra.Command, env *cli.Env) error {
 // runField trains with several seeds or on a device, and shows learning curves.
 func (f *trainFlags) runField(cmd *cobra.Command, env *cli.Env) error {
 	c := &f.field
-	sums := f.waits()
+	sums := f.waitsForAnswers()
 	if c.device != "" {
 		needs := testbed.HasHosts
 		if sums {
@@ -110,13 +113,14 @@ func (f *trainFlags) runField(cmd *cobra.Command, env *cli.Env) error {
 			return fmt.Errorf("--device: %w", err)
 		}
 	}
-	if err := cli.RefuseFlags(cmd, []string{"film", "profile", "size"}, "several trainings, or real packets"); err != nil {
+	if err := cli.RefuseFlags(cmd, []string{"film", "profile", "size"},
+		"several trainings, or real packets"); err != nil {
 		return err
 	}
 	if c.seeds < 1 {
 		return cli.UsageError("--seeds is %d; there must be 1 at least", c.seeds)
 	}
-	if err := f.settle(cmd, env); err != nil {
+	if err := f.settleDevice(cmd, env); err != nil {
 		return err
 	}
 	if err := watch.RefusePlots(c.plots, "train", f.force); err != nil {
@@ -128,11 +132,11 @@ func (f *trainFlags) runField(cmd *cobra.Command, env *cli.Env) error {
 	if sums {
 		return f.compareSums(cmd, env)
 	}
-	k, err := f.comparison()
+	k, err := f.newComparison()
 	if err != nil {
 		return err
 	}
-	return f.compare(cmd.Context(), env, k)
+	return f.runComparison(cmd.Context(), env, k)
 }
 
 // compareSums trains through a system whose workers wait for sums: simulated, and on the device if the kernel has its
@@ -140,19 +144,21 @@ func (f *trainFlags) runField(cmd *cobra.Command, env *cli.Env) error {
 func (f *trainFlags) compareSums(cmd *cobra.Command, env *cli.Env) error {
 	c, name := &f.field, f.config.Network.Kind
 	if _, there := testbedcmd.EndpointRows[name]; c.device != "" && !there {
-		return cli.UsageError("--system %s: no program of the kernel plays it; with -d there are %s", name, strings.Join(testbedcmd.EndpointSystems(), ", "))
+		return cli.UsageError("--system %s: no program of the kernel plays it; with -d there are %s", name,
+			strings.Join(testbedcmd.EndpointSystems(), ", "))
 	}
 	if c.versus != "" {
-		return cli.UsageError("--versus %s: trainings by sums stand alone; --system olaf --versus fifo compares queues", c.versus)
+		return cli.UsageError("--versus %s: trainings by sums stand alone; --system olaf --versus fifo compares queues",
+			c.versus)
 	}
 	if err := cli.RefuseFlags(cmd, []string{"time-scale"}, "--system "+name); err != nil {
 		return err
 	}
-	mode, err := f.mode(env)
+	mode, err := f.xdpMode(env)
 	if err != nil {
 		return err
 	}
-	t, err := f.training(cmd)
+	t, err := f.buildTraining(cmd)
 	if err != nil {
 		return err
 	}
@@ -161,7 +167,7 @@ func (f *trainFlags) compareSums(cmd *cobra.Command, env *cli.Env) error {
 		return err
 	}
 	f.config = t.Config
-	k, err := f.seeded([]string{name})
+	k, err := f.withSeeds([]string{name})
 	if err != nil {
 		return err
 	}
@@ -170,11 +176,12 @@ func (f *trainFlags) compareSums(cmd *cobra.Command, env *cli.Env) error {
 	}
 	sums := simulatedSums(k, spec)
 	sums.Mode = mode
-	return f.show(cmd.Context(), env, k, func(ctx context.Context) (*onwire.Report, error) { return k.RunSums(ctx, sums) })
+	return f.showComparison(cmd.Context(), env, k,
+		func(ctx context.Context) (*onwire.Report, error) { return k.RunSums(ctx, sums) })
 }
 
 // xdpMode returns the XDP mode in the device's name; empty without a device or a mode.
-func (f *trainFlags) mode(env *cli.Env) (string, error) {
+func (f *trainFlags) xdpMode(env *cli.Env) (string, error) {
 	if f.field.device == "" {
 		return "", nil
 	}
@@ -219,7 +226,7 @@ func VerifyTrainings(ctx context.Context, env *cli.Env, f *store.Folder, files, 
 		sums = simulatedSums(k, spec)
 	}
 	live := &Curve{Total: k.Training.Workers * k.Training.Iterations * len(k.Systems) * len(k.Seeds)}
-	k.Told = live.add
+	k.Told = live.addReward
 	bar := cli.StartProgress(env, false, live.Look)
 	p, err := k.Verify(ctx, kept, sums)
 	bar.Stop()
@@ -227,16 +234,21 @@ func VerifyTrainings(ctx context.Context, env *cli.Env, f *store.Folder, files, 
 	case errors.Is(err, context.Canceled):
 		return cli.MarkInterrupted(err)
 	case err != nil:
-		return fmt.Errorf("%s: %w", f.ID(), ExplainArchitecture(err, &f.Manifest.Provenance, runtime.GOOS+"/"+runtime.GOARCH))
+		return fmt.Errorf("%s: %w", f.ID(),
+			ExplainArchitecture(err, &f.Manifest.Provenance, runtime.GOOS+"/"+runtime.GOARCH))
 	}
 	fmt.Fprintf(env.Stdout, "%s verified: %s, curves of %s, %s repeated, %s made again; all as they were\n",
-		f.ID(), olaf.Plural(files, "file"), olaf.Plural(len(kept.Trainings), "training"), olaf.Plural(p.Repeated, "simulated training"), olaf.Plural(exports, "export"))
+		f.ID(), olaf.Plural(files, "file"), olaf.Plural(len(kept.Trainings), "training"),
+		olaf.Plural(p.Repeated, "simulated training"), olaf.Plural(exports, "export"))
 	if p.Repeated > 0 {
-		fmt.Fprintf(env.Stdout, "repeated trainings have the last bits of %s, which kept them\n", f.Manifest.Provenance.System)
+		fmt.Fprintf(env.Stdout, "repeated trainings have the last bits of %s, which kept them\n",
+			f.Manifest.Provenance.System)
 	}
 	if p.Real > 0 {
-		fmt.Fprintf(env.Stdout, "not repeated: %s with real packets, which come once; %s, %d of the kernel's decisions and %s of the weights hold, %d invalid in no curve\n",
-			olaf.Plural(p.Real, "training"), identities(p.Identities), p.Decisions, olaf.Plural(p.Digests, "digest"), p.Invalid)
+		fmt.Fprintf(env.Stdout, "not repeated: %s with real packets, which come once; %s, %d of the kernel's "+
+			"decisions and %s of the weights hold, %d invalid in no curve\n",
+			olaf.Plural(p.Real, "training"), countIdentities(p.Identities), p.Decisions,
+			olaf.Plural(p.Digests, "digest"), p.Invalid)
 	}
 	return nil
 }
@@ -254,8 +266,8 @@ func ExplainArchitecture(err error, kept *results.Provenance, here string) error
 		ErrArchitecture, kept.Version, kept.Go, kept.System, cli.ToolVersion(), here, kept.System)
 }
 
-// identities returns a number of identities in words.
-func identities(n int) string {
+// countIdentities returns a number of identities in words.
+func countIdentities(n int) string {
 	if n == 1 {
 		return "1 identity"
 	}
@@ -263,29 +275,31 @@ func identities(n int) string {
 }
 
 // newComparison returns the requested trainings.
-func (f *trainFlags) comparison() (*onwire.Comparison, error) {
+func (f *trainFlags) newComparison() (*onwire.Comparison, error) {
 	c := &f.field
 	systems := []string{f.config.Network.Kind}
 	if c.versus != "" {
 		systems = append(systems, strings.Split(c.versus, ",")...)
 	}
-	if there := f.through(); !slices.Contains(there, systems[0]) {
-		return nil, cli.UsageError("--system %s: trainings under several seeds or with real packets go through %s", systems[0], strings.Join(there, ", "))
+	if there := f.listSystems(); !slices.Contains(there, systems[0]) {
+		return nil, cli.UsageError("--system %s: trainings under several seeds or with real packets go through %s",
+			systems[0], strings.Join(there, ", "))
 	}
 	for i, name := range systems {
 		if !slices.Contains(engine.DisciplineNames(), name) {
-			return nil, cli.UsageError("--versus %s: beside each other trainings go through %s", name, strings.Join(engine.DisciplineNames(), " and "))
+			return nil, cli.UsageError("--versus %s: beside each other trainings go through %s", name,
+				strings.Join(engine.DisciplineNames(), " and "))
 		}
 		if slices.Contains(systems[:i], name) {
 			return nil, cli.UsageError("--versus %s: %s can't stand beside itself", c.versus, name)
 		}
 	}
-	return f.seeded(systems)
+	return f.withSeeds(systems)
 }
 
 // listSystems returns the systems for trainings with several seeds or real packets: queues, and those whose workers
 // wait for sums.
-func (f *trainFlags) through() []string {
+func (f *trainFlags) listSystems() []string {
 	if f.field.device != "" {
 		return testbedcmd.EndpointSystems()
 	}
@@ -293,7 +307,7 @@ func (f *trainFlags) through() []string {
 }
 
 // withSeeds returns the training of some systems with the requested seeds.
-func (f *trainFlags) seeded(systems []string) (*onwire.Comparison, error) {
+func (f *trainFlags) withSeeds(systems []string) (*onwire.Comparison, error) {
 	c := &f.field
 	seeds := c.seeds
 	if c.quick {
@@ -307,15 +321,16 @@ func (f *trainFlags) seeded(systems []string) (*onwire.Comparison, error) {
 	return k, f.config.Check()
 }
 
-// compare opens the device, if there is one, and runs the comparison.
-func (f *trainFlags) compare(ctx context.Context, env *cli.Env, k *onwire.Comparison) (err error) {
+// runComparison opens the device, if there is one, and runs the comparison.
+func (f *trainFlags) runComparison(ctx context.Context, env *cli.Env, k *onwire.Comparison) (err error) {
 	if k.Device != "" {
 		access, err := env.Access()
 		if err != nil {
 			return err
 		}
 		workers, addresses := onwire.Hosts(&k.Training)
-		k.Bed, err = testbed.Open(ctx, k.Device, testbed.OpenOptions{Access: access, Workers: workers, Addresses: addresses})
+		k.Bed, err = testbed.Open(ctx, k.Device,
+			testbed.OpenOptions{Access: access, Workers: workers, Addresses: addresses})
 		if err != nil {
 			return err
 		}
@@ -324,18 +339,19 @@ func (f *trainFlags) compare(ctx context.Context, env *cli.Env, k *onwire.Compar
 			return err
 		}
 	}
-	return f.show(ctx, env, k, k.Run)
+	return f.showComparison(ctx, env, k, k.Run)
 }
 
-// show runs a comparison with progress, and keeps, prints and draws the result.
-func (f *trainFlags) show(ctx context.Context, env *cli.Env, k *onwire.Comparison, run func(context.Context) (*onwire.Report, error)) error {
+// showComparison runs a comparison with progress, and keeps, prints and draws the result.
+func (f *trainFlags) showComparison(ctx context.Context, env *cli.Env, k *onwire.Comparison,
+	run func(context.Context) (*onwire.Report, error)) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
 	}
 	k.Options.Command = func(args ...string) *exec.Cmd { return exec.Command(self, args...) }
 	live := &Curve{Total: k.Updates()}
-	k.Told = live.add
+	k.Told = live.addReward
 	bar := cli.StartNotedProgress(env, f.quiet, live.Look, live.Note)
 	k.Say = func(format string, args ...any) {
 		if !f.quiet {
@@ -354,7 +370,8 @@ func (f *trainFlags) show(ctx context.Context, env *cli.Env, k *onwire.Compariso
 	}
 	by := cli.NewProvenance(env, started)
 	by.Device = k.Device
-	err = errors.Join(kept.Finish(env, report, by, false, f.quiet), watch.DrawFigures(env, f.field.plots, f.force, "train", report),
+	err = errors.Join(kept.Finish(env, report, by, false, f.quiet),
+		watch.DrawFigures(env, f.field.plots, f.force, "train", report),
 		cli.PrintReport(env, report, f.format, false))
 	return errors.Join(err, report.Err())
 }

@@ -14,8 +14,8 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 )
 
-// waits reports whether the training goes through a system whose workers wait for answers.
-func (f *trainFlags) waits() bool {
+// waitsForAnswers reports whether the training goes through a system whose workers wait for answers.
+func (f *trainFlags) waitsForAnswers() bool {
 	return slices.Contains(f.set.ClosedLoop().Names(), f.config.Network.Kind)
 }
 
@@ -40,17 +40,20 @@ func (f *trainJobFlags) add(cmd *cobra.Command) {
 
 // trainJobOnly are flags that do not apply to queues, trainQueue those that do not apply to a job.
 var (
-	trainJobOnly = []string{"mode", "loss", system.OptionH, system.OptionBound, system.OptionProfile, system.OptionRecovery, system.OptionTimeout, system.OptionPacket, system.OptionWindow, system.OptionCongestion}
-	trainQueue   = []string{"out-rate", "rate", "size", "lanes", "weigh-by-count", "gate", "band", "average", "film", "profile"}
+	trainJobOnly = []string{"mode", "loss", system.OptionH, system.OptionBound, system.OptionProfile,
+		system.OptionRecovery, system.OptionTimeout, system.OptionPacket, system.OptionWindow, system.OptionCongestion}
+	trainQueue = []string{"out-rate", "rate", "size", "lanes", "weigh-by-count", "gate", "band", "average", "film",
+		"profile"}
 )
 
-func (f *trainJobFlags) refuse(cmd *cobra.Command, system string) error {
+func (f *trainJobFlags) refuseFlags(cmd *cobra.Command, system string) error {
 	return cli.RefuseFlags(cmd, trainJobOnly, "--system "+system)
 }
 
-// training builds a closed-loop training from the flags and rejects flags that do not apply.
-func (f *trainFlags) training(cmd *cobra.Command) (*cells.Training, error) {
-	t := &cells.Training{Config: f.config, Job: &cells.Job{System: f.config.Network.Kind, Mode: f.job.mode, Loss: f.job.loss, Options: f.job.options}}
+// buildTraining builds a closed-loop training from the flags and rejects flags that do not apply.
+func (f *trainFlags) buildTraining(cmd *cobra.Command) (*cells.Training, error) {
+	t := &cells.Training{Config: f.config,
+		Job: &cells.Job{System: f.config.Network.Kind, Mode: f.job.mode, Loss: f.job.loss, Options: f.job.options}}
 	if !cmd.Flags().Changed("clusters") {
 		t.Config.Clusters = 1
 	}
@@ -80,7 +83,7 @@ func (f *trainFlags) training(cmd *cobra.Command) (*cells.Training, error) {
 
 // runJob trains a job on simulated hosts.
 func (f *trainFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
-	t, err := f.training(cmd)
+	t, err := f.buildTraining(cmd)
 	if err != nil {
 		return err
 	}
@@ -96,7 +99,7 @@ func (f *trainFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
 	started := env.Now()
 	kept := f.keep.KeepDocument(env, "train", started)
 	bar := cli.StartNotedProgress(env, f.quiet, live.Look, live.Note)
-	out, err := job.Train(cmd.Context(), config, spec, func(_ int, p rl.Point) { live.add(p.Reward) })
+	out, err := job.Train(cmd.Context(), config, spec, func(_ int, p rl.Point) { live.addReward(p.Reward) })
 	bar.Stop()
 	if errors.Is(err, context.Canceled) {
 		err = cli.MarkInterrupted(err)
@@ -105,7 +108,8 @@ func (f *trainFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
 		return errors.Join(err, kept.Abort())
 	}
 	config.Network.Kind = f.config.Network.Kind
-	r := f.jobReport(config, spec, out)
-	err = errors.Join(kept.Finish(env, r, cli.NewProvenance(env, started), false, f.quiet), cli.PrintReport(env, r, f.format, false))
+	r := f.newJobReport(config, spec, out)
+	err = errors.Join(kept.Finish(env, r, cli.NewProvenance(env, started), false, f.quiet),
+		cli.PrintReport(env, r, f.format, false))
 	return errors.Join(err, r.Err())
 }

@@ -33,8 +33,10 @@ type programFlags struct {
 func (f *programFlags) add(cmd *cobra.Command) {
 	cli.InGroup(cmd, cli.RunFlags, func() {
 		flags := cmd.Flags()
-		flags.StringVar(&f.command, "program", "", "let this command compute, once per worker and for the server; needs -d")
-		flags.IntVar(&f.values, "values", 0, "values of the program's longest vector; default one frame, and 65536 for sums")
+		flags.StringVar(&f.command, "program", "",
+			"let this command compute, once per worker and for the server; needs -d")
+		flags.IntVar(&f.values, "values", 0,
+			"values of the program's longest vector; default one frame, and 65536 for sums")
 		flags.Float64Var(&f.scale, "scale", attach.DefaultScale, "int32 lanes per unit of the program's values")
 	})
 }
@@ -55,8 +57,8 @@ func (f *trainFlags) runProgram(cmd *cobra.Command, env *cli.Env) error {
 	if err := cli.RefuseFlags(cmd, programForeign, "--program"); err != nil {
 		return err
 	}
-	sums, needs := f.waits(), testbed.HasHosts
-	p, err := f.program(cmd, sums)
+	sums, needs := f.waitsForAnswers(), testbed.HasHosts
+	p, err := f.buildProgram(cmd, sums)
 	if err != nil {
 		return err
 	}
@@ -76,7 +78,7 @@ func (f *trainFlags) runProgram(cmd *cobra.Command, env *cli.Env) error {
 		return err
 	}
 	if sums {
-		mode, err := f.mode(env)
+		mode, err := f.xdpMode(env)
 		if err != nil {
 			return err
 		}
@@ -104,10 +106,11 @@ func (f *trainFlags) runProgram(cmd *cobra.Command, env *cli.Env) error {
 }
 
 // buildProgram builds the training from the flags.
-func (f *trainFlags) program(cmd *cobra.Command, sums bool) (*onwire.Program, error) {
+func (f *trainFlags) buildProgram(cmd *cobra.Command, sums bool) (*onwire.Program, error) {
 	n, given := &f.config.Network, cmd.Flags().Changed
 	p := &onwire.Program{
-		Command: f.own.command, Systems: []string{n.Kind}, Device: f.field.device, Workers: programWorkers, Clusters: 1, Values: f.own.values, Lanes: n.Lanes,
+		Command: f.own.command, Systems: []string{n.Kind}, Device: f.field.device, Workers: programWorkers, Clusters: 1,
+		Values: f.own.values, Lanes: n.Lanes,
 		Scale: f.own.scale,
 	}
 	if given("workers") {
@@ -129,8 +132,9 @@ func (f *trainFlags) program(cmd *cobra.Command, sums bool) (*onwire.Program, er
 		}
 		known = []string{n.Kind}
 		if _, there := testbedcmd.EndpointRows[n.Kind]; !there {
-			return nil, cli.UsageError("--system %s: programs attach to %s", n.Kind, strings.Join(testbedcmd.EndpointSystems(),
-				", "))
+			return nil, cli.UsageError("--system %s: programs attach to %s", n.Kind,
+				strings.Join(testbedcmd.EndpointSystems(),
+					", "))
 		}
 	} else {
 		p.Slots, p.OutRate = n.Slots, programRate
@@ -143,7 +147,8 @@ func (f *trainFlags) program(cmd *cobra.Command, sums bool) (*onwire.Program, er
 	}
 	for i, name := range p.Systems {
 		if !slices.Contains(known, name) || slices.Contains(p.Systems[:i], name) {
-			return nil, cli.UsageError("--versus %s: beside %s a program trains through other systems of %s", name, n.Kind,
+			return nil, cli.UsageError("--versus %s: beside %s a program trains through other systems of %s", name,
+				n.Kind,
 				strings.Join(known, ", "))
 		}
 	}

@@ -51,27 +51,32 @@ func newResult(name, x string, config any, rewards []float64, block, last int) *
 		curve.X = append(curve.X, float64(min((i+1)*block, last)))
 		curve.Y = append(curve.Y, result.Describe([]float64{v}))
 	}
-	r.Panels = []result.Panel{{Name: "Learning curve", XLabel: x, YLabel: "mean reward of all workers", Series: []result.Series{curve}}}
+	r.Panels = []result.Panel{{Name: "Learning curve", XLabel: x, YLabel: "mean reward of all workers",
+		Series: []result.Series{curve}}}
 	if len(rewards) > 0 {
-		r.Found = []string{fmt.Sprintf("%s: reward %s in the last tenth", name, text.Decimal(rewards[len(rewards)-1], 1))}
+		r.Found = []string{fmt.Sprintf("%s: reward %s in the last tenth", name,
+			text.Decimal(rewards[len(rewards)-1], 1))}
 	}
 	return r
 }
 
 // newReport returns the document of a training through a queue.
-func (f *trainFlags) report(out *rl.Outcome, stopped bool) *result.Result {
+func (f *trainFlags) newReport(out *rl.Outcome, stopped bool) *result.Result {
 	c, n := &f.config, out.Network
 	r := newResult(c.Network.Kind, "iterations", c, rl.Blocks(out.Curves, c.Tenth()), c.Tenth(), c.Iterations)
 	r.Seeds, r.Partial = []uint64{c.Seed}, stopped
-	r.Title = fmt.Sprintf("%s in %s through %s", olaf.Plural(c.Workers, "worker"), olaf.Plural(c.Clusters, "cluster"), c.Network.Kind)
+	r.Title = fmt.Sprintf("%s in %s through %s", olaf.Plural(c.Workers, "worker"), olaf.Plural(c.Clusters, "cluster"),
+		c.Network.Kind)
 	if c.Network.Kind != rl.Ideal {
-		r.Title += fmt.Sprintf(" at %v, %v offered, %s", c.Network.OutRate, c.Network.Rate, olaf.Plural(c.Network.Slots, "slot"))
+		r.Title += fmt.Sprintf(" at %v, %v offered, %s", c.Network.OutRate, c.Network.Rate,
+			olaf.Plural(c.Network.Slots, "slot"))
 	}
 	r.Title += fmt.Sprintf(", seed %d", c.Seed)
 	var all numbers
 	if !stopped {
 		greedy := rl.Evaluate(&out.Weights[0], rl.Flights)
-		r.Found = append(r.Found, fmt.Sprintf("cluster 0 without exploring: reward %.1f over %d flights", greedy, rl.Flights))
+		r.Found = append(r.Found, fmt.Sprintf("cluster 0 without exploring: reward %.1f over %d flights", greedy,
+			rl.Flights))
 		all.add(greedyReward, greedy)
 	}
 	all.add(endTime, float64(out.EndNS))
@@ -79,9 +84,11 @@ func (f *trainFlags) report(out *rl.Outcome, stopped bool) *result.Result {
 		name, title string
 		n           uint64
 	}{
-		{"sent", "Updates sent", n.In()}, {"delivered_frames", "Frames delivered", n.Released}, {"aggregated", "Aggregated", n.Class[engine.Aggregated]},
+		{"sent", "Updates sent", n.In()}, {"delivered_frames", "Frames delivered", n.Released},
+		{"aggregated", "Aggregated", n.Class[engine.Aggregated]},
 		{"replaced", "Replaced", n.Class[engine.Replaced] + n.Class[engine.ReplacedReward]},
-		{"dropped", "Dropped", n.Class[engine.DroppedFull] + n.Class[engine.DroppedReward] + n.Class[engine.DroppedMismatch]},
+		{"dropped", "Dropped", n.Class[engine.DroppedFull] + n.Class[engine.DroppedReward] +
+			n.Class[engine.DroppedMismatch]},
 		{"lane_saturations", "Lanes saturated", n.LaneSaturations},
 	} {
 		all.add(result.Counted(one.name, one.title, ""), float64(one.n))
@@ -104,23 +111,26 @@ func (f *trainFlags) report(out *rl.Outcome, stopped bool) *result.Result {
 }
 
 // newJobReport returns the document of a training through a job.
-func (f *trainFlags) jobReport(config rl.Config, spec *job.Spec, out *job.Trained) *result.Result {
+func (f *trainFlags) newJobReport(config rl.Config, spec *job.Spec, out *job.Trained) *result.Result {
 	name := spec.Name()
 	r := newResult(spec.System.Name, "gradients of a worker", struct {
 		rl.Config
 		System string  `json:"system"`
 		Mode   string  `json:"mode"`
 		Loss   float64 `json:"loss"`
-	}{config, spec.System.Name, spec.Mode.Name, f.job.loss}, rl.Blocks(out.Curves, config.Tenth()), config.Tenth(), config.Iterations)
+	}{config, spec.System.Name, spec.Mode.Name, f.job.loss}, rl.Blocks(out.Curves, config.Tenth()), config.Tenth(),
+		config.Iterations)
 	n, equal := out.Network, "all workers end with the same weights"
 	if !out.Equal {
 		equal = "workers end with different weights"
 	}
 	greedy := rl.Evaluate(&out.Weights, rl.Flights)
 	r.Seeds = []uint64{config.Seed}
-	r.Title = fmt.Sprintf("%s through %s, seed %d: %s in %.2f s of virtual time", olaf.Plural(config.Workers, "worker"), name, config.Seed,
+	r.Title = fmt.Sprintf("%s through %s, seed %d: %s in %.2f s of virtual time", olaf.Plural(config.Workers, "worker"),
+		name, config.Seed,
 		olaf.Plural(n.Updates, "update"), float64(n.Duration)/1e9)
-	r.Found = append(r.Found, equal, fmt.Sprintf("worker 0 without exploring: reward %.1f over %d flights", greedy, rl.Flights))
+	r.Found = append(r.Found, equal, fmt.Sprintf("worker 0 without exploring: reward %.1f over %d flights", greedy,
+		rl.Flights))
 	var all numbers
 	all.add(greedyReward, greedy)
 	for _, row := range closedloop.ListRows() {

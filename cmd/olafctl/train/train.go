@@ -47,13 +47,15 @@ func newTrainFlags(set system.Set) *trainFlags {
 func (f *trainFlags) addConfig(cmd *cobra.Command) {
 	cli.AddTrainingFlags(cmd, &f.config)
 	n, flags, systems := &f.config.Network, cmd.Flags(), TrainSystems(f.set)
-	cli.AddSystem(cmd, &n.Kind, "queue that updates pass through: "+strings.Join(systems, "|"), func() []string { return systems }, "network")
+	cli.AddSystem(cmd, &n.Kind, "queue that updates pass through: "+strings.Join(systems, "|"),
+		func() []string { return systems }, "network")
 	flags.Var(&n.OutRate, "out-rate", "output rate of the queue")
 	flags.Var(&n.Rate, "rate", "total rate offered by all workers")
 	flags.IntVar(&n.Slots, "slots", n.Slots, "queue slots (Qmax)")
 	flags.Var(&n.Frame, "size", "frame size of an update; 0B to fit the weights")
 	flags.IntVar(&n.Lanes, "lanes", 0, "values per packet, to split updates over several packets; 0 for one frame")
-	flags.BoolVar(&f.config.WeighByCount, "weigh-by-count", false, "scale the server's step by the number of merged updates (not in the paper)")
+	flags.BoolVar(&f.config.WeighByCount, "weigh-by-count", false,
+		"scale the server's step by the number of merged updates (not in the paper)")
 	cli.ProfileFlag(cmd, &n.Profile)
 }
 
@@ -98,13 +100,13 @@ func (f *trainFlags) train(cmd *cobra.Command, env *cli.Env) error {
 	if err := cli.RefuseFlags(cmd, []string{"values", "scale"}, "a training without --program"); err != nil {
 		return err
 	}
-	if f.field.asked(cmd) {
+	if f.field.isSet(cmd) {
 		return f.runField(cmd, env)
 	}
-	if f.waits() {
+	if f.waitsForAnswers() {
 		return f.runJob(cmd, env)
 	}
-	if err := f.job.refuse(cmd, f.config.Network.Kind); err != nil {
+	if err := f.job.refuseFlags(cmd, f.config.Network.Kind); err != nil {
 		return err
 	}
 	return f.run(cmd.Context(), env)
@@ -127,7 +129,7 @@ func (f *trainFlags) run(ctx context.Context, env *cli.Env) error {
 	}
 	defer unwatch()
 	monitor.AddWork("train", live.Look)
-	monitor.AddValue("training_reward", "mean reward of the newest twentieth of the updates", live.reward)
+	monitor.AddValue("training_reward", "mean reward of the newest twentieth of the updates", live.latestReward)
 	started := env.Now()
 	kept := f.keep.KeepDocument(env, "train", started)
 	bar := cli.StartNotedProgress(env, f.quiet, live.Look, live.Note)
@@ -137,8 +139,9 @@ func (f *trainFlags) run(ctx context.Context, env *cli.Env) error {
 	if out == nil || err != nil && !stopped {
 		return errors.Join(err, kept.Abort())
 	}
-	report := f.report(out, stopped)
-	err = errors.Join(kept.Finish(env, report, cli.NewProvenance(env, started), stopped, f.quiet), cli.PrintReport(env, report, f.format, false))
+	report := f.newReport(out, stopped)
+	err = errors.Join(kept.Finish(env, report, cli.NewProvenance(env, started), stopped, f.quiet),
+		cli.PrintReport(env, report, f.format, false))
 	if err == nil && stopped {
 		said := "interrupted; what is shown is partial"
 		if f.film != "" {

@@ -23,11 +23,11 @@ const curvePoints = 20
 
 // Generated adds the reward of an update.
 func (c *Curve) Generated(u *trace.Update, _ *ppo.Weights) error {
-	c.add(u.Reward)
+	c.addReward(u.Reward)
 	return nil
 }
 
-func (c *Curve) add(reward float64) {
+func (c *Curve) addReward(reward float64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	at := min(c.done*curvePoints/max(c.Total, 1), curvePoints-1)
@@ -44,7 +44,7 @@ func (c *Curve) Look() (done, total int) {
 }
 
 // latestReward returns the mean of the newest point; NaN before there is one.
-func (c *Curve) reward() float64 {
+func (c *Curve) latestReward() float64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for i := len(c.counts) - 1; i >= 0; i-- {

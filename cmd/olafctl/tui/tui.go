@@ -184,11 +184,11 @@ func (f *tuiFlags) compareRuns(env *cli.Env, s *store.Store) (*compare.Document,
 	if f.against == "" {
 		return nil, nil
 	}
-	earlier, err := runscmd.Side(env, s, f.against)
+	earlier, err := runscmd.LoadSide(env, s, f.against)
 	if err != nil {
 		return nil, err
 	}
-	this, err := runscmd.Side(env, s, f.run)
+	this, err := runscmd.LoadSide(env, s, f.run)
 	if err != nil {
 		return nil, err
 	}

@@ -145,7 +145,8 @@ type regionPointJSON struct {
 }
 
 func regionDocument(r *aomcheck.Region) *regionJSON {
-	doc := &regionJSON{Head: cli.Head{Schema: "olafctl.verify/v1", Kind: "region"}, Notes: append([]string{}, r.Notes...), Partial: r.Partial}
+	doc := &regionJSON{Head: cli.Head{Schema: "olafctl.verify/v1", Kind: "region"},
+		Notes: append([]string{}, r.Notes...), Partial: r.Partial}
 	for _, axis := range r.Axes {
 		doc.Axes = append(doc.Axes, axis.Name)
 	}

@@ -85,7 +85,8 @@ func (Clock) Tick(d time.Duration) (<-chan time.Time, func()) {
 // ShowPlan opens a session and shows it until the user leaves or ctx ends. The device is released in both cases.
 func (d *Dashboard) ShowPlan(ctx context.Context, plan *bench.Plan) error {
 	return d.PlaySession(ctx, func(ctx context.Context, speed slowmotion.Speed) (*slowmotion.Player, error) {
-		return slowmotion.NewPlayer(ctx, plan, slowmotion.Options{Device: d.Device, Access: d.Access, Index: d.Index}, speed,
+		return slowmotion.NewPlayer(ctx, plan, slowmotion.Options{Device: d.Device, Access: d.Access, Index: d.Index},
+			speed,
 			d.View.Paused, NewClock(d.Env.Now))
 	})
 }
