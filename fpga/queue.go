@@ -373,3 +373,10 @@ func ProgramCounters(d Registers, known []program.Description) (map[uint32]*olaf
 	}
 	return counters, nil
 }
+
+// HasGeneratorControl reports whether the generator of a device can lead its frames out of the card, by generator.control:
+// from register map 1.5 on. Older images answer there with a placeholder.
+func HasGeneratorControl(d Registers) (bool, error) {
+	version, err := d.Read32(regmap.CommonMapVersion)
+	return version >= 1<<24|5<<16, err
+}

@@ -109,6 +109,33 @@ func TestBenchOnTwoCards(t *testing.T) {
 	}
 }
 
+// TestGeneratorFeedsItsQueue states that a bench on one card leads its generator to the queue, if a pair that ended badly left
+// it leading out, and that an image of an older register map, which has no choice, works as before.
+func TestGeneratorFeedsItsQueue(t *testing.T) {
+	for name, spoil := range map[string]func(*testbedtest.Lab){
+		"left leading out": func(r *testbedtest.Lab) { r.Card.Store32(regmap.GeneratorControl, regmap.GeneratorControlWire) },
+		"map 1.4": func(r *testbedtest.Lab) {
+			slow := r.Card.OnLoad
+			r.Card.OnLoad = func(n int, offset, value uint32) uint32 {
+				switch offset {
+				case regmap.CommonMapVersion:
+					return 0x01040000
+				case regmap.GeneratorControl:
+					return regmap.Placeholder
+				}
+				return slow(n, offset, value)
+			}
+		},
+	} {
+		r := testbedtest.New(t)
+		spoil(r)
+		got := mustBench(t, cardSpec(), Options{Device: testbedtest.CardAddress, Access: r.Access, AgeErrorPct: 200})
+		if err := got.Err(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 // TestWhatACardLeavesInDoubt checks the verdicts for faults of frames and clocks on the way.
 func TestWhatACardLeavesInDoubt(t *testing.T) {
 	raced.Skip(t)

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/olafctl/olaf"
@@ -67,11 +66,14 @@ func (p *Plan) Rig(card testbed.Card) (*Rig, error) {
 // feedQueue leads the generator's frames to the device's queue, should they leave by the wire. A device whose register map is
 // older has no choice.
 func feedQueue(dev fpga.Device) error {
-	v, err := dev.Read32(regmap.GeneratorControl)
-	if errors.Is(err, fpga.ErrAddress) || err == nil && v&regmap.GeneratorControlWire == 0 {
-		return nil
+	if able, err := fpga.HasGeneratorControl(dev); err != nil || !able {
+		return err
 	}
-	return errors.Join(err, dev.Write32(regmap.GeneratorControl, v&^regmap.GeneratorControlWire))
+	v, err := dev.Read32(regmap.GeneratorControl)
+	if err != nil || v&regmap.GeneratorControlWire == 0 {
+		return err
+	}
+	return dev.Write32(regmap.GeneratorControl, v&^regmap.GeneratorControlWire)
 }
 
 // fits checks that a device has what a configuration needs in front of its queue.

@@ -53,10 +53,13 @@ func CheckRole(d fpga.Device, role uint32) error {
 
 // leadOut sends the generator's frames out of its card.
 func (d *Device) leadOut() error {
-	err := d.generator.Write32(regmap.GeneratorControl, regmap.GeneratorControlWire)
-	if errors.Is(err, fpga.ErrAddress) {
+	able, err := fpga.HasGeneratorControl(d.generator)
+	if err == nil && !able {
 		return fmt.Errorf("%w: the generator of %s only feeds its own queue: its register map has no generator.control; "+
 			"program a newer image", ErrRole, d.generator.Identity().Address)
+	}
+	if err == nil {
+		err = d.generator.Write32(regmap.GeneratorControl, regmap.GeneratorControlWire)
 	}
 	if err != nil {
 		return fmt.Errorf("send the generator's frames out: %w", err)

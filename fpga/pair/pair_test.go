@@ -41,17 +41,13 @@ type built struct {
 }
 
 func (b built) Read32(addr uint32) (uint32, error) {
-	if addr == regmap.CommonRole {
+	switch {
+	case addr == regmap.CommonRole:
 		return b.role, nil
+	case addr == regmap.CommonMapVersion && b.old:
+		return 0x01040000, nil
 	}
 	return b.Device.Read32(addr)
-}
-
-func (b built) Write32(addr, value uint32) error {
-	if b.old && addr == regmap.GeneratorControl {
-		return fpga.ErrAddress
-	}
-	return b.Device.Write32(addr, value)
 }
 
 // TestRoles states that a card is refused the role that its image does not have.

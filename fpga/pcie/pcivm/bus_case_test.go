@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/olafctl/olaf/fpga/regmap"
 )
@@ -52,7 +53,12 @@ func TestBus(t *testing.T) {
 	t.Parallel()
 	m := &machine{blocks: "twin"}
 	m.card = m.newCard(t, openNIC, 1)
+	needImages(t) // before the clock starts
+	begin := time.Now()
 	m.guest = boot(t, profile{card: m.card})
+	m.do(t, "olafctl device list")
+	t.Logf("from starting QEMU to the output of 'device list': %v", time.Since(begin).Round(100*time.Millisecond))
+	m.card.takeLog()
 	m.runCases(t, busCases)
 }
 
