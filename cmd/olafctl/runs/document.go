@@ -97,7 +97,8 @@ func repeatShared(ctx context.Context, env *cli.Env, f *store.Folder) (bench.Rep
 		return nil, 0, err
 	}
 	if g := plan.Grid; g == nil || len(g.Sharings) == 0 || len(plan.Seeds) == 0 {
-		return nil, 0, fmt.Errorf("%w: %s: its plan is not of jobs that share a switch", store.ErrDamaged, f.ID())
+		return nil, 0, fmt.Errorf("%w: %s: its plan does not describe jobs that share "+
+			"a switch", store.ErrDamaged, f.ID())
 	}
 	report, err := cli.PlayJobs(ctx, env, false, nil, plan.Runs(), plan.Run)
 	return report, plan.Runs(), cli.MarkNothingToShow(err)

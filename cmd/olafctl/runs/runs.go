@@ -264,7 +264,7 @@ func verifyRun(ctx context.Context, env *cli.Env, s *store.Store, f *store.Folde
 		f.ID(), olaf.Plural(proof.Files, "file"), olaf.Plural(proof.Runs, "run"),
 		olaf.Plural(proof.Observations, "frame"), repeated, olaf.Plural(exports, "export"))
 	if proof.Unfinished > 0 {
-		fmt.Fprintf(env.Stdout, "it ended early: %s belong to a seed that was not finished, and enter no number\n",
+		fmt.Fprintf(env.Stdout, "it ended early: %s of an unfinished seed are in none of the numbers\n",
 			olaf.Plural(proof.Unfinished, "frame"))
 	}
 	remark(env, newSinceKept, proof.New)
@@ -297,7 +297,7 @@ func verifyDocument(ctx context.Context, env *cli.Env, f *store.Folder, proof *a
 	if err != nil {
 		return err
 	}
-	what := "it holds no single runs to compute it from again"
+	what := "it has no single runs to compute it from"
 	if again > 0 {
 		what = fmt.Sprintf("%s repeated from the plan came to the same document", olaf.Plural(again, "run"))
 	}
@@ -422,7 +422,7 @@ func ParseAge(s string) (time.Duration, error) {
 	} else if age, err := time.ParseDuration(s); err == nil && age > 0 {
 		return age, nil
 	}
-	return 0, cli.UsageError("--older %q is no age; use for example 30d or 12h, at most %dd", s, maxDays)
+	return 0, cli.UsageError("--older %q is not an age; use for example 30d or 12h, at most %dd", s, maxDays)
 }
 
 // newRunsReindexCmd keeps a former command working; the store no longer has an index.

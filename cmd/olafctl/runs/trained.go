@@ -49,7 +49,7 @@ func (f *trainedFlags) compareRuns(env *cli.Env, s *store.Store, names []string)
 // loadSides returns the sides of the comparison.
 func (f *trainedFlags) loadSides(env *cli.Env, s *store.Store, names []string) (sides []*compare.Side, err error) {
 	if n := len(f.between); n != 0 && n != len(names) {
-		return nil, cli.UsageError("--between %s: give one for A and one for B, of %s", strings.Join(f.between, ","),
+		return nil, cli.UsageError("--between %s: use one for A and one for B, of %s", strings.Join(f.between, ","),
 			strings.Join(onwire.Kinds(), ", "))
 	}
 	if err := watch.RefusePlots(f.plots, plotted, f.force); err != nil {
@@ -73,8 +73,8 @@ func (f *trainedFlags) loadSides(env *cli.Env, s *store.Store, names []string) (
 func (f *trainedFlags) loadSide(env *cli.Env, folder *store.Folder, i int) (*compare.Side, error) {
 	if !onwire.IsKept(folder) {
 		if len(f.between) > 0 || f.plots != "" {
-			return nil, cli.UsageError("%s is of %s; --between and --plots are for trainings under several seeds "+
-				"('olafctl train --seeds')", folder.ID(), folder.Manifest.Experiment)
+			return nil, cli.UsageError("%s is a run of %s; --between and --plots are for trainings with several "+
+				"seeds ('olafctl train --seeds')", folder.ID(), folder.Manifest.Experiment)
 		}
 		return NewSide(env, folder)
 	}

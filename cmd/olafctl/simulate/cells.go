@@ -89,7 +89,7 @@ func (n *networkCells) Cell(values []experimentsweep.Option) (json.RawMessage, e
 		t = t.With(p.Name, v)
 	}
 	if t.Sends != "" {
-		return nil, cli.UsageError("a topology whose arrivals are in a file (sends) can't be swept")
+		return nil, cli.UsageError("a topology whose arrivals are in a file (sends) cannot be swept")
 	}
 	if err := t.Resolve(); err != nil {
 		return nil, err
@@ -186,8 +186,8 @@ func (f *jobCells) sharedSpec(cmd *cobra.Command) (*job.Spec, error) {
 		return nil, err
 	}
 	if len(cells) > 1 {
-		return nil, cli.UsageError("a cell has one way to share, not %s; where systems are varied give one, or "+
-			"none for %s", strings.Join(g.Sharings, " and "), system.Static)
+		return nil, cli.UsageError("a cell has one way to share, not %s; when systems are varied use a single one, "+
+			"or none for %s", strings.Join(g.Sharings, " and "), system.Static)
 	}
 	return cells[0].Spec, nil
 }

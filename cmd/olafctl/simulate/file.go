@@ -36,7 +36,7 @@ func (f *simulateFlags) readJob(cmd *cobra.Command, args []string) ([]string, er
 		return nil, err
 	}
 	if !slices.Contains(ClusterNames(), file.Preset) {
-		return nil, file.In("preset", fmt.Errorf("no cluster for jobs is called %q; there are %s", file.Preset,
+		return nil, file.In("preset", fmt.Errorf("unknown cluster for jobs %q; use one of %s", file.Preset,
 			strings.Join(ClusterNames(), ", ")))
 	}
 	f.job.read = file
@@ -69,7 +69,8 @@ func (f *simulateFlags) takeJob(cmd *cobra.Command, file *job.File) error {
 		set("seed", "seed", strconv.FormatUint(*file.Seed, 10))
 	}
 	if len(file.Expect) > 0 && len(f.swept.Axes) > 0 {
-		errs = append(errs, cli.UsageError("an expectation is of runs; leave out --sweep, or the expectations of %s",
+		errs = append(errs, cli.UsageError("expectations apply only to runs; leave out --sweep, or the "+
+			"expectations in %s",
 			file.Name))
 	}
 	return errors.Join(errs...)

@@ -71,8 +71,8 @@ var jobOnly = []string{"model", "workers", "updates", "spread", "wire-only", "ve
 
 // jobNever are flags of other networks, with the reason why they do not apply to a job on a preset's cluster.
 var jobNever = map[string]string{
-	"clusters": "it has one job, and --workers says of how many", "workers-per-cluster": "its job has --workers",
-	"interval": answered, "interval2": answered, "jitter": answered + "; --spread varies how long it computes",
+	"clusters": "it has a single job, whose size is --workers", "workers-per-cluster": "its job has --workers",
+	"interval": answered, "interval2": answered, "jitter": answered + "; --spread varies its computing time",
 	"arrivals": answered,
 	"tc":       controlled, "tc-count": controlled, "x1": "its links are those of the paper's cluster",
 	"duration": ends, "warmup": ends, "rx-trace": heard, "rx-import": heard,
@@ -81,10 +81,10 @@ var jobNever = map[string]string{
 
 const (
 	answered   = "a worker begins its next gradient when it is answered"
-	controlled = "workers that wait for answers send no more than is answered"
+	controlled = "workers that wait for answers limit themselves"
 	ends       = "a job ends after its --updates"
-	heard      = "its sums come back to workers; --pcap has every frame that a host or switch hears"
-	alone      = "its job has the switch to itself; jobs share that of --preset " + sharedPreset
+	heard      = "its sums return to workers; --pcap captures every frame that a host or switch receives"
+	alone      = "its job does not share the switch; jobs do with --preset " + sharedPreset
 )
 
 // refuseJobFlags rejects flags of another kind of network, with the reason.
@@ -299,13 +299,13 @@ func (f *simulateFlags) playOrWatch(ctx context.Context, env *cli.Env, work *job
 	look := func() (int, int) { return int(done.Load()), work.runs() }
 	f.monitor.AddWork(cli.SimulateName, look)
 	if !f.quiet {
-		fmt.Fprintln(env.Stderr, "playing the first run once, to know where it ends")
+		fmt.Fprintln(env.Stderr, "simulating the first run once, for its duration")
 	}
 	first, seed := work.specs[0], work.seeds[0]
 	w := &watch.Loop{
 		Env: env, View: f.view,
 		About: loops.Options{System: first.Name(), About: work.about, Seed: seed, Work: "runs",
-			Leaving: "Runs that were done beside it are printed and kept, as partial."},
+			Leaving: "Runs that are complete are printed and kept, as partial."},
 		Play: func(ctx context.Context, follow closedloop.Follow) (*closedloop.Result, error) {
 			return job.Play(ctx, first, seed, follow)
 		},
@@ -403,7 +403,7 @@ func (f *simulateFlags) captureJob(work *jobWork) (*job.Captures, error) {
 	case f.pcap == "":
 		return &job.Captures{}, nil
 	case work.runs() > 1:
-		return nil, cli.UsageError("--pcap belongs to a single run of one system; these are %d", work.runs())
+		return nil, cli.UsageError("--pcap needs a single run of one system, not %d", work.runs())
 	}
 	captures, err := job.Capture(work.specs[0], f.pcap, f.force)
 	work.tapped()

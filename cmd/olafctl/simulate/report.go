@@ -128,7 +128,7 @@ func (s *simulation) addRemarks() {
 	}
 	line := fmt.Sprintf("nothing was delivered within %v", s.Runs[0].Time)
 	if way, err := s.topology.ShortestWay(); err == nil && way > 0 { // the network ran
-		line += "; the way takes " + text.Duration(results.Float(way.NS()))
+		line += "; the path takes " + text.Duration(results.Float(way.NS()))
 	}
 	s.Remarks = append(s.Remarks, line)
 }
@@ -474,7 +474,7 @@ func (s *sweepDocument) print(p *text.Page, seeds int) {
 	}
 	p.Grid(g)
 	if 1 < seeds && seeds < fewSeeds {
-		p.Say("", "too few runs: an interval over %d says next to nothing; --runs %d or more", seeds, fewSeeds)
+		p.Say("", "too few runs: an interval over %d means little; use --runs %d or more", seeds, fewSeeds)
 	}
 	p.Printf("\n")
 	s.printMap(p, by, unit)

@@ -32,7 +32,7 @@ func (f *simulateFlags) runSchedule(cmd *cobra.Command, env *cli.Env, args []str
 	case wrong != nil:
 		return wrong
 	case len(args) > 0:
-		return cli.UsageError("--schedule plays a plan, which has its network in it; leave out %s", args[0])
+		return cli.UsageError("--schedule simulates a plan, which contains its network; leave out %s", args[0])
 	case f.format == cli.YAML || f.format == cli.JSONL:
 		return cli.UsageError("--schedule prints %s, %s or %s", cli.Table, cli.JSON, cli.CSV)
 	}
@@ -56,7 +56,7 @@ func (f *simulateFlags) runSchedule(cmd *cobra.Command, env *cli.Env, args []str
 	}
 	if worst := float64(r.WorstPct); worst > playedWithin || worst < -playedWithin {
 		return &cli.Exit{Kind: olaf.Missed,
-			Err: fmt.Errorf("packets of %s are %.2f %% off the fluid; a play with more --packets is finer", r.Worst,
+			Err: fmt.Errorf("packets of %s are %.2f %% off the fluid; use more --packets for a finer result", r.Worst,
 				worst)}
 	}
 	return nil

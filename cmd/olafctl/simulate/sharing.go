@@ -32,10 +32,10 @@ var sharingOnly = []string{system.OptionSharing, "jobs", "aggregators", "fractio
 func sharedCluster() *jobPreset {
 	return &jobPreset{name: sharedPreset, about: "ATP's testbed: several jobs share the aggregators of a switch",
 		system: "atp", takes: sharingOnly, headline: []string{"jct_ns", "goodput_bps"}, refuse: map[string]string{
-			"clusters": "say --jobs, such as vgg16:3", "workers-per-cluster": "its jobs have --workers",
-			"model": "say --jobs, such as vgg16:3", "mode": "its jobs are synchronous", "slots": "say --aggregators",
-			"versus":    "it sets ways to share beside each other; --sweep system=atp,switchml sets systems",
-			"wire-only": "its hosts cost no time but their cards'",
+			"clusters": "use --jobs, such as vgg16:3", "workers-per-cluster": "its jobs have --workers",
+			"model": "use --jobs, such as vgg16:3", "mode": "its jobs are synchronous", "slots": "use --aggregators",
+			"versus":    "it compares ways to share; --sweep system=atp,switchml compares systems",
+			"wire-only": "only its hosts' cards cost time",
 			"spread":    "its workers communicate all the time",
 		}}
 }
@@ -66,7 +66,7 @@ func (f *sharingFlags) parseGrid(cmd *cobra.Command, of string, rest *jobFlags) 
 	}
 	if counted {
 		if g.Jobs, err = strconv.Atoi(jobs); err != nil || g.Jobs < 1 {
-			return nil, cli.UsageError("--jobs %s: say a model and a number of jobs, such as vgg16:3", f.jobs)
+			return nil, cli.UsageError("--jobs %s: use a model and a number of jobs, such as vgg16:3", f.jobs)
 		}
 	}
 	if !(f.fraction > 0 && f.fraction <= 1) {

@@ -153,26 +153,26 @@ func (f *topologyFlags) loadTopology(cmd *cobra.Command, args []string) (*netsim
 func (f *topologyFlags) baseTopology(args []string) (*netsim.Topology, error) {
 	switch {
 	case len(args) == 1 && f.preset != "":
-		return nil, cli.UsageError("give a topology file or --preset, not both")
+		return nil, cli.UsageError("use a topology file or --preset, not both")
 	case len(args) == 1:
 		text, err := os.ReadFile(args[0])
 		if errors.Is(err, fs.ErrNotExist) && slices.Contains(presetNames(), args[0]) {
-			return nil, cli.UsageError("there is no file %s; for the topology that comes with the program give "+
-				"--preset %s", args[0], args[0])
+			return nil, cli.UsageError("there is no file %s; use --preset %s for the built-in "+
+				"topology", args[0], args[0])
 		}
 		if err != nil {
 			return nil, &cli.Exit{Kind: olaf.Usage, Err: err}
 		}
 		return netsim.ParseTopology(f.waits.set, args[0], text)
 	case slices.Contains(ClusterNames(), f.preset) && !f.clusterPresets:
-		return nil, cli.UsageError("preset %s is a cluster whose hosts wait for answers: 'olafctl simulate --preset "+
-			"%[1]s' runs it, and it has no topology to show", f.preset)
+		return nil, cli.UsageError("preset %s is a cluster of closed-loop workers and has no topology to show; "+
+			"'olafctl simulate --preset %[1]s' runs it", f.preset)
 	case f.preset != "" && !slices.Contains(presetNames(), f.preset):
-		return nil, cli.UsageError("there is no preset %q%s", f.preset, yamlfile.Suggest(f.preset, f.presetNames()))
+		return nil, cli.UsageError("unknown preset %q%s", f.preset, yamlfile.Suggest(f.preset, f.presetNames()))
 	case f.preset != "":
 		return netsim.Preset(f.waits.set, f.preset, netsim.Scale{})
 	}
-	return nil, cli.UsageError("say what to simulate: a topology file, or --preset %s",
+	return nil, cli.UsageError("name a topology file, or use --preset %s",
 		strings.Join(f.presetNames(), "|"))
 }
 
@@ -553,7 +553,7 @@ func (f *simulateFlags) resolveExpectations(all []*netsim.Topology) error {
 		return t.LocateExpectation(err)
 	}
 	if len(f.expect.Rules) > 0 && (len(f.swept.Axes) > 0 || f.rxImport != "") {
-		return cli.UsageError("an expectation is of runs; leave out --sweep and --rx-import, or the expectation")
+		return cli.UsageError("expectations apply only to runs; leave out --sweep and --rx-import, or the expectation")
 	}
 	t.Expect = append(t.Expect, f.expect.Texts...)
 	return nil

@@ -59,8 +59,8 @@ func (f *topologyFlags) chooseSystem(t *netsim.Topology) error {
 		}
 		t.Queue = s.Discipline
 	case err == nil && len(s.Modes) > 0:
-		return cli.UsageError("--system %s: its sums do not go on to a server above the switches; those of %s do, "+
-			"and workers of %s do not wait; or give --preset %s",
+		return cli.UsageError("--system %s: its sums do not go to a server above the switches; use %s, whose sums "+
+			"do, or %s, whose workers do not wait, or --preset %s",
 			s.Name, strings.Join(f.waits.set.Rising().Names(), ", "), strings.Join(engine.DisciplineNames(), ", "),
 			strings.Join(append(JobPresetNames(), sharedPreset), "|"))
 	case slices.Contains(engine.DisciplineNames(), f.queue):
@@ -120,7 +120,7 @@ func (f *topologyFlags) setWaiting(given func(string) bool, t *netsim.Topology) 
 func (f *topologyFlags) refuseWaits(given func(string) bool, t *netsim.Topology) error {
 	w := t.Waiting
 	names, say := cli.WaitNames, func(name string) error {
-		return cli.UsageError("--%s is for workers that wait for answers; give --system %s, or --preset %s", name,
+		return cli.UsageError("--%s is for workers that wait for answers; use --system %s, or --preset %s", name,
 			strings.Join(f.waits.set.Rising().Names(), "|"), strings.Join(append(JobPresetNames(), sharedPreset), "|"))
 	}
 	if w != nil {

@@ -232,11 +232,11 @@ func explainEnd(ctx context.Context, err error) error {
 	}
 	switch {
 	case errors.Is(err, endpoints.ErrOffline):
-		return fmt.Errorf("%w; is the testbed still up, and every cable of it there? 'olafctl testbed show' tells; "+
-			"begin again with all workers and the server", err)
+		return fmt.Errorf("%w; check with 'olafctl testbed show' that the testbed and all its cables are up, then "+
+			"restart all workers and the server", err)
 	case errors.Is(err, endpoints.ErrStalled):
-		return fmt.Errorf("%w; are all workers and the server there, of one job with as many vectors each? 'olafctl "+
-			"testbed show' tells of what is between them; after one of them was started anew all workers must be", err)
+		return fmt.Errorf("%w; check that all workers and the server run with the same job and number of vectors, "+
+			"and what 'olafctl testbed show' reports; if one of them was restarted, restart all workers", err)
 	}
 	return cli.MarkInterrupted(err)
 }

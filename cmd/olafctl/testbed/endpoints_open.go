@@ -159,8 +159,8 @@ func checkAnswered(counts map[string]uint64) error {
 	if sent == 0 || counts["packets_received"] > 0 {
 		return nil
 	}
-	return &cli.Exit{Kind: olaf.Failed, Err: fmt.Errorf("nothing answered %s; is the server there, and the queue's program? "+
-		"'olafctl testbed show' lists what is missing", olaf.Plural(sent, "packet"))}
+	return &cli.Exit{Kind: olaf.Failed, Err: fmt.Errorf("nothing answered %s; is the server there, and the queue's "+
+		"program? 'olafctl testbed show' lists what is missing", olaf.Plural(sent, "packet"))}
 }
 
 // options returns when a worker sends again, and its transmission control.

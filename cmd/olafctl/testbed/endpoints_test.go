@@ -23,8 +23,8 @@ func TestLate(t *testing.T) {
 		err, kind error
 		says      string
 	}{
-		{gone, nil, endpoints.ErrOffline, "no interface has the address 192.0.2.1; is the testbed still up"},
-		{t.Context(), endpoints.ErrStalled, endpoints.ErrStalled, "after one of them was started anew all workers must be"},
+		{gone, nil, endpoints.ErrOffline, "no interface has the address 192.0.2.1; check with 'olafctl testbed show' that the testbed"},
+		{t.Context(), endpoints.ErrStalled, endpoints.ErrStalled, "if one of them was restarted, restart all workers"},
 	} {
 		if err := explainEnd(c.ctx, c.err); !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.says) {
 			t.Error(err)

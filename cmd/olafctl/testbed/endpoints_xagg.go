@@ -107,7 +107,7 @@ func (f *workerFlags) reportSums(env *cli.Env, report *endpoints.Report, sums *e
 // checkValues returns an error if values are wrong, or if packets of the job's own workers were misidentified, so that
 // scripts need not read the document.
 func checkValues(wrong, checked int, counts map[string]uint64) error {
-	const twice = "; 'olafctl testbed show' names workers that have one number (--worker) or each other's"
+	const twice = "; 'olafctl testbed show' names workers with the same or swapped numbers (--worker)"
 	var err error
 	switch {
 	case wrong > 0:

@@ -36,8 +36,7 @@ func readFileOrInput(env *cli.Env, path string) ([]byte, error) {
 	}
 	text, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, cli.UsageError("testbed file %s is not there; docs/reference/testbed-file.md has some to "+
-			"start from", path)
+		return nil, cli.UsageError("testbed file %s does not exist; docs/reference/testbed-file.md has examples", path)
 	}
 	return text, err
 }
@@ -57,7 +56,7 @@ of that name is up, the differences are marked with - and +. Nothing is changed,
 				return cli.PrintText(env, lab.JSONSchema)
 			}
 			if len(args) == 0 {
-				return cli.UsageError("say which file: olafctl testbed plan lab.yaml")
+				return cli.UsageError("name a file: olafctl testbed plan lab.yaml")
 			}
 			_, p, err := ReadLab(env, args[0])
 			if err != nil {
@@ -106,9 +105,9 @@ func labName(env *cli.Env, args []string) (string, error) {
 	case len(up) == 1:
 		return up[0], nil
 	case len(up) == 0:
-		return "", fmt.Errorf("%w: none is; 'olafctl testbed up FILE' brings one up", lab.ErrAbsent)
+		return "", fmt.Errorf("%w: none; 'olafctl testbed up FILE' brings one up", lab.ErrAbsent)
 	default:
-		return "", cli.UsageError("several testbeds are up: %s; say which", strings.Join(up, ", "))
+		return "", cli.UsageError("several testbeds are up: %s; name one", strings.Join(up, ", "))
 	}
 }
 

@@ -230,8 +230,8 @@ func examineTestbed() []Ability {
 		all = append(all, a)
 	}
 	if netlab.Missing(rights...) != nil {
-		return append(all, Ability{Name: "namespaces", Says: "not tried, for want of rights",
-			Remedy: "mend the lines above first"})
+		return append(all, Ability{Name: "namespaces", Says: "not tried, because rights are missing",
+			Remedy: "fix the lines above first"})
 	}
 	return append(all, tryTestbed()...)
 }
@@ -298,7 +298,7 @@ func tryTestbed() (all []Ability) {
 			all = append(all, Ability{Name: name, Says: err.Error(), Remedy: "a driver with XDP, or the other mode"})
 			continue
 		}
-		all = append(all, Ability{Name: name, Says: "attached to a virtual cable, and let go", OK: true})
+		all = append(all, Ability{Name: name, Says: "attached to a virtual cable and detached", OK: true})
 		_ = l.Close()
 	}
 	return append(all, qdiscAbility(), ratesAbility())
@@ -336,7 +336,7 @@ func descriptorAbility() Ability {
 func FeatureAbilities(k xdp.Kernel) (all []Ability) {
 	lacks, err := xdp.FindMissingFeatures(k)
 	if err != nil {
-		return []Ability{{Name: "kernel features", Says: err.Error(), Remedy: "build olafctl anew"}}
+		return []Ability{{Name: "kernel features", Says: err.Error(), Remedy: "rebuild olafctl"}}
 	}
 	for _, f := range lacks {
 		all = append(all, Ability{Name: f.Name, Says: "not in this kernel, " + f.Use,
@@ -347,10 +347,10 @@ func FeatureAbilities(k xdp.Kernel) (all []Ability) {
 
 // qdiscAbility reports whether the kernel has BPF qdiscs. They are not used, so nothing is missing without them.
 func qdiscAbility() Ability {
-	a := Ability{Name: "BPF qdiscs", Says: "none in this kernel, and not used: a thread serves the output", OK: true}
+	a := Ability{Name: "BPF qdiscs", Says: "none in this kernel, but not used: a thread serves the output", OK: true}
 	if types, err := btf.LoadKernelSpec(); err == nil {
 		if _, err := types.AnyTypeByName("bpf_struct_ops_Qdisc_ops"); err == nil {
-			a.Says = "in this kernel, and not used: a thread serves the output"
+			a.Says = "in this kernel, but not used: a thread serves the output"
 		}
 	}
 	return a
@@ -363,7 +363,7 @@ const leastCarried = 10_000
 func ratesAbility() Ability {
 	c, err := realtime.Open(realtime.KernelBackend(xdp.Native), realtime.Hosts{})
 	if err != nil {
-		return Ability{Name: "rates", Says: err.Error(), Remedy: "mend the lines above first"}
+		return Ability{Name: "rates", Says: err.Error(), Remedy: "fix the lines above first"}
 	}
 	defer c.Close()
 	r := c.Rates()

@@ -105,7 +105,7 @@ func makeRoom(p *lab.Plan, replace bool) (there bool, err error) {
 	case replace:
 		return false, lab.Down(p.Name)
 	case len(s.Faults) > 0:
-		return false, fmt.Errorf("%w: %s; --replace makes it anew", lab.ErrBroken, s.Faults[0])
+		return false, fmt.Errorf("%w: %s; use --replace to recreate it", lab.ErrBroken, s.Faults[0])
 	}
 	return false, fmt.Errorf("%w and differs: %s; --replace takes it down first, or give the file another name",
 		lab.ErrExists, p.Name)

@@ -73,13 +73,13 @@ func (f *trainFlags) settleDevice(cmd *cobra.Command, env *cli.Env) error {
 			return err
 		}
 		n.Rate, n.OutRate = n.Rate/olaf.Rate(by), n.OutRate/olaf.Rate(by)
-		fmt.Fprintf(env.Stderr, "time scale %s: rates are those that were asked for, divided by %d\n", scale, by)
+		fmt.Fprintf(env.Stderr, "time scale %s: rates are the requested ones divided by %d\n", scale, by)
 	}
 	if f.field.device == "" {
 		return nil
 	}
 	if given("lanes") {
-		return cli.UsageError("--lanes: real packets of an update have %d values; leave it out",
+		return cli.UsageError("--lanes: an update's real packets have %d values; leave it out",
 			onwire.Layout().PerPacket)
 	}
 	n.Profile, n.Lanes = engine.Ideal, onwire.Layout().PerPacket // a kernel has no cycles
@@ -118,7 +118,7 @@ func (f *trainFlags) runField(cmd *cobra.Command, env *cli.Env) error {
 		return err
 	}
 	if c.seeds < 1 {
-		return cli.UsageError("--seeds is %d; there must be 1 at least", c.seeds)
+		return cli.UsageError("--seeds is %d; use 1 or more", c.seeds)
 	}
 	if err := f.settleDevice(cmd, env); err != nil {
 		return err
@@ -144,11 +144,12 @@ func (f *trainFlags) runField(cmd *cobra.Command, env *cli.Env) error {
 func (f *trainFlags) compareSums(cmd *cobra.Command, env *cli.Env) error {
 	c, name := &f.field, f.config.Network.Kind
 	if _, there := testbedcmd.EndpointRows[name]; c.device != "" && !there {
-		return cli.UsageError("--system %s: no program of the kernel plays it; with -d there are %s", name,
+		return cli.UsageError("--system %s: there is no kernel program for it; with -d use one of %s", name,
 			strings.Join(testbedcmd.EndpointSystems(), ", "))
 	}
 	if c.versus != "" {
-		return cli.UsageError("--versus %s: trainings by sums stand alone; --system olaf --versus fifo compares queues",
+		return cli.UsageError("--versus %s: trainings through sums cannot be compared; --system olaf --versus fifo "+
+			"compares queues",
 			c.versus)
 	}
 	if err := cli.RefuseFlags(cmd, []string{"time-scale"}, "--system "+name); err != nil {
@@ -282,16 +283,16 @@ func (f *trainFlags) newComparison() (*onwire.Comparison, error) {
 		systems = append(systems, strings.Split(c.versus, ",")...)
 	}
 	if there := f.listSystems(); !slices.Contains(there, systems[0]) {
-		return nil, cli.UsageError("--system %s: trainings under several seeds or with real packets go through %s",
+		return nil, cli.UsageError("--system %s: trainings with several seeds or real packets can go through %s",
 			systems[0], strings.Join(there, ", "))
 	}
 	for i, name := range systems {
 		if !slices.Contains(engine.DisciplineNames(), name) {
-			return nil, cli.UsageError("--versus %s: beside each other trainings go through %s", name,
+			return nil, cli.UsageError("--versus %s: trainings can be compared through %s", name,
 				strings.Join(engine.DisciplineNames(), " and "))
 		}
 		if slices.Contains(systems[:i], name) {
-			return nil, cli.UsageError("--versus %s: %s can't stand beside itself", c.versus, name)
+			return nil, cli.UsageError("--versus %s: %s cannot be compared with itself", c.versus, name)
 		}
 	}
 	return f.withSeeds(systems)

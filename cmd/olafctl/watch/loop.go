@@ -38,7 +38,7 @@ func NewLoop(env *cli.Env, view cli.ViewFlags, plan *bench.Plan, index int, runs
 		Env: env, View: view, Runs: runs,
 		About: loops.Options{
 			System: c.Queue, About: fmt.Sprintf("at %v, %s", c.OutRate, plan.Spec.LoopTitle()), Seed: plan.Seeds[index],
-			Work: "bench", Leaving: "Runs that were done beside it are printed.",
+			Work: "bench", Leaving: "Runs that are complete are printed.",
 		},
 		Play: func(ctx context.Context, follow closedloop.Follow) (*closedloop.Result, error) {
 			return plan.PlayLoop(ctx, 0, index, follow)
