@@ -229,7 +229,7 @@ func TestKilledRecordingIsReadable(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Create(path, l.header); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "convert what it holds") {
+	if _, err := Create(path, l.header); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "convert it to a trace") {
 		t.Errorf("a second recording of the same name: %v", err)
 	}
 	part, err := os.Open(path + PartialSuffix)

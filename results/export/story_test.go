@@ -184,7 +184,7 @@ func TestTargetsSay(t *testing.T) {
 	}{
 		{Target{Path: file, Write: fine}, false, "FILE exists; add --force to replace it, or choose another name"},
 		{Target{Path: filepath.Join(file, "x"), Write: fine}, true, "FILE/x can't be written: lstat FILE/x: not a directory; choose another place"},
-		{Target{Path: filepath.Join(dir, "none", "x"), Write: fine}, false, "DIR/none/x can't be written: the folder DIR/none does not exist: file does not exist"},
+		{Target{Path: filepath.Join(dir, "none", "x"), Write: fine}, false, "DIR/none/x cannot be written: the folder DIR/none does not exist: file does not exist"},
 		{Target{Path: filepath.Join(dir, "none", "x"), Write: func(io.Writer) error { return errFull }, Folder: filepath.Join(dir, "none")}, false, "DIR/none/x can't be written: no room; choose another place"},
 		{Target{Path: filepath.Join(dir, "none", "x"), Write: fine, Folder: filepath.Join(file, "y")}, false, "DIR/none/x can't be written: mkdir FILE: not a directory; choose another place"},
 		{Target{Path: filepath.Join(dir, "new"), Write: fine}, false, ""},
