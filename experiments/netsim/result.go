@@ -8,25 +8,25 @@ import (
 
 // ClusterResult contains the results of one cluster.
 type ClusterResult struct {
-	Cluster int           `json:"cluster"`
-	Group   string        `json:"group"`
-	Values  metric.Values `json:"*"` // within the window
+	Cluster int
+	Group   string
+	Values  metric.Values // within the window
 }
 
 // GroupResult contains the averages over the clusters of a group.
 type GroupResult struct {
-	Group    string        `json:"group"`
-	Clusters int           `json:"clusters"`
-	Workers  int           `json:"workers"`
-	Values   metric.Values `json:"*"` // within the window
+	Group    string
+	Clusters int
+	Workers  int
+	Values   metric.Values // within the window
 }
 
 // PortResult contains the results of one output port over the whole run, including the warm-up.
 type PortResult struct {
-	Port   string        `json:"port"`
-	Queue  string        `json:"queue"`
-	Slots  int           `json:"slots"`
-	Values metric.Values `json:"*"`
+	Port   string
+	Queue  string
+	Slots  int
+	Values metric.Values
 }
 
 // WorkerResult contains the results of one worker.
@@ -39,24 +39,24 @@ type WorkerResult struct {
 
 // Result contains the measurements of one run.
 type Result struct {
-	Topology   string          `json:"topology"`
-	Queue      string          `json:"queue"`
-	Control    bool            `json:"transmission_control"`
-	Seed       uint64          `json:"seed"`
-	Window     string          `json:"aom_window"`
-	Time       olaf.Duration   `json:"-"` // simulated time, including the warm-up
-	Events     uint64          `json:"events"`
-	Values     metric.Values   `json:"*"` // within the window; updates, ages in ns, and shares in per cent, as named
-	Background [2]uint64       `json:"background_sent_delivered"`
-	Groups     []GroupResult   `json:"groups"`
-	Clusters   []ClusterResult `json:"clusters"`
-	Ports      []PortResult    `json:"ports"`
-	Workers    []WorkerResult  `json:"-"`
+	Topology   string
+	Queue      string
+	Control    bool
+	Seed       uint64
+	Window     string
+	Time       olaf.Duration `json:"-"` // simulated time, including the warm-up
+	Events     uint64
+	Values     metric.Values // within the window; updates, ages in ns, and shares in per cent, as named
+	Background [2]uint64
+	Groups     []GroupResult
+	Clusters   []ClusterResult
+	Ports      []PortResult
+	Workers    []WorkerResult `json:"-"`
 	// Totals is the balanced account of the whole run, including the warm-up; Values cover the window only. LostPct is
 	// the loss according to Totals, as in stored runs; missing for an imported trace.
-	Totals  olaf.Counts   `json:"whole_run,omitzero"`
-	LostPct results.Float `json:"lost_pct"`
-	Waited  *Waited       `json:"-"` // nil for open-loop runs
+	Totals  olaf.Counts `json:",omitzero"`
+	LostPct results.Float
+	Waited  *Waited `json:"-"` // nil for open-loop runs
 
 	swept metric.Values // sweep statistics
 }
@@ -84,22 +84,4 @@ func (r *Result) OnTheWayPct() results.Float {
 		return results.Missing()
 	}
 	return results.Float(100 * float64(r.Totals.Inside()) / float64(sent))
-}
-
-// MarshalJSON inlines the values by name, here and below.
-func (r Result) MarshalJSON() ([]byte, error) { type plain Result; return metric.Inline(plain(r)) }
-
-func (r GroupResult) MarshalJSON() ([]byte, error) {
-	type plain GroupResult
-	return metric.Inline(plain(r))
-}
-
-func (r ClusterResult) MarshalJSON() ([]byte, error) {
-	type plain ClusterResult
-	return metric.Inline(plain(r))
-}
-
-func (r PortResult) MarshalJSON() ([]byte, error) {
-	type plain PortResult
-	return metric.Inline(plain(r))
 }

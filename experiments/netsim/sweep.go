@@ -11,7 +11,6 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/sweep/grid"
 	"github.com/olafctl/olaf/results"
-	"github.com/olafctl/olaf/results/metric"
 )
 
 // Sweep varies one parameter of all workers: phase (the width of the span over which they are spread), jitter or
@@ -76,12 +75,6 @@ type SweepPoint struct {
 	// Delivered is, per bin of the period, the share of delivered updates, alone or merged, of the workers whose phase
 	// is in it; missing if there are none.
 	Delivered []results.Float `json:"delivered_by_phase"`
-}
-
-// MarshalJSON inlines the statistics.
-func (p SweepPoint) MarshalJSON() ([]byte, error) {
-	type plain SweepPoint
-	return metric.Inline(plain(p))
 }
 
 // UnmarshalJSON reads a point and its inlined statistics.

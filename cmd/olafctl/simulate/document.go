@@ -23,6 +23,12 @@ const EarlierSchema = "olafctl.simulate"
 // lostPct is the share that the account of the whole run counts as lost.
 var lostPct = result.Measured("lost_pct", "Lost, whole run", "%")
 
+// The reduction of ages by the first network against another, over pairs of equal seed.
+var (
+	reducedPerCluster = result.Measured("aom_reduction_cluster_pct", "Reduced by the first network, per cluster", "%")
+	reducedPerWorker  = result.Measured("aom_reduction_worker_pct", "Reduced by the first network, per worker", "%")
+)
+
 // Document returns the JSON form: a row a network with its single runs, or the curves and the phase map of a sweep.
 func (s *simulation) Document() any {
 	r := result.New(cli.SimulateName, "", s.Config)
@@ -45,6 +51,15 @@ func (s *simulation) Document() any {
 		v := &s.Versus[i]
 		row := d.network(s.others[i], v.Name, v.Runs)
 		row.Config = v.Config
+		for _, c := range []struct {
+			*metric.Metric
+			of *results.Statistic
+		}{
+			{reducedPerCluster, &v.Comparison.AoMReduction.ClusterCluster}, {reducedPerWorker, &v.Comparison.AoMReduction.WorkerWorker},
+		} {
+			d.declare(c.Metric)
+			row.Stats = append(row.Stats, results.Stat{Metric: c.Metric, Statistic: *c.of})
+		}
 		r.Rows = append(r.Rows, row)
 	}
 	return r
@@ -83,6 +98,13 @@ func (d *document) network(t *netsim.Topology, name string, runs []*netsim.Resul
 	d.declare(netsim.PortStatistics()...)
 	var values [][]metric.Float
 	for _, run := range runs {
+		if sent := run.Background[0]; sent > 0 {
+			if row.Totals == nil {
+				row.Totals = map[string]int64{}
+			}
+			row.Totals["background_sent"] += int64(sent)
+			row.Totals["background_delivered"] += int64(run.Background[1])
+		}
 		one := make([]metric.Float, len(metrics))
 		for i, m := range metrics {
 			switch {
@@ -124,7 +146,13 @@ func (d *document) addWaiting(row *result.Row, w *job.Clustered) {
 	for i := range stats {
 		d.declare(stats[i].Metric)
 	}
-	row.Stats, row.Totals = append(row.Stats, stats...), w.Totals()
+	row.Stats = append(row.Stats, stats...)
+	for name, n := range w.Totals() {
+		if row.Totals == nil {
+			row.Totals = map[string]int64{}
+		}
+		row.Totals[name] = n
+	}
 }
 
 // addTo draws a sweep over a parameter: curves, and how many updates of each phase arrive.
