@@ -57,7 +57,7 @@ func BenchParts(systems system.Set, specs func(*Options) ([]bench.Spec, error)) 
 				return nil, err
 			}
 			for i := range all {
-				for _, share := range all[i].Shares() {
+				for _, share := range all[i].DivideShares() {
 					spec, err := json.Marshal(&share)
 					if err != nil {
 						return nil, fmt.Errorf("name a share of a bench: %w", err)
@@ -87,19 +87,19 @@ func BenchParts(systems system.Set, specs func(*Options) ([]bench.Spec, error)) 
 func (o *Options) Measure(ctx context.Context, s bench.Spec, stream *bench.Stream,
 	beside bench.Beside) (*bench.Measurement, error) {
 	var all []*bench.Shared
-	for _, share := range s.Shares() {
+	for _, share := range s.DivideShares() {
 		one := new(bench.Shared)
 		found, err := o.FindDone(&share, one)
 		if err != nil {
 			return nil, err
 		}
 		if !found {
-			return bench.Measure(ctx, s, bench.Options{Device: o.Device, Access: o.Access, Stream: stream,
+			return bench.MeasureSpec(ctx, s, bench.Options{Device: o.Device, Access: o.Access, Stream: stream,
 				Beside: beside})
 		}
 		all = append(all, one)
 	}
-	return s.Together(all, beside)
+	return s.CombineShares(all, beside)
 }
 
 // Judged is what a reproduction needs of an experiment: its published numbers beside ours, and whether they are valid.

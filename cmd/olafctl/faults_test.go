@@ -146,10 +146,10 @@ func (p *patient) borrow(t *testing.T, args []string, stderr *bytes.Buffer) int 
 func newPatient(t *testing.T, bus pcie.Bus, lab, sums bool) *patient {
 	env := testEnvironment(nil, nil)
 	if lab {
-		l := testbedtest.New(t)
-		pci := testbed.PCI()
+		l := testbedtest.NewLab(t)
+		pci := testbed.CardDevice()
 		pci.Testbed = withCard(pci.Testbed, l.Access.Card)
-		env.Devices, env.Bus, env.CardClock = testbed.Devices{testbed.Twin(), pci}, *l.Access.Bus, l
+		env.Devices, env.Bus, env.CardClock = testbed.Devices{testbed.TwinDevice(), pci}, *l.Access.Bus, l
 		return &patient{l.Card, env}
 	}
 	cfg := twin.Config{}

@@ -121,7 +121,7 @@ func TestCertificateRunsOut(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := testbed.Serve(t.Context(), "twin:", testbed.ServeOptions{Listen: "127.0.0.1:0", TLS: &tls.Config{Certificates: []tls.Certificate{late}}})
+	s, err := testbed.ServeDevice(t.Context(), "twin:", testbed.ServeOptions{Listen: "127.0.0.1:0", TLS: &tls.Config{Certificates: []tls.Certificate{late}}})
 	if err != nil {
 		t.Fatal(err)
 	}

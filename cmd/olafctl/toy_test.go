@@ -19,7 +19,7 @@ var toyRows = []struct{ file, after, row string }{
 	{"fpga/program/programs/programs.go", "\t\"github.com/olafctl/olaf/fpga/program\"\n", "\t\"github.com/olafctl/olaf/fpga/program/echo\"\n"},
 	{"fpga/program/programs/programs.go", "xagg.Describe()", ", echo.Describe()"},
 	{"experiments/system/system.go", "all := Set{", "echoSystem(), "},
-	{"cmd/olafctl/devices.go", "testbed.RTL(), ", "testbed.Toy(), "},
+	{"cmd/olafctl/devices.go", "testbed.RTLDevice(), ", "testbed.Toy(), "},
 }
 
 // TestToys builds the program with additional queues, a switch program and a system, without other changes to the tree,

@@ -12,33 +12,34 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// predict runs the plan on the twin, without engine cycles, which real wires do not have.
-func predict(ctx context.Context, spec Spec, o *Options) ([][]results.Run, error) {
+// predictOnTwin runs the plan on the twin, without engine cycles, which real wires do not have.
+func predictOnTwin(ctx context.Context, spec Spec, o *Options) ([][]results.Run, error) {
 	spec.Profile, spec.DequeueCycles, spec.MergeCycles = engine.Ideal, nil, nil
 	plan, err := NewPlan(spec)
 	if err != nil {
 		return nil, err
 	}
 	plan.Declared = o.Declared
-	bed, err := testbed.Open(ctx, "", testbed.OpenOptions{Access: testbed.Access{Programs: spec.Systems.Programs()},
-		Cards: 1}) // the twin alone
+	bed, err := testbed.OpenTestbed(ctx, "",
+		testbed.OpenOptions{Access: testbed.Access{Programs: spec.Systems.Programs()},
+			Cards: 1}) // the twin alone
 	if err != nil {
 		return nil, err
 	}
-	outcome, err := Run(ctx, plan, bed, NewStream())
+	outcome, err := RunPlan(ctx, plan, bed, NewStream())
 	if err = errors.Join(err, bed.Close()); err != nil {
 		return nil, fmt.Errorf("the plan on the twin: %w", err)
 	}
 	return outcome.Runs, nil
 }
 
-// compare compares a run with the twin's run of the plan, and with the twin's result for the logged arrivals.
-func (b *station) compare(id RunID, measured *results.Run) error {
-	return b.set(id, id.Index, measured)
+// compareWithTwin compares a run with the twin's run of the plan, and with the twin's result for the logged arrivals.
+func (b *station) compareWithTwin(id RunID, measured *results.Run) error {
+	return b.compareAt(id, id.Index, measured)
 }
 
-// set is compare for a different index of the twin's run.
-func (b *station) set(id RunID, planned int, measured *results.Run) error {
+// compareAt is compare for a different index of the twin's run.
+func (b *station) compareAt(id RunID, planned int, measured *results.Run) error {
 	log, err := logOf(b.Device)
 	if err != nil {
 		return err
@@ -47,7 +48,7 @@ func (b *station) set(id RunID, planned int, measured *results.Run) error {
 	if err != nil {
 		return err
 	}
-	twin, err := b.plan.replay(&b.plan.Configs[id.Config], arrivals, measured.Counters)
+	twin, err := b.plan.replayArrivals(&b.plan.Configs[id.Config], arrivals, measured.Counters)
 	if err != nil {
 		return err
 	}
@@ -65,11 +66,11 @@ func logOf(dev fpga.Device) (fpga.ArrivalLog, error) {
 	return log, nil
 }
 
-// replay sends logged arrivals through a queue that serves its output to the cycle. counts are those of the original
+// replayArrivals sends logged arrivals through a queue that serves its output to the cycle. counts are those of the original
 // run: only the ages of the result are meaningful.
-func (p *Plan) replay(c *Config, arrivals []fpga.Arrival, counts olaf.Counts) (*results.Run, error) {
-	q := p.queue(c)
-	observer := &observed{results.NewCollector(p.measure(c))}
+func (p *Plan) replayArrivals(c *Config, arrivals []fpga.Arrival, counts olaf.Counts) (*results.Run, error) {
+	q := p.queueConfig(c)
+	observer := &observed{results.NewCollector(p.measureConfig(c))}
 	port, err := engine.NewPort(q.Discipline, engine.Config{
 		Slots: q.Depth, Clusters: p.Spec.Workload.Clusters, RewardFilter: q.RewardFilter,
 		RewardThreshold: q.RewardThreshold, Provenance: true,
@@ -94,24 +95,24 @@ func (o *observed) Deliver(d *engine.Departure) {
 		Contributors: d.Frame.Contributors})
 }
 
-// Logs reports whether a rig's device logs the arrivals at its queue, so that its runs can be compared with the twin's.
-func (r *Rig) Logs() bool {
+// HasLog reports whether a rig's device logs the arrivals at its queue, so that its runs can be compared with the twin's.
+func (r *Rig) HasLog() bool {
 	_, ok := fpga.FindArrivalLog(r.Device)
 	return ok
 }
 
-// Collector returns a collector for one of the plan's configurations.
-func (r *Rig) Collector(config int) *results.Collector {
-	return results.NewCollector(r.Plan.measure(&r.Plan.Configs[config]))
+// NewCollector returns a collector for one of the plan's configurations.
+func (r *Rig) NewCollector(config int) *results.Collector {
+	return results.NewCollector(r.Plan.measureConfig(&r.Plan.Configs[config]))
 }
 
-// Paired returns a row with the last watched run alone: judged as in a bench, with each age compared with the twin's
+// PairLast returns a row with the last watched run alone: judged as in a bench, with each age compared with the twin's
 // for the plan and for the logged arrivals. The collector must have observed the whole run; ageErrorPct is that of
 // testbed.Testbed.
-func (r *Rig) Paired(ctx context.Context, id RunID, c *results.Collector, ageErrorPct float64) (*results.Row, error) {
+func (r *Rig) PairLast(ctx context.Context, id RunID, c *results.Collector, ageErrorPct float64) (*results.Row, error) {
 	spec := r.Plan.Spec
 	spec.Runs, spec.Seed = 1, r.Plan.Seeds[id.Index]
-	planned, err := predict(ctx, spec, &Options{Declared: r.Plan.Declared})
+	planned, err := predictOnTwin(ctx, spec, &Options{Declared: r.Plan.Declared})
 	if err != nil {
 		return nil, err
 	}
@@ -124,8 +125,8 @@ func (r *Rig) Paired(ctx context.Context, id RunID, c *results.Collector, ageErr
 		return nil, err
 	}
 	b := &station{runner: &runner{plan: r.Plan, ageError: ageErrorPct, planned: planned}, Rig: r, collector: c}
-	run := b.judge(id, &counters, nil, seen)
-	if err := b.set(id, 0, &run); err != nil {
+	run := b.judgeRun(id, &counters, nil, seen)
+	if err := b.compareAt(id, 0, &run); err != nil {
 		return nil, err
 	}
 	row := results.Summarise(r.Plan.Declaration(&r.Plan.Configs[id.Config]), []results.Run{run})

@@ -20,7 +20,7 @@ func TestBurstRate(t *testing.T) {
 		burst int
 		want  results.Float
 	}{{pktgen.Fixed, 27, 2048 / 10e-6}, {pktgen.Geometric, 9, 2048 / 10e-6}, {pktgen.Fixed, 1, 0}} {
-		spec := usual()
+		spec := usualSpec()
 		w := spec.Workload
 		w.UpdatesPerWorker, w.BurstPackets, w.BurstDist, w.MeanRate = 20, c.burst, c.dist, 8*olaf.Mbps
 		schedule, err := pktgen.NewSchedule(w, 3)
@@ -46,7 +46,7 @@ func TestBurstRate(t *testing.T) {
 
 // TestBurstStatement checks that the statement on bursts gives the measured rate of valid runs.
 func TestBurstStatement(t *testing.T) {
-	spec := usual()
+	spec := usualSpec()
 	o := &Outcome{Plan: &Plan{Spec: spec}, Runs: [][]results.Run{{{BurstRate: 120e6}, {BurstRate: 124.4e6}},
 		{{BurstRate: 9e9, Invalid: []string{"x"}}}}}
 	if s := o.burstStatement(); !strings.Contains(s, "planned at 100Gbps") || !strings.Contains(s, "go, 122Mbps inside bursts") {

@@ -80,7 +80,7 @@ func (k *keepUp) catchUp() {
 // host agree on the time.
 func TestBenchOnARealInterface(t *testing.T) {
 	fd := loopback(t)
-	r := testbedtest.New(t)
+	r := testbedtest.NewLab(t)
 	k := &keepUp{Lab: r, t: t, fd: fd, boot: time.Now().Add(-time.Millisecond)}
 	r.Card.OnLoad = func(_ int, offset, value uint32) uint32 {
 		if offset == regmap.CommonCycles {

@@ -24,7 +24,7 @@ import (
 )
 
 func cardSpec() Spec {
-	spec := usual()
+	spec := usualSpec()
 	spec.Runs, spec.Workload.UpdatesPerWorker = 2, 60
 	return spec
 }
@@ -53,7 +53,7 @@ func sameRuns(t *testing.T, got, want *Outcome) {
 func TestBenchOnACard(t *testing.T) {
 	want := mustBench(t, cardSpec(), Options{})
 	t.Run("own", func(t *testing.T) {
-		r := testbedtest.New(t)
+		r := testbedtest.NewLab(t)
 		got := mustBench(t, cardSpec(), Options{Device: testbedtest.CardAddress, Access: r.Access, AgeErrorPct: 200})
 		must(t, got.Err())
 		sameRuns(t, got.Outcome, want.Outcome)
@@ -71,12 +71,12 @@ func TestBenchOnACard(t *testing.T) {
 		}
 	})
 	t.Run("agent", func(t *testing.T) {
-		r := testbedtest.New(t)
-		s, err := testbed.Serve(t.Context(), testbedtest.CardAddress,
+		r := testbedtest.NewLab(t)
+		s, err := testbed.ServeDevice(t.Context(), testbedtest.CardAddress,
 			testbed.ServeOptions{Listen: "unix:" + filepath.Join(t.TempDir(), "s"), Device: testbed.DeviceOptions{Access: r.Access}})
 		must(t, err)
 		for range 2 { // the second bench finds the first one's remains
-			got := mustBench(t, cardSpec(), Options{Device: "grpc:" + s.Target, Access: testbedtest.Access(), AgeErrorPct: 200})
+			got := mustBench(t, cardSpec(), Options{Device: "grpc:" + s.Target, Access: testbedtest.TestAccess(), AgeErrorPct: 200})
 			must(t, got.Err())
 			sameRuns(t, got.Outcome, want.Outcome)
 		}
@@ -88,7 +88,7 @@ func TestBenchOnACard(t *testing.T) {
 // within what is known of the clocks, and that the generator feeds its own queue again afterwards.
 func TestBenchOnTwoCards(t *testing.T) {
 	want := mustBench(t, cardSpec(), Options{})
-	r := testbedtest.New(t)
+	r := testbedtest.NewLab(t)
 	r.AddGenerator(t)
 	r.Access.Generator = testbedtest.GeneratorAddress
 	got := mustBench(t, cardSpec(), Options{Device: testbedtest.CardAddress, Access: r.Access, AgeErrorPct: 200})
@@ -102,7 +102,7 @@ func TestBenchOnTwoCards(t *testing.T) {
 	}
 	for name, generator := range map[string]string{"a twin's": "twin:", "its own, which is open": testbedtest.CardAddress} {
 		r.Access.Generator = generator
-		_, err := testbed.Open(t.Context(), testbedtest.CardAddress, testbed.OpenOptions{Access: r.Access})
+		_, err := testbed.OpenTestbed(t.Context(), testbedtest.CardAddress, testbed.OpenOptions{Access: r.Access})
 		if kind, _ := olaf.KindOf(err); kind != olaf.Device {
 			t.Errorf("with %s generator: %v", name, err)
 		}
@@ -127,7 +127,7 @@ func TestGeneratorFeedsItsQueue(t *testing.T) {
 			}
 		},
 	} {
-		r := testbedtest.New(t)
+		r := testbedtest.NewLab(t)
 		spoil(r)
 		got := mustBench(t, cardSpec(), Options{Device: testbedtest.CardAddress, Access: r.Access, AgeErrorPct: 200})
 		if err := got.Err(); err != nil {
@@ -214,7 +214,7 @@ func TestWhatACardLeavesInDoubt(t *testing.T) {
 		}, "with a wrong FCS, too long or cut came to port 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := testbedtest.New(t)
+			r := testbedtest.NewLab(t)
 			c.spoil(r)
 			report := mustBench(t, spec, Options{Device: testbedtest.CardAddress, Access: r.Access})
 			run := &report.Outcome.Runs[0][0]
@@ -271,7 +271,7 @@ func TestAgesThatClocksLeaveOpen(t *testing.T) {
 		"late stamps that give themselves away": {func(r *testbedtest.Lab) { r.Slow(40 * olaf.Nanosecond); batched(r) }, 0, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := testbedtest.New(t)
+			r := testbedtest.NewLab(t)
 			c.spoil(r)
 			report := mustBench(t, spec, Options{Device: testbedtest.CardAddress, Access: r.Access, AgeErrorPct: c.percent})
 			must(t, report.Err())
@@ -292,7 +292,7 @@ func TestAgesThatClocksLeaveOpen(t *testing.T) {
 func TestFramesOfAnEarlierRun(t *testing.T) {
 	spec := cardSpec()
 	spec.Runs, spec.Versus, spec.OutRates = 2, "", spec.OutRates[:1]
-	r := testbedtest.New(t)
+	r := testbedtest.NewLab(t)
 	var held *testbedtest.Arrival
 	r.Wire.Edit = func(n int, a *testbedtest.Arrival) int {
 		if n == 5 {
@@ -324,7 +324,7 @@ func TestFramesOfAnEarlierRun(t *testing.T) {
 func TestInterfaceComesBack(t *testing.T) {
 	spec := cardSpec()
 	spec.Runs, spec.Versus, spec.OutRates = 4, "", spec.OutRates[:1]
-	r := testbedtest.New(t)
+	r := testbedtest.NewLab(t)
 	r.Wire.Broken = live.ErrGone
 	opened := 0
 	r.Access.Card.Capture = func() (testbed.Frames, error) {
@@ -352,7 +352,7 @@ func TestInterfaceComesBack(t *testing.T) {
 
 // TestCardsThatAreNoTestbed checks that missing parts of a card are reported.
 func TestCardsThatAreNoTestbed(t *testing.T) {
-	r := testbedtest.New(t)
+	r := testbedtest.NewLab(t)
 	for name, c := range map[string]struct {
 		spoil func(*testbed.Access)
 		kind  error
@@ -373,12 +373,12 @@ func TestCardsThatAreNoTestbed(t *testing.T) {
 	} {
 		a := r.Access
 		c.spoil(&a)
-		_, err := testbed.Open(t.Context(), testbedtest.CardAddress, testbed.OpenOptions{Access: a})
+		_, err := testbed.OpenTestbed(t.Context(), testbedtest.CardAddress, testbed.OpenOptions{Access: a})
 		if err == nil || c.kind != nil && !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	bed, err := testbed.Open(t.Context(), testbedtest.CardAddress, testbed.OpenOptions{Access: r.Access}) // nothing remained locked
+	bed, err := testbed.OpenTestbed(t.Context(), testbedtest.CardAddress, testbed.OpenOptions{Access: r.Access}) // nothing remained locked
 	must(t, err)
 	must(t, bed.Close())
 }
@@ -386,10 +386,10 @@ func TestCardsThatAreNoTestbed(t *testing.T) {
 // TestCardThatVanishes checks that a bench ends with the device's error, at any point.
 func TestCardThatVanishes(t *testing.T) {
 	for _, after := range []int{300, 1_000, 2_000} {
-		r := testbedtest.New(t)
+		r := testbedtest.NewLab(t)
 		r.Card.OnLoad = nil
 		r.Card.AllOnesFrom(after)
-		if _, err := Measure(t.Context(), cardSpec(), Options{Device: testbedtest.CardAddress, Access: r.Access}); !errors.Is(err,
+		if _, err := MeasureSpec(t.Context(), cardSpec(), Options{Device: testbedtest.CardAddress, Access: r.Access}); !errors.Is(err,
 			fpga.ErrGone) {
 			t.Errorf("after %d reads: %v", after, err)
 		}
@@ -402,8 +402,8 @@ func TestKeptRunOfACard(t *testing.T) {
 	for _, percent := range []float64{0, 200} {
 		st, err := store.Open(t.TempDir())
 		must(t, err)
-		k := Keep(st, time.Unix(1_700_000_000, 0))
-		r := testbedtest.New(t)
+		k := NewKeeper(st, time.Unix(1_700_000_000, 0))
+		r := testbedtest.NewLab(t)
 		report := mustBench(t, cardSpec(), Options{Device: testbedtest.CardAddress, Access: r.Access, AgeErrorPct: percent,
 			Stream: NewStream(k)})
 		id, err := k.Finish(report)
@@ -420,7 +420,7 @@ func TestKeptRunOfACard(t *testing.T) {
 
 // TestCardWithoutProvenance checks that a card without provenance is not configured for it.
 func TestCardWithoutProvenance(t *testing.T) {
-	r := testbedtest.New(t)
+	r := testbedtest.NewLab(t)
 	r.Card.OnLoad = func(_ int, offset, value uint32) uint32 {
 		if offset == regmap.CommonCapabilities {
 			value &^= regmap.CommonCapabilitiesProvenance
@@ -436,9 +436,9 @@ func TestCardWithoutProvenance(t *testing.T) {
 // TestNoUpdateNoAge checks that without updates there are no statements about ages.
 func TestNoUpdateNoAge(t *testing.T) {
 	var none, some captured
-	none.add(&fpga.Capture{Interface: "fake0", UncertaintyNS: 5}, false)
-	some.add(&fpga.Capture{Interface: "fake0", UncertaintyNS: 5, Updates: 1, YoungestNS: 9}, false)
-	if n, s := len(none.statements()), len(some.statements()); n != 1 || s != 3 {
-		t.Errorf("%d and %d statements: %q", n, s, none.statements())
+	none.addCapture(&fpga.Capture{Interface: "fake0", UncertaintyNS: 5}, false)
+	some.addCapture(&fpga.Capture{Interface: "fake0", UncertaintyNS: 5, Updates: 1, YoungestNS: 9}, false)
+	if n, s := len(none.listStatements()), len(some.listStatements()); n != 1 || s != 3 {
+		t.Errorf("%d and %d statements: %q", n, s, none.listStatements())
 	}
 }

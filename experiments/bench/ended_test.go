@@ -36,13 +36,13 @@ func TestABenchThatEndsAtAnyEventVerifies(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	s := usual()
+	s := usualSpec()
 	s.Workload.UpdatesPerWorker, s.Runs = 4, 2
 	partial, unfinished := 0, int64(0)
 	for n := 1; ; n++ {
 		ctx, stop := context.WithCancel(t.Context())
-		k := &ending{Keeper: Keep(st, time.Unix(int64(1_700_000_000+n), 0)), left: n, stop: stop}
-		report, err := Measure(ctx, s, Options{Stream: NewStream(k)})
+		k := &ending{Keeper: NewKeeper(st, time.Unix(int64(1_700_000_000+n), 0)), left: n, stop: stop}
+		report, err := MeasureSpec(ctx, s, Options{Stream: NewStream(k)})
 		stop()
 		if err != nil && !errors.Is(err, context.Canceled) {
 			t.Fatal(err)

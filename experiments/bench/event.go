@@ -26,8 +26,8 @@ type RunID struct {
 
 // Work is the work of an experiment: a *Plan for a testbed, or a *Simulation of networks.
 type Work interface {
-	// Runs returns the number of single runs.
-	Runs() int
+	// RunCount returns the number of single runs.
+	RunCount() int
 	// Outline returns what is known before the first run.
 	Outline() (*Outline, error)
 }
@@ -48,11 +48,13 @@ type Configuration struct {
 	Measure results.Config
 }
 
-// ordinal numbers runs seed by seed, so that the first seed's frames come first.
-func (o *Outline) ordinal(id RunID) uint32 { return uint32(id.Index*len(o.Configurations) + id.Config) }
+// ordinalOf numbers runs seed by seed, so that the first seed's frames come first.
+func (o *Outline) ordinalOf(id RunID) uint32 {
+	return uint32(id.Index*len(o.Configurations) + id.Config)
+}
 
-// hash returns the SHA-256 of the configuration.
-func (o *Outline) hash() string {
+// hashConfig returns the SHA-256 of the configuration.
+func (o *Outline) hashConfig() string {
 	sum := sha256.Sum256(o.Config)
 	return hex.EncodeToString(sum[:])
 }
@@ -146,8 +148,8 @@ func NewStream(sinks ...Sink) *Stream {
 	return s
 }
 
-// add adds a sink; nothing must have been published yet.
-func (s *Stream) add(sink Sink) { s.sinks = append(s.sinks, sink) }
+// addSink adds a sink; nothing must have been published yet.
+func (s *Stream) addSink(sink Sink) { s.sinks = append(s.sinks, sink) }
 
 // Progress returns the newest state without waiting.
 func (s *Stream) Progress() Progress { return *s.board.Load() }
@@ -164,37 +166,37 @@ type Recorder interface {
 	Records(RunID) bool
 }
 
-// recorders reports whether any sink is a Recorder, records whether one needs the frames of a run.
-func (s *Stream) recorders() bool {
+// hasRecorders reports whether any sink is a Recorder, records whether one needs the frames of a run.
+func (s *Stream) hasRecorders() bool {
 	return slices.ContainsFunc(s.sinks, func(sink Sink) bool { _, ok := sink.(Recorder); return ok })
 }
 
-func (s *Stream) records(id RunID) bool {
+func (s *Stream) recordsRun(id RunID) bool {
 	return slices.ContainsFunc(s.sinks, func(sink Sink) bool {
 		r, ok := sink.(Recorder)
 		return ok && r.Records(id)
 	})
 }
 
-// lossless reports whether there are sinks.
-func (s *Stream) lossless() bool { return len(s.sinks) > 0 }
+// hasSinks reports whether there are sinks.
+func (s *Stream) hasSinks() bool { return len(s.sinks) > 0 }
 
-// wants reports whether any sink needs the frames of a run.
-func (s *Stream) wants(id RunID) bool {
+// wantsRun reports whether any sink needs the frames of a run.
+func (s *Stream) wantsRun(id RunID) bool {
 	return slices.ContainsFunc(s.sinks, func(sink Sink) bool {
 		one, selective := sink.(Selective)
 		return !selective || one.Wants(id)
 	})
 }
 
-// publish passes e to every sink and updates the board. It is safe for concurrent use.
-func (s *Stream) publish(e Event) error {
+// publishEvent passes e to every sink and updates the board. It is safe for concurrent use.
+func (s *Stream) publishEvent(e Event) error {
 	switch e.(type) {
 	case Observed, Recorded, Framed:
 	default:
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.note(e)
+		s.updateBoard(e)
 	}
 	for _, sink := range s.sinks {
 		if err := sink.Event(e); err != nil {
@@ -204,11 +206,11 @@ func (s *Stream) publish(e Event) error {
 	return nil
 }
 
-// note updates the board. Observations do not change it, so that the hot path copies nothing.
-func (s *Stream) note(e Event) {
+// updateBoard updates the board. Observations do not change it, so that the hot path copies nothing.
+func (s *Stream) updateBoard(e Event) {
 	switch e := e.(type) {
 	case Started:
-		s.state.Work, s.state.Device, s.state.Total = e.Work, e.Device, e.Work.Runs()
+		s.state.Work, s.state.Device, s.state.Total = e.Work, e.Device, e.Work.RunCount()
 	case RunStarted:
 		s.state.Last = e.Run
 	case RunDone:
@@ -232,8 +234,8 @@ type Rows struct {
 	newest atomic.Pointer[[]results.Row]
 }
 
-// Newest returns a row for each configuration with a finished run, without waiting. The rows do not change.
-func (r *Rows) Newest() []results.Row {
+// NewestRows returns a row for each configuration with a finished run, without waiting. The rows do not change.
+func (r *Rows) NewestRows() []results.Row {
 	if rows := r.newest.Load(); rows != nil {
 		return *rows
 	}

@@ -32,17 +32,17 @@ func (s *saboteur) Event(e Event) error {
 	return nil
 }
 
-// sabotaged measures real packets while do runs in the middle of the first run, and returns the number of runs that
+// measureSabotaged measures real packets while do runs in the middle of the first run, and returns the number of runs that
 // began.
-func sabotaged(t *testing.T, do func() error) (m *Measurement, runs int, err error) {
+func measureSabotaged(t *testing.T, do func() error) (m *Measurement, runs int, err error) {
 	t.Helper()
-	spec := usual()
+	spec := usualSpec()
 	w := &spec.Workload
 	w.MeanRate, w.LineRate, w.BurstPackets, w.UpdatesPerWorker = 4*olaf.Mbps, 4*olaf.Mbps, 1, 20
 	spec.OutRates, spec.Runs, spec.Versus = []olaf.Rate{2 * olaf.Mbps}, 2, ""
 	s := &saboteur{do: do}
-	device := testbed.Kernel()
-	m, err = Measure(t.Context(), spec, Options{Device: device.Prefix, Access: testbed.Access{Devices: testbed.Devices{device}},
+	device := testbed.KernelDevice()
+	m, err = MeasureSpec(t.Context(), spec, Options{Device: device.Prefix, Access: testbed.Access{Devices: testbed.Devices{device}},
 		Stream: NewStream(s)})
 	if errors.Is(err, netlab.ErrRights) {
 		t.Skip(err)
@@ -66,17 +66,17 @@ func TestFaultsInMidRun(t *testing.T) {
 	}{
 		{"program taken off", "the program arrive at the cable from workers to switch was taken off in the middle of the run", 2,
 			func() error {
-				return testbedtest.Detach("arrive")
+				return testbedtest.DetachPrograms("arrive")
 			}},
 		{"server's cable down", "the cable from switch to server is down at switch", 2, func() error {
-			return testbedtest.Somewhere("server", netlink.LinkSetDown)
+			return testbedtest.DoAtInterface("server", netlink.LinkSetDown)
 		}},
 		{"cable gone", "device is gone: the cable from switch to server was taken away", 1, func() error {
-			return testbedtest.Somewhere("server", netlink.LinkDel)
+			return testbedtest.DoAtInterface("server", netlink.LinkDel)
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			m, runs, err := sabotaged(t, c.do)
+			m, runs, err := measureSabotaged(t, c.do)
 			said := fmt.Sprint(err)
 			if err == nil {
 				if err = m.Err(); !errors.Is(err, ErrInvalid) {
@@ -93,10 +93,10 @@ func TestFaultsInMidRun(t *testing.T) {
 			if first, _, _ := strings.Cut(said, "\n"); !strings.Contains(first, c.says) || runs != c.runs {
 				t.Errorf("after %d runs %q does not say %q first", runs, said, c.says)
 			}
-			if left, err := testbedtest.Links(); len(left) > 0 || err != nil {
+			if left, err := testbedtest.OwnLinks(); len(left) > 0 || err != nil {
 				t.Errorf("%d programs are left, %v", len(left), err)
 			}
-			if left, err := testbedtest.Namespaces(); len(left) > 0 || err != nil {
+			if left, err := testbedtest.OwnNamespaces(); len(left) > 0 || err != nil {
 				t.Errorf("namespaces are left: %v, %v", left, err)
 			}
 		})

@@ -28,8 +28,8 @@ type File struct {
 	lines  yamlfile.Lines
 }
 
-// Nobody is the text for an empty Versus in a file and on the command line.
-const Nobody = "none"
+// NoVersus is the text for an empty Versus in a file and on the command line.
+const NoVersus = "none"
 
 // ParseFile parses a specification for systems of a set; name is for messages, and paths in the file are relative to
 // its folder. It rejects unknown fields, wrong types and bad units with their lines, all at once. The combination of
@@ -37,17 +37,17 @@ const Nobody = "none"
 func ParseFile(systems system.Set, name string, text []byte) (*File, error) {
 	f := &File{Name: name, Spec: DefaultSpec(systems)}
 	format := yamlfile.Format{Name: "bench", Hint: "'olafctl bench -o yaml' prints one to start from",
-		Schema: SpecSchema, Fail: f.fail}
+		Schema: SpecSchema, Fail: f.makeError}
 	var err error
 	if f.lines, err = format.DecodeWithLines(text, f); err != nil {
 		return nil, err
 	}
 	switch {
 	case f.Experiment != benchName:
-		return nil, f.fail(f.lines.LineOf("experiment"),
+		return nil, f.makeError(f.lines.LineOf("experiment"),
 			fmt.Sprintf("a file describes a bench, not the experiment %q; 'olafctl experiment run %[1]s' runs that one, or leave the line out", f.Experiment))
 	case f.System != "" && f.lines["queue"] > 0 && f.Queue != f.System:
-		return nil, f.fail(f.lines.LineOf("system"),
+		return nil, f.makeError(f.lines.LineOf("system"),
 			fmt.Sprintf("system says %q and queue %q; they mean the same, give one of them", f.System, f.Queue))
 	}
 	if f.System != "" {
@@ -56,22 +56,23 @@ func ParseFile(systems system.Set, name string, text []byte) (*File, error) {
 	_, given := f.lines["versus"]
 	_, whole := f.lines["experiment"] // copied from a document, which omits empty fields
 	versus := f.Versus
-	if f.Versus == Nobody || whole && !given {
+	if f.Versus == NoVersus || whole && !given {
 		f.Versus = ""
 	}
-	if wrong := Misnamed(f.Queue, versus); given && !whole && wrong != "" {
-		return nil, f.fail(f.lines.LineOf("versus"), fmt.Sprintf("versus: %s; leave it out, or use %s", wrong, Nobody))
+	if wrong := CheckVersus(f.Queue, versus); given && !whole && wrong != "" {
+		return nil, f.makeError(f.lines.LineOf("versus"),
+			fmt.Sprintf("versus: %s; leave it out, or use %s", wrong, NoVersus))
 	}
 	switch {
 	case f.Trace != nil:
 		err = f.findTrace(format, text)
-	case f.Loops():
+	case f.IsLoop():
 		err = f.closeLoop(format, text)
 	}
 	return f, err
 }
 
-func (f *File) fail(line int, what string) error {
+func (f *File) makeError(line int, what string) error {
 	return &yamlfile.Error{Kind: ErrSpec, File: f.Name, Line: line, What: what}
 }
 
@@ -82,8 +83,8 @@ func (f *File) closeLoop(format yamlfile.Format, text []byte) error {
 		return err
 	}
 	f.Loop = again.Loop
-	f.Close(func(field string) bool { _, given := f.lines[field]; return given }, false)
-	return f.Locate(f.unheard())
+	f.MakeLoop(func(field string) bool { _, given := f.lines[field]; return given }, false)
+	return f.Locate(f.checkLoopOptions())
 }
 
 // findTrace loads the trace and reapplies the file's settings to it.
@@ -94,7 +95,7 @@ func (f *File) findTrace(format yamlfile.Format, text []byte) error {
 	}
 	t, err := NewTraceTraffic(path, &f.Workload)
 	if err != nil {
-		return f.fail(f.lines.LineOf("trace.name"), err.Error())
+		return f.makeError(f.lines.LineOf("trace.name"), err.Error())
 	}
 	again := File{Spec: Spec{Trace: t}}
 	digest, updates := t.Digest, t.Updates
@@ -102,7 +103,7 @@ func (f *File) findTrace(format yamlfile.Format, text []byte) error {
 		return err
 	}
 	if t.Digest != digest || t.Updates != updates {
-		return f.fail(f.lines.LineOf("trace.sha256"),
+		return f.makeError(f.lines.LineOf("trace.sha256"),
 			fmt.Sprintf("%s is another trace now: its digest is %s", path, digest))
 	}
 	if t.Name = path; updates > 0 {
@@ -122,14 +123,14 @@ func (f *File) Locate(err error) error {
 	if line == 0 {
 		return err
 	}
-	return f.fail(line, err.Error())
+	return f.makeError(line, err.Error())
 }
 
 // Text returns f in the form that ParseFile reads.
 func (f File) Text() ([]byte, error) {
 	f.Schema, f.System = SpecSchema, f.Queue
 	if f.Versus == "" || f.Versus == f.Queue { // the bare system under test has no comparison
-		f.Versus = Nobody
+		f.Versus = NoVersus
 	}
 	if f.Trace != nil && !strings.HasPrefix(f.Trace.Name, trace.Builtin) {
 		path, err := filepath.Abs(f.Trace.Name) // the new file's folder is unknown
@@ -165,11 +166,11 @@ func ofField(systems system.Set, name string) map[string]any {
 		return yamlfile.ChoiceSchema(benched...)
 	case "versus":
 		one := "(" + strings.Join(benched, "|") + ")"
-		return map[string]any{"type": "string", "pattern": "^(" + Nobody + "|" + one + "(,\\s*" + one + ")*)$"}
+		return map[string]any{"type": "string", "pattern": "^(" + NoVersus + "|" + one + "(,\\s*" + one + ")*)$"}
 	case "mode":
 		return yamlfile.ChoiceSchema(systems.LoopedOnes().ModeNames()...)
 	case "topology":
-		return yamlfile.ChoiceSchema(Topologies()...)
+		return yamlfile.ChoiceSchema(ListTopologies()...)
 	case "profile":
 		return yamlfile.ChoiceSchema(engine.ProfileNames()...)
 	case "burst_dist":

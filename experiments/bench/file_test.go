@@ -85,7 +85,7 @@ func TestFileRoundTrip(t *testing.T) {
 
 // drawSpec returns a specification with valid types, but not necessarily valid values.
 func drawSpec(t *rapid.T) Spec {
-	s := usual()
+	s := usualSpec()
 	s.Queue = rapid.SampledFrom([]string{"olaf", "fifo"}).Draw(t, "queue")
 	s.Versus = rapid.SampledFrom([]string{"", "olaf", "fifo"}).Draw(t, "versus")
 	if s.Versus == s.Queue {
@@ -120,7 +120,7 @@ func TestFileKeepsDefaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := usual()
+	want := usualSpec()
 	want.Queue, want.Versus, want.Workload.Workers = "fifo", "", 90
 	if want.Trace, err = NewTraceTraffic("builtin:lander8", &want.Workload); err != nil {
 		t.Fatal(err)
@@ -133,9 +133,9 @@ func TestFileKeepsDefaults(t *testing.T) {
 
 // TestFileTakesAPlan parses the specification in a document, in its JSON form.
 func TestFileTakesAPlan(t *testing.T) {
-	alone := usual()
+	alone := usualSpec()
 	alone.Versus = ""
-	for _, want := range []Spec{usual(), alone} {
+	for _, want := range []Spec{usualSpec(), alone} {
 		text, err := json.MarshalIndent(want, "", "  ")
 		if err != nil {
 			t.Fatal(err)
@@ -188,7 +188,7 @@ func TestFileRefuses(t *testing.T) {
 }
 
 func FuzzParseFile(f *testing.F) {
-	text, err := File{Spec: usual()}.Text()
+	text, err := File{Spec: usualSpec()}.Text()
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -29,15 +29,16 @@ func TestIdleRuns(t *testing.T) {
 	if *idle == 0 {
 		t.Skip("needs an idle machine: -idle 30")
 	}
-	spec := usual()
+	spec := usualSpec()
 	w := &spec.Workload
 	w.MeanRate, w.LineRate, w.BurstPackets, w.UpdatesPerWorker = 8*olaf.Mbps, 8*olaf.Mbps, 1, 400
 	spec.OutRates, spec.Runs, spec.Versus = []olaf.Rate{3 * olaf.Mbps}, *idle, ""
 	load, _ := os.ReadFile("/proc/loadavg")
 	t.Logf("load before: %s", strings.TrimSpace(string(load)))
 	began := time.Now()
-	m, err := Measure(t.Context(), spec, Options{Device: "xdp:", Access: testbed.Access{Devices: testbed.Devices{testbed.Kernel()}},
-		Twin: true})
+	m, err := MeasureSpec(t.Context(), spec, Options{Device: "xdp:",
+		Access: testbed.Access{Devices: testbed.Devices{testbed.KernelDevice()}},
+		Twin:   true})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,8 +11,8 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// judge turns counters and observations into a run, with the reasons why it may be invalid.
-func (b *station) judge(id RunID, counters *fpga.Counters, ports []fpga.Port, seen *fpga.Capture) results.Run {
+// judgeRun turns counters and observations into a run, with the reasons why it may be invalid.
+func (b *station) judgeRun(id RunID, counters *fpga.Counters, ports []fpga.Port, seen *fpga.Capture) results.Run {
 	totals := b.Account(counters, b.collector.ObservedCount())
 	for i := range ports {
 		totals.Add("lost_before_engine", int64(ports[i].Dropped))
@@ -21,8 +21,8 @@ func (b *station) judge(id RunID, counters *fpga.Counters, ports []fpga.Port, se
 	config := &b.plan.Configs[id.Config]
 	run.Queue, run.OutRateBPS = config.Queue, int64(config.OutRate)
 	run.Index, run.Seed = id.Index, b.plan.Seeds[id.Index]
-	run.Invalid = append(doubts(&run, ports, seen), run.Invalid...) // they are more specific than the collector's
-	b.book(&run, seen)
+	run.Invalid = append(findDoubts(&run, ports, seen), run.Invalid...) // they are more specific than the collector's
+	b.bookCapture(&run, seen)
 	run.Invalid = append(run.Invalid, b.traffic.faults(olaf.Duration(counters.Generator.LateCyclesMax)*olaf.Cycle)...)
 	run.Invalid = append(run.Invalid, strangers(&counters.Queue)...)
 	return run
@@ -64,8 +64,8 @@ func countedSince(before, after []fpga.Port) ([]fpga.Port, error) {
 	return rose, nil
 }
 
-// doubts returns the reasons why a run on a card is invalid, from ports and capture.
-func doubts(r *results.Run, ports []fpga.Port, c *fpga.Capture) []string {
+// findDoubts returns the reasons why a run on a card is invalid, from ports and capture.
+func findDoubts(r *results.Run, ports []fpga.Port, c *fpga.Capture) []string {
 	var why []string
 	say := func(format string, a ...any) { why = append(why, fmt.Sprintf(format, a...)) }
 	if c != nil {
@@ -141,13 +141,13 @@ func withholdLate(r *results.Run, p *fpga.Pacing, c *results.Collector) {
 		r.Withhold(p.Withheld)
 		return
 	}
-	if why := late(p, c, r.Metrics.Of("aom_cluster_ns"), r.Metrics.Of("peak_aom_ns")); why != "" {
+	if why := whyLate(p, c, r.Metrics.Of("aom_cluster_ns"), r.Metrics.Of("peak_aom_ns")); why != "" {
 		r.Withhold(why)
 	}
 }
 
-// late returns why lateness makes a mean age doubtful, or "".
-func late(p *fpga.Pacing, c *results.Collector, mean, peak results.Float) string {
+// whyLate returns why lateness makes a mean age doubtful, or "".
+func whyLate(p *fpga.Pacing, c *results.Collector, mean, peak results.Float) string {
 	stamped, span := c.TimeSpan()
 	if !mean.Known() || p.Frames != c.ObservedCount() || span <= 0 {
 		return "" // there are no ages, or frames were lost and the run is invalid
@@ -155,7 +155,7 @@ func late(p *fpga.Pacing, c *results.Collector, mean, peak results.Float) string
 	if !(peak > mean) {
 		peak = mean
 	}
-	way, stalls := raised(p, stamped, span, peak)
+	way, stalls := ageIncrease(p, stamped, span, peak)
 	off := way + stalls
 	if in := mean - off; off <= LatePct*in/100 { // relative to an output in time, like the twin's
 		return ""
@@ -165,11 +165,11 @@ func late(p *fpga.Pacing, c *results.Collector, mean, peak results.Float) string
 		time.Duration(stalls))
 }
 
-// raised returns upper limits, in ns, for the increase of the mean age over that of an output in time. Delays of single
+// ageIncrease returns upper limits, in ns, for the increase of the mean age over that of an output in time. Delays of single
 // frames raise it by their mean, because each lets the age fall that much later. While the output stalls for d, every
 // age rises, finally by d, which is an area of d²/2. Until a later update is delivered, which takes as long as an age
 // at its peak, it stays higher by at most d.
-func raised(p *fpga.Pacing, stamped, span, peak results.Float) (way, stalls results.Float) {
+func ageIncrease(p *fpga.Pacing, stamped, span, peak results.Float) (way, stalls results.Float) {
 	way = max(stamped-results.Float(p.DueNS), results.Float(p.DueNS)-stamped)
 	return way, (results.Float(p.StallAreaNS2) + results.Float(results.Float(p.StallNS)*peak)) / span
 }
@@ -198,7 +198,7 @@ func PlaceLoss(n olaf.Counts, ports []fpga.Port, c *fpga.Capture) string {
 	case c.SocketLost > 0:
 		where = "in the socket's buffer at " + c.Interface
 	case c.InterfaceLost > 0:
-		where = "by " + dropper(c)
+		where = "by " + namedDropper(c)
 	}
 	left := ""
 	if c.LeftOver > 0 {
@@ -225,8 +225,8 @@ func wereLost(n int64) string {
 	return olaf.Plural(n, "frame") + " were"
 }
 
-// dropper names what may drop frames before a capture receives them: an output served by a process has no network card.
-func dropper(c *fpga.Capture) string {
+// namedDropper names what may drop frames before a capture receives them: an output served by a process has no network card.
+func namedDropper(c *fpga.Capture) string {
 	if c.Pacing != nil {
 		return "the interface " + c.Interface
 	}
@@ -241,7 +241,7 @@ type captured struct {
 	worst    fpga.Capture // sums of counts, the largest errors, the smallest age
 }
 
-func (s *captured) add(c *fpga.Capture, withheld bool) {
+func (s *captured) addCapture(c *fpga.Capture, withheld bool) {
 	w := &s.worst
 	if withheld {
 		s.withheld++
@@ -259,8 +259,8 @@ func (s *captured) add(c *fpga.Capture, withheld bool) {
 	w.InterfaceLost += c.InterfaceLost
 }
 
-// statements returns statements about the reliability of a captured experiment; empty if nothing was captured.
-func (s *captured) statements() []string {
+// listStatements returns statements about the reliability of a captured experiment; empty if nothing was captured.
+func (s *captured) listStatements() []string {
 	if s.runs == 0 {
 		return nil
 	}
@@ -284,7 +284,8 @@ func (s *captured) statements() []string {
 		out = append(out, fmt.Sprintf("the ages of %s are withheld, because the error may exceed %g %% of their mean AoM (--age-error); the counts are valid", olaf.Plural(s.withheld, "run"), s.percent))
 	}
 	if w.InterfaceLost > 0 {
-		out = append(out, fmt.Sprintf("%s dropped %s of some kind", dropper(w), olaf.Plural(w.InterfaceLost, "frame")))
+		out = append(out, fmt.Sprintf("%s dropped %s of some kind", namedDropper(w),
+			olaf.Plural(w.InterfaceLost, "frame")))
 	}
 	if w.LeftOver > 0 {
 		out = append(out, fmt.Sprintf("%s of an earlier run came too late and were passed over",

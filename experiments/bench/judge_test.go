@@ -34,7 +34,7 @@ func TestLate(t *testing.T) {
 		for i := range 101 {
 			collector.Observe(&olaf.Observation{At: olaf.Time(i) * olaf.Time(olaf.Millisecond)})
 		}
-		if got := late(&c.p, collector, 1e6, 2e6); (got == "") != (c.says == "") || !strings.Contains(got, c.says) {
+		if got := whyLate(&c.p, collector, 1e6, 2e6); (got == "") != (c.says == "") || !strings.Contains(got, c.says) {
 			t.Errorf("%s: %q", c.name, got)
 		}
 	}

@@ -40,11 +40,11 @@ type Keeper struct {
 	events   []byte
 }
 
-// Keep returns a Keeper for an experiment that starts now.
-func Keep(s *store.Store, started time.Time) *Keeper { return &Keeper{store: s, started: started} }
+// NewKeeper returns a Keeper for an experiment that starts now.
+func NewKeeper(s *store.Store, started time.Time) *Keeper { return &Keeper{store: s, started: started} }
 
-// NumbersOnly disables the storage of frames that can be reproduced.
-func (k *Keeper) NumbersOnly() { k.numbers = true }
+// StoreNumbersOnly disables the storage of frames that can be reproduced.
+func (k *Keeper) StoreNumbersOnly() { k.numbers = true }
 
 // Event implements Sink.
 func (k *Keeper) Event(e Event) error {
@@ -55,14 +55,14 @@ func (k *Keeper) Event(e Event) error {
 			return err
 		}
 		k.repeats = o.Repeats || e.Repeats
-		return k.begin(o)
+		return k.openFolder(o)
 	case Observed:
 		if !k.Wants(e.Run) {
 			return nil
 		}
-		return k.recorder.Observe(k.outline.ordinal(e.Run), e.Observations)
+		return k.recorder.Observe(k.outline.ordinalOf(e.Run), e.Observations)
 	case RunDone:
-		return k.done(e)
+		return k.recordDone(e)
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func (k *Keeper) Event(e Event) error {
 // Wants reports whether the frames of a run are stored.
 func (k *Keeper) Wants(id RunID) bool { return !k.repeats || id.Index == 0 && !k.numbers }
 
-func (k *Keeper) begin(o *Outline) (err error) {
+func (k *Keeper) openFolder(o *Outline) (err error) {
 	k.outline = o
 	if k.writer, err = k.store.Create(paper.FileName(o.Experiment), k.started); err != nil {
 		return err
@@ -86,7 +86,7 @@ func (k *Keeper) begin(o *Outline) (err error) {
 	return err
 }
 
-func (k *Keeper) done(e RunDone) error {
+func (k *Keeper) recordDone(e RunDone) error {
 	line, err := json.Marshal(struct {
 		Event   string   `json:"event"`
 		Config  int      `json:"config"`
@@ -101,15 +101,15 @@ func (k *Keeper) done(e RunDone) error {
 	if !k.Wants(e.Run) {
 		return nil
 	}
-	return k.recorder.EndRun(k.outline.ordinal(e.Run))
+	return k.recorder.EndRun(k.outline.ordinalOf(e.Run))
 }
 
 // Finish stores a bench and returns its id. The report must contain its provenance.
 func (k *Keeper) Finish(r *Measurement) (id string, err error) {
 	device := &r.Outcome.Device
-	return k.finish(r, r.Bench, r.Outcome.Runs, essence{
+	return k.storeRest(r, r.Bench, r.Outcome.Runs, essence{
 		Seed: r.Outcome.Plan.Spec.Seed, P4Info: r.Outcome.P4InfoHash, Tables: r.Outcome.TablesHash,
-		Trace:      r.Outcome.Plan.Spec.Trace.digest(),
+		Trace:      r.Outcome.Plan.Spec.Trace.recordingDigest(),
 		MapVersion: device.MapVersion, DeviceKind: device.Kind, Build: device.Build})
 }
 
@@ -127,7 +127,7 @@ type SimulationResult struct {
 
 // OverSimulation returns r as a result from the runs of s.
 func OverSimulation(r *result.Result, s *Simulated) *SimulationResult {
-	r.Partial, r.Closing = s.Partial, s.Validity()
+	r.Partial, r.Closing = s.Partial, s.DescribeValidity()
 	r.Fail(s.Err())
 	return &SimulationResult{r, s}
 }
@@ -138,13 +138,13 @@ func (r *SimulationResult) Simulated() *Simulated { return r.of }
 // FinishSimulation stores a simulation, with the document and table that its report prints, and returns its id.
 func (k *Keeper) FinishSimulation(r SimulationReport, by results.Provenance) (id string, err error) {
 	s := r.Simulated()
-	b := s.bench(k.outline)
+	b := s.toBench(k.outline)
 	b.Provenance, b.Paper = by, r.Paper()
-	return k.finish(r, b, s.Runs, essence{Seed: s.Simulation.Seeds[0], Simulated: true})
+	return k.storeRest(r, b, s.Runs, essence{Seed: s.Simulation.Seeds[0], Simulated: true})
 }
 
-// finish writes the remaining files: b, and the report's own document unless they are the same.
-func (k *Keeper) finish(r Report, b *results.Bench, runs [][]results.Run, fixed essence) (id string, err error) {
+// storeRest writes the remaining files: b, and the report's own document unless they are the same.
+func (k *Keeper) storeRest(r Report, b *results.Bench, runs [][]results.Run, fixed essence) (id string, err error) {
 	if err := k.recorder.Close(); err != nil {
 		return "", err
 	}
@@ -160,7 +160,7 @@ func (k *Keeper) finish(r Report, b *results.Bench, runs [][]results.Run, fixed 
 	for config := range runs {
 		for i := range runs[config] {
 			run := RunID{config, runs[config][i].Index}
-			kept = append(kept, archive.Kept{Ordinal: k.outline.ordinal(run),
+			kept = append(kept, archive.Kept{Ordinal: k.outline.ordinalOf(run),
 				Measure: k.outline.Configurations[config].Measure,
 				Run:     runs[config][i], NoFrames: !k.Wants(run)})
 		}
@@ -168,7 +168,7 @@ func (k *Keeper) finish(r Report, b *results.Bench, runs [][]results.Run, fixed 
 	if err := archive.Save(k.writer, b, kept); err != nil {
 		return "", err
 	}
-	fixed.Plan, fixed.Repeatable = k.outline.hash(), k.repeats
+	fixed.Plan, fixed.Repeatable = k.outline.hashConfig(), k.repeats
 	m := store.Manifest{Experiment: k.outline.Experiment, SpecSHA256: fixed.Plan, Provenance: b.Provenance, Valid: true,
 		Partial: b.Partial}
 	if fault := r.Err(); fault != nil {
@@ -187,7 +187,7 @@ func (o *Outcome) Digests() []results.Digest {
 	if hash, err := o.Plan.Hash(); err == nil { // a plan that ran can be encoded
 		digests = append(digests, results.Digest{Name: "plan", SHA256: hash})
 	}
-	if trace := o.Plan.Spec.Trace.digest(); trace != "" {
+	if trace := o.Plan.Spec.Trace.recordingDigest(); trace != "" {
 		digests = append(digests, results.Digest{Name: "trace", SHA256: trace})
 	}
 	return digests
@@ -215,10 +215,10 @@ func (k *Keeper) Abort() error {
 	return k.writer.Abort()
 }
 
-// Repeat runs a stored experiment of the twin or the simulator again from its plan, with systems of a set, and compares
+// RepeatStored runs a stored experiment of the twin or the simulator again from its plan, with systems of a set, and compares
 // every run's numbers exactly. It returns the number of runs; 0 if the plan is not enough, as for a card. A difference
 // matches ErrDiffers and names the run.
-func Repeat(ctx context.Context, systems system.Set, f *store.Folder, stream *Stream) (runs int, err error) {
+func RepeatStored(ctx context.Context, systems system.Set, f *store.Folder, stream *Stream) (runs int, err error) {
 	var fixed essence
 	if err := json.Unmarshal(f.Manifest.Deterministic, &fixed); err != nil {
 		return 0, fmt.Errorf("%w: %s: %w", store.ErrDamaged, f.ID(), err)
@@ -231,7 +231,7 @@ func Repeat(ctx context.Context, systems system.Set, f *store.Folder, stream *St
 		return 0, err
 	}
 	again := &ordinals{runs: map[uint32]*results.Run{}}
-	stream.add(again)
+	stream.addSink(again)
 	if fixed.Simulated {
 		err = repeatSimulation(ctx, systems, f, stream)
 	} else {
@@ -241,7 +241,7 @@ func Repeat(ctx context.Context, systems system.Set, f *store.Folder, stream *St
 		return 0, err
 	}
 	for i := range kept {
-		if why := repeated(&kept[i], again.runs[kept[i].Ordinal]); why != "" {
+		if why := describeDifference(&kept[i], again.runs[kept[i].Ordinal]); why != "" {
 			run := &kept[i].Run
 			return i, fmt.Errorf("%s: %w: %s at %v, run %d: %s; was it kept by another version of olafctl?", f.ID(),
 				ErrDiffers,
@@ -256,7 +256,7 @@ func repeatBench(ctx context.Context, systems system.Set, f *store.Folder, strea
 	if err != nil {
 		return err
 	}
-	_, err = Measure(ctx, spec, Options{Stream: stream})
+	_, err = MeasureSpec(ctx, spec, Options{Stream: stream})
 	return err
 }
 
@@ -277,7 +277,7 @@ func repeatSimulation(ctx context.Context, systems system.Set, f *store.Folder, 
 	if err != nil {
 		return err
 	}
-	_, err = Simulate(ctx, s, SimulateOptions{Stream: stream})
+	_, err = SimulateAll(ctx, s, SimulateOptions{Stream: stream})
 	return err
 }
 
@@ -293,7 +293,7 @@ func (o *ordinals) Event(e Event) (err error) {
 		o.outline, err = e.Work.Outline()
 	case RunDone:
 		run := *e.Result
-		o.runs[o.outline.ordinal(e.Run)] = &run
+		o.runs[o.outline.ordinalOf(e.Run)] = &run
 	}
 	return err
 }
@@ -301,8 +301,8 @@ func (o *ordinals) Event(e Event) (err error) {
 // Wants returns false, because numbers are enough.
 func (o *ordinals) Wants(RunID) bool { return false }
 
-// repeated describes how a repeated run differs from the stored one, or returns "".
-func repeated(kept *archive.Kept, made *results.Run) string {
+// describeDifference describes how a repeated run differs from the stored one, or returns "".
+func describeDifference(kept *archive.Kept, made *results.Run) string {
 	if made == nil {
 		return "it did not come out again"
 	}

@@ -65,7 +65,7 @@ func (k *DocumentKeeper) Finish(r Report, by results.Provenance, stopped bool) (
 			return "", fmt.Errorf("keep the plan of %s: %w", k.experiment, err)
 		}
 	}
-	m, err := k.manifest(document)
+	m, err := k.makeManifest(document)
 	if err != nil {
 		return "", err
 	}
@@ -110,7 +110,8 @@ func PlanOf(f *store.Folder, read func(raw []byte) error) (bool, error) {
 // new since then. Like numbers of stored runs, it compares the fields of the stored document; it ignores reasons for
 // missing values, and treats 0 and missing as equal for zeroed metrics. The error matches ErrDiffers and names the
 // field.
-func SameDocument(f *store.Folder, readers result.Readers, again Report, metrics []*metric.Metric) (news []string, err error) {
+func SameDocument(f *store.Folder, readers result.Readers, again Report, metrics []*metric.Metric) (news []string,
+	err error) {
 	kept, err := f.ReadFile(archive.DocumentFile)
 	if err != nil {
 		return nil, err
@@ -146,7 +147,7 @@ func SameDocument(f *store.Folder, readers result.Readers, again Report, metrics
 	for _, m := range metrics {
 		s.zeroed[m.Name] = m.Zeroed
 	}
-	if at, same := s.objects("", was, is); !same {
+	if at, same := s.compareObjects("", was, is); !same {
 		return nil, fmt.Errorf("%s: %w: its %s; was it kept by another version of olafctl?", f.ID(), ErrDiffers, at)
 	}
 	return slices.Sorted(maps.Keys(s.news)), nil
@@ -166,20 +167,20 @@ type sameness struct {
 	zeroed, news map[string]bool
 }
 
-// values compares the values of a field, and returns where they differ.
-func (s *sameness) values(name string, was, is any) (at string, same bool) {
-	if s.zeroed[name] && nought(was) && void(is) {
+// compareValues compares the values of a field, and returns where they differ.
+func (s *sameness) compareValues(name string, was, is any) (at string, same bool) {
+	if s.zeroed[name] && isZero(was) && isMissing(is) {
 		return "", true
 	}
 	switch was := was.(type) {
 	case map[string]any:
 		if is, ok := is.(map[string]any); ok {
-			return s.objects(name, was, is)
+			return s.compareObjects(name, was, is)
 		}
 	case []any:
 		if is, ok := is.([]any); ok && len(is) == len(was) {
 			for i := range was {
-				if at, same := s.values(name, was[i], is[i]); !same {
+				if at, same := s.compareValues(name, was[i], is[i]); !same {
 					return at, false
 				}
 			}
@@ -191,7 +192,7 @@ func (s *sameness) values(name string, was, is any) (at string, same bool) {
 	return name, false
 }
 
-func (s *sameness) objects(name string, was, is map[string]any) (at string, same bool) {
+func (s *sameness) compareObjects(name string, was, is map[string]any) (at string, same bool) {
 	for _, member := range slices.Sorted(maps.Keys(was)) {
 		now, there := is[member]
 		if member == whyMissing {
@@ -200,7 +201,7 @@ func (s *sameness) objects(name string, was, is map[string]any) (at string, same
 		if !there {
 			return member, false
 		}
-		if at, same := s.values(member, was[member], now); !same {
+		if at, same := s.compareValues(member, was[member], now); !same {
 			return strings.TrimPrefix(name+"."+at, "."), false
 		}
 	}
@@ -215,13 +216,13 @@ func (s *sameness) objects(name string, was, is map[string]any) (at string, same
 // whyMissing is the field with the reason for a missing number.
 const whyMissing = "reason"
 
-// nought reports whether a number, or the mean of a statistic, is 0; void reports whether it is missing.
-func nought(v any) bool { return number(v) == json.Number("0") }
+// isZero reports whether a number, or the mean of a statistic, is 0; void reports whether it is missing.
+func isZero(v any) bool { return meanOf(v) == json.Number("0") }
 
-func void(v any) bool { return number(v) == nil }
+func isMissing(v any) bool { return meanOf(v) == nil }
 
-// number returns the mean of a statistic, or any other value unchanged.
-func number(v any) any {
+// meanOf returns the mean of a statistic, or any other value unchanged.
+func meanOf(v any) any {
 	if o, ok := v.(map[string]any); ok {
 		return o["mean"]
 	}
@@ -253,8 +254,8 @@ func PutDocument(w *store.Writer, r Report) (document []byte, err error) {
 	return document, nil
 }
 
-// manifest returns the manifest, with the document's config as the deterministic part.
-func (k *DocumentKeeper) manifest(document []byte) (store.Manifest, error) {
+// makeManifest returns the manifest, with the document's config as the deterministic part.
+func (k *DocumentKeeper) makeManifest(document []byte) (store.Manifest, error) {
 	var stated struct {
 		Schema string          `json:"schema"`
 		Config json.RawMessage `json:"config"`

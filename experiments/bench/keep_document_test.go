@@ -38,7 +38,7 @@ func TestSameness(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := sameness{zeroed: map[string]bool{"held": true}, news: map[string]bool{}}
-		at, same := s.objects("", was, is)
+		at, same := s.compareObjects("", was, is)
 		if news := strings.Join(slices.Sorted(maps.Keys(s.news)), " "); same != (c.at == "") || !strings.HasSuffix(at, c.at) ||
 			news != c.news {
 			t.Errorf("%s: same %v, at %q, new %q", c.name, same, at, news)

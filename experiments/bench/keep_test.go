@@ -16,15 +16,15 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// keep runs s into a new store.
-func keep(t *testing.T, s Spec) (*store.Store, *store.Folder) {
+// runAndKeep runs s into a new store.
+func runAndKeep(t *testing.T, s Spec) (*store.Store, *store.Folder) {
 	t.Helper()
 	st, err := store.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { st.Close() })
-	k := Keep(st, time.Unix(1_700_000_000, 0))
+	k := NewKeeper(st, time.Unix(1_700_000_000, 0))
 	report := mustBench(t, s, Options{Stream: NewStream(k)})
 	id, err := k.Finish(report)
 	if err != nil {
@@ -38,7 +38,7 @@ func keep(t *testing.T, s Spec) (*store.Store, *store.Folder) {
 }
 
 func TestKeptRunRepeats(t *testing.T) {
-	_, f := keep(t, small(t))
+	_, f := runAndKeep(t, smallSpecOf(t))
 	proof, err := archive.Verify(f, system.All().FindDeclaration)
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +46,7 @@ func TestKeptRunRepeats(t *testing.T) {
 	if proof.Runs != 4 || !proof.Raw || proof.Rows != 4 || proof.Observations == 0 {
 		t.Errorf("proof %+v", proof)
 	}
-	if n, err := Repeat(t.Context(), system.All(), f, NewStream()); err != nil || n != 4*5 {
+	if n, err := RepeatStored(t.Context(), system.All(), f, NewStream()); err != nil || n != 4*5 {
 		t.Errorf("%d runs repeated: %v", n, err)
 	}
 	r, err := archive.Load(f, system.All().FindDeclaration)
@@ -63,14 +63,14 @@ func TestKeptRunRepeats(t *testing.T) {
 
 // TestBenchSaysNothingOfWithholding checks that a bench's output does not mention what only simulated workers do.
 func TestBenchSaysNothingOfWithholding(t *testing.T) {
-	_, f := keep(t, small(t))
+	_, f := runAndKeep(t, smallSpecOf(t))
 	for _, name := range []string{archive.BenchFile, archive.RunsFile} {
 		raw, err := f.ReadFile(name)
 		if err != nil || !strings.Contains(string(raw), "dropped_full") || strings.Contains(string(raw), "tc_withheld") {
 			t.Errorf("%s: %s %v", name, raw, err)
 		}
 	}
-	header, rows := mustBench(t, small(t), Options{}).Table()
+	header, rows := mustBench(t, smallSpecOf(t), Options{}).Table()
 	if columns := 4 + 2*(len(results.MetricsOf([]results.Run{{Declared: system.QueueDeclaration()}}))); len(header) != columns ||
 		len(rows[0]) != columns || slices.Contains(header, "tc_withheld") {
 		t.Errorf("%d columns: %q", len(rows[0]), header)
@@ -79,7 +79,7 @@ func TestBenchSaysNothingOfWithholding(t *testing.T) {
 
 // TestVerifySeesOneByte flips a byte in every file of a run in turn.
 func TestVerifySeesOneByte(t *testing.T) {
-	_, f := keep(t, small(t))
+	_, f := runAndKeep(t, smallSpecOf(t))
 	for _, name := range []string{planFile, eventsFile, archive.BenchFile, archive.RunsFile, archive.ObservationsFile} {
 		raw, err := os.ReadFile(f.Path(name))
 		if err != nil {
@@ -108,8 +108,8 @@ func TestOtherNumbersAreSeen(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	k := Keep(st, time.Unix(1_700_000_000, 0))
-	report := mustBench(t, small(t), Options{Stream: NewStream(k)})
+	k := NewKeeper(st, time.Unix(1_700_000_000, 0))
+	report := mustBench(t, smallSpecOf(t), Options{Stream: NewStream(k)})
 	m := &report.Outcome.Runs[1][0].Metrics
 	raw, err := json.Marshal(*m)
 	if err == nil {
@@ -129,7 +129,7 @@ func TestOtherNumbersAreSeen(t *testing.T) {
 	if _, err := archive.Verify(f, system.All().FindDeclaration); !errors.Is(err, archive.ErrMismatch) {
 		t.Errorf("error %v, want ErrMismatch", err)
 	}
-	if _, err := Repeat(t.Context(), system.All(), f, NewStream()); !errors.Is(err, ErrDiffers) {
+	if _, err := RepeatStored(t.Context(), system.All(), f, NewStream()); !errors.Is(err, ErrDiffers) {
 		t.Errorf("error %v, want ErrDiffers", err)
 	}
 }
@@ -142,8 +142,8 @@ func TestUnfinishedRunIsMarked(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	k := Keep(st, time.Unix(1_700_000_000, 0))
-	mustBench(t, small(t), Options{Stream: NewStream(k)})
+	k := NewKeeper(st, time.Unix(1_700_000_000, 0))
+	mustBench(t, smallSpecOf(t), Options{Stream: NewStream(k)})
 	entries, err := st.List()
 	if err != nil {
 		t.Fatal(err)
@@ -161,13 +161,13 @@ func TestUnfinishedRunIsMarked(t *testing.T) {
 
 // TestManifestNamesAllInputs checks that the manifest contains everything that determines a result.
 func TestManifestNamesAllInputs(t *testing.T) {
-	s := small(t)
+	s := smallSpecOf(t)
 	traffic, err := NewTraceTraffic("builtin:lander8", &s.Workload)
 	if err != nil {
 		t.Fatal(err)
 	}
 	s.Trace = traffic
-	_, f := keep(t, s)
+	_, f := runAndKeep(t, s)
 	var fixed essence
 	if err := json.Unmarshal(f.Manifest.Deterministic, &fixed); err != nil {
 		t.Fatal(err)
@@ -192,8 +192,8 @@ func BenchmarkBenchKept(b *testing.B) {
 	}
 	defer st.Close()
 	for b.Loop() {
-		k := Keep(st, time.Unix(1_700_000_000, 0))
-		report, err := Measure(b.Context(), usual(), Options{Stream: NewStream(k)})
+		k := NewKeeper(st, time.Unix(1_700_000_000, 0))
+		report, err := MeasureSpec(b.Context(), usualSpec(), Options{Stream: NewStream(k)})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -54,7 +54,7 @@ func TestRunsOfAnOlderBuildVerify(t *testing.T) {
 		if !bytes.Equal(a, b) {
 			t.Errorf("%s: %s, want %s", id, a, b)
 		}
-		if runs, err := Repeat(t.Context(), system.All(), f, NewStream()); err != nil || runs != want.Runs {
+		if runs, err := RepeatStored(t.Context(), system.All(), f, NewStream()); err != nil || runs != want.Runs {
 			t.Errorf("%s: %d runs repeated: %v", id, runs, err)
 		}
 		others := strings.Count(id, "bench") // one report, of a build without a version
@@ -117,7 +117,7 @@ func longest() *metric.Declaration {
 // TestAMetricIsOneRow adds a metric, finds it wherever metrics are shown, and verifies a run that was stored without
 // it.
 func TestAMetricIsOneRow(t *testing.T) {
-	m, err := Measure(t.Context(), small(t), Options{Declared: longest()})
+	m, err := MeasureSpec(t.Context(), smallSpecOf(t), Options{Declared: longest()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -163,8 +163,8 @@ func TestAMetricIsOneRow(t *testing.T) {
 	defer st.Close()
 	for name, declared := range map[string][2]*metric.Declaration{"kept without it": {nil, longest()},
 		"kept with it": {longest(), system.QueueDeclaration()}} {
-		k := Keep(st, time.Unix(1_700_000_000, 0))
-		m, err := Measure(t.Context(), small(t), Options{Declared: declared[0], Stream: NewStream(k)})
+		k := NewKeeper(st, time.Unix(1_700_000_000, 0))
+		m, err := MeasureSpec(t.Context(), smallSpecOf(t), Options{Declared: declared[0], Stream: NewStream(k)})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -23,13 +23,13 @@ import (
 // under any load: identities, decisions, the twin's results for the plan and for the logged arrivals; ages may be
 // withheld.
 func TestRealPackets(t *testing.T) {
-	spec := usual()
+	spec := usualSpec()
 	w := &spec.Workload
 	w.MeanRate, w.LineRate, w.BurstPackets, w.UpdatesPerWorker = 4*olaf.Mbps, 4*olaf.Mbps, 1, 20
 	spec.OutRates, spec.Runs = []olaf.Rate{2 * olaf.Mbps}, 1
-	for _, device := range []testbed.Device{testbed.Kernel(), testbed.Host()} {
+	for _, device := range []testbed.Device{testbed.KernelDevice(), testbed.HostDevice()} {
 		t.Run(device.Prefix, func(t *testing.T) {
-			m, err := Measure(t.Context(), spec,
+			m, err := MeasureSpec(t.Context(), spec,
 				Options{Device: device.Prefix, Access: testbed.Access{Devices: testbed.Devices{device}}, Twin: true})
 			if errors.Is(err, netlab.ErrRights) {
 				t.Skip(err)
@@ -68,10 +68,10 @@ func TestBothEnds(t *testing.T) {
 	tshark := peer.Need(t, "tshark")
 	lua := filepath.Join(t.TempDir(), "inagg.lua")
 	must(t, os.WriteFile(lua, []byte(frame.DissectorScript()), 0o644))
-	for _, device := range []testbed.Device{testbed.Kernel(), testbed.Host()} {
+	for _, device := range []testbed.Device{testbed.KernelDevice(), testbed.HostDevice()} {
 		for _, queue := range []string{"olaf", "fifo"} {
 			t.Run(device.Prefix+queue, func(t *testing.T) {
-				spec := usual()
+				spec := usualSpec()
 				w := &spec.Workload
 				w.MeanRate, w.LineRate, w.BurstPackets, w.UpdatesPerWorker = 4*olaf.Mbps, 4*olaf.Mbps, 1, 20
 				spec.Queue, spec.Versus, spec.OutRates, spec.Runs = queue, "", []olaf.Rate{2 * olaf.Mbps}, 2
@@ -79,7 +79,7 @@ func TestBothEnds(t *testing.T) {
 				r, err := RecordEnds(path, false, testbed.EndNames...)
 				must(t, err)
 				defer r.Abandon()
-				m, err := Measure(t.Context(), spec,
+				m, err := MeasureSpec(t.Context(), spec,
 					Options{Device: device.Prefix, Access: testbed.Access{Devices: testbed.Devices{device}}, Stream: NewStream(r)})
 				if errors.Is(err, netlab.ErrRights) {
 					t.Skip(err)

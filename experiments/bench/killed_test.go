@@ -41,7 +41,7 @@ func startAndHang(address string) error {
 		return err
 	}
 	ctx := context.Background()
-	bed, err := testbed.Open(ctx, address, testbed.OpenOptions{Access: testbedtest.Access()})
+	bed, err := testbed.OpenTestbed(ctx, address, testbed.OpenOptions{Access: testbedtest.TestAccess()})
 	if err != nil {
 		return err
 	}
@@ -93,11 +93,11 @@ func kill(t *testing.T, address string) {
 	}
 }
 
-// lent opens the device for writing as soon as the agent has noticed that the last writer is gone.
-func lent(t *testing.T, address string) fpga.Device {
+// openLent opens the device for writing as soon as the agent has noticed that the last writer is gone.
+func openLent(t *testing.T, address string) fpga.Device {
 	t.Helper()
 	for {
-		dev, err := testbed.OpenDevice(t.Context(), address, testbed.DeviceOptions{Access: testbedtest.Access()})
+		dev, err := testbed.OpenDevice(t.Context(), address, testbed.DeviceOptions{Access: testbedtest.TestAccess()})
 		if err == nil {
 			return dev
 		}
@@ -107,8 +107,8 @@ func lent(t *testing.T, address string) fpga.Device {
 	}
 }
 
-// unheld waits until the agent has also noticed, on a separate stream, that the tables' last controller is gone.
-func unheld(t *testing.T, target string) {
+// awaitUnheld waits until the agent has also noticed, on a separate stream, that the tables' last controller is gone.
+func awaitUnheld(t *testing.T, target string) {
 	t.Helper()
 	for {
 		session, err := p4ctl.Dial(t.Context(), target, p4ctl.Options{})
@@ -126,21 +126,21 @@ func unheld(t *testing.T, target string) {
 func TestKilledBenchLeavesTheGeneratorStopped(t *testing.T) {
 	for _, device := range []string{"twin:", testbedtest.CardAddress} {
 		t.Run(device, func(t *testing.T) {
-			lab := testbedtest.New(t)
-			lab.Access.Devices = testbedtest.Devices()
-			s, err := testbed.Serve(t.Context(), device,
+			lab := testbedtest.NewLab(t)
+			lab.Access.Devices = testbedtest.TestDevices()
+			s, err := testbed.ServeDevice(t.Context(), device,
 				testbed.ServeOptions{Listen: "unix:" + filepath.Join(t.TempDir(), "s"),
 					Device: testbed.DeviceOptions{Access: lab.Access}})
 			must(t, err)
 			address := "grpc:" + s.Target
 			kill(t, address)
-			dev := lent(t, address)
+			dev := openLent(t, address)
 			if state, err := pktgen.NewGenerator(dev).State(); state != pktgen.Idle || err != nil {
 				t.Errorf("the generator is %v, %v", state, err)
 			}
 			must(t, dev.Close())
-			unheld(t, s.Target)
-			report := mustBench(t, cardSpec(), Options{Device: address, Access: testbedtest.Access(), AgeErrorPct: 200})
+			awaitUnheld(t, s.Target)
+			report := mustBench(t, cardSpec(), Options{Device: address, Access: testbedtest.TestAccess(), AgeErrorPct: 200})
 			must(t, report.Err())
 			must(t, s.Close())
 		})
@@ -149,7 +149,7 @@ func TestKilledBenchLeavesTheGeneratorStopped(t *testing.T) {
 
 // TestBenchStopsWhatItFindsRunning checks the same for a card without an agent: its next owner has it exclusively.
 func TestBenchStopsWhatItFindsRunning(t *testing.T) {
-	lab := testbedtest.New(t)
+	lab := testbedtest.NewLab(t)
 	dev, err := testbed.OpenDevice(t.Context(), testbedtest.CardAddress, testbed.DeviceOptions{Access: lab.Access})
 	must(t, err)
 	plan, err := NewPlan(cardSpec())

@@ -15,17 +15,17 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// loop runs a closed loop once: it configures the switch, runs the hosts and counts.
-func (b *station) loop(ctx context.Context, id RunID) (run results.Run, err error) {
+// runLoop runs a closed loop once: it configures the switch, runs the hosts and counts.
+func (b *station) runLoop(ctx context.Context, id RunID) (run results.Run, err error) {
 	c := &b.plan.Configs[id.Config]
 	if err := b.Prepare(ctx, id.Config); err != nil {
 		return run, err
 	}
-	b.collector.Reset(b.plan.measure(c))
-	if err := b.stream.publish(RunStarted{id}); err != nil {
+	b.collector.Reset(b.plan.measureConfig(c))
+	if err := b.stream.publishEvent(RunStarted{id}); err != nil {
 		return run, err
 	}
-	net, job, parts, err := b.plan.hosts(c)
+	net, job, parts, err := b.plan.makeHosts(c)
 	if err != nil {
 		return run, err
 	}
@@ -34,13 +34,13 @@ func (b *station) loop(ctx context.Context, id RunID) (run results.Run, err erro
 	}
 	parts.Root = b.Device.(fpga.Looper).OpenLoop // checked by loops
 	watch := b.watchRounds(id)
-	watch.listen(c, &job, &parts)
-	if b.stream.records(id) {
+	watch.registerCallbacks(c, &job, &parts)
+	if b.stream.recordsRun(id) {
 		watch.framer = closedloop.NewFramer(parts.Frame, &net, parts.Server != nil)
-		job.Tap = watch.hear
+		job.Tap = watch.publishFrame
 	}
 	played, err := b.hostsPlay(ctx, id, net, job, parts)
-	if err = errors.Join(err, watch.flush(), watch.err); err != nil {
+	if err = errors.Join(err, watch.publishBatch(), watch.err); err != nil {
 		return run, err
 	}
 	result := played.Result
@@ -76,7 +76,7 @@ func (b *station) hostsPlay(ctx context.Context, id RunID, net closedloop.Networ
 // may be nil.
 func (p *Plan) PlayLoop(ctx context.Context, config, index int, follow closedloop.Follow) (*closedloop.Result, error) {
 	c := &p.Configs[config]
-	net, job, parts, err := p.hosts(c)
+	net, job, parts, err := p.makeHosts(c)
 	if err != nil {
 		return nil, err
 	}
@@ -98,34 +98,34 @@ type rounds struct {
 	ahead   *ahead // nil if all workers wait for the complete sum
 }
 
-// listen registers callbacks for a job's hosts.
-func (r *rounds) listen(c *Config, job *closedloop.Job, parts *system.Parts) {
+// registerCallbacks registers callbacks for a job's hosts.
+func (r *rounds) registerCallbacks(c *Config, job *closedloop.Job, parts *system.Parts) {
 	if c.mode.Sync {
-		job.Values, job.Applied = r.computed, r.applied
+		job.Values, job.Applied = r.recordGradient, r.recordApply
 		return
 	}
 	r.ahead = newAhead(r, parts.Server != nil && parts.Window == 0)
-	job.Values, job.Applied, job.Observer = r.ahead.computed, r.ahead.applied, r.ahead
+	job.Values, job.Applied, job.Observer = r.ahead.recordGradient, r.ahead.recordApply, r.ahead
 	if !r.station.measured { // on wires the switch reports it
-		r.ahead.sums.note(parts)
+		r.ahead.sums.wrapPrograms(parts)
 	}
 }
 
 func (b *station) watchRounds(id RunID) *rounds {
 	w := &b.plan.Spec.Workload
-	return &rounds{station: b, id: id, fan: b.plan.Spec.fan(), made: make([][2]uint64, w.Workers),
+	return &rounds{station: b, id: id, fan: b.plan.Spec.workersPerJob(), made: make([][2]uint64, w.Workers),
 		had: make([][2]int, w.Clusters)}
 }
 
-// computed records when a worker's gradient was ready; it provides no values. No worker is more than one round ahead of
+// recordGradient records when a worker's gradient was ready; it provides no values. No worker is more than one round ahead of
 // another.
-func (r *rounds) computed(now olaf.Time, worker int, vector uint32) []uint32 {
+func (r *rounds) recordGradient(now olaf.Time, worker int, vector uint32) []uint32 {
 	r.made[worker][vector%2] = uint64(now) / uint64(olaf.Nanosecond)
 	return nil
 }
 
-// applied counts the workers that have applied a round.
-func (r *rounds) applied(now olaf.Time, host int, a *endpoint.Aggregate) {
+// recordApply counts the workers that have applied a round.
+func (r *rounds) recordApply(now olaf.Time, host int, a *endpoint.Aggregate) {
 	if host >= len(r.made) { // a server adds; it has no model
 		return
 	}
@@ -134,13 +134,13 @@ func (r *rounds) applied(now olaf.Time, host int, a *endpoint.Aggregate) {
 		return
 	}
 	r.had[job][turn] = 0
-	r.observe(now, job, a.Number)
+	r.observeRound(now, job, a.Number)
 }
 
 // batch is the number of observations published together.
 const batch = 256
 
-func (r *rounds) observe(now olaf.Time, job int, round uint32) {
+func (r *rounds) observeRound(now olaf.Time, job int, round uint32) {
 	first := len(r.inside)
 	o := olaf.Observation{At: now, Queued: -1,
 		Update: olaf.Update{Seq: round, Cluster: olaf.ClusterID(job), Count: uint16(r.fan)}}
@@ -152,43 +152,44 @@ func (r *rounds) observe(now olaf.Time, job int, round uint32) {
 		r.inside = append(r.inside, k)
 	}
 	o.Contributors = r.inside[first:len(r.inside):len(r.inside)]
-	r.note(o)
+	r.addObservation(o)
 }
 
-// note adds an observation to the batch.
-func (r *rounds) note(o olaf.Observation) {
+// addObservation adds an observation to the batch.
+func (r *rounds) addObservation(o olaf.Observation) {
 	if r.pending = append(r.pending, o); len(r.pending) == batch {
-		r.err = errors.Join(r.err, r.flush())
+		r.err = errors.Join(r.err, r.publishBatch())
 	}
 }
 
-// flush publishes the collected observations.
-func (r *rounds) flush() error {
+// publishBatch publishes the collected observations.
+func (r *rounds) publishBatch() error {
 	b := r.station
 	for i := range r.pending {
 		b.collector.Observe(&r.pending[i])
 	}
 	defer func() { r.pending, r.inside = r.pending[:0], r.inside[:0] }()
-	if len(r.pending) == 0 || !b.stream.lossless() {
+	if len(r.pending) == 0 || !b.stream.hasSinks() {
 		return nil
 	}
-	return b.stream.publish(Observed{r.id, r.pending})
+	return b.stream.publishEvent(Observed{r.id, r.pending})
 }
 
-// hear publishes a frame in its own format; it stops at the first error.
-func (r *rounds) hear(f *closedloop.Frame) {
+// publishFrame publishes a frame in its own format; it stops at the first error.
+func (r *rounds) publishFrame(f *closedloop.Frame) {
 	if r.err != nil {
 		return
 	}
 	p, err := r.framer.Packet(f)
 	if err == nil {
-		err = r.station.stream.publish(Framed{r.id, p})
+		err = r.station.stream.publishEvent(Framed{r.id, p})
 	}
 	r.err = err
 }
 
 // loopCounts combines the counts of the device's registers, the hosts and the links of a run.
-func (b *station) loopCounts(c *fpga.Counters, r *closedloop.Result, net *closedloop.Network, parts *system.Parts) olaf.Counts {
+func (b *station) loopCounts(c *fpga.Counters, r *closedloop.Result, net *closedloop.Network,
+	parts *system.Parts) olaf.Counts {
 	counts := b.accounts[b.config].Counts(c)
 	for i := range r.Endpoints.Ledger().Counters {
 		counts.Add(r.Endpoints.Ledger().Counters[i].Name, r.Endpoints.At(i))
@@ -214,16 +215,16 @@ func (b *station) loopCounts(c *fpga.Counters, r *closedloop.Result, net *closed
 		{"frames_lost", int64(r.Lost)},
 		{"frames_underway", int64(r.Underway)}, {"frames_switched", int64(r.Switched)},
 		{"frames_marked", int64(r.Marked)}, {"frames_served", served},
-		{"wire_bytes", int64(r.Bytes)}, {"vector_packets", vectors}, {"slots_peak", whole(r.HeldPeak, 1)},
+		{"wire_bytes", int64(r.Bytes)}, {"vector_packets", vectors}, {"slots_peak", toCount(r.HeldPeak, 1)},
 		{"slots_left", int64(r.HeldLast)},
 		{"memory_bytes", int64(r.Memory)}, {"slots_built", int64(r.Slots)},
-		{"held_slot_ns", whole(r.Held*r.Duration, 1)},
-		{"goodput_bps", whole(r.Goodput, 1)}, {"ceiling_bps", closedloop.GoodputCeiling(net, parts)},
-		{"iteration_ps", whole(r.Iteration, 1000)},
-		{"gradient_ps", whole(r.Gradient, 1000)},
-		{"aggregation_ps", whole(r.Aggregation, 1000)}, {"completion_ps", whole(r.Completion, 1000)},
-		{"span_ps", whole(r.Duration, 1000)},
-		{"stale_micro", whole(r.StaleUpdates, 1e6)},
+		{"held_slot_ns", toCount(r.Held*r.Duration, 1)},
+		{"goodput_bps", toCount(r.Goodput, 1)}, {"ceiling_bps", closedloop.GoodputCeiling(net, parts)},
+		{"iteration_ps", toCount(r.Iteration, 1000)},
+		{"gradient_ps", toCount(r.Gradient, 1000)},
+		{"aggregation_ps", toCount(r.Aggregation, 1000)}, {"completion_ps", toCount(r.Completion, 1000)},
+		{"span_ps", toCount(r.Duration, 1000)},
+		{"stale_micro", toCount(r.StaleUpdates, 1e6)},
 	} {
 		counts.Add(n.name, n.value)
 	}
@@ -236,8 +237,8 @@ func closedPackets(s *Spec, parts *system.Parts) int64 {
 	return int64(l.Packets()) * int64(s.Workload.UpdatesPerWorker) * int64(s.Workload.Workers)
 }
 
-// whole converts a number to a count; 0 if missing.
-func whole(v results.Float, by float64) int64 {
+// toCount converts a number to a count; 0 if missing.
+func toCount(v results.Float, by float64) int64 {
 	if !v.Known() {
 		return 0
 	}

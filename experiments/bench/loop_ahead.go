@@ -21,17 +21,17 @@ type ahead struct {
 	sums   sums
 }
 
-// Summed implements wired.Listener.
-func (a *ahead) Summed(job int, inside uint64, all []wired.Gradient) {
+// OnSum implements wired.Listener.
+func (a *ahead) OnSum(job int, inside uint64, all []wired.Gradient) {
 	var marks []uint64
 	for _, g := range all {
-		marks = append(marks, a.mark(job, olaf.WorkerID(g.Host), g.Vector))
+		marks = append(marks, a.markOf(job, olaf.WorkerID(g.Host), g.Vector))
 	}
 	a.sums[sumOf{job, inside}] = marks
 }
 
-// mark returns a gradient's contribution to program.Trace.Inside, which numbers workers within their job.
-func (a *ahead) mark(job int, w olaf.WorkerID, vector uint32) uint64 {
+// markOf returns a gradient's contribution to program.Trace.Inside, which numbers workers within their job.
+func (a *ahead) markOf(job int, w olaf.WorkerID, vector uint32) uint64 {
 	return program.ContributionMark(w-olaf.WorkerID(job*a.fan), vector)
 }
 
@@ -41,8 +41,8 @@ func newAhead(r *rounds, served bool) *ahead {
 		out: make([][]olaf.Contributor, jobs), had: make([][]int, jobs), next: make([]uint32, jobs), sums: sums{}}
 }
 
-// computed records when a worker's gradient was ready; it provides no values.
-func (a *ahead) computed(now olaf.Time, worker int, vector uint32) []uint32 {
+// recordGradient records when a worker's gradient was ready; it provides no values.
+func (a *ahead) recordGradient(now olaf.Time, worker int, vector uint32) []uint32 {
 	a.latest[worker] = olaf.Contributor{GenNS: uint64(now) / uint64(olaf.Nanosecond), Seq: vector,
 		Worker: olaf.WorkerID(worker)}
 	return nil
@@ -66,11 +66,11 @@ func (a *ahead) Dropped(olaf.Time, *program.Packet) {}
 // Lost implements closed.Observer.
 func (a *ahead) Lost(olaf.Time, *program.Packet) {}
 
-// applied records an update that a host applies.
-func (a *ahead) applied(now olaf.Time, host int, sum *endpoint.Aggregate) {
+// recordApply records an update that a host applies.
+func (a *ahead) recordApply(now olaf.Time, host int, sum *endpoint.Aggregate) {
 	if workers := len(a.made); host >= workers {
 		if a.served {
-			a.update(now, host-workers, sum)
+			a.recordUpdate(now, host-workers, sum)
 		}
 		return
 	}
@@ -87,33 +87,33 @@ func (a *ahead) applied(now olaf.Time, host int, sum *endpoint.Aggregate) {
 	}
 	a.had[job] = slices.Delete(a.had[job], 0, 1)
 	a.next[job]++
-	a.update(now, job, sum)
+	a.recordUpdate(now, job, sum)
 }
 
-// update records an update of a job's weights.
-func (a *ahead) update(now olaf.Time, job int, sum *endpoint.Aggregate) {
+// recordUpdate records an update of a job's weights.
+func (a *ahead) recordUpdate(now olaf.Time, job int, sum *endpoint.Aggregate) {
 	t := &sum.Trace
 	o := olaf.Observation{At: now, Queued: -1,
 		Update: olaf.Update{Seq: sum.Number, Cluster: olaf.ClusterID(job), GenNS: t.NewestNS, Count: uint16(t.Vectors)}}
 	first := len(a.inside)
-	a.inside = a.take(a.inside, job, t)
+	a.inside = a.takeGradients(a.inside, job, t)
 	if inside := a.inside[first:len(a.inside):len(a.inside)]; len(inside) > 0 {
 		o.Contributors = inside
 		newest := slices.MaxFunc(inside, func(p, q olaf.Contributor) int { return int(int64(p.GenNS - q.GenNS)) })
 		o.Update.Worker = newest.Worker
 	}
-	a.note(o)
+	a.addObservation(o)
 }
 
-// take finds the gradients in an update among those in flight and removes them. A frame contains their number, their
+// takeGradients finds the gradients in an update among those in flight and removes them. A frame contains their number, their
 // range of times, and a sum of marks that verifies them. If the marks contradict, and the contents were not recorded,
 // the gradients stay unknown.
-func (a *ahead) take(inside []olaf.Contributor, job int, t *program.Trace) []olaf.Contributor {
+func (a *ahead) takeGradients(inside []olaf.Contributor, job int, t *program.Trace) []olaf.Contributor {
 	first, marks := len(inside), uint64(0)
 	noted := a.sums[sumOf{job, t.Inside}]
 	delete(a.sums, sumOf{job, t.Inside})
 	for _, k := range a.out[job] {
-		mark := a.mark(job, k.Worker, k.Seq)
+		mark := a.markOf(job, k.Worker, k.Seq)
 		held := slices.Contains(noted, mark)
 		if noted == nil {
 			held = t.Vectors > 1 && k.GenNS >= t.OldestNS && k.GenNS <= t.NewestNS || mark == t.Inside

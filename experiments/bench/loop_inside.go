@@ -27,8 +27,8 @@ type noted struct {
 	out  program.Out
 }
 
-// note wraps the programs of switches that add, so that s records their sums.
-func (s sums) note(parts *system.Parts) {
+// wrapPrograms wraps the programs of switches that add, so that s records their sums.
+func (s sums) wrapPrograms(parts *system.Parts) {
 	if parts.Program == nil || parts.Passes {
 		return
 	}
@@ -49,8 +49,8 @@ func (s sums) note(parts *system.Parts) {
 	}
 }
 
-// told reports whether a packet can identify an update, and its sum.
-func told(p *program.Packet) (of sumOf, is bool) {
+// sumOfPacket reports whether a packet can identify an update, and its sum.
+func sumOfPacket(p *program.Packet) (of sumOf, is bool) {
 	return sumOf{int(p.Job - closedloop.FirstJob), p.Inside}, p.Seg == 0 &&
 		(p.Kind == program.Data || p.Kind == program.Result)
 }
@@ -58,7 +58,7 @@ func told(p *program.Packet) (of sumOf, is bool) {
 // Receive implements program.Program.
 func (n *noted) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32,
 	out program.Out) program.Class {
-	if of, is := told(p); is && p.Kind == program.Data {
+	if of, is := sumOfPacket(p); is && p.Kind == program.Data {
 		marks, sum := n.sums[of]
 		if !sum {
 			marks = []uint64{of.inside}
@@ -72,7 +72,7 @@ func (n *noted) Receive(now olaf.Time, from program.Port, p *program.Packet, lan
 // Emit implements program.Out. It ignores a sum that does not match the arrivals, for example after retransmissions
 // that it contains once; stamps must then do.
 func (n *noted) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
-	if of, is := told(p); is && n.sums[of] == nil {
+	if of, is := sumOfPacket(p); is && n.sums[of] == nil {
 		var all uint64
 		for _, m := range n.came[of.job] {
 			all += m

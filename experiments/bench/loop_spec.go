@@ -72,8 +72,8 @@ const (
 	MeasuredTimeout = 200 * olaf.Millisecond
 )
 
-// Loops reports whether workers run closed loop: a loop was requested, or the system under test has no open-loop mode.
-func (s *Spec) Loops() bool {
+// IsLoop reports whether workers run closed loop: a loop was requested, or the system under test has no open-loop mode.
+func (s *Spec) IsLoop() bool {
 	if s.Loop != nil {
 		return true
 	}
@@ -81,9 +81,9 @@ func (s *Spec) Loops() bool {
 	return err == nil && !found.Open() && found.CanLoop()
 }
 
-// Close turns a specification into one of a loop, with defaults for every field that was not given; measured means that
+// MakeLoop turns a specification into one of a loop, with defaults for every field that was not given; measured means that
 // the device has no virtual time.
-func (s *Spec) Close(given func(field string) bool, measured bool) {
+func (s *Spec) MakeLoop(given func(field string) bool, measured bool) {
 	if s.Loop == nil {
 		s.Loop = DefaultLoop()
 	}
@@ -92,7 +92,7 @@ func (s *Spec) Close(given func(field string) bool, measured bool) {
 	if measured {
 		rate, workers, runs = MeasuredRate, MeasuredWorkers, MeasuredRuns
 		s.Loop.Delay = 0
-		if s.RefuseOptions(system.OptionTimeout) == nil {
+		if s.CheckOptions(system.OptionTimeout) == nil {
 			s.Loop.Timeout = MeasuredTimeout
 		}
 	}
@@ -108,7 +108,7 @@ func (s *Spec) Close(given func(field string) bool, measured bool) {
 			usual()
 		}
 	}
-	s.settle(given)
+	s.setLoopDefaults(given)
 }
 
 // loopOption is an option of a system that a loop can set.
@@ -144,17 +144,17 @@ func LoopOptions() (names []string) {
 	return names
 }
 
-// RefuseOptions rejects options, by flag, that apply to none of the systems, with the error for the system under test.
+// CheckOptions rejects options, by flag, that apply to none of the systems, with the error for the system under test.
 // The error matches system.ErrOptions. An existing specification is not checked, because stored runs may contain
 // options that their system ignored.
-func (s *Spec) RefuseOptions(given ...string) error {
+func (s *Spec) CheckOptions(given ...string) error {
 	var refused error
 	for _, name := range s.Queues() {
 		found, err := s.Systems.Find(name)
 		if err != nil || !found.CanLoop() {
 			continue // the specification has a better error for this
 		}
-		how, err := s.mode(found)
+		how, err := s.modeOf(found)
 		if err != nil {
 			return err
 		}
@@ -170,14 +170,14 @@ func (s *Spec) RefuseOptions(given ...string) error {
 	return refused
 }
 
-// unheard rejects options of a loop in a file that apply to no system, naming the field.
-func (s *Spec) unheard() error {
+// checkLoopOptions rejects options of a loop in a file that apply to no system, naming the field.
+func (s *Spec) checkLoopOptions() error {
 	for i := range loopOptions {
 		o := &loopOptions[i]
 		if !o.said(s) {
 			continue
 		}
-		if err := s.RefuseOptions(o.name); err != nil {
+		if err := s.CheckOptions(o.name); err != nil {
 			return olaf.InField(o.field, err)
 		}
 	}
@@ -199,15 +199,16 @@ func (s *Spec) checkLoop() error {
 		{l.Values < 1 || l.Values > MaxLoopValues,
 			fmt.Sprintf("vectors of %d values; use 1 to %d", l.Values, MaxLoopValues)},
 		{w.Values != 0, "values of workers that wait are loop.values"},
-		{s.H != nil && !s.Ahead(), "h is for workers that do not wait for the sum of all"},
-		{s.H != nil && (*s.H < 1 || *s.H > MaxH), fmt.Sprintf("h is %d; use 1 to %d", s.h(), MaxH)},
-		{l.Bound != nil && *l.Bound < 0, fmt.Sprintf("a bound of %d updates; use 0 and more", s.bound())},
+		{s.H != nil && !s.HasAsyncWorkers(), "h is for workers that do not wait for the sum of all"},
+		{s.H != nil && (*s.H < 1 || *s.H > MaxH), fmt.Sprintf("h is %d; use 1 to %d", s.sumSize(), MaxH)},
+		{l.Bound != nil && *l.Bound < 0, fmt.Sprintf("a bound of %d updates; use 0 and more", s.staleBound())},
 		{s.Accelerator, "the accelerator is for workers that do not wait"},
 		{s.Topology != "", "a topology is for workers that do not wait"},
 		{s.Trace != nil, "a trace gives the send times of workers that do not wait"},
 		{s.RewardFilter, "the reward filter is a queue's, and packets of a loop pass none"},
 		{l.Racks < 0, fmt.Sprintf("%d racks; use 1 and more", l.Racks)},
-		{!s.fills(), fmt.Sprintf("%s of a job do not fill %d racks; use fewer", olaf.Plural(s.fan(), "worker"),
+		{!s.fillsRacks(), fmt.Sprintf("%s of a job do not fill %d racks; use fewer",
+			olaf.Plural(s.workersPerJob(), "worker"),
 			l.Racks)},
 		{l.Limit <= 0, fmt.Sprintf("a run of %v at most; it must be above 0", l.Limit)},
 		{s.Overhead < 0, fmt.Sprintf("%v beside a frame", s.Overhead)},
@@ -220,27 +221,27 @@ func (s *Spec) checkLoop() error {
 	return nil
 }
 
-// fan returns the number of workers per job.
-func (s *Spec) fan() int { return max(1, s.Workload.Workers/s.Workload.Clusters) }
+// workersPerJob returns the number of workers per job.
+func (s *Spec) workersPerJob() int { return max(1, s.Workload.Workers/s.Workload.Clusters) }
 
 // perRack returns the number of a job's workers per rack; 0 if all are on one switch.
 func (s *Spec) perRack() int {
 	if s.Loop.Racks < 2 {
 		return 0
 	}
-	return (s.fan() + s.Loop.Racks - 1) / s.Loop.Racks
+	return (s.workersPerJob() + s.Loop.Racks - 1) / s.Loop.Racks
 }
 
-// fills reports whether every rack has workers.
-func (s *Spec) fills() bool {
+// fillsRacks reports whether every rack has workers.
+func (s *Spec) fillsRacks() bool {
 	per := s.perRack()
-	return per == 0 || (s.fan()+per-1)/per == s.Loop.Racks
+	return per == 0 || (s.workersPerJob()+per-1)/per == s.Loop.Racks
 }
 
-// parts returns the building blocks of a system's hosts and switch.
-func (s *Spec) parts(of *system.System) (system.Parts, error) {
+// buildParts returns the building blocks of a system's hosts and switch.
+func (s *Spec) buildParts(of *system.System) (system.Parts, error) {
 	l := s.Loop
-	mode, err := s.mode(of)
+	mode, err := s.modeOf(of)
 	if err != nil {
 		return system.Parts{}, err
 	}
@@ -248,7 +249,7 @@ func (s *Spec) parts(of *system.System) (system.Parts, error) {
 		Slots: s.Slots, Wrap: l.Wrap, Profile: l.Profile, Recovery: l.Recovery, Timeout: l.Timeout, Packet: l.Packet,
 		Window:  l.Window,
 		Sharing: l.Sharing, Ranges: l.Ranges, Congestion: l.Congestion, Jobs: s.Workload.Clusters, PerRack: s.perRack(),
-		Bound: s.bound(),
+		Bound: s.staleBound(),
 	}
 	if s.H != nil {
 		o.H = *s.H
@@ -256,41 +257,41 @@ func (s *Spec) parts(of *system.System) (system.Parts, error) {
 	return mode.Parts(&o)
 }
 
-// mode returns the mode of a system's workers here. The error matches system.ErrMode and lists the modes.
-func (s *Spec) mode(of *system.System) (*system.Mode, error) {
+// modeOf returns the mode of a system's workers here. The error matches system.ErrMode and lists the modes.
+func (s *Spec) modeOf(of *system.System) (*system.Mode, error) {
 	mode, err := s.Systems.LoopedOnes().Mode(of, s.Loop.Mode)
 	return mode, olaf.InField("mode", err)
 }
 
-// Ahead reports whether some system's workers continue without the complete sum.
-func (s *Spec) Ahead() bool {
+// HasAsyncWorkers reports whether some system's workers continue without the complete sum.
+func (s *Spec) HasAsyncWorkers() bool {
 	return s.Loop != nil && slices.ContainsFunc(s.Queues(), func(name string) bool {
 		found, err := s.Systems.Find(name)
 		if err != nil || !found.CanLoop() {
 			return false
 		}
-		mode, err := s.mode(found)
+		mode, err := s.modeOf(found)
 		return err == nil && !mode.Sync
 	})
 }
 
-// bound returns the largest staleness at which a gradient is sent.
-func (s *Spec) bound() int {
+// staleBound returns the largest staleness at which a gradient is sent.
+func (s *Spec) staleBound() int {
 	if s.Loop.Bound == nil {
 		return system.DefaultBound
 	}
 	return *s.Loop.Bound
 }
 
-// Wait selects another mode.
-func (s *Spec) Wait(mode string, given func(field string) bool) {
+// SetMode selects another mode.
+func (s *Spec) SetMode(mode string, given func(field string) bool) {
 	s.Loop.Mode = mode
-	s.settle(given)
+	s.setLoopDefaults(given)
 }
 
-// settle omits a mode that is the default of all systems, like specifications from before there were others, and gives
+// setLoopDefaults omits a mode that is the default of all systems, like specifications from before there were others, and gives
 // asynchronous workers a compute time.
-func (s *Spec) settle(given func(field string) bool) {
+func (s *Spec) setLoopDefaults(given func(field string) bool) {
 	l, usual := s.Loop, true
 	for _, name := range s.Queues() {
 		found, err := s.Systems.Find(name)
@@ -299,13 +300,13 @@ func (s *Spec) settle(given func(field string) bool) {
 	if usual {
 		l.Mode = ""
 	}
-	if s.Ahead() && l.Compute == 0 && !given("loop.compute") {
+	if s.HasAsyncWorkers() && l.Compute == 0 && !given("loop.compute") {
 		l.Compute = AheadCompute * max(1, olaf.Duration(LoopRate/slices.Min(s.OutRates)))
 	}
 }
 
-// keepsPace rejects gradients that come faster than links can carry them, if no answer limits their workers.
-func (s *Spec) keepsPace(c *Config, net *closedloop.Network, parts *system.Parts) error {
+// checkPace rejects gradients that come faster than links can carry them, if no answer limits their workers.
+func (s *Spec) checkPace(c *Config, net *closedloop.Network, parts *system.Parts) error {
 	if c.mode.Sync || parts.Server != nil {
 		return nil
 	}
@@ -319,9 +320,9 @@ func (s *Spec) keepsPace(c *Config, net *closedloop.Network, parts *system.Parts
 		ErrSpec, s.Loop.Compute, olaf.Plural(l.Packets(), "packet"), c.OutRate, least, c.mode.Name))
 }
 
-// numbered rejects a loop with more packets than its frames can number.
-func (s *Spec) numbered(of *system.System) error {
-	parts, err := s.parts(of)
+// checkNumbers rejects a loop with more packets than its frames can number.
+func (s *Spec) checkNumbers(of *system.System) error {
+	parts, err := s.buildParts(of)
 	if err == nil {
 		l := endpoint.Layout{Values: s.Loop.Values, PerPacket: parts.PerPacket}
 		err = parts.CheckNumbers(l.Packets(), s.Workload.UpdatesPerWorker)
@@ -332,11 +333,11 @@ func (s *Spec) numbered(of *system.System) error {
 	return nil
 }
 
-// hosts returns a configuration's hosts, with their links and work.
-func (p *Plan) hosts(c *Config) (net closedloop.Network, job closedloop.Job, parts system.Parts, err error) {
+// makeHosts returns a configuration's hosts, with their links and work.
+func (p *Plan) makeHosts(c *Config) (net closedloop.Network, job closedloop.Job, parts system.Parts, err error) {
 	s := &p.Spec
 	l := s.Loop
-	if parts, err = s.parts(c.system); err != nil {
+	if parts, err = s.buildParts(c.system); err != nil {
 		return net, job, parts, err
 	}
 	if err = parts.CheckLoss(c.Queue, l.Loss); err != nil {
@@ -346,7 +347,7 @@ func (p *Plan) hosts(c *Config) (net closedloop.Network, job closedloop.Job, par
 		parts.Program, parts.Passes = c.system.SwitchProgram(), true
 	}
 	net = closedloop.Network{
-		Workers: s.fan(), Jobs: s.Workload.Clusters, PerRack: s.perRack(), Cycle: olaf.Cycle,
+		Workers: s.workersPerJob(), Jobs: s.Workload.Clusters, PerRack: s.perRack(), Cycle: olaf.Cycle,
 		Link: closedloop.Link{Rate: c.OutRate, Delay: l.Delay, Overhead: s.Overhead, Loss: l.Loss},
 	}
 	updates, err := closedloop.CheckRounds(s.Workload.UpdatesPerWorker)
@@ -355,12 +356,12 @@ func (p *Plan) hosts(c *Config) (net closedloop.Network, job closedloop.Job, par
 	}
 	job = closedloop.Job{Updates: updates, Compute: l.Compute, Jitter: l.Spread, Apart: l.Apart, Limit: l.Limit}
 	job.Layout.Values, job.PerPacket = l.Values, parts.PerPacket
-	return net, job, parts, s.keepsPace(c, &net, &parts)
+	return net, job, parts, s.checkPace(c, &net, &parts)
 }
 
-// Patience rejects loops that would take long or much memory in virtual time, never open-loop work. The error matches
+// CheckPatience rejects loops that would take long or much memory in virtual time, never open-loop work. The error matches
 // netsim.ErrLong and gives the cost. It builds nothing.
-func (s *Spec) Patience() error {
+func (s *Spec) CheckPatience() error {
 	if s.Loop == nil {
 		return nil
 	}
@@ -370,7 +371,7 @@ func (s *Spec) Patience() error {
 	}
 	var all netsim.Efforts
 	for i := range p.Configs {
-		net, job, parts, err := p.hosts(&p.Configs[i])
+		net, job, parts, err := p.makeHosts(&p.Configs[i])
 		if err != nil {
 			return err
 		}
@@ -399,25 +400,26 @@ func (p *Plan) checkLoops() error {
 
 // loopJobs returns the jobs as configured at a configuration's switch.
 func (p *Plan) loopJobs(c *Config) ([]program.Job, error) {
-	net, job, parts, err := p.hosts(c)
+	net, job, parts, err := p.makeHosts(c)
 	if err != nil {
 		return nil, err
 	}
 	return closedloop.PlanJobs(net, job, parts, c.mode.Sync)
 }
 
-// cluster returns a cluster's number in tables: for a loop, the job number on the wire.
-func (p *Plan) cluster(c olaf.ClusterID) olaf.ClusterID {
+// clusterID returns a cluster's number in tables: for a loop, the job number on the wire.
+func (p *Plan) clusterID(c olaf.ClusterID) olaf.ClusterID {
 	if p.Spec.Loop != nil {
 		return c + closedloop.FirstJob
 	}
 	return c
 }
 
-// loops checks that closed-loop hosts can run on a device for a configuration's switch.
-func loops(dev fpga.Device, c *Config) error {
+// checkLooper checks that closed-loop hosts can run on a device for a configuration's switch.
+func checkLooper(dev fpga.Device, c *Config) error {
 	if _, ok := dev.(fpga.Looper); !ok {
-		return fmt.Errorf("%w: %s and the others answer their workers differently, so they cannot run side by side", fpga.ErrRefused,
+		return fmt.Errorf("%w: %s and the others answer their workers differently, so they cannot run side by side",
+			fpga.ErrRefused,
 			dev.Identity().Address)
 	}
 	return fpga.CheckProgramBuilt(dev, c.system.SwitchProgram())
@@ -425,7 +427,7 @@ func loops(dev fpga.Device, c *Config) error {
 
 // LoopTitle describes the workers and mode in a few words.
 func (s *Spec) LoopTitle() string {
-	workers := olaf.Plural(s.fan(), "worker")
+	workers := olaf.Plural(s.workersPerJob(), "worker")
 	if s.perRack() > 0 {
 		workers += fmt.Sprintf(" in %d racks", s.Loop.Racks)
 	}
@@ -465,13 +467,13 @@ func (s *Spec) loopStatements(measured bool) []string {
 	if measured {
 		said = slices.Clone(ofWires)
 	}
-	if s.Ahead() {
+	if s.HasAsyncWorkers() {
 		said[1] = whoseAheadAge
 		if measured {
 			said[2] = insideAhead
 		}
-		if s.RefuseOptions(system.OptionBound) == nil {
-			said = append(said, fmt.Sprintf("a gradient is discarded where its weights have missed more than %s by the time that it is ready", olaf.Plural(s.bound(), "update")))
+		if s.CheckOptions(system.OptionBound) == nil {
+			said = append(said, fmt.Sprintf("a gradient is discarded where its weights have missed more than %s by the time that it is ready", olaf.Plural(s.staleBound(), "update")))
 		}
 	}
 	if measured || s.perRack() == 0 {

@@ -19,11 +19,11 @@ import (
 	"github.com/olafctl/olaf/results/archive"
 )
 
-// looping returns a small loop of a system: 2 jobs of 3 workers.
-func looping(of string) Spec {
-	s := usual()
+// loopSpec returns a small loop of a system: 2 jobs of 3 workers.
+func loopSpec(of string) Spec {
+	s := usualSpec()
 	s.Queue = of
-	s.Close(func(string) bool { return false }, false)
+	s.MakeLoop(func(string) bool { return false }, false)
 	s.Workload.Workers, s.Workload.Clusters, s.Workload.UpdatesPerWorker, s.Runs = 6, 2, 4, 2
 	s.Loop.Values = 20_000
 	return s
@@ -33,14 +33,14 @@ func looping(of string) Spec {
 func loopSystems(t *testing.T) (specs []Spec) {
 	t.Helper()
 	for _, found := range system.All().LoopedOnes() {
-		s := looping(found.Name)
+		s := loopSpec(found.Name)
 		if p := found.Program; p != nil && len(p.Profiles) > 0 {
 			s.Loop.Profile = p.Profiles[len(p.Profiles)-1]
 		}
 		specs = append(specs, s)
 	}
 	for name, profile := range map[string]string{"atp": "paper", "switchml": ""} { // below the device, racks of 2 workers and 1
-		s := looping(name)
+		s := loopSpec(name)
 		s.Loop.Racks, s.Loop.Profile = 2, profile
 		specs = append(specs, s)
 	}
@@ -65,7 +65,7 @@ func TestLoopIsTheSimulatorsOnTheDevice(t *testing.T) {
 				t.Errorf("2 cards give other bytes than 1: %v", err)
 			}
 			for i, run := range m.Outcome.Runs[0] {
-				alone(t, m.Outcome.Plan, &m.Outcome.Runs[0][i])
+				compareAlone(t, m.Outcome.Plan, &m.Outcome.Runs[0][i])
 				if g, most := run.Metrics.Of("goodput_gbps"), run.Metrics.Of("ceiling_gbps"); !(g > 0 && g < most) {
 					t.Errorf("%v of %v Gbit/s", g, most)
 				}
@@ -78,10 +78,10 @@ func TestLoopIsTheSimulatorsOnTheDevice(t *testing.T) {
 	}
 }
 
-// alone compares a run with the same hosts around the program without a device.
-func alone(t *testing.T, p *Plan, run *results.Run) {
+// compareAlone compares a run with the same hosts around the program without a device.
+func compareAlone(t *testing.T, p *Plan, run *results.Run) {
 	t.Helper()
-	net, job, parts, err := p.hosts(&p.Configs[0])
+	net, job, parts, err := p.makeHosts(&p.Configs[0])
 	must(t, err)
 	r, err := closedloop.Run(t.Context(), net, job, parts, p.Configs[0].mode.Sync, run.Seed)
 	must(t, err)
@@ -90,7 +90,7 @@ func alone(t *testing.T, p *Plan, run *results.Run) {
 			t.Errorf("%s is %d, without a device %d", c.Name, have, want)
 		}
 	}
-	if have, want := run.Counters.Of("span_ps"), whole(r.Duration, 1000); have != want {
+	if have, want := run.Counters.Of("span_ps"), toCount(r.Duration, 1000); have != want {
 		t.Errorf("it took %d ps, without a device %d", have, want)
 	}
 }
@@ -115,7 +115,7 @@ func TestLoopIsExactUnderLoss(t *testing.T) {
 
 // TestHungLoopIsInvalid checks that a loop that cannot finish is ended and marked, with its time limit.
 func TestHungLoopIsInvalid(t *testing.T) {
-	s := looping("switchml")
+	s := loopSpec("switchml")
 	s.Loop.Loss, s.Loop.Limit, s.Runs = 1, 20*olaf.Millisecond, 1
 	m := mustBench(t, s, Options{})
 	if err := m.Err(); !errors.Is(err, ErrInvalid) ||
@@ -126,14 +126,14 @@ func TestHungLoopIsInvalid(t *testing.T) {
 
 // TestKeptLoopRepeats checks that a stored loop can be measured again from its rounds and repeated from its plan.
 func TestKeptLoopRepeats(t *testing.T) {
-	s := looping("atp")
+	s := loopSpec("atp")
 	s.Versus = "switchml"
-	_, f := keep(t, s)
+	_, f := runAndKeep(t, s)
 	proof, err := archive.Verify(f, system.All().FindDeclaration)
 	if err != nil || proof.Runs != 2 || proof.Observations != 2*2*4 {
 		t.Fatalf("proof %+v: %v", proof, err)
 	}
-	if n, err := Repeat(t.Context(), system.All(), f, NewStream()); err != nil || n != 4 {
+	if n, err := RepeatStored(t.Context(), system.All(), f, NewStream()); err != nil || n != 4 {
 		t.Errorf("%d runs repeated: %v", n, err)
 	}
 	if _, err := KeptSpec(system.All(), f); !errors.Is(err, ErrNoRewind) {
@@ -144,7 +144,7 @@ func TestKeptLoopRepeats(t *testing.T) {
 // TestLoopIsRecorded checks that all arriving frames are written in the system's own format.
 func TestLoopIsRecorded(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "loop.pcapng")
-	s := looping("atp")
+	s := loopSpec("atp")
 	r, err := s.Record(path, false)
 	must(t, err)
 	m := mustBench(t, s, Options{Stream: NewStream(r)})
@@ -166,7 +166,7 @@ func TestLoopIsRecorded(t *testing.T) {
 // TestLoopBeyondItsFrames checks that recording is rejected if frames cannot number the packets of all rounds.
 func TestLoopBeyondItsFrames(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "loop.pcapng")
-	s := looping("atp")
+	s := loopSpec("atp")
 	const packets = 323 // of 62 values for 20,000
 	const most = 65_535 / packets
 	s.Workload.UpdatesPerWorker = most + 1
@@ -217,7 +217,7 @@ func TestLoopsThatCannotBe(t *testing.T) {
 		"vectors of 0 values":       func(s *Spec) { s.Loop.Values = 0 },
 		"unknown system \"nobody\"": func(s *Spec) { s.Queue = "nobody" },
 	} {
-		s := looping("switchml")
+		s := loopSpec("switchml")
 		change(&s)
 		_, err := NewPlan(s)
 		if kind, _ := olaf.KindOf(err); err == nil || !strings.Contains(err.Error(), want) || kind != olaf.Usage {
@@ -302,9 +302,9 @@ func TestLoopOptionsInAFile(t *testing.T) {
 // can be read.
 func TestUsualTimeoutOnWires(t *testing.T) {
 	for of, want := range map[string]olaf.Duration{"ps": 0, "switchml": MeasuredTimeout} {
-		s := usual()
+		s := usualSpec()
 		s.Queue = of
-		s.Close(func(string) bool { return false }, true)
+		s.MakeLoop(func(string) bool { return false }, true)
 		if s.Loop.Timeout != want {
 			t.Errorf("%s: %v, want %v", of, s.Loop.Timeout, want)
 		}
@@ -319,8 +319,8 @@ func aheadOf(t *testing.T) (specs []Spec) {
 			if mode.Sync {
 				continue
 			}
-			s := looping(found.Name)
-			s.Wait(mode.Name, func(string) bool { return false })
+			s := loopSpec(found.Name)
+			s.SetMode(mode.Name, func(string) bool { return false })
 			s.Loop.Spread, s.Workload.UpdatesPerWorker = 0.3, 12
 			if slices.Contains(mode.Takes, system.OptionH) {
 				few := s
@@ -342,7 +342,7 @@ func aheadOf(t *testing.T) (specs []Spec) {
 func TestLoopGoesAhead(t *testing.T) {
 	for _, s := range aheadOf(t) {
 		t.Run(s.Queue, func(t *testing.T) {
-			_, f := keep(t, s)
+			_, f := runAndKeep(t, s)
 			told := workersTold{}
 			m := mustBench(t, s, Options{Cards: 1, Stream: NewStream(told)})
 			must(t, m.Err())
@@ -355,7 +355,7 @@ func TestLoopGoesAhead(t *testing.T) {
 				t.Errorf("2 cards give other bytes than 1: %v", err)
 			}
 			run := &m.Outcome.Runs[0][0]
-			alone(t, m.Outcome.Plan, run)
+			compareAlone(t, m.Outcome.Plan, run)
 			if age, stale := run.Metrics.Of("aom_worker_ns"), run.Metrics.Of("staleness_updates"); !(age > 0) || !(stale > 0) ||
 				run.Counters.Of("received") < 12 || run.Metrics.Of("aggregation_ns").Known() {
 				t.Errorf("age %v, staleness %v: %v", age, stale, run.Counters)
@@ -367,7 +367,7 @@ func TestLoopGoesAhead(t *testing.T) {
 			if err != nil || proof.Runs != 1 || int64(proof.Observations) != run.Counters.Of("received") {
 				t.Errorf("proof %+v: %v", proof, err)
 			}
-			if n, err := Repeat(t.Context(), system.All(), f, NewStream()); err != nil || n != 2 {
+			if n, err := RepeatStored(t.Context(), system.All(), f, NewStream()); err != nil || n != 2 {
 				t.Errorf("%d runs repeated: %v", n, err)
 			}
 		})
@@ -378,8 +378,8 @@ func TestLoopGoesAhead(t *testing.T) {
 // between two of them is in another sum, so that stamps are not enough.
 func TestWhoIsInside(t *testing.T) {
 	for _, racks := range []int{1, 2} {
-		s := looping("iswitch")
-		s.Wait("async", func(string) bool { return false })
+		s := loopSpec("iswitch")
+		s.SetMode("async", func(string) bool { return false })
 		s.Workload.Workers, s.Workload.Clusters, s.Workload.UpdatesPerWorker, s.Runs = 8, 1, 100, 1
 		s.H, s.Loop.Spread, s.Loop.Racks, s.Loop.Values = new(4), 0.9, racks, 100_000
 		told := workersTold{}
@@ -398,14 +398,14 @@ func TestWhoIsInside(t *testing.T) {
 // fast for its links is rejected.
 func TestUsualModeIsLeftOut(t *testing.T) {
 	never := func(string) bool { return false }
-	s := looping("iswitch")
+	s := loopSpec("iswitch")
 	was, err := json.Marshal(&s)
 	must(t, err)
-	s.Wait("sync", never)
+	s.SetMode("sync", never)
 	if is, err := json.Marshal(&s); err != nil || !bytes.Equal(is, was) {
 		t.Errorf("%v: %s\n%s", err, is, was)
 	}
-	s.Wait("async", never)
+	s.SetMode("async", never)
 	if s.Loop.Mode != "async" || s.Loop.Compute != AheadCompute || !strings.Contains(s.LoopTitle(), ", async") {
 		t.Errorf("%+v: %s", s.Loop, s.LoopTitle())
 	}

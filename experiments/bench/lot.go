@@ -12,11 +12,11 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// Alone returns the specification of one of the systems of s at one output rate, alone: with the same seeds it gives
+// SingleConfig returns the specification of one of the systems of s at one output rate, alone: with the same seeds it gives
 // the numbers of that configuration in s. It drops everything that cannot affect them, so that equal configurations
 // have equal specifications.
-func (s *Spec) Alone(name string, rate olaf.Rate) (Spec, error) {
-	of, err := s.find(name)
+func (s *Spec) SingleConfig(name string, rate olaf.Rate) (Spec, error) {
+	of, err := s.findSystem(name)
 	if err != nil {
 		return Spec{}, err
 	}
@@ -35,7 +35,7 @@ func (s *Spec) Alone(name string, rate olaf.Rate) (Spec, error) {
 	if !of.Adds() {
 		one.H = nil
 	}
-	if of.Adds() && !filters(of) {
+	if of.Adds() && !filtersReward(of) {
 		one.RewardFilter, one.RewardThreshold = false, 0
 	}
 	return one, nil
@@ -54,19 +54,19 @@ func (l *Lots) Run(ctx context.Context, s Spec, from, n int) (runs []results.Run
 	o := s.Opening(testbed.Access{})
 	o.Cards = 1
 	own := o.ReadPorts != 0 || o.Unit != nil // not usable for other lots
-	bed, err := l.take(ctx, o, own)
+	bed, err := l.takeTwin(ctx, o, own)
 	if err != nil {
 		return nil, err
 	}
-	runs, err = lot(ctx, bed, s, from, n)
+	runs, err = runLot(ctx, bed, s, from, n)
 	if err != nil || own { // its state is unknown
 		return runs, errors.Join(err, bed.Close())
 	}
-	l.give(bed)
+	l.returnTwin(bed)
 	return runs, nil
 }
 
-func lot(ctx context.Context, bed *testbed.Testbed, s Spec, from, n int) (runs []results.Run, err error) {
+func runLot(ctx context.Context, bed *testbed.Testbed, s Spec, from, n int) (runs []results.Run, err error) {
 	s.Runs = from + n
 	plan, err := NewPlan(s)
 	if err != nil {
@@ -76,7 +76,7 @@ func lot(ctx context.Context, bed *testbed.Testbed, s Spec, from, n int) (runs [
 		return nil, fmt.Errorf("%w: %d configurations in what should be one", ErrSpec, len(plan.Configs))
 	}
 	plan.Seeds = plan.Seeds[from:]
-	outcome, err := Run(ctx, plan, bed, NewStream())
+	outcome, err := RunPlan(ctx, plan, bed, NewStream())
 	if err != nil {
 		return nil, err
 	}
@@ -87,8 +87,8 @@ func lot(ctx context.Context, bed *testbed.Testbed, s Spec, from, n int) (runs [
 	return runs, nil
 }
 
-// take returns an idle twin.
-func (l *Lots) take(ctx context.Context, o testbed.OpenOptions, own bool) (*testbed.Testbed, error) {
+// takeTwin returns an idle twin.
+func (l *Lots) takeTwin(ctx context.Context, o testbed.OpenOptions, own bool) (*testbed.Testbed, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if last := len(l.free) - 1; last >= 0 && !own {
@@ -96,10 +96,10 @@ func (l *Lots) take(ctx context.Context, o testbed.OpenOptions, own bool) (*test
 		l.free = l.free[:last]
 		return bed, nil
 	}
-	return testbed.Open(ctx, "", o)
+	return testbed.OpenTestbed(ctx, "", o)
 }
 
-func (l *Lots) give(bed *testbed.Testbed) {
+func (l *Lots) returnTwin(bed *testbed.Testbed) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.free = append(l.free, bed)

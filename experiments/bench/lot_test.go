@@ -19,7 +19,7 @@ func TestLotsAreTheWholeBench(t *testing.T) {
 	defer func() { must(t, lots.Close()) }()
 	numbers := map[string]string{}
 	for _, profile := range engine.ProfileNames() {
-		s := usual()
+		s := usualSpec()
 		s.Workload.UpdatesPerWorker, s.Runs, s.Slots = 20, 5, 4
 		s.Profile = engine.Profile(profile)
 		if s.Profile.ReadPorts() == 0 {
@@ -29,7 +29,7 @@ func TestLotsAreTheWholeBench(t *testing.T) {
 		whole := mustBench(t, s, Options{})
 		for i, rows := range whole.Outcome.Runs {
 			c := &whole.Outcome.Plan.Configs[i]
-			one, err := s.Alone(c.Queue, c.OutRate)
+			one, err := s.SingleConfig(c.Queue, c.OutRate)
 			must(t, err)
 			var parts []results.Run
 			for from := 0; from < s.Runs; from += 2 {
@@ -58,37 +58,37 @@ func TestLotsAreTheWholeBench(t *testing.T) {
 
 // TestAlone checks that settings that cannot affect a configuration are dropped, and that unknown systems are rejected.
 func TestAlone(t *testing.T) {
-	s := usual()
+	s := usualSpec()
 	cycles := 3
 	s.DequeueCycles = &cycles
-	versus, err := s.Alone(s.Versus, 5*olaf.Gbps)
+	versus, err := s.SingleConfig(s.Versus, 5*olaf.Gbps)
 	must(t, err)
 	s.DequeueCycles, s.Runs = nil, 7
-	if plain, err := s.Alone(s.Versus, 5*olaf.Gbps); err != nil || results.Difference(plain, versus) != "" {
+	if plain, err := s.SingleConfig(s.Versus, 5*olaf.Gbps); err != nil || results.Difference(plain, versus) != "" {
 		t.Error(results.Difference(plain, versus), err)
 	}
-	if _, err := s.Alone("nobody", olaf.Gbps); !errors.Is(err, ErrSpec) {
+	if _, err := s.SingleConfig("nobody", olaf.Gbps); !errors.Is(err, ErrSpec) {
 		t.Error(err)
 	}
 	s.Versus = ""
-	if _, err := s.Alone(usual().Versus, olaf.Gbps); !errors.Is(err, ErrSpec) {
+	if _, err := s.SingleConfig(usualSpec().Versus, olaf.Gbps); !errors.Is(err, ErrSpec) {
 		t.Error(err)
 	}
-	if _, err := new(Lots).Run(t.Context(), usual(), 0, 1); !errors.Is(err, ErrSpec) {
+	if _, err := new(Lots).Run(t.Context(), usualSpec(), 0, 1); !errors.Is(err, ErrSpec) {
 		t.Error(err)
 	}
 }
 
 // BenchmarkTinyLots measures the cost of a sweep's cell beyond its updates: every lot has another specification.
 func BenchmarkTinyLots(b *testing.B) {
-	s := usual()
+	s := usualSpec()
 	s.Workload.UpdatesPerWorker, s.Workload.Workers, s.Runs, s.Versus = 2, 9, 1, ""
 	var lots Lots
 	defer lots.Close()
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		s.Slots = 2 + i%100
-		one, err := s.Alone(s.Queue, olaf.Rate(1+i%50)*olaf.Gbps)
+		one, err := s.SingleConfig(s.Queue, olaf.Rate(1+i%50)*olaf.Gbps)
 		if err != nil {
 			b.Fatal(err)
 		}

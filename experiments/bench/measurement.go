@@ -26,7 +26,7 @@ var ErrInvalid = errors.New("invalid run")
 
 // Options selects where a single-queue experiment runs.
 type Options struct {
-	Device string // address for testbed.Open; empty for the twin
+	Device string // address for testbed.OpenTestbed; empty for the twin
 	Access testbed.Access
 	Listen string // where a second controller can reach the tables; empty for a private socket
 	Cards  int    // number of parallel cards; 0 for one per core
@@ -52,8 +52,8 @@ type Measurement struct {
 	Outcome *Outcome
 }
 
-// Measure runs spec to its end. If it is stopped early, it returns a report on the finished runs and the error.
-func Measure(ctx context.Context, spec Spec, o Options) (*Measurement, error) {
+// MeasureSpec runs spec to its end. If it is stopped early, it returns a report on the finished runs and the error.
+func MeasureSpec(ctx context.Context, spec Spec, o Options) (*Measurement, error) {
 	plan, err := NewPlan(spec)
 	if err != nil {
 		return nil, err
@@ -66,25 +66,25 @@ func Measure(ctx context.Context, spec Spec, o Options) (*Measurement, error) {
 		o.Stream = NewStream()
 	}
 	open := spec.Opening(o.Access)
-	open.Cards, open.Listen, open.Wire = o.Cards, o.Listen, o.Stream.recorders()
-	bed, err := testbed.Open(ctx, o.Device, open)
+	open.Cards, open.Listen, open.Wire = o.Cards, o.Listen, o.Stream.hasRecorders()
+	bed, err := testbed.OpenTestbed(ctx, o.Device, open)
 	if err != nil {
 		return nil, err
 	}
 	bed.AgeErrorPct = o.AgeErrorPct
 	var planned [][]results.Run
-	plan, err = plan.onDevice(bed.Cards[0].Device)
+	plan, err = plan.withoutCycles(bed.Cards[0].Device)
 	if err == nil && o.Twin {
 		if _, err = logOf(bed.Cards[0].Device); err == nil {
-			planned, err = predict(ctx, spec, &o)
+			planned, err = predictOnTwin(ctx, spec, &o)
 		}
 	}
 	var outcome *Outcome
 	if err == nil {
-		outcome, err = run(ctx, plan, bed, o.Stream, planned)
+		outcome, err = runWith(ctx, plan, bed, o.Stream, planned)
 	}
 	err = errors.Join(err, bed.Close())
-	if outcome == nil || err != nil && outcome.empty() {
+	if outcome == nil || err != nil && outcome.isEmpty() {
 		return nil, err // there is nothing to show or store
 	}
 	report, reportErr := NewMeasurement(outcome, o.Beside)
@@ -94,8 +94,8 @@ func Measure(ctx context.Context, spec Spec, o Options) (*Measurement, error) {
 	return report, errors.Join(err, reportErr)
 }
 
-// onDevice returns the plan without engine cycles if the device has none, for any profile.
-func (p *Plan) onDevice(dev fpga.Device) (*Plan, error) {
+// withoutCycles returns the plan without engine cycles if the device has none, for any profile.
+func (p *Plan) withoutCycles(dev fpga.Device) (*Plan, error) {
 	if _, real := fpga.FindArrivalLog(dev); !real { // a model or a card's logic, which have some
 		return p, nil
 	}
@@ -112,8 +112,8 @@ func (p *Plan) onDevice(dev fpga.Device) (*Plan, error) {
 	return plan, err
 }
 
-// empty reports whether no run was finished.
-func (o *Outcome) empty() bool {
+// isEmpty reports whether no run was finished.
+func (o *Outcome) isEmpty() bool {
 	return !slices.ContainsFunc(o.Runs, func(runs []results.Run) bool { return len(runs) > 0 })
 }
 
@@ -129,7 +129,7 @@ func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
 		Config:     config,
 		Window:     results.Window{}.String(),
 		Partial:    o.Partial,
-		Terms:      o.Plan.terms(),
+		Terms:      o.Plan.fairTerms(),
 	}
 	for i, runs := range o.Runs {
 		b.Rows = append(b.Rows, results.Summarise(o.Plan.Declaration(&o.Plan.Configs[i]), runs))
@@ -148,9 +148,9 @@ func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
 			fmt.Sprintf("an update is a vector of %d values in %d frames, each a segment, one behind the other: what is counted are frames, and an age is that of the oldest segment that a server, or a worker, has of a vector",
 				o.Plan.Spec.Workload.Values, n))
 	}
-	if u := o.Plan.Spec.unit(); u != nil {
+	if u := o.Plan.Spec.accelerator(); u != nil {
 		b.Statements = append(b.Statements,
-			fmt.Sprintf("accelerator: updates pass %v in front of the program, one after the other; %s may wait, and %.1f %% of those for it found no room", u.Rate(), olaf.Plural(u.Room, "update"), o.turnedAway()))
+			fmt.Sprintf("accelerator: updates pass %v in front of the program, one after the other; %s may wait, and %.1f %% of those for it found no room", u.Rate(), olaf.Plural(u.Room, "update"), o.lostInFrontPct()))
 	}
 	if o.Plan.Spec.Loop != nil {
 		b.Statements = append(b.Statements, o.Plan.Spec.loopStatements(o.Measured)...)
@@ -159,11 +159,11 @@ func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
 		b.Statements = append(b.Statements,
 			"slots_held is over the time from the first to the last delivery: the card's map is older than 1.4, and does not say over how many cycles it counted")
 	}
-	b.Statements = append(b.Statements, o.captured.statements()...)
+	b.Statements = append(b.Statements, o.captured.listStatements()...)
 	for i := range b.Rows { // a configuration without a finished run has a row, too
 		b.Rows[i].Queue, b.Rows[i].OutRateBPS = o.Plan.Configs[i].Queue, int64(o.Plan.Configs[i].OutRate)
 	}
-	b.Comparisons = o.comparisons()
+	b.Comparisons = o.compareSystems()
 	if beside != nil {
 		rows, statements := beside(&o.Plan.Spec, b)
 		b.Paper, b.Statements = rows, append(b.Statements, statements...)
@@ -171,8 +171,8 @@ func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
 	return &Measurement{Bench: b, Outcome: o}, nil
 }
 
-// turnedAway returns the percentage of updates lost in front of programs, over all runs.
-func (o *Outcome) turnedAway() float64 {
+// lostInFrontPct returns the percentage of updates lost in front of programs, over all runs.
+func (o *Outcome) lostInFrontPct() float64 {
 	lost, sent := int64(0), int64(0)
 	for i, runs := range o.Runs {
 		if !o.Plan.Configs[i].system.Adds() {
@@ -192,12 +192,12 @@ func (o *Outcome) heldByDeliveries() bool {
 	})
 }
 
-// comparisons compares the system under test with each of the others at every output rate, within a topology.
-func (o *Outcome) comparisons() []results.Comparison {
+// compareSystems compares the system under test with each of the others at every output rate, within a topology.
+func (o *Outcome) compareSystems() []results.Comparison {
 	var out []results.Comparison
 	configs := o.Plan.Configs
 	for i := range configs {
-		if len(o.Runs[i]) == 0 || !o.Plan.tests(&configs[i]) {
+		if len(o.Runs[i]) == 0 || !o.Plan.isUnderTest(&configs[i]) {
 			continue
 		}
 		for k := i + 1; k < len(configs) && configs[k].OutRate == configs[i].OutRate &&
@@ -208,8 +208,8 @@ func (o *Outcome) comparisons() []results.Comparison {
 	return out
 }
 
-// tests reports whether a configuration is of the system under test.
-func (p *Plan) tests(c *Config) bool { return c.system != nil && c.system.Name == p.Spec.Queue }
+// isUnderTest reports whether a configuration is of the system under test.
+func (p *Plan) isUnderTest(c *Config) bool { return c.system != nil && c.system.Name == p.Spec.Queue }
 
 // Result returns the report with all its runs, for workbook and store.
 func (r *Measurement) Result() *sheets.Result {
@@ -239,13 +239,14 @@ func (r *Measurement) WriteText(w io.Writer, v text.View) error {
 		profile = "" // a program on the machine has no engine cycles
 	}
 	return text.Bench(w, v, r.Bench, fmt.Sprintf("%s on %s (%s)%s%s: %d workers in %d clusters, %d updates of %s each, %v offered %s, %s, %s, seed %d",
-		s.Experiment, r.Outcome.Device.Address, r.Outcome.Device.Build, s.topology(), profile,
-		load.Workers, load.Clusters, load.UpdatesPerWorker, s.update(), load.MeanRate, s.arrivals(r.Outcome.sentHere()),
+		s.Experiment, r.Outcome.Device.Address, r.Outcome.Device.Build, s.describeTopology(), profile,
+		load.Workers, load.Clusters, load.UpdatesPerWorker, s.describeUpdate(), load.MeanRate,
+		s.describeArrivals(r.Outcome.sentHere()),
 		olaf.Plural(s.Slots, "slot"), olaf.Plural(s.Runs, "run"), s.Seed))
 }
 
-// topology describes the topology unless it is the default.
-func (s *Spec) topology() string {
+// describeTopology describes the topology unless it is the default.
+func (s *Spec) describeTopology() string {
 	if s.Topology == "" {
 		return ""
 	}
@@ -255,8 +256,8 @@ func (s *Spec) topology() string {
 	return fmt.Sprintf(", topology %s", s.Topology)
 }
 
-// update describes the size of an update.
-func (s *Spec) update() string {
+// describeUpdate describes the size of an update.
+func (s *Spec) describeUpdate() string {
 	w := &s.Workload
 	if w.Segments() == 1 {
 		return w.Size.String()
@@ -264,9 +265,9 @@ func (s *Spec) update() string {
 	return fmt.Sprintf("%d values in %d frames of %v", w.Values, w.Segments(), w.Size)
 }
 
-// arrivals describes the distribution of updates over time. If a program of this machine sends them, the rate inside a
+// describeArrivals describes the distribution of updates over time. If a program of this machine sends them, the rate inside a
 // burst is only planned.
-func (s *Spec) arrivals(planned bool) string {
+func (s *Spec) describeArrivals(planned bool) string {
 	if s.Trace != nil {
 		return "as " + s.Trace.Name + " tells"
 	}

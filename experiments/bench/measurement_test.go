@@ -12,9 +12,9 @@ import (
 // TestPlannedBursts checks that bursts are called planned for senders in real time on this machine, and not for the
 // twin, which keeps exact time.
 func TestPlannedBursts(t *testing.T) {
-	spec := usual()
+	spec := usualSpec()
 	spec.Runs, spec.Versus, spec.OutRates, spec.Workload.UpdatesPerWorker = 1, "", spec.OutRates[:1], 20
-	m, err := Measure(t.Context(), spec, Options{})
+	m, err := MeasureSpec(t.Context(), spec, Options{})
 	must(t, err)
 	for _, here := range []bool{false, true} {
 		if here {

@@ -20,13 +20,13 @@ func TestPatienceOfLoops(t *testing.T) {
 		{"rounds", func(s *Spec) { s.Workload.UpdatesPerWorker = 1e7 }, netsim.ErrLong},
 		{"runs", func(s *Spec) { s.Runs, s.Workload.UpdatesPerWorker = 1000, 1e4 }, netsim.ErrLong},
 		{"no workers", func(s *Spec) { s.Workload.Workers = 0 }, pktgen.ErrWorkload},
-		{"nobody waits", func(s *Spec) { *s = usual(); s.Workload.UpdatesPerWorker = 20_000 }, nil},
+		{"nobody waits", func(s *Spec) { *s = usualSpec(); s.Workload.UpdatesPerWorker = 20_000 }, nil},
 	} {
-		s := usual()
+		s := usualSpec()
 		s.Queue = "switchml"
-		s.Close(func(string) bool { return false }, false)
+		s.MakeLoop(func(string) bool { return false }, false)
 		c.change(&s)
-		if err := s.Patience(); !errors.Is(err, c.want) {
+		if err := s.CheckPatience(); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, want %v", c.name, err, c.want)
 		}
 	}

@@ -55,8 +55,8 @@ func (p *Plan) Declaration(c *Config) *metric.Declaration {
 	return c.system.Declaration()
 }
 
-// Measures returns the counters and metrics of all configurations together.
-func (p *Plan) Measures() *metric.Declaration {
+// DeclareAll returns the counters and metrics of all configurations together.
+func (p *Plan) DeclareAll() *metric.Declaration {
 	all := make([]*metric.Declaration, len(p.Configs))
 	for i := range p.Configs {
 		all[i] = p.Declaration(&p.Configs[i])
@@ -70,33 +70,33 @@ func NewPlan(s Spec) (*Plan, error) {
 		return nil, err
 	}
 	p := &Plan{Spec: s, Seeds: make([]uint64, s.Runs)}
-	systems, err := s.systems()
+	systems, err := s.findSystems()
 	if err != nil {
 		return nil, err
 	}
 	for _, rate := range s.OutRates {
 		for _, of := range systems {
 			if s.Loop != nil {
-				mode, err := s.mode(of)
+				mode, err := s.modeOf(of)
 				if err != nil {
 					return nil, err
 				}
 				p.Configs = append(p.Configs, Config{Queue: of.Name, OutRate: rate, system: of, mode: mode})
 				continue
 			}
-			out, err := s.output(of, rate)
+			out, err := s.resolveOutput(of, rate)
 			if err != nil {
 				return nil, err
 			}
 			c := Config{Queue: of.Name, OutRate: rate, DequeueCycles: out.DequeueCycles, MergeCycles: out.MergeCycles,
 				output: out, system: of}
 			if of.Adds() {
-				c.H = s.h()
+				c.H = s.sumSize()
 			}
 			p.Configs = append(p.Configs, c)
 		}
 	}
-	p.answered()
+	p.addAnswering()
 	for i := range p.Seeds {
 		// Spread neighbouring run numbers over the whole seed space.
 		p.Seeds[i] = splitmix.Mix(s.Seed*1_000_003 + uint64(i))
@@ -104,23 +104,23 @@ func NewPlan(s Spec) (*Plan, error) {
 	return p, p.checkLoops()
 }
 
-// addressing returns the same addresses on every testbed, so that captures of different runs can be compared.
-func (p *Plan) addressing() pktgen.Addressing { return pktgen.DefaultAddressing() }
+// addressPlan returns the same addresses on every testbed, so that captures of different runs can be compared.
+func (p *Plan) addressPlan() pktgen.Addressing { return pktgen.DefaultAddressing() }
 
-// job returns the generator's job for one seed's schedule.
-func (p *Plan) job(source pktgen.Source) pktgen.Job {
+// generatorJob returns the generator's job for one seed's schedule.
+func (p *Plan) generatorJob(source pktgen.Source) pktgen.Job {
 	w := &p.Spec.Workload
-	return pktgen.Job{Placement: w.Placement, Addressing: p.addressing(), Size: w.Size, Values: w.Values,
+	return pktgen.Job{Placement: w.Placement, Addressing: p.addressPlan(), Size: w.Size, Values: w.Values,
 		Source: source}
 }
 
-// queue returns the card's settings for one configuration. Provenance is on if it only costs memory: without it the
+// queueConfig returns the card's settings for one configuration. Provenance is on if it only costs memory: without it the
 // workers of merged updates have no ages.
-func (p *Plan) queue(c *Config) fpga.QueueConfig {
+func (p *Plan) queueConfig(c *Config) fpga.QueueConfig {
 	discipline, _ := engine.FindDiscipline(c.system.Discipline)
 	if p.Spec.Loop != nil { // its packets bypass the queue
 		return fpga.QueueConfig{Discipline: discipline.Name, Depth: 1, Program: c.system.SwitchProgram(),
-			H: p.Spec.fan()}
+			H: p.Spec.workersPerJob()}
 	}
 	queue := fpga.QueueConfig{
 		Discipline: discipline.Name, Depth: p.Spec.Slots, Output: c.output,
@@ -131,20 +131,20 @@ func (p *Plan) queue(c *Config) fpga.QueueConfig {
 	if c.system.Adds() {
 		queue.Program, queue.H, queue.Segments = c.system.Program, c.H, p.Spec.Workload.Segments()
 	}
-	if p.answers(c) { // sums cross the switch at full speed, and the links after it limit the rate
+	if p.answersWorkers(c) { // sums cross the switch at full speed, and the links after it limit the rate
 		queue.Downlink, queue.Output.Rate = queue.Output.Rate, 0
 	}
 	return queue
 }
 
-// measure returns the settings for measuring a configuration's runs.
-func (p *Plan) measure(c *Config) results.Config {
+// measureConfig returns the settings for measuring a configuration's runs.
+func (p *Plan) measureConfig(c *Config) results.Config {
 	if p.Spec.Loop != nil {
 		return results.Config{Declared: p.Declaration(c), Clusters: p.Spec.Workload.Clusters,
 			Workers: p.Spec.Workload.Workers}
 	}
 	rate := c.OutRate
-	if p.answers(c) { // each cluster's links carry only its sums
+	if p.answersWorkers(c) { // each cluster's links carry only its sums
 		rate *= olaf.Rate(p.Spec.Workload.Clusters)
 	}
 	config := results.Config{
@@ -170,11 +170,11 @@ const workerPort = 0
 // Tables returns the contents of VNP4-1 and VNP4-2: every worker's identity, the parameter server, and a multicast
 // group per cluster. With a switch program in front of the queue, its tables contain the workers.
 func (p *Plan) Tables() (p4ctl.Tables, error) {
-	w, a := &p.Spec.Workload, p.addressing()
+	w, a := &p.Spec.Workload, p.addressPlan()
 	t := p4ctl.Tables{Servers: []netip.Addr{a.Server}}
 	for i := range w.Workers {
 		t.Workers = append(t.Workers, p4ctl.Worker{Address: netip.AddrFrom4(a.Worker(i).SrcIP),
-			Cluster: p.cluster(w.Cluster(i)), ID: olaf.WorkerID(i)})
+			Cluster: p.clusterID(w.Cluster(i)), ID: olaf.WorkerID(i)})
 	}
 	t = t.WithGroups(workerPort)
 	told := map[string]bool{}
@@ -184,7 +184,7 @@ func (p *Plan) Tables() (p4ctl.Tables, error) {
 			continue
 		}
 		told[of.SwitchProgram().Name] = true
-		jobs, err := p.jobs(&p.Configs[i])
+		jobs, err := p.programJobs(&p.Configs[i])
 		if err != nil {
 			return t, err
 		}
@@ -197,8 +197,8 @@ func (p *Plan) Tables() (p4ctl.Tables, error) {
 	return t.Canonical(), nil
 }
 
-// jobs returns the clusters as configured at a configuration's switch program. Each worker has its own port.
-func (p *Plan) jobs(c *Config) ([]program.Job, error) {
+// programJobs returns the clusters as configured at a configuration's switch program. Each worker has its own port.
+func (p *Plan) programJobs(c *Config) ([]program.Job, error) {
 	if p.Spec.Loop != nil {
 		return p.loopJobs(c)
 	}
@@ -214,8 +214,8 @@ func (p *Plan) jobs(c *Config) ([]program.Job, error) {
 	return jobs, nil
 }
 
-// Runs returns the number of single runs in the plan.
-func (p *Plan) Runs() int { return len(p.Configs) * len(p.Seeds) }
+// RunCount returns the number of single runs in the plan.
+func (p *Plan) RunCount() int { return len(p.Configs) * len(p.Seeds) }
 
 // Outline describes the work to the consumers of its events.
 func (p *Plan) Outline() (*Outline, error) {
@@ -227,7 +227,7 @@ func (p *Plan) Outline() (*Outline, error) {
 	for i := range p.Configs {
 		c := &p.Configs[i]
 		o.Configurations = append(o.Configurations,
-			Configuration{fmt.Sprintf("%s at %v", c.Queue, c.OutRate), p.measure(c)})
+			Configuration{fmt.Sprintf("%s at %v", c.Queue, c.OutRate), p.measureConfig(c)})
 	}
 	return o, nil
 }
@@ -238,5 +238,5 @@ func (p *Plan) Hash() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return o.hash(), nil
+	return o.hashConfig(), nil
 }

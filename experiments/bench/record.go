@@ -40,9 +40,9 @@ func (s *Spec) Record(path string, force bool) (*Recording, error) {
 		if format == nil {
 			return nil, fmt.Errorf("%w: %s has no frames of its own that could be captured", ErrSpec, s.Queue)
 		}
-		found, err := s.find(s.Queue)
+		found, err := s.findSystem(s.Queue)
 		if err == nil {
-			err = s.numbered(found)
+			err = s.checkNumbers(found)
 		}
 		if err != nil {
 			return nil, err
@@ -99,7 +99,7 @@ func (r *Recording) Event(e Event) error {
 		r.file.SetDropped(e.Lost)
 	case Recorded:
 		for i := range e.Packets {
-			if err := r.write(&e.Packets[i]); err != nil {
+			if err := r.writePacket(&e.Packets[i]); err != nil {
 				return err
 			}
 		}
@@ -107,24 +107,24 @@ func (r *Recording) Event(e Event) error {
 	return nil
 }
 
-// write stores what reached the parameter server, merged updates and bypassed frames, or the copies that reached
+// writePacket stores what reached the parameter server, merged updates and bypassed frames, or the copies that reached
 // workers. Contributors become a comment.
-func (r *Recording) write(p *twin.Packet) error {
+func (r *Recording) writePacket(p *twin.Packet) error {
 	if p.Kind == twin.Ack {
 		return nil
 	}
-	n, err := r.encode(p)
+	n, err := r.encodeFrame(p)
 	if err != nil {
 		return err
 	}
 	return r.file.WritePacket(&capture.Packet{UnixNS: p.At.NS(), Data: r.buffer[:n], Wire: n,
-		Comment: merged(p.Contributors)})
+		Comment: formatInside(p.Contributors)})
 }
 
-// encode writes the frame of an update. A frame that bypassed the queue keeps its own format.
-func (r *Recording) encode(p *twin.Packet) (n int, err error) {
+// encodeFrame writes the frame of an update. A frame that bypassed the queue keeps its own format.
+func (r *Recording) encodeFrame(p *twin.Packet) (n int, err error) {
 	if r.format == nil || p.Kind == twin.Bypassed && p.Format == 0 {
-		return olaf.EncodeUpdate(r.buffer, addresses(&p.Addresses), &p.Update, p.Lanes)
+		return olaf.EncodeUpdate(r.buffer, copyAddresses(&p.Addresses), &p.Update, p.Lanes)
 	}
 	r.lanes = r.lanes[:0]
 	for _, v := range p.Lanes {
@@ -135,11 +135,11 @@ func (r *Recording) encode(p *twin.Packet) (n int, err error) {
 	if p.Kind == twin.Answered {
 		packet.Kind = program.Result
 	}
-	return r.format.Encode(r.buffer, &frame.Outer{Addresses: *addresses(&p.Addresses)}, &packet, r.lanes)
+	return r.format.Encode(r.buffer, &frame.Outer{Addresses: *copyAddresses(&p.Addresses)}, &packet, r.lanes)
 }
 
-// merged formats the contributors of a merged frame.
-func merged(inside []olaf.Contributor) string {
+// formatInside formats the contributors of a merged frame.
+func formatInside(inside []olaf.Contributor) string {
 	if len(inside) < 2 {
 		return ""
 	}
@@ -172,7 +172,7 @@ func (r *Recording) Commit() error { return r.file.Commit() }
 // Abandon removes the file, unless it was committed.
 func (r *Recording) Abandon() error { return r.file.Abandon() }
 
-func addresses(a *twin.Addresses) *olaf.Addresses {
+func copyAddresses(a *twin.Addresses) *olaf.Addresses {
 	return &olaf.Addresses{SrcMAC: a.SourceMAC, DstMAC: a.DestMAC, SrcIP: a.SourceIP, DstIP: a.DestIP,
 		SrcPort: a.SourcePort}
 }

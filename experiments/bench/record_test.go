@@ -20,12 +20,12 @@ import (
 // TestRecordingIsOfTheRunItself checks that a capture is written during the runs, next to parallel ones, that it
 // changes no number, and that it contains exactly the frames of the first run.
 func TestRecordingIsOfTheRunItself(t *testing.T) {
-	plain, err := json.Marshal(mustBench(t, small(t), Options{}).Document())
+	plain, err := json.Marshal(mustBench(t, smallSpecOf(t), Options{}).Document())
 	must(t, err)
 	var first []byte
 	for cards, runs := range map[int]int{1: 1, 2: 5, 5: 5} {
 		path := filepath.Join(t.TempDir(), "run.pcapng")
-		s := small(t)
+		s := smallSpecOf(t)
 		s.Runs = runs
 		r, err := s.Record(path, false)
 		must(t, err)
@@ -55,12 +55,13 @@ func TestRecordingIsOfTheRunItself(t *testing.T) {
 
 // TestRecordingNeedsADeviceThatRecords checks that nothing runs on a device that does not provide frames.
 func TestRecordingNeedsADeviceThatRecords(t *testing.T) {
-	s := small(t)
+	s := smallSpecOf(t)
 	r, err := s.Record(filepath.Join(t.TempDir(), "run.pcapng"), false)
 	must(t, err)
 	defer r.Abandon()
-	address := testbedtest.Serve(t, testbed.ServeOptions{})
-	if _, err := Measure(t.Context(), s, Options{Device: address, Access: testbedtest.Access(), Stream: NewStream(r)}); !errors.Is(err,
+	address := testbedtest.ServeTwin(t, testbed.ServeOptions{})
+	if _, err := MeasureSpec(t.Context(), s, Options{Device: address, Access: testbedtest.TestAccess(),
+		Stream: NewStream(r)}); !errors.Is(err,
 		testbed.ErrUnsupported) {
 		t.Errorf("%v", err)
 	}
@@ -69,7 +70,7 @@ func TestRecordingNeedsADeviceThatRecords(t *testing.T) {
 // TestRecordingOfAnotherSystem checks that a system's own frames are written, with their contributors as comments.
 func TestRecordingOfAnotherSystem(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "run.pcapng")
-	s := small(t)
+	s := smallSpecOf(t)
 	s.Queue, s.Versus, s.H = "iswitch", "", new(3)
 	r, err := s.Record(path, false)
 	must(t, err)
@@ -91,8 +92,8 @@ func TestRecordingOfAnotherSystem(t *testing.T) {
 	}
 }
 
-// recorded captures a bench and returns the path.
-func recorded(t *testing.T, s Spec) (path string) {
+// recordBench captures a bench and returns the path.
+func recordBench(t *testing.T, s Spec) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "run.pcapng")
 	r, err := s.Record(path, false)
@@ -126,13 +127,13 @@ func TestRecordingOfJoinedTwins(t *testing.T) {
 	for _, queue := range []string{"", "iswitch"} {
 		record := func(generator string) []byte {
 			path := filepath.Join(t.TempDir(), "run.pcapng")
-			s := small(t)
+			s := smallSpecOf(t)
 			if queue != "" {
 				s.Queue, s.Versus, s.H = queue, "", new(3)
 			}
 			r, err := s.Record(path, false)
 			must(t, err)
-			access := testbedtest.Access()
+			access := testbedtest.TestAccess()
 			access.Devices, access.Generator = nil, generator
 			mustBench(t, s, Options{Access: access, Stream: NewStream(r)})
 			must(t, errors.Join(r.Commit(), r.Abandon()))

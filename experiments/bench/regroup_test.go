@@ -17,7 +17,7 @@ import (
 // TestRegroupingUnderLoad moves workers between clusters while the generator runs, and accounts for every update: the
 // identities hold, and each update counts for its worker's cluster at its generation.
 func TestRegroupingUnderLoad(t *testing.T) {
-	for _, device := range []string{"twin:", testbedtest.Serve(t, testbed.ServeOptions{})} {
+	for _, device := range []string{"twin:", testbedtest.ServeTwin(t, testbed.ServeOptions{})} {
 		for config := range 4 { // Olaf and FIFO at 40 and 20 Gb/s
 			regroupUnderLoad(t, device, config)
 		}
@@ -34,11 +34,11 @@ type move struct {
 func regroupUnderLoad(t *testing.T, device string, config int) {
 	t.Helper()
 	ctx := context.Background()
-	spec := usual()
+	spec := usualSpec()
 	spec.Runs = 1
 	plan, err := NewPlan(spec)
 	must(t, err)
-	bed, err := testbed.Open(ctx, device, testbed.OpenOptions{Access: testbedtest.Access()})
+	bed, err := testbed.OpenTestbed(ctx, device, testbed.OpenOptions{Access: testbedtest.TestAccess()})
 	must(t, err)
 	defer bed.Close()
 	_, err = plan.Program(ctx, bed)
@@ -48,8 +48,8 @@ func regroupUnderLoad(t *testing.T, device string, config int) {
 	generator := pktgen.NewGenerator(dev)
 	schedule, err := pktgen.NewSchedule(spec.Workload, plan.Seeds[0])
 	must(t, err)
-	must(t, generator.Program(ctx, plan.job(schedule)))
-	must(t, fpga.ConfigureQueue(ctx, dev, plan.queue(&plan.Configs[config])))
+	must(t, generator.Program(ctx, plan.generatorJob(schedule)))
+	must(t, fpga.ConfigureQueue(ctx, dev, plan.queueConfig(&plan.Configs[config])))
 	seen := bed.Cards[0].Tap.Drain(nil)[:0]
 	must(t, fpga.ClearCounters(dev))
 	must(t, generator.Arm())

@@ -34,14 +34,14 @@ type Rig struct {
 func (p *Plan) Rig(card testbed.Card) (*Rig, error) {
 	accounts, tables := make([]*fpga.Account, len(p.Configs)), make([]built, len(p.Configs))
 	for i := range p.Configs {
-		err := p.fits(card.Device, &p.Configs[i])
+		err := p.checkDevice(card.Device, &p.Configs[i])
 		if err != nil {
 			return nil, err
 		}
 		if accounts[i], err = fpga.NewAccount(p.Declaration(&p.Configs[i]).Ledger); err != nil {
 			return nil, err
 		}
-		if tables[i], err = p.table(card.Device, &p.Configs[i]); err != nil {
+		if tables[i], err = p.readTable(card.Device, &p.Configs[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -76,10 +76,10 @@ func feedQueue(dev fpga.Device) error {
 	return dev.Write32(regmap.GeneratorControl, v&^regmap.GeneratorControlWire)
 }
 
-// fits checks that a device has what a configuration needs in front of its queue.
-func (p *Plan) fits(dev fpga.Device, c *Config) error {
+// checkDevice checks that a device has what a configuration needs in front of its queue.
+func (p *Plan) checkDevice(dev fpga.Device, c *Config) error {
 	if p.Spec.Loop != nil {
-		return loops(dev, c)
+		return checkLooper(dev, c)
 	}
 	if !c.system.Adds() {
 		return nil
@@ -106,8 +106,8 @@ type built struct {
 	memory olaf.Size
 }
 
-// table reads it from a device; zero if the configuration has no program there.
-func (p *Plan) table(dev fpga.Device, c *Config) (t built, err error) {
+// readTable reads it from a device; zero if the configuration has no program there.
+func (p *Plan) readTable(dev fpga.Device, c *Config) (t built, err error) {
 	if p.Spec.Loop != nil || !c.system.Adds() {
 		return t, nil
 	}
@@ -133,7 +133,7 @@ func (r *Rig) Load(ctx context.Context, seed int) (updates []int64, err error) {
 	}
 	w := &r.Plan.Spec.Workload
 	counted := &tallied{Source: source, segments: w.Segments(), updates: make([]int64, w.Workers)}
-	job := r.Plan.job(counted)
+	job := r.Plan.generatorJob(counted)
 	if job.Wire, err = r.Plan.wireOn(r.Device, &r.Plan.Configs[r.config]); err != nil {
 		return nil, err
 	}
@@ -144,13 +144,13 @@ func (r *Rig) Load(ctx context.Context, seed int) (updates []int64, err error) {
 	return counted.updates, nil
 }
 
-// describe changes the loaded flows to a configuration's frame format.
-func (r *Rig) describe(ctx context.Context, c *Config) error {
+// describeFlows changes the loaded flows to a configuration's frame format.
+func (r *Rig) describeFlows(ctx context.Context, c *Config) error {
 	wire, err := r.Plan.wireOn(r.Device, c)
 	if err != nil || !r.loaded || wire == r.wire {
 		return err
 	}
-	job := r.Plan.job(nil)
+	job := r.Plan.generatorJob(nil)
 	job.Wire = wire
 	if err := r.Generator.Describe(ctx, job); err != nil {
 		return fmt.Errorf("program the generator: %w", err)
@@ -167,7 +167,7 @@ func (r *Rig) describeHosts(ctx context.Context, c *Config, parts *system.Parts)
 		return err
 	}
 	full := program.Packet{Kind: program.Data, Job: closedloop.FirstJob, Lanes: uint16(parts.PerPacket)}
-	job := pktgen.Job{Placement: r.Plan.Spec.Workload.Placement, Addressing: r.Plan.addressing(),
+	job := pktgen.Job{Placement: r.Plan.Spec.Workload.Placement, Addressing: r.Plan.addressPlan(),
 		Size: parts.FrameSize(&full, false), Wire: wire}
 	if err := r.Generator.Describe(ctx, job); err != nil {
 		return fmt.Errorf("describe the hosts: %w", err)
@@ -219,7 +219,7 @@ func (r *Rig) Prepare(ctx context.Context, config int) error {
 	if err := fpga.ConfigureQueue(ctx, r.Device, queue); err != nil {
 		return err
 	}
-	if err := r.describe(ctx, &r.Plan.Configs[config]); err != nil {
+	if err := r.describeFlows(ctx, &r.Plan.Configs[config]); err != nil {
 		return err
 	}
 	r.discarded = r.Tap.Drain(r.discarded[:0])
@@ -248,7 +248,7 @@ func (r *Rig) Account(c *fpga.Counters, observed int64) olaf.Counts {
 
 // queueOn returns a device's settings for one configuration: a card may not support provenance.
 func (p *Plan) queueOn(dev fpga.Device, c *Config) (fpga.QueueConfig, error) {
-	queue := p.queue(c)
+	queue := p.queueConfig(c)
 	capabilities, err := dev.Read32(regmap.CommonCapabilities)
 	queue.Provenance = queue.Provenance && capabilities&regmap.CommonCapabilitiesProvenance != 0
 	return queue, err

@@ -36,39 +36,39 @@ type Outcome struct {
 	captured captured
 }
 
-// Run carries out plan on bed and publishes events to stream. It writes and verifies the tables, then runs every seed
+// RunPlan carries out plan on bed and publishes events to stream. It writes and verifies the tables, then runs every seed
 // on every configuration, in parallel on the testbed's cards; the result does not depend on their number.
 //
 // If ctx ends or another controller takes the tables, it stops the generators, and returns the finished runs as a
 // partial outcome together with the cause.
-func Run(ctx context.Context, plan *Plan, bed *testbed.Testbed, stream *Stream) (*Outcome, error) {
-	return run(ctx, plan, bed, stream, nil)
+func RunPlan(ctx context.Context, plan *Plan, bed *testbed.Testbed, stream *Stream) (*Outcome, error) {
+	return runWith(ctx, plan, bed, stream, nil)
 }
 
-// run is Run with the twin's runs of the plan for comparison, if any.
-func run(ctx context.Context, plan *Plan, bed *testbed.Testbed, stream *Stream, planned [][]results.Run) (*Outcome,
+// runWith is RunPlan with the twin's runs of the plan for comparison, if any.
+func runWith(ctx context.Context, plan *Plan, bed *testbed.Testbed, stream *Stream, planned [][]results.Run) (*Outcome,
 	error) {
 	ctx, stop := bed.Guard(ctx)
 	defer stop()
 	hash, err := plan.Program(ctx, bed)
 	if err != nil {
-		return nil, cause(ctx, err)
+		return nil, causeOf(ctx, err)
 	}
 	measured := !bed.Can(testbed.VirtualTime)
 	r := &runner{plan: plan, stream: stream, ageError: bed.AgeError(), planned: planned, measured: measured,
 		done: make([][]results.Run, len(plan.Seeds))}
 	out := &Outcome{Plan: plan, Device: bed.Cards[0].Device.Identity(), TablesHash: hash, P4InfoHash: bed.P4InfoHash,
 		Measured: measured}
-	if err := stream.publish(Started{plan, out.Device, hash, bed.Can(testbed.Repeats)}); err != nil {
+	if err := stream.publishEvent(Started{plan, out.Device, hash, bed.Can(testbed.Repeats)}); err != nil {
 		return nil, err
 	}
-	if err = cause(ctx, r.all(ctx, bed.Cards)); err == nil {
-		err = bed.Lost()
+	if err = causeOf(ctx, r.runSeeds(ctx, bed.Cards)); err == nil {
+		err = bed.CheckTables()
 	}
-	out.collect(r.done)
+	out.collectSeeds(r.done)
 	out.Departures, out.captured = r.departures, r.captured
 	out.captured.percent = r.ageError
-	return out, errors.Join(err, stream.publish(Finished{err, out.Partial}))
+	return out, errors.Join(err, stream.publishEvent(Finished{err, out.Partial}))
 }
 
 // Program writes and verifies the tables, on a device that was built for the plan, and returns the hash of their
@@ -76,16 +76,16 @@ func run(ctx context.Context, plan *Plan, bed *testbed.Testbed, stream *Stream, 
 func (p *Plan) Program(ctx context.Context, bed *testbed.Testbed) (hash string, err error) {
 	for i := range p.Configs {
 		c := &p.Configs[i]
-		if err := p.fits(bed.Cards[0].Device, c); err != nil {
+		if err := p.checkDevice(bed.Cards[0].Device, c); err != nil {
 			return "", err
 		}
 		if c.system.Adds() && p.Spec.Loop == nil {
-			if err := bed.Adds(); err != nil {
+			if err := bed.CheckAdds(); err != nil {
 				return "", err
 			}
 		}
 		if p.Spec.Loop != nil && !bed.Can(testbed.VirtualTime) {
-			if err := p.Spec.numbered(c.system); err != nil {
+			if err := p.Spec.checkNumbers(c.system); err != nil {
 				return "", err
 			}
 		}
@@ -97,16 +97,16 @@ func (p *Plan) Program(ctx context.Context, bed *testbed.Testbed) (hash string, 
 	return bed.Program(ctx, tables)
 }
 
-// cause replaces an error by the cause of the context's end, if it has ended.
-func cause(ctx context.Context, err error) error {
+// causeOf replaces an error by the cause of the context's end, if it has ended.
+func causeOf(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}
 	return err
 }
 
-// collect sorts finished seeds by configuration.
-func (o *Outcome) collect(done [][]results.Run) {
+// collectSeeds sorts finished seeds by configuration.
+func (o *Outcome) collectSeeds(done [][]results.Run) {
 	o.Runs = make([][]results.Run, len(o.Plan.Configs))
 	for _, seed := range done {
 		if seed == nil {
@@ -135,16 +135,16 @@ type runner struct {
 	measured   bool            // see Outcome
 }
 
-// all runs all seeds on the cards in parallel, until done or until one fails.
-func (r *runner) all(ctx context.Context, cards []testbed.Card) error {
+// runSeeds runs all seeds on the cards in parallel, until done or until one fails.
+func (r *runner) runSeeds(ctx context.Context, cards []testbed.Card) error {
 	g, ctx := errgroup.WithContext(ctx)
 	for _, card := range cards {
-		g.Go(func() error { return r.work(ctx, card) })
+		g.Go(func() error { return r.runCard(ctx, card) })
 	}
 	return g.Wait()
 }
 
-func (r *runner) take() (seed int, ok bool) {
+func (r *runner) nextSeed() (seed int, ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	seed = r.next
@@ -152,8 +152,8 @@ func (r *runner) take() (seed int, ok bool) {
 	return seed, seed < len(r.plan.Seeds)
 }
 
-// work runs seeds on one card until none is left.
-func (r *runner) work(ctx context.Context, card testbed.Card) (err error) {
+// runCard runs seeds on one card until none is left.
+func (r *runner) runCard(ctx context.Context, card testbed.Card) (err error) {
 	rig, err := r.plan.Rig(card)
 	if err != nil {
 		return err
@@ -161,11 +161,11 @@ func (r *runner) work(ctx context.Context, card testbed.Card) (err error) {
 	defer func() { err = errors.Join(err, rig.Close()) }()
 	b := &station{runner: r, Rig: rig, collector: results.NewCollector(results.Config{})}
 	for {
-		seed, ok := r.take()
+		seed, ok := r.nextSeed()
 		if !ok {
 			return nil
 		}
-		runs, err := b.seed(ctx, seed)
+		runs, err := b.runSeed(ctx, seed)
 		if err != nil {
 			return err
 		}
@@ -187,11 +187,11 @@ type station struct {
 	packets      []twin.Packet
 }
 
-// seed loads one seed's traffic once and measures every configuration with it.
-func (b *station) seed(ctx context.Context, index int) ([]results.Run, error) {
-	measure := b.loop
+// runSeed loads one seed's traffic once and measures every configuration with it.
+func (b *station) runSeed(ctx context.Context, index int) ([]results.Run, error) {
+	measure := b.runLoop
 	if b.plan.Spec.Loop == nil {
-		measure = b.measure
+		measure = b.measureRun
 		if _, err := b.Load(ctx, index); err != nil {
 			return nil, err
 		}
@@ -203,16 +203,16 @@ func (b *station) seed(ctx context.Context, index int) ([]results.Run, error) {
 			return nil, err
 		}
 		runs[config] = run
-		if err := b.stream.publish(RunDone{RunID{config, index}, &runs[config]}); err != nil {
+		if err := b.stream.publishEvent(RunDone{RunID{config, index}, &runs[config]}); err != nil {
 			return nil, err
 		}
 	}
 	return runs, nil
 }
 
-// measure measures one run: configure, clear, start, watch, drain, count.
-func (b *station) measure(ctx context.Context, id RunID) (run results.Run, err error) {
-	portsBefore, err := b.prepare(ctx, id)
+// measureRun measures one run: configure, clear, start, watch, drain, count.
+func (b *station) measureRun(ctx context.Context, id RunID) (run results.Run, err error) {
+	portsBefore, err := b.prepareRun(ctx, id)
 	if err != nil {
 		return run, err
 	}
@@ -221,7 +221,7 @@ func (b *station) measure(ctx context.Context, id RunID) (run results.Run, err e
 			err = errors.Join(err, b.Generator.Abort())
 		}
 	}()
-	counters, err := b.watch(ctx, id)
+	counters, err := b.watchRun(ctx, id)
 	if err != nil {
 		return run, err
 	}
@@ -237,34 +237,34 @@ func (b *station) measure(ctx context.Context, id RunID) (run results.Run, err e
 	if err != nil {
 		return run, err
 	}
-	run = b.judge(id, &counters, ports, seen)
+	run = b.judgeRun(id, &counters, ports, seen)
 	if err := b.bookBursts(id, &run); err != nil {
 		return run, err
 	}
 	if b.ends != nil {
 		lost, err := b.ends.Lost()
-		if err = errors.Join(err, b.stream.publish(Captured{id, lost})); err != nil {
+		if err = errors.Join(err, b.stream.publishEvent(Captured{id, lost})); err != nil {
 			return run, err
 		}
 	}
 	if b.planned != nil {
-		err = b.compare(id, &run)
+		err = b.compareWithTwin(id, &run)
 	}
 	return run, err
 }
 
-// prepare configures the queue, discards the remains of an earlier run, and returns the network ports' current counts.
-func (b *station) prepare(ctx context.Context, id RunID) ([]fpga.Port, error) {
+// prepareRun configures the queue, discards the remains of an earlier run, and returns the network ports' current counts.
+func (b *station) prepareRun(ctx context.Context, id RunID) ([]fpga.Port, error) {
 	b.recorder = nil
 	if r, ok := b.Device.(FrameRecorder); ok {
-		recorded := b.stream.records(id)
+		recorded := b.stream.recordsRun(id)
 		if r.Record(recorded); recorded {
 			b.recorder = r
 		}
 	}
 	b.ends = nil
 	if r, ok := b.Device.(testbed.EndsRecorder); ok {
-		if err := r.RecordEnds(b.stream.records(id)); err != nil {
+		if err := r.RecordEnds(b.stream.recordsRun(id)); err != nil {
 			return nil, err
 		}
 		b.ends = r.Ends()
@@ -272,13 +272,13 @@ func (b *station) prepare(ctx context.Context, id RunID) ([]fpga.Port, error) {
 	if err := b.Prepare(ctx, id.Config); err != nil {
 		return nil, err
 	}
-	b.collector.Reset(b.plan.measure(&b.plan.Configs[id.Config]))
+	b.collector.Reset(b.plan.measureConfig(&b.plan.Configs[id.Config]))
 	return fpga.PortCounts(b.Device)
 }
 
-// watch starts the generator and waits until everything that was sent has arrived, or cannot arrive any more.
-func (b *station) watch(ctx context.Context, id RunID) (counters fpga.Counters, err error) {
-	if err := b.fire(ctx, id); err != nil {
+// watchRun starts the generator and waits until everything that was sent has arrived, or cannot arrive any more.
+func (b *station) watchRun(ctx context.Context, id RunID) (counters fpga.Counters, err error) {
+	if err := b.runGenerator(ctx, id); err != nil {
 		return counters, err
 	}
 	if err := fpga.DrainQueue(ctx, b.Device); err != nil {
@@ -289,13 +289,13 @@ func (b *station) watch(ctx context.Context, id RunID) (counters fpga.Counters, 
 			return counters, err
 		}
 	}
-	if err := b.observe(id); err != nil {
+	if err := b.collectFrames(id); err != nil {
 		return counters, err
 	}
 	if counters, err = b.Snapshot(); err != nil {
 		return counters, err
 	}
-	return counters, b.settle(ctx, id, &counters)
+	return counters, b.settleFrames(ctx, id, &counters)
 }
 
 // The queue's last frames may be on the wire or in the kernel for a while.
@@ -304,21 +304,21 @@ const (
 	SettleTime = 200 * olaf.Millisecond
 )
 
-// settle waits until as many frames were observed as the card has sent and delivered, or until no more are expected.
-func (b *station) settle(ctx context.Context, id RunID, counters *fpga.Counters) error {
-	for waited := olaf.Duration(0); waited < SettleTime && b.behind(counters); waited += settleStep {
+// settleFrames waits until as many frames were observed as the card has sent and delivered, or until no more are expected.
+func (b *station) settleFrames(ctx context.Context, id RunID, counters *fpga.Counters) error {
+	for waited := olaf.Duration(0); waited < SettleTime && b.expectsFrames(counters); waited += settleStep {
 		if err := b.Device.Sleep(ctx, settleStep); err != nil {
 			return err
 		}
-		if err := b.observe(id); err != nil {
+		if err := b.collectFrames(id); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// behind reports whether more frames are expected at the tap, or at the captured ends.
-func (b *station) behind(counters *fpga.Counters) bool {
+// expectsFrames reports whether more frames are expected at the tap, or at the captured ends.
+func (b *station) expectsFrames(counters *fpga.Counters) bool {
 	delivered := counters.Queue.DeliveredFrames
 	if b.ends != nil {
 		if at := b.ends.Counts(); at[0] < counters.Generator.SentPackets || at[1] < delivered {
@@ -328,8 +328,8 @@ func (b *station) behind(counters *fpga.Counters) bool {
 	return b.collector.ObservedCount() < int64(delivered)
 }
 
-// book records the quality of a run's capture and withholds what it makes doubtful.
-func (b *station) book(run *results.Run, seen *fpga.Capture) {
+// bookCapture records the quality of a run's capture and withholds what it makes doubtful.
+func (b *station) bookCapture(run *results.Run, seen *fpga.Capture) {
 	if seen == nil {
 		return
 	}
@@ -341,7 +341,7 @@ func (b *station) book(run *results.Run, seen *fpga.Capture) {
 	withheld := withholdAges(run, seen, b.ageError)
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.captured.add(seen, withheld)
+	b.captured.addCapture(seen, withheld)
 }
 
 // WatchStep is the device time between polls of the generator.
@@ -350,12 +350,12 @@ const WatchStep = 100 * olaf.Microsecond
 // overdue is the tolerance for a generator's end. One that is busy for longer has stalled.
 const overdue = 10 * olaf.Second
 
-// fire starts the generator and collects arrivals until everything was sent.
-func (b *station) fire(ctx context.Context, id RunID) error {
+// runGenerator starts the generator and collects arrivals until everything was sent.
+func (b *station) runGenerator(ctx context.Context, id RunID) error {
 	if err := b.Generator.Arm(); err != nil {
 		return err
 	}
-	if err := b.stream.publish(RunStarted{id}); err != nil {
+	if err := b.stream.publishEvent(RunStarted{id}); err != nil {
 		return err
 	}
 	if err := b.Generator.Start(); err != nil {
@@ -365,7 +365,7 @@ func (b *station) fire(ctx context.Context, id RunID) error {
 		if err := b.Device.Sleep(ctx, WatchStep); err != nil {
 			return err
 		}
-		if err := b.observe(id); err != nil {
+		if err := b.collectFrames(id); err != nil {
 			return err
 		}
 		switch state, err := b.Generator.State(); {
@@ -381,26 +381,26 @@ func (b *station) fire(ctx context.Context, id RunID) error {
 	}
 }
 
-// observe collects what reached the parameter server, or the workers, since the last call.
-func (b *station) observe(id RunID) error {
+// collectFrames collects what reached the parameter server, or the workers, since the last call.
+func (b *station) collectFrames(id RunID) error {
 	b.observations = b.Tap.Drain(b.observations[:0])
 	for i := range b.observations {
 		b.collector.Observe(&b.observations[i])
 	}
 	if b.recorder != nil {
 		b.packets = b.recorder.DrainPackets(b.packets[:0])
-		if err := b.stream.publish(Recorded{id, b.packets}); err != nil {
+		if err := b.stream.publishEvent(Recorded{id, b.packets}); err != nil {
 			return err
 		}
 	}
 	if b.ends != nil {
-		err := b.ends.Drain(func(p *capture.Packet) error { return b.stream.publish(Framed{id, *p}) })
+		err := b.ends.Drain(func(p *capture.Packet) error { return b.stream.publishEvent(Framed{id, *p}) })
 		if err != nil {
 			return err
 		}
 	}
-	if len(b.observations) == 0 || !b.stream.lossless() {
+	if len(b.observations) == 0 || !b.stream.hasSinks() {
 		return nil
 	}
-	return b.stream.publish(Observed{id, b.observations})
+	return b.stream.publishEvent(Observed{id, b.observations})
 }

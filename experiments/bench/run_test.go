@@ -18,13 +18,13 @@ import (
 	"github.com/olafctl/olaf/p4ctl"
 )
 
-// usual returns DefaultSpec for all systems.
-func usual() Spec { return DefaultSpec(system.All()) }
+// usualSpec returns DefaultSpec for all systems.
+func usualSpec() Spec { return DefaultSpec(system.All()) }
 
-// small returns Table1 reduced to a test's size.
-func small(t *testing.T) Spec {
+// smallSpecOf returns Table1 reduced to a test's size.
+func smallSpecOf(t *testing.T) Spec {
 	t.Helper()
-	s := usual()
+	s := usualSpec()
 	s.Workload.UpdatesPerWorker, s.Runs = 60, 5
 	return s
 }
@@ -40,7 +40,7 @@ func tablesOf(t *testing.T, plan *Plan) p4ctl.Tables {
 
 func mustBench(t *testing.T, s Spec, o Options) *Measurement {
 	t.Helper()
-	report, err := Measure(t.Context(), s, o)
+	report, err := MeasureSpec(t.Context(), s, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func mustBench(t *testing.T, s Spec, o Options) *Measurement {
 func TestSameBytesOnAnyNumberOfCards(t *testing.T) {
 	var first []byte
 	for _, cards := range []int{1, 2, 5} {
-		doc, err := json.Marshal(mustBench(t, small(t), Options{Cards: cards}).Document())
+		doc, err := json.Marshal(mustBench(t, smallSpecOf(t), Options{Cards: cards}).Document())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -104,8 +104,8 @@ func TestStreamTellsEverything(t *testing.T) {
 		return nil
 	}
 	stream := NewStream(l)
-	report := mustBench(t, small(t), Options{Stream: stream})
-	runs := report.Outcome.Plan.Runs()
+	report := mustBench(t, smallSpecOf(t), Options{Stream: stream})
+	runs := report.Outcome.Plan.RunCount()
 	want := map[string]int{"started": 1, "run": runs, "done": runs, "finished": 1}
 	for name, n := range want {
 		if l.counts[name] != n {
@@ -139,7 +139,7 @@ func TestInterruptLeavesAPartialReport(t *testing.T) {
 		}
 		return nil
 	}}
-	report, err := Measure(ctx, small(t), Options{Cards: 1, Stream: NewStream(l)})
+	report, err := MeasureSpec(ctx, smallSpecOf(t), Options{Cards: 1, Stream: NewStream(l)})
 	if !errors.Is(err, context.Canceled) {
 		t.Fatalf("error %v, want the context's", err)
 	}
@@ -164,7 +164,7 @@ func TestASinkThatFailsEndsTheExperiment(t *testing.T) {
 		}
 		return nil
 	}}
-	if _, err := Measure(t.Context(), small(t), Options{Stream: NewStream(l)}); !errors.Is(err, full) {
+	if _, err := MeasureSpec(t.Context(), smallSpecOf(t), Options{Stream: NewStream(l)}); !errors.Is(err, full) {
 		t.Errorf("error %v, want the sink's", err)
 	}
 }
@@ -172,11 +172,11 @@ func TestASinkThatFailsEndsTheExperiment(t *testing.T) {
 // TestMissingWorkerIsSeen checks that an error in the tables is not averaged away: the worker's updates bypass the
 // queue, and the run is invalid for that reason.
 func TestMissingWorkerIsSeen(t *testing.T) {
-	plan, err := NewPlan(small(t))
+	plan, err := NewPlan(smallSpecOf(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	bed, err := testbed.Open(t.Context(), "twin:", testbed.OpenOptions{})
+	bed, err := testbed.OpenTestbed(t.Context(), "twin:", testbed.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +190,7 @@ func TestMissingWorkerIsSeen(t *testing.T) {
 		_, err := bed.Tables.Sync(t.Context(), wrong)
 		return err
 	}}
-	out, err := Run(t.Context(), plan, bed, NewStream(l))
+	out, err := RunPlan(t.Context(), plan, bed, NewStream(l))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -220,13 +220,13 @@ func (s stuck) Read32(addr uint32) (uint32, error) {
 
 // TestAGeneratorThatStandsStillEndsTheRun checks that a stalled generator ends the run.
 func TestAGeneratorThatStandsStillEndsTheRun(t *testing.T) {
-	plan, err := NewPlan(small(t))
+	plan, err := NewPlan(smallSpecOf(t))
 	must(t, err)
-	bed, err := testbed.Open(t.Context(), "twin:", testbed.OpenOptions{})
+	bed, err := testbed.OpenTestbed(t.Context(), "twin:", testbed.OpenOptions{})
 	must(t, err)
 	defer bed.Close()
 	bed.Cards[0].Device = stuck{bed.Cards[0].Device}
-	if _, err := Run(t.Context(), plan, bed, NewStream()); !errors.Is(err, ErrRun) ||
+	if _, err := RunPlan(t.Context(), plan, bed, NewStream()); !errors.Is(err, ErrRun) ||
 		!strings.Contains(err.Error(), "10s after its last frame was due") {
 		t.Error(err)
 	}
@@ -246,17 +246,17 @@ func (l *leaky) PortCounts() ([]fpga.Port, error) {
 // TestAdapterDropsAreAccountedFor checks that frames lost by a card's adapters are in the accounts. Here they are
 // reported although all frames arrived, so that the accounts must not balance.
 func TestAdapterDropsAreAccountedFor(t *testing.T) {
-	plan, err := NewPlan(small(t))
+	plan, err := NewPlan(smallSpecOf(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	bed, err := testbed.Open(t.Context(), "twin:", testbed.OpenOptions{})
+	bed, err := testbed.OpenTestbed(t.Context(), "twin:", testbed.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer bed.Close()
 	bed.Cards[0].Device = &leaky{Device: bed.Cards[0].Device}
-	out, err := Run(t.Context(), plan, bed, NewStream())
+	out, err := RunPlan(t.Context(), plan, bed, NewStream())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -280,13 +280,14 @@ func TestRefusedSpecs(t *testing.T) {
 		"overhead":   func(s *Spec) { s.Overhead = 256 },
 		"slow limit": func(s *Spec) { s.OutRates[0] = 1 },
 	} {
-		s := usual()
+		s := usualSpec()
 		spoil(&s)
 		if _, err := NewPlan(s); !errors.Is(err, ErrSpec) {
 			t.Errorf("%s: %v, want ErrSpec", name, err)
 		}
 	}
-	if _, err := testbed.Open(t.Context(), "pci:0000:3b:00.0", testbed.OpenOptions{Access: testbedtest.Access()}); err == nil {
+	if _, err := testbed.OpenTestbed(t.Context(), "pci:0000:3b:00.0",
+		testbed.OpenOptions{Access: testbedtest.TestAccess()}); err == nil {
 		t.Error("a card opened where there is none")
 	}
 }
@@ -304,20 +305,20 @@ func TestPlanHash(t *testing.T) {
 		}
 		return h
 	}
-	other := usual()
+	other := usualSpec()
 	other.Seed = 2
-	if again := hash(usual()); hash(usual()) != again || again == hash(other) {
+	if again := hash(usualSpec()); hash(usualSpec()) != again || again == hash(other) {
 		t.Error("the hash is not that of the plan")
 	}
 }
 
 // TestTablesArePreempted checks that losing the tables ends a run with the reason.
 func TestTablesArePreempted(t *testing.T) {
-	plan, err := NewPlan(small(t))
+	plan, err := NewPlan(smallSpecOf(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	bed, err := testbed.Open(t.Context(), "twin:", testbed.OpenOptions{})
+	bed, err := testbed.OpenTestbed(t.Context(), "twin:", testbed.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -334,7 +335,7 @@ func TestTablesArePreempted(t *testing.T) {
 		<-bed.Tables.Preempted()
 		return nil
 	}}
-	_, err = Run(t.Context(), plan, bed, NewStream(l))
+	_, err = RunPlan(t.Context(), plan, bed, NewStream(l))
 	if other != nil {
 		defer other.Close()
 	}
@@ -347,7 +348,7 @@ func TestTablesArePreempted(t *testing.T) {
 func BenchmarkBench(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
-		if _, err := Measure(b.Context(), usual(), Options{}); err != nil {
+		if _, err := MeasureSpec(b.Context(), usualSpec(), Options{}); err != nil {
 			b.Fatal(err)
 		}
 	}

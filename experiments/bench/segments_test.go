@@ -12,9 +12,9 @@ import (
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
-// inPieces returns a small bench of vectors of 100 values, two frames of 48 and one of 4, with a queue for comparison.
-func inPieces(t *testing.T) Spec {
-	s := small(t)
+// segmentedSpec returns a small bench of vectors of 100 values, two frames of 48 and one of 4, with a queue for comparison.
+func segmentedSpec(t *testing.T) Spec {
+	s := smallSpecOf(t)
 	s.Queue, s.Versus, s.H = "iswitch", "fifo", new(3)
 	s.Workload.Values = 100
 	return s
@@ -38,7 +38,7 @@ func (s seen) Event(e Event) error {
 // cluster leave as one frame of their length, with each contribution once, to the server or to the workers.
 func TestVectorsOfSeveralFrames(t *testing.T) {
 	for _, topology := range []Topology{"", ToWorkers} {
-		s := inPieces(t)
+		s := segmentedSpec(t)
 		if s.Topology = topology; topology == ToWorkers {
 			s.Versus = ""
 		}
@@ -75,11 +75,11 @@ func TestVectorsOfSeveralFrames(t *testing.T) {
 
 // TestRecordingOfSegments checks that a captured sum contains its segment in its system's own frame.
 func TestRecordingOfSegments(t *testing.T) {
-	s := inPieces(t)
+	s := segmentedSpec(t)
 	s.Versus, s.Runs = "", 1
 	var frames [3]int
 	format := s.Frame()
-	eachFrame(t, recorded(t, s), func(data []byte, _ int, _ []string) {
+	eachFrame(t, recordBench(t, s), func(data []byte, _ int, _ []string) {
 		v, err := format.Decode(data)
 		must(t, err)
 		var p program.Packet
@@ -105,23 +105,23 @@ func TestSegmentsThatAreRefused(t *testing.T) {
 		"one beside":               {func(s *Spec) { s.Versus = "fifo,olaf" }, "100 values in frames of 256B are 3 frames"},
 		"a trace":                  {func(s *Spec) { s.Trace = recorded; recorded.Updates = 1 }, "an update of a trace is one frame"},
 		"less than a frame":        {func(s *Spec) { s.Workload.Values = 40 }, "make frames of 224B"},
-		"hosts that wait":          {func(s *Spec) { *s = looping("switchml"); s.Workload.Values = 100 }, "loop.values"},
+		"hosts that wait":          {func(s *Spec) { *s = loopSpec("switchml"); s.Workload.Values = 100 }, "loop.values"},
 		"more than there can be":   {func(s *Spec) { s.Workload.Values = 48 * 2428 }, "65536, one a flow of the generator"},
 		"beside hosts that do not": {func(s *Spec) { s.Versus = "switchml" }, "one bench has one kind"},
 	} {
-		s := inPieces(t)
+		s := segmentedSpec(t)
 		c.change(&s)
 		if _, err := NewPlan(s); err == nil || !strings.Contains(err.Error(), c.say) {
 			t.Errorf("%s: %v, want %q", name, err, c.say)
 		}
 	}
-	s := inPieces(t)
+	s := segmentedSpec(t)
 	s.Workload.Values = 48 * 456 // in 9 clusters
-	if _, err := Measure(t.Context(), s, Options{}); !errors.Is(err, fpga.ErrRefused) ||
+	if _, err := MeasureSpec(t.Context(), s, Options{}); !errors.Is(err, fpga.ErrRefused) ||
 		!strings.Contains(err.Error(), "456 segments each; there are 9 clusters, and twin: was built with 4096") {
 		t.Errorf("%v", err)
 	}
-	if _, err := Measure(t.Context(), inPieces(t), Options{Device: "rtl:"}); err == nil {
+	if _, err := MeasureSpec(t.Context(), segmentedSpec(t), Options{Device: "rtl:"}); err == nil {
 		t.Error("a device without programs takes them")
 	}
 }

@@ -22,20 +22,20 @@ import (
 )
 
 func smallSpec() Spec {
-	spec := usual()
+	spec := usualSpec()
 	spec.Runs = 2
 	return spec
 }
 
 // TestBenchThroughAnAgent checks that numbers do not depend on the device's owner.
 func TestBenchThroughAnAgent(t *testing.T) {
-	address := testbedtest.Serve(t, testbed.ServeOptions{})
-	here, err := Measure(context.Background(), smallSpec(), Options{})
+	address := testbedtest.ServeTwin(t, testbed.ServeOptions{})
+	here, err := MeasureSpec(context.Background(), smallSpec(), Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for range 2 { // the second bench finds the first one's remains
-		there, err := Measure(context.Background(), smallSpec(), Options{Device: address, Access: testbedtest.Access()})
+		there, err := MeasureSpec(context.Background(), smallSpec(), Options{Device: address, Access: testbedtest.TestAccess()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,22 +59,22 @@ func (hosting) AddsUpdates() bool { return false }
 // written.
 func TestAgentsOfHostsThatWait(t *testing.T) {
 	built := programs.AllPrograms()
-	row := testbed.Local(testbed.Device{
+	row := testbed.LocalDevice(testbed.Device{
 		Prefix: "waits:", Abilities: testbed.HasTables | testbed.ClosesLoop | testbed.TakesPrograms, Programs: built,
 	}, func(context.Context, string, testbed.OpenOptions) (*testbed.Parts, error) {
 		backend := new(agent.Embedded)
 		card, err := twin.New(twin.Config{Tables: testbed.TablesOf(backend), Programs: built})
 		return &testbed.Parts{Cards: []testbed.Card{{Device: hosting{card}, Tap: card}}, Tables: backend, Profile: p4.Twin()}, err
 	})
-	access := testbed.Access{Devices: testbed.Devices{row, testbed.Agent(built...)}}
-	s, err := testbed.Serve(t.Context(), "waits:",
+	access := testbed.Access{Devices: testbed.Devices{row, testbed.AgentDevice(built...)}}
+	s, err := testbed.ServeDevice(t.Context(), "waits:",
 		testbed.ServeOptions{Listen: "127.0.0.1:0", Device: testbed.DeviceOptions{Access: access}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	spec := smallSpec()
 	spec.Queue, spec.Versus, spec.H = "olaf", "iswitch", new(3)
-	_, err = Measure(t.Context(), spec, Options{Device: "grpc://" + s.Target, Access: access})
+	_, err = MeasureSpec(t.Context(), spec, Options{Device: "grpc://" + s.Target, Access: access})
 	var refused *testbed.Unsupported
 	if !errors.As(err, &refused) || refused.Lacks != testbed.NeitherWay || refused.Able.Forms() != "waits:" {
 		t.Errorf("refused with %v", err)
@@ -89,7 +89,7 @@ func TestAgentsOfHostsThatWait(t *testing.T) {
 		}
 	}
 	spec.Versus, spec.H = "", nil
-	_, err = Measure(t.Context(), spec, Options{Device: "grpc://" + s.Target, Access: access})
+	_, err = MeasureSpec(t.Context(), spec, Options{Device: "grpc://" + s.Target, Access: access})
 	if err := errors.Join(err, d.Close(), s.Close()); err != nil {
 		t.Errorf("without a program: %v", err)
 	}
@@ -100,18 +100,18 @@ func TestJournalOutlivesTheAgent(t *testing.T) {
 	journal := filepath.Join(t.TempDir(), "tables.journal")
 	var hashes []string
 	for i := range 2 {
-		s, err := testbed.Serve(context.Background(), "",
+		s, err := testbed.ServeDevice(context.Background(), "",
 			testbed.ServeOptions{Listen: "unix:" + filepath.Join(t.TempDir(), "s"), Journal: journal})
 		if err != nil {
 			t.Fatal(err)
 		}
 		if i == 0 {
-			if _, err := Measure(context.Background(), smallSpec(),
-				Options{Device: "grpc:" + s.Target, Access: testbedtest.Access()}); err != nil {
+			if _, err := MeasureSpec(context.Background(), smallSpec(),
+				Options{Device: "grpc:" + s.Target, Access: testbedtest.TestAccess()}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		bed, err := testbed.Open(context.Background(), "grpc:"+s.Target, testbed.OpenOptions{Access: testbedtest.Access()})
+		bed, err := testbed.OpenTestbed(context.Background(), "grpc:"+s.Target, testbed.OpenOptions{Access: testbedtest.TestAccess()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -133,7 +133,7 @@ func TestJournalOutlivesTheAgent(t *testing.T) {
 }
 
 func TestDevicesThatCannotBeOpened(t *testing.T) {
-	access := testbed.Access{Devices: append(testbedtest.Devices(), testbed.Playback())}
+	access := testbed.Access{Devices: append(testbedtest.TestDevices(), testbed.PlaybackDevice())}
 	for address, want := range map[string]struct {
 		kind error
 		says string
@@ -153,10 +153,11 @@ func TestDevicesThatCannotBeOpened(t *testing.T) {
 		want error
 	}{
 		{"a card that is not there", &pcie.Bus{Sysfs: t.TempDir()}, pcie.ErrNoCard},
-		{"a card without its tables and a capture", testbedtest.New(t).Access.Bus, testbed.ErrIncomplete},
+		{"a card without its tables and a capture", testbedtest.NewLab(t).Access.Bus, testbed.ErrIncomplete},
 	} {
 		access.Bus = c.bus
-		if _, err := testbed.Open(context.Background(), testbedtest.CardAddress, testbed.OpenOptions{Access: access}); !errors.Is(err,
+		if _, err := testbed.OpenTestbed(context.Background(), testbedtest.CardAddress,
+			testbed.OpenOptions{Access: access}); !errors.Is(err,
 			c.want) {
 			t.Errorf("a bench on %s: %v, want %q", c.name, err, c.want)
 		}
@@ -166,13 +167,13 @@ func TestDevicesThatCannotBeOpened(t *testing.T) {
 // BenchmarkBenchThroughAgent measures Table 1's four configurations for five seeds, in this process and through an
 // agent.
 func BenchmarkBenchThroughAgent(b *testing.B) {
-	spec := usual()
+	spec := usualSpec()
 	spec.Runs = 5
-	for name, address := range map[string]string{"twin": "twin:", "agent": testbedtest.Serve(b, testbed.ServeOptions{})} {
+	for name, address := range map[string]string{"twin": "twin:", "agent": testbedtest.ServeTwin(b, testbed.ServeOptions{})} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				if _, err := Measure(context.Background(), spec,
-					Options{Device: address, Access: testbedtest.Access(), Cards: 1}); err != nil {
+				if _, err := MeasureSpec(context.Background(), spec,
+					Options{Device: address, Access: testbedtest.TestAccess(), Cards: 1}); err != nil {
 					b.Fatal(err)
 				}
 			}

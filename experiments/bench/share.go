@@ -22,8 +22,8 @@ type Share struct {
 // sharedRuns is the maximum number of seeds per Share.
 const sharedRuns = 10
 
-// Shares divides a bench into parts, in the order of its seeds.
-func (s *Spec) Shares() (all []Share) {
+// DivideShares divides a bench into parts, in the order of its seeds.
+func (s *Spec) DivideShares() (all []Share) {
 	for from := 0; from < s.Runs; from += sharedRuns {
 		all = append(all, Share{*s, from, min(sharedRuns, s.Runs-from)})
 	}
@@ -52,11 +52,11 @@ func (s *Share) Run(ctx context.Context) (*Shared, error) {
 	plan.Seeds = plan.Seeds[s.From:][:s.Runs]
 	open := s.Spec.Opening(testbed.Access{})
 	open.Cards = 1
-	bed, err := testbed.Open(ctx, "", open)
+	bed, err := testbed.OpenTestbed(ctx, "", open)
 	if err != nil {
 		return nil, err
 	}
-	out, err := Run(ctx, plan, bed, NewStream())
+	out, err := RunPlan(ctx, plan, bed, NewStream())
 	if err := errors.Join(err, bed.Close()); err != nil {
 		return nil, err
 	}
@@ -68,8 +68,8 @@ func (s *Share) Run(ctx context.Context) (*Shared, error) {
 	return &Shared{out.Device, out.TablesHash, out.P4InfoHash, out.Runs, out.Departures, out.Departures.Sum}, nil
 }
 
-// Together combines the results of a bench's Shares: the measurement equals that of Measure on a twin, to the byte.
-func (s *Spec) Together(parts []*Shared, beside Beside) (*Measurement, error) {
+// CombineShares combines the results of a bench's Shares: the measurement equals that of MeasureSpec on a twin, to the byte.
+func (s *Spec) CombineShares(parts []*Shared, beside Beside) (*Measurement, error) {
 	plan, err := NewPlan(*s)
 	if err != nil {
 		return nil, err

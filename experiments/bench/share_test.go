@@ -14,37 +14,37 @@ import (
 // TestSharesAreTheWholeBench checks that a bench divided by seeds, with each share carried out separately in any order
 // and returned as JSON, equals the whole bench to the byte: the document, every run and the published numbers.
 func TestSharesAreTheWholeBench(t *testing.T) {
-	bursts := usual()
+	bursts := usualSpec()
 	bursts.Workload.UpdatesPerWorker, bursts.Runs = 20, 2*sharedRuns+3
 	followed := bursts
 	followed.Runs = sharedRuns + 2
 	var err error
 	followed.Trace, err = NewTraceTraffic(trace.Builtin+"lander8", &followed.Workload)
 	must(t, err)
-	waiting := usual()
+	waiting := usualSpec()
 	waiting.Queue, waiting.Versus, waiting.Runs = "switchml", "", sharedRuns+1
-	waiting.Close(func(string) bool { return false }, false)
+	waiting.MakeLoop(func(string) bool { return false }, false)
 	waiting.Runs = sharedRuns + 1
 	beside := func(*Spec, *results.Bench) ([]results.PaperRow, []string) {
 		return paper.Compare(nil), []string{"so it is"}
 	}
 	for name, s := range map[string]Spec{"bursts": bursts, "trace": followed, "waiting": waiting} {
 		whole := mustBench(t, s, Options{Beside: beside})
-		shares := s.Shares()
+		shares := s.DivideShares()
 		if n := (s.Runs + sharedRuns - 1) / sharedRuns; len(shares) != n || n < 2 {
 			t.Fatalf("%s: %d shares", name, len(shares))
 		}
 		parts := make([]*Shared, len(shares))
 		for i := len(shares) - 1; i >= 0; i-- {
 			var share Share
-			through(t, &shares[i], &share)
+			throughJSON(t, &shares[i], &share)
 			share.Spec.Systems = system.All()
 			one, err := share.Run(t.Context())
 			must(t, err)
 			parts[i] = new(Shared)
-			through(t, one, parts[i])
+			throughJSON(t, one, parts[i])
 		}
-		together, err := s.Together(parts, beside)
+		together, err := s.CombineShares(parts, beside)
 		must(t, err)
 		for _, c := range []struct{ was, made any }{{whole.Bench, together.Bench}, {whole.Outcome.Runs, together.Outcome.Runs},
 			{whole.Outcome.Device, together.Outcome.Device}} {
@@ -56,20 +56,20 @@ func TestSharesAreTheWholeBench(t *testing.T) {
 				t.Errorf("%s: %s", name, results.Difference(c.was, c.made))
 			}
 		}
-		if missing, err := s.Together(parts[1:], nil); err != nil || !missing.Bench.Partial {
+		if missing, err := s.CombineShares(parts[1:], nil); err != nil || !missing.Bench.Partial {
 			t.Errorf("%s: without a share it is not partial, %v", name, err)
 		}
 	}
 	if _, err := (&Share{bursts, bursts.Runs - 1, 2}).Run(t.Context()); !errors.Is(err, ErrSpec) {
 		t.Error(err)
 	}
-	if _, err := bursts.Together([]*Shared{{}}, nil); !errors.Is(err, ErrSpec) {
+	if _, err := bursts.CombineShares([]*Shared{{}}, nil); !errors.Is(err, ErrSpec) {
 		t.Error(err)
 	}
 }
 
-// through sends a value through JSON, like to another machine.
-func through(t *testing.T, from, to any) {
+// throughJSON sends a value through JSON, like to another machine.
+func throughJSON(t *testing.T, from, to any) {
 	t.Helper()
 	raw, err := json.Marshal(from)
 	must(t, err)

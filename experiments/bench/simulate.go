@@ -33,9 +33,9 @@ type SimulateOptions struct {
 	run func(context.Context, *netsim.Topology, netsim.Options) (*netsim.Result, error)
 }
 
-// Simulate carries out s in parallel on all cores and publishes events; the result does not depend on their number. If
+// SimulateAll carries out s in parallel on all cores and publishes events; the result does not depend on their number. If
 // ctx ends, it returns the seeds that every network finished, and ctx's error.
-func Simulate(ctx context.Context, s *Simulation, o SimulateOptions) (*Simulated, error) {
+func SimulateAll(ctx context.Context, s *Simulation, o SimulateOptions) (*Simulated, error) {
 	outline, err := s.Outline()
 	if err != nil {
 		return nil, err
@@ -46,16 +46,16 @@ func Simulate(ctx context.Context, s *Simulation, o SimulateOptions) (*Simulated
 	if o.run == nil {
 		o.run = netsim.Run
 	}
-	if err := o.Stream.publish(Started{Work: s}); err != nil {
+	if err := o.Stream.publishEvent(Started{Work: s}); err != nil {
 		return nil, err
 	}
-	r := &simulator{Simulation: s, SimulateOptions: o, outline: outline, done: make([]finished, s.Runs())}
-	err = r.all(ctx)
+	r := &simulator{Simulation: s, SimulateOptions: o, outline: outline, done: make([]finished, s.RunCount())}
+	err = r.runNetworks(ctx)
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	out := r.collect()
-	return out, errors.Join(err, o.Stream.publish(Finished{err, out.Partial}))
+	out := r.collectSeeds()
+	return out, errors.Join(err, o.Stream.publishEvent(Finished{err, out.Partial}))
 }
 
 // simulator distributes runs to cores, seed by seed.
@@ -75,7 +75,7 @@ type finished struct {
 	result *netsim.Result // nil for an invalid run
 }
 
-func (r *simulator) all(ctx context.Context) error {
+func (r *simulator) runNetworks(ctx context.Context) error {
 	g, ctx := errgroup.WithContext(ctx)
 	var once sync.Once
 	work := func(do func(context.Context) error) {
@@ -91,37 +91,37 @@ func (r *simulator) all(ctx context.Context) error {
 		r.next.Store(1)
 		// Its watcher ends this run, so that it can be measured; the context would discard it.
 		work(func(ctx context.Context) error {
-			return r.one(context.WithoutCancel(ctx), results.NewCollector(results.Config{}), 0)
+			return r.runNetwork(context.WithoutCancel(ctx), results.NewCollector(results.Config{}), 0)
 		})
 	}
 	for range runtime.GOMAXPROCS(0) {
-		work(r.many)
+		work(r.runRemaining)
 	}
 	return g.Wait()
 }
 
-// many simulates the remaining runs, on one core.
-func (r *simulator) many(ctx context.Context) error {
+// runRemaining simulates the remaining runs, on one core.
+func (r *simulator) runRemaining(ctx context.Context) error {
 	c := results.NewCollector(results.Config{})
 	for {
 		ordinal := int(r.next.Add(1)) - 1
-		if ordinal >= r.Runs() {
+		if ordinal >= r.RunCount() {
 			return nil
 		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := r.one(ctx, c, ordinal); err != nil {
+		if err := r.runNetwork(ctx, c, ordinal); err != nil {
 			return err
 		}
 	}
 }
 
-// one carries out one run completely.
-func (r *simulator) one(ctx context.Context, c *results.Collector, ordinal int) error {
+// runNetwork carries out one run completely.
+func (r *simulator) runNetwork(ctx context.Context, c *results.Collector, ordinal int) error {
 	id := RunID{Config: ordinal % len(r.Networks), Index: ordinal / len(r.Networks)}
 	network, seed := &r.Networks[id.Config], r.Seeds[id.Index]
-	if err := r.Stream.publish(RunStarted{id}); err != nil {
+	if err := r.Stream.publishEvent(RunStarted{id}); err != nil {
 		return err
 	}
 	ctx, stop := context.WithCancelCause(ctx)
@@ -132,13 +132,13 @@ func (r *simulator) one(ctx context.Context, c *results.Collector, ordinal int) 
 	if ordinal == 0 {
 		opt = r.First
 	}
-	tap := r.tap(id, c, opt.Observer, stop)
+	tap := r.newTap(id, c, opt.Observer, stop)
 	if tap != nil {
 		opt.Observer = tap
 	}
 	result, err := r.run(ctx, &t, opt)
 	if tap != nil {
-		err = errors.Join(err, tap.flush())
+		err = errors.Join(err, tap.publishBatch())
 	}
 	switch broken := errors.Is(err, netsim.ErrAccounting); {
 	case err != nil && ctx.Err() != nil:
@@ -150,29 +150,29 @@ func (r *simulator) one(ctx context.Context, c *results.Collector, ordinal int) 
 		return nil
 	}
 	done := &r.done[ordinal]
-	done.run, done.result = r.account(c, result, err), result
+	done.run, done.result = r.accountRun(c, result, err), result
 	done.run.Queue, done.run.OutRateBPS = network.Name, int64(r.outline.Configurations[id.Config].Measure.OutRate)
 	done.run.Index, done.run.Seed = id.Index, seed
 	if !done.run.Valid() {
 		done.result = nil
 	}
-	if err := r.Stream.publish(RunDone{id, &done.run}); err != nil {
+	if err := r.Stream.publishEvent(RunDone{id, &done.run}); err != nil {
 		return err
 	}
 	done.there = true
 	return nil
 }
 
-// measures reports whether the metrics of runs are needed.
-func (r *simulator) measures() bool { return r.Metrics || r.Stream.lossless() }
+// needsMetrics reports whether the metrics of runs are needed.
+func (r *simulator) needsMetrics() bool { return r.Metrics || r.Stream.hasSinks() }
 
-// account measures a run from what the tap observed or, if its metrics are not needed, only checks its validity.
-func (r *simulator) account(c *results.Collector, result *netsim.Result, broken error) (run results.Run) {
+// accountRun measures a run from what the tap observed or, if its metrics are not needed, only checks its validity.
+func (r *simulator) accountRun(c *results.Collector, result *netsim.Result, broken error) (run results.Run) {
 	totals := olaf.NewCounts(system.NetworkDeclaration().Ledger)
 	if broken == nil {
 		totals = result.Totals.Clone()
 	}
-	if r.measures() {
+	if r.needsMetrics() {
 		totals.Add("received", c.ObservedCount()-totals.Of("received"))
 		run = c.Finish(totals)
 	} else {
@@ -187,8 +187,8 @@ func (r *simulator) account(c *results.Collector, result *netsim.Result, broken 
 	return run
 }
 
-// collect sorts the seeds that every network finished by network.
-func (r *simulator) collect() *Simulated {
+// collectSeeds sorts the seeds that every network finished by network.
+func (r *simulator) collectSeeds() *Simulated {
 	n := len(r.Networks)
 	out := &Simulated{Simulation: r.Simulation, Stopped: r.stopped, Runs: make([][]results.Run, n),
 		Results: make([][]*netsim.Result, n)}
@@ -228,9 +228,9 @@ type tap struct {
 	inside []olaf.Contributor // of all frames, concatenated
 }
 
-// tap returns nil if there are no listeners.
-func (r *simulator) tap(id RunID, c *results.Collector, other netsim.Observer, stop context.CancelCauseFunc) *tap {
-	if !r.measures() {
+// newTap returns nil if there are no listeners.
+func (r *simulator) newTap(id RunID, c *results.Collector, other netsim.Observer, stop context.CancelCauseFunc) *tap {
+	if !r.needsMetrics() {
 		if other == nil {
 			return nil
 		}
@@ -238,7 +238,7 @@ func (r *simulator) tap(id RunID, c *results.Collector, other netsim.Observer, s
 	}
 	c.Reset(r.outline.Configurations[id.Config].Measure)
 	t := &tap{collector: c, other: other, id: id, stop: stop}
-	if r.Stream.wants(id) {
+	if r.Stream.wantsRun(id) {
 		t.stream, t.frames = r.Stream, make([]olaf.Observation, 0, tapBatch)
 	}
 	return t
@@ -264,18 +264,18 @@ func (t *tap) Deliver(server, worker int, o *olaf.Observation) {
 		seen.Contributors = t.inside[from:len(t.inside):len(t.inside)]
 	}
 	if t.frames = append(t.frames, seen); len(t.frames) == tapBatch {
-		if err := t.flush(); err != nil {
+		if err := t.publishBatch(); err != nil {
 			t.stop(err)
 		}
 	}
 }
 
-// flush publishes the collected frames. After an error it publishes nothing more.
-func (t *tap) flush() error {
+// publishBatch publishes the collected frames. After an error it publishes nothing more.
+func (t *tap) publishBatch() error {
 	if t.stream == nil || t.err != nil || len(t.frames) == 0 {
 		return t.err
 	}
-	t.err = t.stream.publish(Observed{t.id, t.frames})
+	t.err = t.stream.publishEvent(Observed{t.id, t.frames})
 	t.frames, t.inside = t.frames[:0], t.inside[:0]
 	return t.err
 }

@@ -58,7 +58,7 @@ type simulatedReport struct{ of *Simulated }
 
 func (r simulatedReport) Document() any { return map[string]any{"runs": r.of.Runs} }
 func (r simulatedReport) WriteText(w io.Writer, _ text.View) error {
-	_, err := fmt.Fprintln(w, r.of.Validity())
+	_, err := fmt.Fprintln(w, r.of.DescribeValidity())
 	return err
 }
 func (r simulatedReport) Table() ([]string, [][]string) { return []string{"runs"}, nil }
@@ -74,9 +74,9 @@ func keepSimulation(t *testing.T, s *Simulation, prepare func(*Keeper)) (*Simula
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { st.Close() })
-	k := Keep(st, time.Unix(1_700_000_000, 0))
+	k := NewKeeper(st, time.Unix(1_700_000_000, 0))
 	prepare(k)
-	out, err := Simulate(t.Context(), s, SimulateOptions{Stream: NewStream(k)})
+	out, err := SimulateAll(t.Context(), s, SimulateOptions{Stream: NewStream(k)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func TestKeptSimulationIsComputedAgain(t *testing.T) {
 	if !proof.Raw || proof.Runs != 2 || proof.Rows != 2 || proof.Observations != frames {
 		t.Errorf("proof %+v of %d frames", proof, frames)
 	}
-	if n, err := Repeat(t.Context(), system.All(), f, NewStream()); err != nil || n != 6 {
+	if n, err := RepeatStored(t.Context(), system.All(), f, NewStream()); err != nil || n != 6 {
 		t.Errorf("%d runs repeated: %v", n, err)
 	}
 	r, err := archive.Load(f, system.All().FindDeclaration)
@@ -142,7 +142,7 @@ func TestKeptWaitingIsComputedAgain(t *testing.T) {
 		proof.Observations != frames || frames == 0 {
 		t.Errorf("proof %+v of %d frames", proof, frames)
 	}
-	if n, err := Repeat(t.Context(), system.All(), f, NewStream()); err != nil || n != 4 {
+	if n, err := RepeatStored(t.Context(), system.All(), f, NewStream()); err != nil || n != 4 {
 		t.Errorf("%d runs repeated: %v", n, err)
 	}
 	r, err := archive.Load(f, system.All().FindDeclaration)
@@ -182,11 +182,11 @@ func meterIsCollector(t *testing.T, s *Simulation) {
 
 // TestSimulationWithoutFrames stores numbers alone; they can still be repeated.
 func TestSimulationWithoutFrames(t *testing.T) {
-	_, f := keepSimulation(t, twoNetworks(t, 2), (*Keeper).NumbersOnly)
+	_, f := keepSimulation(t, twoNetworks(t, 2), (*Keeper).StoreNumbersOnly)
 	if proof, err := archive.Verify(f, system.All().FindDeclaration); err != nil || proof.Observations != 0 || proof.Rows != 2 {
 		t.Errorf("%+v %v", proof, err)
 	}
-	if n, err := Repeat(t.Context(), system.All(), f, NewStream()); err != nil || n != 4 {
+	if n, err := RepeatStored(t.Context(), system.All(), f, NewStream()); err != nil || n != 4 {
 		t.Errorf("%d %v", n, err)
 	}
 }
@@ -199,11 +199,11 @@ func TestGivenArrivalsKeepAllFrames(t *testing.T) {
 	if err := s.Networks[0].Topology.SetSends("sends.csv", strings.NewReader("1000000,7\n2000000000,1\n")); err != nil {
 		t.Fatal(err)
 	}
-	_, f := keepSimulation(t, s, (*Keeper).NumbersOnly)
+	_, f := keepSimulation(t, s, (*Keeper).StoreNumbersOnly)
 	if proof, err := archive.Verify(f, system.All().FindDeclaration); err != nil || proof.Runs != 2 || proof.Observations != 4 {
 		t.Errorf("%+v %v", proof, err)
 	}
-	if n, err := Repeat(t.Context(), system.All(), f, NewStream()); err != nil || n != 0 {
+	if n, err := RepeatStored(t.Context(), system.All(), f, NewStream()); err != nil || n != 0 {
 		t.Errorf("%d %v", n, err)
 	}
 }
@@ -245,7 +245,7 @@ func TestASimulationReadsBackAsItWas(t *testing.T) {
 		t.Fatal(err)
 	}
 	b, err := again.Outline()
-	if err != nil || !bytes.Equal(a.Config, b.Config) || a.hash() != b.hash() {
+	if err != nil || !bytes.Equal(a.Config, b.Config) || a.hashConfig() != b.hashConfig() {
 		t.Errorf("%v\n%s\n%s", err, a.Config, b.Config)
 	}
 }
@@ -255,7 +255,7 @@ func TestEventsOfASimulation(t *testing.T) {
 	s := twoNetworks(t, 2)
 	l := &listener{counts: map[string]int{}}
 	stream := NewStream(l)
-	out, err := Simulate(t.Context(), s, SimulateOptions{Stream: stream})
+	out, err := SimulateAll(t.Context(), s, SimulateOptions{Stream: stream})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +268,7 @@ func TestEventsOfASimulation(t *testing.T) {
 		t.Errorf("board %+v", p)
 	}
 	// Without a sink the simulator's own results are the same.
-	bare, err := Simulate(t.Context(), s, SimulateOptions{})
+	bare, err := SimulateAll(t.Context(), s, SimulateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -294,9 +294,9 @@ func TestInvalidSimulationIsNeverAveraged(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer st.Close()
-	k := Keep(st, time.Unix(1_700_000_000, 0))
+	k := NewKeeper(st, time.Unix(1_700_000_000, 0))
 	stream := NewStream(k)
-	out, err := Simulate(t.Context(), s, SimulateOptions{Stream: stream, run: broken})
+	out, err := SimulateAll(t.Context(), s, SimulateOptions{Stream: stream, run: broken})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -336,7 +336,7 @@ func TestInterruptedSimulation(t *testing.T) {
 		}
 		return nil
 	}}
-	out, err := Simulate(ctx, s, SimulateOptions{Stream: NewStream(l)})
+	out, err := SimulateAll(ctx, s, SimulateOptions{Stream: NewStream(l)})
 	if !errors.Is(err, context.Canceled) || out == nil || !out.Partial || !errors.Is(out.Err(), ErrRun) {
 		t.Fatalf("%v %v", err, out)
 	}
@@ -354,7 +354,7 @@ func TestASinkEndsASimulation(t *testing.T) {
 		}
 		return nil
 	}}
-	out, err := Simulate(t.Context(), twoNetworks(t, 4), SimulateOptions{Stream: NewStream(l)})
+	out, err := SimulateAll(t.Context(), twoNetworks(t, 4), SimulateOptions{Stream: NewStream(l)})
 	if !errors.Is(err, full) || len(out.Runs[0]) != 0 {
 		t.Errorf("%v", err)
 	}
@@ -400,17 +400,17 @@ func BenchmarkSimulate(b *testing.B) {
 					var k *Keeper
 					switch mode {
 					case "measured", "published":
-						stream.add(counting{mode == "published"})
+						stream.addSink(counting{mode == "published"})
 					case "kept":
 						st, err := store.Open(b.TempDir())
 						if err != nil {
 							b.Fatal(err)
 						}
 						defer st.Close()
-						k = Keep(st, time.Unix(1_700_000_000, 0))
-						stream.add(k)
+						k = NewKeeper(st, time.Unix(1_700_000_000, 0))
+						stream.addSink(k)
 					}
-					out, err := Simulate(b.Context(), s, SimulateOptions{Stream: stream})
+					out, err := SimulateAll(b.Context(), s, SimulateOptions{Stream: stream})
 					if err != nil {
 						b.Fatal(err)
 					}

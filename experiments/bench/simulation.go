@@ -24,8 +24,8 @@ type Network struct {
 	Topology *netsim.Topology
 }
 
-// Runs returns the number of single runs.
-func (s *Simulation) Runs() int { return len(s.Networks) * len(s.Seeds) }
+// RunCount returns the number of single runs.
+func (s *Simulation) RunCount() int { return len(s.Networks) * len(s.Seeds) }
 
 // simulationFile is the JSON form of a Simulation, from which its stored runs are repeated.
 type simulationFile struct {
@@ -130,8 +130,8 @@ func (s *Simulated) Err() error {
 	return nil
 }
 
-// Validity describes which runs count.
-func (s *Simulated) Validity() string {
+// DescribeValidity describes which runs count.
+func (s *Simulated) DescribeValidity() string {
 	valid, total, why := 0, 0, ""
 	for i := range s.Runs {
 		for k := range s.Runs[i] {
@@ -148,7 +148,7 @@ func (s *Simulated) Validity() string {
 		return fmt.Sprintf("INVALID: %d of %d runs are left out: %s", total-valid, total, why)
 	case s.Partial:
 		return fmt.Sprintf("PARTIAL: stopped after %d of %d runs; every number is over what was done", total,
-			s.Simulation.Runs())
+			s.Simulation.RunCount())
 	}
 	return fmt.Sprintf("valid: %d of %d runs, accounting identities exact in every run", valid, total)
 }
@@ -157,8 +157,8 @@ func (s *Simulated) Validity() string {
 const simulatedCounts = "counts and lost_pct are over the whole run, warm-up included, with the network taken as one queue, because only these balance; " +
 	"window_* and loss_* are after the warm-up; ages are over the window, and workers are numbered within their cluster"
 
-// bench returns the outcome in the form of a bench: one row per network.
-func (s *Simulated) bench(o *Outline) *results.Bench {
+// toBench returns the outcome in the form of a bench: one row per network.
+func (s *Simulated) toBench(o *Outline) *results.Bench {
 	b := &results.Bench{
 		Schema: results.BenchSchema, Experiment: o.Experiment, Config: o.Config, Partial: s.Partial,
 		Window: o.Configurations[0].Measure.Window.String(), Statements: []string{simulatedCounts},

@@ -67,7 +67,7 @@ func (s *Spec) Validate() error {
 		return olaf.InField("workload", err)
 	}
 	if s.Trace != nil {
-		if err := s.Trace.validate(&s.Workload); err != nil {
+		if err := s.Trace.checkTrace(&s.Workload); err != nil {
 			return olaf.InField("trace", err)
 		}
 	}
@@ -103,7 +103,7 @@ func (s *Spec) Validate() error {
 func (s *Spec) checkSystems() error {
 	adds := false
 	for i, name := range s.Queues() {
-		found, err := s.find(name)
+		found, err := s.findSystem(name)
 		if err != nil {
 			return olaf.InField([]string{"queue", "versus"}[min(i, 1)], err)
 		}
@@ -111,7 +111,7 @@ func (s *Spec) checkSystems() error {
 		if s.Loop == nil {
 			continue
 		}
-		if _, err := s.mode(found); err != nil {
+		if _, err := s.modeOf(found); err != nil {
 			return olaf.InField("loop", err)
 		}
 	}
@@ -145,12 +145,12 @@ func (s *Spec) checkSystems() error {
 	return nil
 }
 
-// unit returns the accelerator to simulate: that of the first system that has one; nil if none.
-func (s *Spec) unit() *aggregator.Unit {
+// accelerator returns the accelerator to simulate: that of the first system that has one; nil if none.
+func (s *Spec) accelerator() *aggregator.Unit {
 	if !s.Accelerator {
 		return nil
 	}
-	systems, err := s.systems()
+	systems, err := s.findSystems()
 	if err != nil {
 		return nil
 	}
@@ -172,7 +172,7 @@ func (s *Spec) checkSegments() error {
 	if s.Trace != nil {
 		return fmt.Errorf("%w: an update of a trace is one frame; leave the number of values out", ErrSpec)
 	}
-	systems, err := s.systems()
+	systems, err := s.findSystems()
 	if err != nil {
 		return err
 	}
@@ -189,7 +189,7 @@ func (s *Spec) checkSegments() error {
 // checkUnit rejects an accelerator for systems without one.
 func (s *Spec) checkUnit() error {
 	switch {
-	case s.unit() == nil:
+	case s.accelerator() == nil:
 		return fmt.Errorf("%w: nothing is known of an accelerator of %s", ErrSpec, strings.Join(s.Queues(), ", "))
 	case s.Profile.ReadPorts() > 0:
 		return fmt.Errorf("%w: profile %s is the logic of a card that has no such accelerator", ErrSpec, s.Profile)
@@ -203,30 +203,30 @@ func (s *Spec) Opening(access testbed.Access) testbed.OpenOptions {
 	if access.Programs == nil {
 		access.Programs = s.Systems.Programs()
 	}
-	return testbed.OpenOptions{Access: access, ReadPorts: s.Profile.ReadPorts(), Unit: s.unit()}
+	return testbed.OpenOptions{Access: access, ReadPorts: s.Profile.ReadPorts(), Unit: s.accelerator()}
 }
 
 // checkFilter rejects a reward filter if no system supports it.
 func (s *Spec) checkFilter() error {
-	systems, err := s.systems()
+	systems, err := s.findSystems()
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(systems, filters) {
+	if slices.ContainsFunc(systems, filtersReward) {
 		return nil
 	}
 	return fmt.Errorf("%w: only queues that merge have a reward filter, unlike %s; leave it out, or compare with %s",
-		ErrSpec, strings.Join(s.Queues(), ", "), strings.Join(names(s.Systems, filters), ", "))
+		ErrSpec, strings.Join(s.Queues(), ", "), strings.Join(systemNames(s.Systems, filtersReward), ", "))
 }
 
-// filters reports whether the ports of a system can filter by reward.
-func filters(of *system.System) bool {
+// filtersReward reports whether the ports of a system can filter by reward.
+func filtersReward(of *system.System) bool {
 	kind, _ := engine.FindDiscipline(of.Discipline)
 	return kind.FiltersReward
 }
 
-// names returns the names of the systems for which holds is true.
-func names(all system.Set, holds func(*system.System) bool) (these []string) {
+// systemNames returns the names of the systems for which holds is true.
+func systemNames(all system.Set, holds func(*system.System) bool) (these []string) {
 	for i := range all {
 		if holds(&all[i]) {
 			these = append(these, all[i].Name)
@@ -238,8 +238,8 @@ func names(all system.Set, holds func(*system.System) bool) (these []string) {
 // MaxH is the largest number of updates that a frame can contain.
 const MaxH = math.MaxUint16
 
-// find returns a system that can run with these settings.
-func (s *Spec) find(name string) (*system.System, error) {
+// findSystem returns a system that can run with these settings.
+func (s *Spec) findSystem(name string) (*system.System, error) {
 	all := s.Systems
 	found, err := all.Find(name)
 	switch {
@@ -249,13 +249,13 @@ func (s *Spec) find(name string) (*system.System, error) {
 		return nil, fmt.Errorf("%w: unknown system %q; use one of %s, or alone one that runs on servers: %s", ErrSpec,
 			name,
 			strings.Join(all.ForBench().Names(), ", "),
-			strings.Join(names(all, func(s *system.System) bool { return s.OnServers }), ", "))
+			strings.Join(systemNames(all, func(s *system.System) bool { return s.OnServers }), ", "))
 	case s.Loop != nil && !found.CanLoop():
 		return nil, fmt.Errorf("%w: workers of %s do not wait beside a device; use one of %v here", ErrSpec, name,
 			all.LoopedOnes().Names())
 	case s.Loop == nil && !found.Open() && found.CanLoop() && name == s.Queue: // in a sweep's cell, where another system decides that workers do not wait
 		return nil, fmt.Errorf("%w: workers of %s wait for answers, and those of a sweep of benches do not; use some of %v there, or let workers wait in networks: olafctl simulate --preset isw-lab --sweep system=%s,…",
-			ErrSpec, name, names(all, (*system.System).Open), name)
+			ErrSpec, name, systemNames(all, (*system.System).Open), name)
 	case s.Loop == nil && !found.Open() && found.CanLoop():
 		return nil, fmt.Errorf("%w: workers of %s wait for answers, and those of %s do not; one bench has one kind",
 			ErrSpec, name, s.Queue)
@@ -265,11 +265,11 @@ func (s *Spec) find(name string) (*system.System, error) {
 	return found, nil
 }
 
-// systems returns the systems that run, the one under test first.
-func (s *Spec) systems() ([]*system.System, error) {
+// findSystems returns the systems that run, the one under test first.
+func (s *Spec) findSystems() ([]*system.System, error) {
 	var all []*system.System
 	for _, name := range s.Queues() {
-		found, err := s.find(name)
+		found, err := s.findSystem(name)
 		if err != nil {
 			return nil, err
 		}
@@ -280,12 +280,12 @@ func (s *Spec) systems() ([]*system.System, error) {
 
 // Frame returns the frame format of the system under test; nil for OLAF's.
 func (s *Spec) Frame() *frame.Format {
-	found, err := s.find(s.Queue)
+	found, err := s.findSystem(s.Queue)
 	switch {
 	case err != nil:
 		return nil
 	case s.Loop != nil:
-		parts, err := s.parts(found)
+		parts, err := s.buildParts(found)
 		if err != nil {
 			return nil
 		}
@@ -294,8 +294,8 @@ func (s *Spec) Frame() *frame.Format {
 	return found.Frame
 }
 
-// h returns the number of updates per sum.
-func (s *Spec) h() int {
+// sumSize returns the number of updates per sum.
+func (s *Spec) sumSize() int {
 	if s.H != nil {
 		return *s.H
 	}
@@ -338,9 +338,9 @@ func (s *Spec) Queues() []string {
 	return names
 }
 
-// Misnamed returns the error in a list of systems to compare with, or "". It does not apply to stored specifications,
+// CheckVersus returns the error in a list of systems to compare with, or "". It does not apply to stored specifications,
 // whose duplicates are ignored.
-func Misnamed(queue, versus string) string {
+func CheckVersus(queue, versus string) string {
 	names := strings.Split(versus, ",")
 	for i := range names {
 		names[i] = strings.TrimSpace(names[i])
@@ -358,9 +358,9 @@ func Misnamed(queue, versus string) string {
 	return ""
 }
 
-// output resolves the serialiser of one system: the profile's cycles, unless the specification overrides those of the
+// resolveOutput resolves the serialiser of one system: the profile's cycles, unless the specification overrides those of the
 // system under test.
-func (s *Spec) output(of *system.System, rate olaf.Rate) (engine.Output, error) {
+func (s *Spec) resolveOutput(of *system.System, rate olaf.Rate) (engine.Output, error) {
 	out, err := s.Profile.Output(of.Discipline, rate)
 	if err != nil {
 		return out, olaf.InField("profile", fmt.Errorf("%w: %w", ErrSpec, err))

@@ -15,9 +15,9 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// summing returns a small bench of a system whose switch adds, and two that queue.
-func summing(t *testing.T) Spec {
-	s := small(t)
+// summingSpec returns a small bench of a system whose switch adds, and two that queue.
+func summingSpec(t *testing.T) Spec {
+	s := smallSpecOf(t)
 	s.Queue, s.Versus = "iswitch", "olaf, fifo"
 	return s
 }
@@ -25,7 +25,7 @@ func summing(t *testing.T) Spec {
 // TestSystemWithProgram checks that a system with a program is measured like a queue: its sums cross the queue, the
 // accounts balance, and the other systems' numbers do not change.
 func TestSystemWithProgram(t *testing.T) {
-	m := mustBench(t, summing(t), Options{})
+	m := mustBench(t, summingSpec(t), Options{})
 	if err := m.Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -36,7 +36,7 @@ func TestSystemWithProgram(t *testing.T) {
 	if want := []string{"iswitch", "olaf", "fifo", "iswitch", "olaf", "fifo"}; !slices.Equal(names, want) {
 		t.Fatalf("rows of %v, want %v", names, want)
 	}
-	alone := small(t)
+	alone := smallSpecOf(t)
 	for i, r := range mustBench(t, alone, Options{}).Outcome.Runs[:2] {
 		if why := r[0].Differs(&m.Outcome.Runs[i+1][0]); why != "" {
 			t.Errorf("%s differs beside a program: %s", r[0].Queue, why)
@@ -51,7 +51,7 @@ func TestSystemWithProgram(t *testing.T) {
 	if lost := run.Counters.Lost(); lost != sent-run.Counters.Of("count_delivered") {
 		t.Errorf("%d lost", lost)
 	}
-	low, high := m.Outcome.Runs[0][0].Value(held(t, run)), m.Outcome.Runs[3][0].Value(held(t, run))
+	low, high := m.Outcome.Runs[0][0].Value(heldMetric(t, run)), m.Outcome.Runs[3][0].Value(heldMetric(t, run))
 	if low != high || !(low > 0) || float64(low) != float64(run.Counters.Of("held_slot_cycles"))/float64(run.Counters.Of("held_cycles")) {
 		t.Errorf("%v and %v slots were held in front of queues with links of two rates", low, high)
 	}
@@ -60,8 +60,8 @@ func TestSystemWithProgram(t *testing.T) {
 	}
 }
 
-// held returns the metric of the occupancy of a run's table.
-func held(t *testing.T, r *results.Run) *metric.Metric {
+// heldMetric returns the metric of the occupancy of a run's table.
+func heldMetric(t *testing.T, r *results.Run) *metric.Metric {
 	t.Helper()
 	i := slices.IndexFunc(r.Declared.Metrics, func(m *metric.Metric) bool { return m.Name == "slots_held" })
 	if i < 0 {
@@ -72,7 +72,7 @@ func held(t *testing.T, r *results.Run) *metric.Metric {
 
 // TestHeldOfOlderMap checks the statement for a card that does not report for how long it counted.
 func TestHeldOfOlderMap(t *testing.T) {
-	s := summing(t)
+	s := summingSpec(t)
 	s.Versus, s.Runs = "olaf", 1
 	m := mustBench(t, s, Options{})
 	said := func(m *Measurement) bool {
@@ -93,7 +93,7 @@ func TestHeldOfOlderMap(t *testing.T) {
 
 // TestNothingComesOut checks that a run in which no sum was completed is invalid.
 func TestNothingComesOut(t *testing.T) {
-	s := summing(t)
+	s := summingSpec(t)
 	h := MaxH
 	s.H, s.Versus, s.Runs = &h, "", 1
 	m := mustBench(t, s, Options{})
@@ -115,7 +115,7 @@ func TestSystemsThatAreRefused(t *testing.T) {
 		"of no systems": {func(s *Spec) { s.Systems = nil }, "no systems were given"},
 		"h of a queue":  {func(s *Spec) { s.Queue, s.Versus, s.H = "olaf", "", &three }, "not for olaf"},
 	} {
-		s := summing(t)
+		s := summingSpec(t)
 		c.change(&s)
 		if err := s.Validate(); !errors.Is(err, ErrSpec) || !strings.Contains(err.Error(), c.say) {
 			t.Errorf("%s: %v", name, err)
@@ -126,14 +126,14 @@ func TestSystemsThatAreRefused(t *testing.T) {
 // TestDeviceWithoutProgram checks that a device without the program, or with too few segments, is rejected before
 // anything runs.
 func TestDeviceWithoutProgram(t *testing.T) {
-	_, err := Measure(t.Context(), summing(t), Options{Access: testbed.Access{Devices: testbed.Devices{testbed.Twin()}}})
+	_, err := MeasureSpec(t.Context(), summingSpec(t), Options{Access: testbed.Access{Devices: testbed.Devices{testbed.TwinDevice()}}})
 	var without *fpga.NotBuilt
 	if kind, _ := olaf.KindOf(err); !errors.As(err, &without) || kind != olaf.Device || without.Program != "iswitch" {
 		t.Errorf("%v", err)
 	}
-	s := summing(t)
+	s := summingSpec(t)
 	s.Workload.Clusters, s.Workload.Workers, s.Workload.UpdatesPerWorker = 5000, 5000, 2
-	if _, err := Measure(t.Context(), s, Options{}); !errors.Is(err, fpga.ErrRefused) ||
+	if _, err := MeasureSpec(t.Context(), s, Options{}); !errors.Is(err, fpga.ErrRefused) ||
 		!strings.Contains(err.Error(), "4096 segments") {
 		t.Errorf("%v", err)
 	}
@@ -142,15 +142,15 @@ func TestDeviceWithoutProgram(t *testing.T) {
 // TestKeptSystemVerifies checks that a stored bench of such a system verifies and repeats, and is loaded with its
 // system's declaration.
 func TestKeptSystemVerifies(t *testing.T) {
-	_, f := keep(t, summing(t))
+	_, f := runAndKeep(t, summingSpec(t))
 	proof, err := archive.Verify(f, system.All().FindDeclaration)
 	if err != nil || len(proof.New) > 0 {
 		t.Fatalf("%+v, %v", proof, err)
 	}
-	if n, err := Repeat(t.Context(), system.All(), f, NewStream()); err != nil || n != 30 {
+	if n, err := RepeatStored(t.Context(), system.All(), f, NewStream()); err != nil || n != 30 {
 		t.Errorf("%d runs repeated: %v", n, err)
 	}
-	if n, err := Repeat(t.Context(), nil, f, NewStream()); err == nil {
+	if n, err := RepeatStored(t.Context(), nil, f, NewStream()); err == nil {
 		t.Errorf("%d runs repeated of a system that is not there", n)
 	}
 	r, err := archive.Load(f, system.All().FindDeclaration)

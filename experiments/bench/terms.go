@@ -11,11 +11,11 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// terms returns the rules of a fair comparison that apply to an open-loop bench. It returns none unless systems of
+// fairTerms returns the rules of a fair comparison that apply to an open-loop bench. It returns none unless systems of
 // different papers are compared.
-func (p *Plan) terms() []string {
-	systems, err := p.Spec.systems()
-	if err != nil || p.Spec.Loop != nil || papers(systems) < 2 {
+func (p *Plan) fairTerms() []string {
+	systems, err := p.Spec.findSystems()
+	if err != nil || p.Spec.Loop != nil || countPapers(systems) < 2 {
 		return nil
 	}
 	s := &p.Spec
@@ -25,14 +25,14 @@ func (p *Plan) terms() []string {
 	terms := []string{
 		fmt.Sprintf("Same arrivals and seeds for all. Every frame takes %v + %v on the line, even where a system's own frames are shorter. Bottleneck: %s.", s.Workload.Size, s.Overhead, readers[s.Topology]),
 		"Ages are by the newest contribution, over virtual time; progress is a gradient vector. Nothing is sent again: what finds no room is lost.",
-		p.costs(), "Switch memory: " + p.each(systems, s.memory) + ".",
-		"Arithmetic: " + p.each(systems, arithmetic) + "; ages do not depend on it.",
+		p.describeCosts(), "Switch memory: " + p.describeEach(systems, s.describeMemory) + ".",
+		"Arithmetic: " + p.describeEach(systems, describeArithmetic) + "; ages do not depend on it.",
 	}
 	return slices.DeleteFunc(terms, func(t string) bool { return t == "" })
 }
 
-// papers returns the number of different papers of some systems.
-func papers(systems []*system.System) int {
+// countPapers returns the number of different papers of some systems.
+func countPapers(systems []*system.System) int {
 	named := map[string]bool{}
 	for _, s := range systems {
 		named[s.Paper] = s.Paper != ""
@@ -41,8 +41,8 @@ func papers(systems []*system.System) int {
 	return len(named)
 }
 
-// each formats a description of every system.
-func (p *Plan) each(systems []*system.System, says func(*system.System) string) string {
+// describeEach formats a description of every system.
+func (p *Plan) describeEach(systems []*system.System, says func(*system.System) string) string {
 	said := make([]string, len(systems))
 	for i, of := range systems {
 		said[i] = of.Title + " " + says(of)
@@ -50,8 +50,8 @@ func (p *Plan) each(systems []*system.System, says func(*system.System) string) 
 	return strings.Join(said, ", ")
 }
 
-// costs describes which systems have engine cycles, and whose accelerator is left out.
-func (p *Plan) costs() string {
+// describeCosts describes which systems have engine cycles, and whose accelerator is left out.
+func (p *Plan) describeCosts() string {
 	var pays, free, spared []string
 	for i := range p.Configs {
 		c := &p.Configs[i]
@@ -80,8 +80,8 @@ func (p *Plan) costs() string {
 	return said
 }
 
-// memory describes the frame memory of a system's switch.
-func (s *Spec) memory(of *system.System) string {
+// describeMemory describes the frame memory of a system's switch.
+func (s *Spec) describeMemory(of *system.System) string {
 	queue := olaf.Size(s.Slots) * s.Workload.Size
 	if !of.Adds() {
 		return queue.String()
@@ -94,8 +94,8 @@ func (s *Spec) memory(of *system.System) string {
 	return said
 }
 
-// arithmetic describes a system's arithmetic.
-func arithmetic(of *system.System) string {
+// describeArithmetic describes a system's arithmetic.
+func describeArithmetic(of *system.System) string {
 	switch kind, _ := engine.FindDiscipline(of.Discipline); {
 	case of.Adds():
 		return of.Program.Arithmetic.String()

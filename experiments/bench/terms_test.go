@@ -25,7 +25,7 @@ func TestTerms(t *testing.T) {
 		"both topologies": {"iswitch", "olaf", func(s *Spec) { s.Topology = ToBoth },
 			[]string{"S, the links from the switch to the workers"}},
 	} {
-		s := small(t)
+		s := smallSpecOf(t)
 		s.Queue, s.Versus, s.Slots = c.system, c.versus, 8
 		if c.change != nil {
 			c.change(&s)
@@ -35,7 +35,7 @@ func TestTerms(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
-		said := strings.Join(plan.terms(), "\n")
+		said := strings.Join(plan.fairTerms(), "\n")
 		if (said == "") != (c.want == nil) {
 			t.Errorf("%s: %q", name, said)
 		}

@@ -16,8 +16,8 @@ const (
 	ToBoth    Topology = "P,S" // both with the same traffic: the second for systems that answer their workers
 )
 
-// Topologies returns the user's choices.
-func Topologies() []string { return []string{string(ToServer), string(ToWorkers), string(ToBoth)} }
+// ListTopologies returns the user's choices.
+func ListTopologies() []string { return []string{string(ToServer), string(ToWorkers), string(ToBoth)} }
 
 // Set parses the name of a topology. The error matches ErrSpec.
 func (t *Topology) Set(name string) error {
@@ -53,9 +53,9 @@ func (t Topology) String() string {
 // Type returns the name in help.
 func (t Topology) Type() string { return "P|S|P,S" }
 
-// answering returns the names of the systems whose switches do not answer their workers.
-func (s *Spec) answering() (mute []string, err error) {
-	systems, err := s.systems()
+// muteSystems returns the names of the systems whose switches do not answer their workers.
+func (s *Spec) muteSystems() (mute []string, err error) {
+	systems, err := s.findSystems()
 	for _, found := range systems {
 		if !found.Adds() {
 			mute = append(mute, found.Name)
@@ -70,7 +70,7 @@ func (s *Spec) checkTopology() error {
 	if err := topology.Set(s.Topology.String()); err != nil || topology == "" {
 		return err
 	}
-	mute, err := s.answering()
+	mute, err := s.muteSystems()
 	if err != nil {
 		return err
 	}
@@ -85,16 +85,16 @@ func (s *Spec) checkTopology() error {
 	return nil
 }
 
-// answers reports whether results of a configuration go back to the workers.
-func (p *Plan) answers(c *Config) bool {
+// answersWorkers reports whether results of a configuration go back to the workers.
+func (p *Plan) answersWorkers(c *Config) bool {
 	return p.Spec.Topology == ToWorkers || c.Topology == ToWorkers
 }
 
 // Answers reports whether results of one of the plan's configurations go back to the workers.
-func (p *Plan) Answers(config int) bool { return p.answers(&p.Configs[config]) }
+func (p *Plan) Answers(config int) bool { return p.answersWorkers(&p.Configs[config]) }
 
-// answered adds to a plan with both topologies the configurations for S: the same ones, for the systems that answer.
-func (p *Plan) answered() {
+// addAnswering adds to a plan with both topologies the configurations for S: the same ones, for the systems that answer.
+func (p *Plan) addAnswering() {
 	if p.Spec.Topology != ToBoth {
 		return
 	}
@@ -117,7 +117,7 @@ func (s *Spec) topologyStatements() []string {
 		return nil
 	}
 	said := []string{"rows that end in S are for " + switched}
-	if mute, err := s.answering(); err == nil && len(mute) > 0 {
+	if mute, err := s.muteSystems(); err == nil && len(mute) > 0 {
 		said = append(said, fmt.Sprintf("no row of %s ends in S: their switches do not answer workers, which get models only from the server", strings.Join(mute, " and ")))
 	}
 	return said

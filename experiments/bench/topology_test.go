@@ -14,7 +14,7 @@ import (
 // TestTopologyS checks that ages are measured at the workers: nothing is lost however slow their links are, and a later
 // answer is older.
 func TestTopologyS(t *testing.T) {
-	s := small(t)
+	s := smallSpecOf(t)
 	s.Queue, s.Versus, s.H, s.Topology = "iswitch", "", new(3), ToWorkers
 	s.OutRates = []olaf.Rate{40 * olaf.Gbps, 5 * olaf.Gbps}
 	m := mustBench(t, s, Options{})
@@ -42,7 +42,7 @@ func TestTopologyS(t *testing.T) {
 // without P, that only equal topologies are compared, and that stored runs repeat.
 func TestBothTopologies(t *testing.T) {
 	of := func(topology Topology, versus string) *Measurement {
-		s := small(t)
+		s := smallSpecOf(t)
 		s.Queue, s.Versus, s.H, s.Topology = "iswitch", versus, new(3), topology
 		s.OutRates = []olaf.Rate{40 * olaf.Gbps, 5 * olaf.Gbps}
 		return mustBench(t, s, Options{})

@@ -62,16 +62,16 @@ func NewTraceTraffic(name string, w *pktgen.Burst) (t *TraceTraffic, err error) 
 	return t, nil
 }
 
-// digest returns the recording's digest; empty without one.
-func (t *TraceTraffic) digest() string {
+// recordingDigest returns the recording's digest; empty without one.
+func (t *TraceTraffic) recordingDigest() string {
 	if t == nil {
 		return ""
 	}
 	return t.Digest
 }
 
-// scaling returns the scaling of the recording for the workload under one seed.
-func (t *TraceTraffic) scaling(w *pktgen.Burst, seed uint64) trace.Scaling {
+// makeScaling returns the scaling of the recording for the workload under one seed.
+func (t *TraceTraffic) makeScaling(w *pktgen.Burst, seed uint64) trace.Scaling {
 	s := trace.DefaultScaling()
 	s.Placement, s.Updates, s.Rate, s.Frame, s.Line = w.Placement, w.UpdatesPerWorker, w.MeanRate, w.Size, w.LineRate
 	s.Averaging, s.Block, s.Spread, s.Jitter, s.ActiveClusters, s.Seed = t.Averaging, t.Block, t.Spread, t.Jitter,
@@ -79,8 +79,8 @@ func (t *TraceTraffic) scaling(w *pktgen.Burst, seed uint64) trace.Scaling {
 	return s
 }
 
-// validate checks the settings. The error matches ErrSpec or trace.ErrScaling.
-func (t *TraceTraffic) validate(w *pktgen.Burst) error {
+// checkTrace checks the settings. The error matches ErrSpec or trace.ErrScaling.
+func (t *TraceTraffic) checkTrace(w *pktgen.Burst) error {
 	if t.MaxDeparture < 0 {
 		return fmt.Errorf("%w: a frame can't leave within %v of its instant; the limit is 0 or more", ErrSpec,
 			t.MaxDeparture)
@@ -88,12 +88,12 @@ func (t *TraceTraffic) validate(w *pktgen.Burst) error {
 	if t.Updates > 0 {
 		return nil
 	}
-	s := t.scaling(w, 1)
+	s := t.makeScaling(w, 1)
 	return s.Check()
 }
 
-// find loads the recording of a specification read from a document, and checks its digest.
-func (t *TraceTraffic) find() error {
+// loadRecording loads the recording of a specification read from a document, and checks its digest.
+func (t *TraceTraffic) loadRecording() error {
 	if t.recording != nil {
 		return nil
 	}
@@ -128,7 +128,7 @@ func (s *Spec) newTraffic() (traffic, error) {
 	}
 	if s.Trace != nil {
 		t := *s.Trace
-		if err := t.find(); err != nil {
+		if err := t.loadRecording(); err != nil {
 			return nil, err
 		}
 		return &traceTraffic{TraceTraffic: &t, workload: &s.Workload}, nil
@@ -165,9 +165,9 @@ type traceTraffic struct {
 
 func (t *traceTraffic) load(seed uint64) (pktgen.Source, error) {
 	if t.Updates > 0 {
-		return t.open()
+		return t.openFile()
 	}
-	scaler, err := trace.NewScaler(t.recording, t.scaling(t.workload, seed))
+	scaler, err := trace.NewScaler(t.recording, t.makeScaling(t.workload, seed))
 	if err != nil {
 		return nil, err
 	}
@@ -175,8 +175,8 @@ func (t *traceTraffic) load(seed uint64) (pktgen.Source, error) {
 	return t.schedule, err
 }
 
-// open plays the file from its beginning.
-func (t *traceTraffic) open() (pktgen.Source, error) {
+// openFile plays the file from its beginning.
+func (t *traceTraffic) openFile() (pktgen.Source, error) {
 	if err := t.close(); err != nil {
 		return nil, err
 	}

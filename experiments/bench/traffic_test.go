@@ -14,7 +14,7 @@ import (
 
 func tracedSpec(t *testing.T) Spec {
 	t.Helper()
-	s := usual()
+	s := usualSpec()
 	traffic, err := NewTraceTraffic("builtin:lander8", &s.Workload)
 	if err != nil {
 		t.Fatal(err)
@@ -27,7 +27,7 @@ func TestBenchPlaysATrace(t *testing.T) {
 	s := tracedSpec(t)
 	var first string
 	for range 2 {
-		report, err := Measure(context.Background(), s, Options{})
+		report, err := MeasureSpec(context.Background(), s, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -59,7 +59,7 @@ func TestBenchPlaysATrace(t *testing.T) {
 func TestLateDeparturesMakeARunInvalid(t *testing.T) {
 	s := tracedSpec(t)
 	s.Trace.MaxDeparture = olaf.Nanosecond
-	report, err := Measure(context.Background(), s, Options{})
+	report, err := MeasureSpec(context.Background(), s, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestScaledTraceIsPlayedAsItIs(t *testing.T) {
 	if err := file.Close(); err != nil {
 		t.Fatal(err)
 	}
-	s := usual()
+	s := usualSpec()
 	s.Runs = 2
 	if s.Trace, err = NewTraceTraffic(path, &s.Workload); err != nil {
 		t.Fatal(err)
@@ -132,7 +132,7 @@ func TestScaledTraceIsPlayedAsItIs(t *testing.T) {
 	if s.Workload.Workers != 12 || s.Workload.Clusters != 4 || s.Workload.MeanRate != 40*olaf.Gbps {
 		t.Errorf("workload %+v", s.Workload)
 	}
-	report, err := Measure(context.Background(), s, Options{})
+	report, err := MeasureSpec(context.Background(), s, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -28,11 +28,11 @@ func flowsOf(t *testing.T, s Spec) map[int][]regmap.Flow {
 	t.Helper()
 	plan, err := NewPlan(s)
 	must(t, err)
-	bed, err := testbed.Open(t.Context(), "", s.Opening(testbed.Access{}))
+	bed, err := testbed.OpenTestbed(t.Context(), "", s.Opening(testbed.Access{}))
 	must(t, err)
 	defer bed.Close()
 	seen := &whoseFlows{pktgen.NewGenerator(bed.Cards[0].Device), map[int][]regmap.Flow{}}
-	_, err = Run(context.Background(), plan, bed, NewStream(seen))
+	_, err = RunPlan(context.Background(), plan, bed, NewStream(seen))
 	must(t, err)
 	return seen.by
 }
@@ -40,9 +40,9 @@ func flowsOf(t *testing.T, s Spec) map[int][]regmap.Flow {
 // TestFlowsSayWhoseFramesTheyAre checks that the flows of every configuration have its frame format, whatever ran
 // before: OLAF's if no program adds them.
 func TestFlowsSayWhoseFramesTheyAre(t *testing.T) {
-	beside := small(t)
+	beside := smallSpecOf(t)
 	beside.Queue, beside.Versus, beside.H, beside.Runs = "iswitch", "olaf,fifo", new(3), 2
-	for name, s := range map[string]Spec{"beside others": beside, "in segments": inPieces(t), "OLAF": small(t)} {
+	for name, s := range map[string]Spec{"beside others": beside, "in segments": segmentedSpec(t), "OLAF": smallSpecOf(t)} {
 		t.Run(name, func(t *testing.T) {
 			plan, err := NewPlan(s)
 			must(t, err)
@@ -88,7 +88,8 @@ func TestFlowsSayWhoseHostsWait(t *testing.T) {
 		}
 		for i := range of {
 			f := &of[i]
-			if uint32(f.Format) != d.Code || f.ToS != d.ToS || int(f.Worker) != i || int(f.Cluster) != i/s.fan() || f.Length == 0 {
+			if uint32(f.Format) != d.Code || f.ToS != d.ToS || int(f.Worker) != i || int(f.Cluster) != i/s.workersPerJob() ||
+				f.Length == 0 {
 				t.Errorf("%s: flow %d is %+v", s.Queue, i, f)
 			}
 		}
@@ -98,11 +99,11 @@ func TestFlowsSayWhoseHostsWait(t *testing.T) {
 // TestCapturesHaveTheFlowsToS checks that captured frames have the flows' type of service.
 func TestCapturesHaveTheFlowsToS(t *testing.T) {
 	const offToS = 15
-	s := inPieces(t)
+	s := segmentedSpec(t)
 	s.Versus, s.Runs = "", 1
 	want := flowsOf(t, s)[0][0].ToS
 	n := 0
-	eachFrame(t, recorded(t, s), func(data []byte, _ int, _ []string) {
+	eachFrame(t, recordBench(t, s), func(data []byte, _ int, _ []string) {
 		if data[offToS] != want || want == 0 {
 			t.Fatalf("frame %d has type of service %#x, its flow %#x", n, data[offToS], want)
 		}

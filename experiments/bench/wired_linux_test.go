@@ -17,18 +17,18 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// wiring returns a small loop of a system on wires of this machine: 2 jobs of 3 workers.
-func wiring(of string) Spec {
-	s := usual()
+// wiringSpec returns a small loop of a system on wires of this machine: 2 jobs of 3 workers.
+func wiringSpec(of string) Spec {
+	s := usualSpec()
 	s.Queue = of
-	s.Close(func(string) bool { return false }, true)
+	s.MakeLoop(func(string) bool { return false }, true)
 	s.Workload.Workers, s.Workload.Clusters, s.Workload.UpdatesPerWorker, s.Runs = 6, 2, 3, 1
 	s.Loop.Values, s.Loop.Limit = 3000, 30*olaf.Second
 	return s
 }
 
-// framed returns the systems of loops with a frame format.
-func framed(t *testing.T) (names []string) {
+// framedSystems returns the systems of loops with a frame format.
+func framedSystems(t *testing.T) (names []string) {
 	t.Helper()
 	for _, s := range system.All().LoopedOnes() {
 		if s.HasFrames() {
@@ -41,12 +41,12 @@ func framed(t *testing.T) (names []string) {
 	return names
 }
 
-// measured runs a specification on wires, if this process has the rights.
-func measured(t *testing.T, s Spec, o Options) *Measurement {
+// measureOnWires runs a specification on wires, if this process has the rights.
+func measureOnWires(t *testing.T, s Spec, o Options) *Measurement {
 	t.Helper()
-	device := testbed.Host(system.All().Programs()...)
+	device := testbed.HostDevice(system.All().Programs()...)
 	o.Device, o.Access.Devices = device.Prefix, testbed.Devices{device}
-	m, err := Measure(t.Context(), s, o)
+	m, err := MeasureSpec(t.Context(), s, o)
 	if errors.Is(err, netlab.ErrRights) {
 		t.Skip(err)
 	}
@@ -58,9 +58,9 @@ func measured(t *testing.T, s Spec, o Options) *Measurement {
 // sum, the identities, the requested rounds, an empty switch at the end, and the registers' classes for every frame in
 // the switch.
 func TestLoopOnWires(t *testing.T) {
-	for _, name := range framed(t) {
+	for _, name := range framedSystems(t) {
 		t.Run(name, func(t *testing.T) {
-			m := measured(t, wiring(name), Options{})
+			m := measureOnWires(t, wiringSpec(name), Options{})
 			must(t, m.Err())
 			run := &m.Outcome.Runs[0][0]
 			c := run.Counters
@@ -84,9 +84,9 @@ func TestAheadOnWires(t *testing.T) {
 			continue
 		}
 		t.Run(of.Name, func(t *testing.T) {
-			s := wiring(of.Name)
+			s := wiringSpec(of.Name)
 			s.Loop.Values = 300
-			s.Wait("async", func(string) bool { return false })
+			s.SetMode("async", func(string) bool { return false })
 			s.Loop.Compute, s.Loop.Spread = 10*olaf.Millisecond, 0.5
 			fan := 1 // gradients per update
 			if of.Program != nil {
@@ -94,7 +94,7 @@ func TestAheadOnWires(t *testing.T) {
 				s.H = &fan
 			}
 			told := workersTold{}
-			m := measured(t, s, Options{Stream: NewStream(told)})
+			m := measureOnWires(t, s, Options{Stream: NewStream(told)})
 			must(t, m.Err())
 			run := &m.Outcome.Runs[0][0]
 			want := 2 * 3 // updates of both jobs
@@ -113,7 +113,7 @@ func TestAheadOnWires(t *testing.T) {
 				t.Errorf("staleness %v", late)
 			}
 			s.Loop.Values = 3000
-			m = measured(t, s, Options{})
+			m = measureOnWires(t, s, Options{})
 			must(t, m.Err())
 		})
 	}
@@ -122,14 +122,14 @@ func TestAheadOnWires(t *testing.T) {
 // TestLostOnWires checks by the values of all sums that every round has exactly one gradient of every worker, with any
 // losses.
 func TestLostOnWires(t *testing.T) {
-	for _, name := range framed(t) {
+	for _, name := range framedSystems(t) {
 		t.Run(name, func(t *testing.T) {
-			s := wiring(name)
+			s := wiringSpec(name)
 			s.Loop.Loss, s.Loop.Timeout = 0.02, 20*olaf.Millisecond
 			found, err := system.All().Find(name)
 			must(t, err)
 			if found.Program == nil { // they do not retransmit
-				if err := refused(t, s); !errors.Is(err, ErrSpec) || !strings.Contains(err.Error(), "leave the loss out") {
+				if err := whyRefused(t, s); !errors.Is(err, ErrSpec) || !strings.Contains(err.Error(), "leave the loss out") {
 					t.Errorf("%v", err)
 				}
 				return
@@ -137,7 +137,7 @@ func TestLostOnWires(t *testing.T) {
 			if profiles := found.Program.Profiles; len(profiles) > 0 {
 				s.Loop.Profile = profiles[len(profiles)-1] // the one that is exact under loss
 			}
-			m := measured(t, s, Options{})
+			m := measureOnWires(t, s, Options{})
 			must(t, m.Err())
 			c := m.Outcome.Runs[0][0].Counters
 			if c.Of("frames_lost") == 0 || c.Of("packets_resent")+c.Of("control_sent") == 0 || c.Of("packets_inexact") != 0 ||
@@ -150,9 +150,9 @@ func TestLostOnWires(t *testing.T) {
 
 // TestHungOnWires checks that hosts that never finish are ended, and that all losses are reported.
 func TestHungOnWires(t *testing.T) {
-	s := wiring("switchml")
+	s := wiringSpec("switchml")
 	s.Loop.Loss, s.Loop.Limit = 1, 300*olaf.Millisecond
-	m := measured(t, s, Options{})
+	m := measureOnWires(t, s, Options{})
 	if err := m.Err(); !errors.Is(err, ErrInvalid) ||
 		!strings.Contains(err.Error(), "it hung: not every host was done after 300ms, which was all it was given") {
 		t.Errorf("%v", err)
@@ -163,22 +163,22 @@ func TestHungOnWires(t *testing.T) {
 func TestCannotBeOnWires(t *testing.T) {
 	for what, change := range map[string]func(*Spec){
 		"racks below it are the simulator's":    func(s *Spec) { s.Loop.Racks = 2 },
-		"packets of this system have no frames": func(s *Spec) { s.Queue, s.Systems = "ring", unframed(t, "ring") },
+		"packets of this system have no frames": func(s *Spec) { s.Queue, s.Systems = "ring", withoutFrames(t, "ring") },
 		"known only by their order, which loss destroys; leave out --loss": func(s *Spec) {
 			s.Queue, s.Loop.Loss = "iswitch", 0.01
-			s.Wait("async", func(string) bool { return false })
+			s.SetMode("async", func(string) bool { return false })
 		},
 	} {
-		s := wiring("switchml")
+		s := wiringSpec("switchml")
 		change(&s)
-		if err := refused(t, s); !errors.Is(err, wired.ErrNetwork) || !strings.Contains(err.Error(), what) {
+		if err := whyRefused(t, s); !errors.Is(err, wired.ErrNetwork) || !strings.Contains(err.Error(), what) {
 			t.Errorf("%v, want %q", err, what)
 		}
 	}
 }
 
-// unframed returns the systems, with one of them reduced to packet lengths only.
-func unframed(t *testing.T, name string) system.Set {
+// withoutFrames returns the systems, with one of them reduced to packet lengths only.
+func withoutFrames(t *testing.T, name string) system.Set {
 	t.Helper()
 	all := system.All()
 	found, err := all.Find(name)
@@ -196,19 +196,19 @@ func unframed(t *testing.T, name string) system.Set {
 
 // TestNumbersOnWires checks that rounds whose packets cannot be numbered are rejected before any system runs.
 func TestNumbersOnWires(t *testing.T) {
-	s := wiring("switchml")
+	s := wiringSpec("switchml")
 	s.Versus, s.Workload.UpdatesPerWorker = "atp", 2000
-	if err := refused(t, s); !errors.Is(err, system.ErrOptions) || !strings.Contains(err.Error(), "atp: ") ||
+	if err := whyRefused(t, s); !errors.Is(err, system.ErrOptions) || !strings.Contains(err.Error(), "atp: ") ||
 		!strings.Contains(err.Error(), "use --updates 1337") {
 		t.Errorf("%v", err)
 	}
 }
 
-// refused returns why a specification is not measured.
-func refused(t *testing.T, s Spec) error {
+// whyRefused returns why a specification is not measured.
+func whyRefused(t *testing.T, s Spec) error {
 	t.Helper()
-	device := testbed.Host(system.All().Programs()...)
-	_, err := Measure(t.Context(), s, Options{Device: device.Prefix, Access: testbed.Access{Devices: testbed.Devices{device}}})
+	device := testbed.HostDevice(system.All().Programs()...)
+	_, err := MeasureSpec(t.Context(), s, Options{Device: device.Prefix, Access: testbed.Access{Devices: testbed.Devices{device}}})
 	if errors.Is(err, netlab.ErrRights) {
 		t.Skip(err)
 	}
@@ -221,10 +221,10 @@ func TestKeptOnWires(t *testing.T) {
 	st, err := store.Open(t.TempDir())
 	must(t, err)
 	defer st.Close()
-	s := wiring("p4inc")
+	s := wiringSpec("p4inc")
 	s.Runs = 2
-	k := Keep(st, time.Unix(1_700_000_000, 0))
-	m := measured(t, s, Options{Stream: NewStream(k)})
+	k := NewKeeper(st, time.Unix(1_700_000_000, 0))
+	m := measureOnWires(t, s, Options{Stream: NewStream(k)})
 	must(t, m.Err())
 	id, err := k.Finish(m)
 	must(t, err)
@@ -233,7 +233,7 @@ func TestKeptOnWires(t *testing.T) {
 	if proof, err := archive.Verify(f, system.All().FindDeclaration); err != nil || proof.Runs != 2 || proof.Observations != 2*6 {
 		t.Errorf("proof %+v: %v", proof, err)
 	}
-	if n, err := Repeat(t.Context(), system.All(), f, NewStream()); err != nil || n != 0 {
+	if n, err := RepeatStored(t.Context(), system.All(), f, NewStream()); err != nil || n != 0 {
 		t.Errorf("%d runs repeated: %v", n, err)
 	}
 }
@@ -241,11 +241,11 @@ func TestKeptOnWires(t *testing.T) {
 // TestRecordedOnWires checks that every arriving frame is in the capture, complete, in the system's own format.
 func TestRecordedOnWires(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "wires.pcapng")
-	s := wiring("atp")
+	s := wiringSpec("atp")
 	r, err := s.Record(path, false)
 	must(t, err)
 	defer r.Abandon()
-	m := measured(t, s, Options{Stream: NewStream(r)})
+	m := measureOnWires(t, s, Options{Stream: NewStream(r)})
 	must(t, errors.Join(m.Err(), r.Commit()))
 	if want := m.Outcome.Runs[0][0].Counters.Of("frames_arrived"); int64(r.Frames()) != want || want == 0 {
 		t.Errorf("%d frames, %d arrived", r.Frames(), want)

@@ -19,8 +19,8 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// Agent returns the row for devices lent by other processes.
-func Agent(built ...program.Description) Device {
+// AgentDevice returns the row for devices lent by other processes.
+func AgentDevice(built ...program.Description) Device {
 	return Device{
 		Prefix: "grpc://", Name: "HOST:PORT", Also: "unix", Abilities: HasTables | LogsArrivals | AddsUpdates | Dialled,
 		Programs:  built, // only the agent knows the details
@@ -65,14 +65,14 @@ func openAgent(ctx context.Context, rest string, o OpenOptions) (*Testbed, error
 		return nil, fmt.Errorf("%w: the agent at %s serves its own P4Runtime, at the same address", ErrBackend, target)
 	}
 	bed := new(Testbed)
-	if err := bed.attach(ctx, target, o.Access, false); err != nil {
+	if err := bed.attachAgent(ctx, target, o.Access, false); err != nil {
 		return nil, errors.Join(err, bed.Close())
 	}
 	return bed, nil
 }
 
-// attach makes an agent's device, possibly in this process, the testbed's only card.
-func (b *Testbed) attach(ctx context.Context, target string, o Access, local bool) error {
+// attachAgent makes an agent's device, possibly in this process, the testbed's only card.
+func (b *Testbed) attachAgent(ctx context.Context, target string, o Access, local bool) error {
 	d, err := remote.Dial(ctx, target, remote.Options{TLS: o.TLS, Local: local})
 	if err != nil {
 		return err
@@ -82,11 +82,11 @@ func (b *Testbed) attach(ctx context.Context, target string, o Access, local boo
 	if !d.HasTap() {
 		return fmt.Errorf("%w: the agent at %s captures nothing at the parameter server, so that nothing can be measured; on a card start it with --capture INTERFACE", ErrBackend, target)
 	}
-	return b.connect(ctx, target, o)
+	return b.connectTables(ctx, target, o)
 }
 
-// connect makes this process the primary controller of the tables at target.
-func (b *Testbed) connect(ctx context.Context, target string, o Access) error {
+// connectTables makes this process the primary controller of the tables at target.
+func (b *Testbed) connectTables(ctx context.Context, target string, o Access) error {
 	session, err := p4ctl.Dial(ctx, target, p4ctl.Options{Succeed: true, TLS: o.TLS, Programs: o.Programs})
 	if err != nil {
 		return err
@@ -97,15 +97,15 @@ func (b *Testbed) connect(ctx context.Context, target string, o Access) error {
 	}
 	has, err := session.Pipeline(ctx)
 	b.Tables, b.profile = session, p4ctl.ProfileOf(has.GetP4Info())
-	if err == nil && b.ours(has) {
+	if err == nil && b.isOurPipeline(has) {
 		b.P4InfoHash = p4.Hash(has.P4Info)
 		return nil // it may contain tables of a switch program for its owner to read
 	}
-	return b.push(ctx) // a device that cannot return its pipeline reports the reason here
+	return b.pushPipeline(ctx) // a device that cannot return its pipeline reports the reason here
 }
 
-// ours reports whether a pipeline is one that this program pushes, with any switch programs' tables.
-func (b *Testbed) ours(has *v1.ForwardingPipelineConfig) bool {
+// isOurPipeline reports whether a pipeline is one that this program pushes, with any switch programs' tables.
+func (b *Testbed) isOurPipeline(has *v1.ForwardingPipelineConfig) bool {
 	for _, t := range b.profile.Info().Tables {
 		if !slices.ContainsFunc(has.GetP4Info().GetTables(),
 			func(given *configv1.Table) bool { return proto.Equal(given, t) }) {

@@ -37,8 +37,8 @@ type incomplete struct{}
 func (incomplete) Error() string { return "a card alone is no testbed" }
 func (incomplete) Unwrap() error { return ErrBackend }
 
-// lacks returns what a card needs to be a testbed; empty if nothing is missing.
-func (a *CardAccess) lacks() string {
+// missingParts returns what a card needs to be a testbed; empty if nothing is missing.
+func (a *CardAccess) missingParts() string {
 	var add []string
 	if a.Tables == nil {
 		add = append(add, "the tables' driver (--vnp4-1 and --vnp4-2, of an olafctl that was built with -tags vnp4)")
@@ -49,8 +49,8 @@ func (a *CardAccess) lacks() string {
 	return strings.Join(add, ", and ")
 }
 
-// PCI returns the row for cards in this host.
-func PCI() Device {
+// CardDevice returns the row for cards in this host.
+func CardDevice() Device {
 	return Device{
 		Prefix: "pci:", Name: "0000:3b:00.0", Abilities: HasTables | TakesGenerator, Guarded: true, OwnDryRun: true,
 		Registers: openCard, Testbed: openCardTestbed, Lend: lendCard, Examine: examineCard,
@@ -58,20 +58,20 @@ func PCI() Device {
 }
 
 func openCard(_ context.Context, bdf string, o DeviceOptions) (fpga.Device, error) {
-	return pcie.Open(o.bus(), bdf, o.card())
+	return pcie.Open(o.bus(), bdf, o.cardOptions())
 }
 
-func (o *DeviceOptions) card() pcie.Options {
+func (o *DeviceOptions) cardOptions() pcie.Options {
 	return pcie.Options{ReadOnly: o.ReadOnly, DryRun: o.DryRun, Force: o.Force, Clock: o.Clock}
 }
 
-// openCardTestbed opens a card with its tables and a capture. It lends them to itself, like Serve to others, so that
+// openCardTestbed opens a card with its tables and a capture. It lends them to itself, like ServeDevice to others, so that
 // there is one way to use a card.
 func openCardTestbed(ctx context.Context, bdf string, o OpenOptions) (*Testbed, error) {
 	if _, err := o.bus().Find(bdf); err != nil { // before asking for its accessories
 		return nil, err
 	}
-	if lacks := o.Card.lacks(); lacks != "" {
+	if lacks := o.Card.missingParts(); lacks != "" {
 		return nil, fmt.Errorf("%w: add %s; 'olafctl bench', 'tui' and 'serve' take them, and -d grpc:… uses what serve lends", ErrIncomplete, lacks)
 	}
 	listen, bed := o.Listen, new(Testbed)
@@ -84,15 +84,15 @@ func openCardTestbed(ctx context.Context, bdf string, o OpenOptions) (*Testbed, 
 		bed.close = append(bed.close, remove)
 	}
 	lent := ServeOptions{Listen: listen, Device: DeviceOptions{Access: o.Access}}
-	if err := lent.guarded(); err != nil {
+	if err := lent.checkGuarded(); err != nil {
 		return nil, err
 	}
-	s, err := serve(ctx, lent, func(s *Service) error { return lendCard(ctx, s, bdf, lent) })
+	s, err := serveLent(ctx, lent, func(s *Service) error { return lendCard(ctx, s, bdf, lent) })
 	if err != nil {
 		return nil, errors.Join(err, bed.Close())
 	}
 	bed.close = append(bed.close, s.Close)
-	if err := bed.attach(ctx, s.Target, o.Access, true); err != nil {
+	if err := bed.attachAgent(ctx, s.Target, o.Access, true); err != nil {
 		return nil, errors.Join(err, bed.Close())
 	}
 	return bed, nil
@@ -100,8 +100,8 @@ func openCardTestbed(ctx context.Context, bdf string, o OpenOptions) (*Testbed, 
 
 // lendCard lends a card, with a tap if there is a capture, and with its tables if there is a driver.
 func lendCard(ctx context.Context, s *Service, bdf string, o ServeOptions) error {
-	options := o.Device.card()
-	options.Lost = s.lose
+	options := o.Device.cardOptions()
+	options.Lost = s.reportLost
 	card, err := pcie.Open(o.Device.bus(), bdf, options)
 	if err != nil {
 		return err
@@ -124,7 +124,7 @@ func lendCard(ctx context.Context, s *Service, bdf string, o ServeOptions) error
 		}
 		tap = t
 	}
-	server := s.lend(whole, tap)
+	server := s.registerDevice(whole, tap)
 	if o.Device.Card.Tables == nil {
 		return nil
 	}
@@ -134,7 +134,7 @@ func lendCard(ctx context.Context, s *Service, bdf string, o ServeOptions) error
 		return fmt.Errorf("the tables' driver: %w", err)
 	}
 	s.close = append([]func() error{stop}, s.close...) // before the card
-	return s.control(backend, p4.Lab(), nil, tables.Check, o)
+	return s.controlTables(backend, p4.Lab(), nil, tables.Check, o)
 }
 
 // examineCard checks a card before it is used.
@@ -144,12 +144,13 @@ func examineCard(bdf string, a Access) (*pcie.Device, []pcie.Check, error) {
 
 // joinGenerator opens the device whose generator sends to a card's queue, and makes one device of both.
 func (o *DeviceOptions) joinGenerator(ctx context.Context, card fpga.Device) (*pair.Device, fpga.Device, error) {
-	row, name, err := o.devices().Of(o.Generator)
+	row, name, err := o.deviceTable().Lookup(o.Generator)
 	if err != nil {
 		return nil, nil, err
 	}
 	if row.Can(VirtualTime) {
-		return nil, nil, fmt.Errorf("%w: no cable leads from the generator of %s to a card", ErrUnsupported, o.Generator)
+		return nil, nil, fmt.Errorf("%w: no cable leads from the generator of %s to a card", ErrUnsupported,
+			o.Generator)
 	}
 	other := *o
 	other.Generator = ""

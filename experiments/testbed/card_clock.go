@@ -41,11 +41,11 @@ func pairClocks(card fpga.Registers, now func() time.Time) (best clockPair, err 
 
 const cycleNS = int64(olaf.Cycle / olaf.Nanosecond)
 
-// at returns the host's time at a card's cycle, which may be before the pair.
-func (p clockPair) at(cycle uint64) int64 { return p.hostNS - int64(p.cycle-cycle)*cycleNS }
+// hostTimeOf returns the host's time at a card's cycle, which may be before the pair.
+func (p clockPair) hostTimeOf(cycle uint64) int64 { return p.hostNS - int64(p.cycle-cycle)*cycleNS }
 
-// since returns the time on the card from an earlier pair to p, and how much longer it was on the host.
-func (p clockPair) since(earlier clockPair) (spanNS, driftNS int64) {
+// elapsedSince returns the time on the card from an earlier pair to p, and how much longer it was on the host.
+func (p clockPair) elapsedSince(earlier clockPair) (spanNS, driftNS int64) {
 	spanNS = int64(p.cycle-earlier.cycle) * cycleNS
 	return spanNS, p.hostNS - earlier.hostNS - spanNS
 }
@@ -54,9 +54,9 @@ func (p clockPair) since(earlier clockPair) (spanNS, driftNS int64) {
 // clock by at most 500 ppm. A larger difference was a step.
 const maxDriftPPM = 1000
 
-// stepped reports whether one of the clocks was set between two pairs.
-func stepped(from, to clockPair) bool {
-	span, drift := to.since(from)
+// wasStepped reports whether one of the clocks was set between two pairs.
+func wasStepped(from, to clockPair) bool {
+	span, drift := to.elapsedSince(from)
 	return max(drift, -drift) > from.widthNS+to.widthNS+span*maxDriftPPM/1_000_000
 }
 

@@ -49,9 +49,9 @@ func TestCardBehindAnAgent(t *testing.T) {
 	bus, err := card.Bus(t.TempDir(), pcietest.OpenNIC())
 	want(t, err)
 	stopped := false
-	s, err := Serve(context.Background(), "pci:"+pcietest.BDF, ServeOptions{
+	s, err := ServeDevice(context.Background(), "pci:"+pcietest.BDF, ServeOptions{
 		Listen: "unix:" + filepath.Join(t.TempDir(), "s"),
-		Device: DeviceOptions{Access: Access{Devices: Devices{PCI()}, Bus: &bus, Clock: card, Card: CardAccess{
+		Device: DeviceOptions{Access: Access{Devices: Devices{CardDevice()}, Bus: &bus, Clock: card, Card: CardAccess{
 			Tables: func(c *CardTables) (agent.Backend, func() error, error) {
 				return &keyWriter{c}, func() error { stopped = true; return nil }, nil
 			}}}}})
@@ -61,7 +61,7 @@ func TestCardBehindAnAgent(t *testing.T) {
 	tables := p4ctl.Tables{Workers: []p4ctl.Worker{{Address: netip.MustParseAddr("10.0.0.7"), Cluster: 2, ID: 7}}}.WithGroups(3)
 	_, err = session.Sync(context.Background(), tables)
 	want(t, err)
-	d, err := OpenDevice(context.Background(), "grpc:"+s.Target, DeviceOptions{Access: Access{Devices: Devices{Agent()}}})
+	d, err := OpenDevice(context.Background(), "grpc:"+s.Target, DeviceOptions{Access: Access{Devices: Devices{AgentDevice()}}})
 	want(t, err)
 	want(t, d.Write32(regmap.ReplicationGroupIndex, 3))
 	if v, err := d.Read32(regmap.ReplicationMemberData); v != 3<<16|7 || err != nil {
@@ -133,9 +133,9 @@ func TestTablesOfAReplacedCard(t *testing.T) {
 			want(t, card.Wait(context.Background(), olaf.Second))
 			bus, err := card.Bus(t.TempDir(), pcietest.OpenNIC())
 			want(t, err)
-			s, err := Serve(context.Background(), "pci:"+pcietest.BDF, ServeOptions{
+			s, err := ServeDevice(context.Background(), "pci:"+pcietest.BDF, ServeOptions{
 				Listen: "unix:" + filepath.Join(t.TempDir(), "s"),
-				Device: DeviceOptions{Access: Access{Devices: Devices{PCI()}, Bus: &bus, Clock: card, Card: CardAccess{
+				Device: DeviceOptions{Access: Access{Devices: Devices{CardDevice()}, Bus: &bus, Clock: card, Card: CardAccess{
 					Tables: func(c *CardTables) (agent.Backend, func() error, error) {
 						return &keyWriter{c}, func() error { return nil }, nil
 					}}}}})
@@ -149,7 +149,7 @@ func TestTablesOfAReplacedCard(t *testing.T) {
 				t.Errorf("%v; want %q", err, p4ctl.ErrTablesUnknown)
 			}
 			select {
-			case err := <-s.Lost():
+			case err := <-s.LostDevice():
 				if !errors.Is(err, fpga.ErrGone) {
 					t.Errorf("lost: %v", err)
 				}

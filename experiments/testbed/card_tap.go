@@ -66,19 +66,19 @@ var (
 // newCardTap starts to capture. Frames of a run in progress are ignored.
 func newCardTap(card fpga.Registers, open func() (Frames, error), now func() time.Time, port int) (*cardTap, error) {
 	t := &cardTap{card: card, open: open, now: now, port: port}
-	if err := t.capture(); err != nil {
+	if err := t.openCapture(); err != nil {
 		return nil, err
 	}
 	var err error
 	if t.start, err = regmap.Read64(card, regmap.GeneratorStartCycle); err != nil {
 		return nil, errors.Join(err, t.Close())
 	}
-	t.begin(cardRun{})
+	t.beginRun(cardRun{})
 	return t, nil
 }
 
-// capture opens the interface; earlier drops do not count.
-func (t *cardTap) capture() error {
+// openCapture opens the interface; earlier drops do not count.
+func (t *cardTap) openCapture() error {
 	frames, err := t.open()
 	if err != nil {
 		return err
@@ -91,16 +91,16 @@ func (t *cardTap) capture() error {
 	return nil
 }
 
-// resume restarts a capture that broke off, after that was reported: an interface may come up again, and cards are lent
+// resumeCapture restarts a capture that broke off, after that was reported: an interface may come up again, and cards are lent
 // for a long time.
-func (t *cardTap) resume() {
+func (t *cardTap) resumeCapture() {
 	if !t.told {
 		return
 	}
 	t.told, t.ended = false, nil
 	info := t.frames.Info()
 	_ = t.frames.Close() // first, because this restores the network card's stamping mode
-	if err := t.capture(); err != nil {
+	if err := t.openCapture(); err != nil {
 		t.frames = noFrames{info, err}
 	}
 }
@@ -120,8 +120,8 @@ func (n noFrames) Close() error               { return nil }
 // Close ends the capture.
 func (t *cardTap) Close() error { return t.frames.Close() }
 
-// begin resets the state for a new run.
-func (t *cardTap) begin(r cardRun) {
+// beginRun resets the state for a new run.
+func (t *cardTap) beginRun(r cardRun) {
 	t.run = r
 	t.run.decoder = capture.NewDecoder(t)
 	t.run.decoder.SetOrigin(0) // Next returns times since the run's start
@@ -129,7 +129,7 @@ func (t *cardTap) begin(r cardRun) {
 
 // Drain returns the arrivals since the last call. A lost card shows at the next register access.
 func (t *cardTap) Drain(buf []olaf.Observation) []olaf.Observation {
-	t.resume()
+	t.resumeCapture()
 	start, err := regmap.Read64(t.card, regmap.GeneratorStartCycle)
 	if err != nil {
 		return buf
@@ -137,10 +137,11 @@ func (t *cardTap) Drain(buf []olaf.Observation) []olaf.Observation {
 	if start != t.start {
 		t.start = start
 		clock, err := pairClocks(t.card, t.now)
-		t.begin(cardRun{clock: clock, originNS: clock.at(start), known: err == nil, broken: err, before: t.drops})
+		t.beginRun(cardRun{clock: clock, originNS: clock.hostTimeOf(start), known: err == nil, broken: err,
+			before: t.drops})
 	}
 	from := len(buf)
-	buf = t.take(buf)
+	buf = t.decodeFrames(buf)
 	t.run.late = max(t.run.late, lateAtLeast(buf[from:]))
 	if t.drops, err = t.frames.Drops(); t.run.broken == nil {
 		t.run.broken = err
@@ -151,8 +152,8 @@ func (t *cardTap) Drain(buf []olaf.Observation) []olaf.Observation {
 // takenAtMost limits one call, so that a flood of frames does not block other users of the card.
 const takenAtMost = 1 << 16
 
-// take decodes the available frames.
-func (t *cardTap) take(buf []olaf.Observation) []olaf.Observation {
+// decodeFrames decodes the available frames.
+func (t *cardTap) decodeFrames(buf []olaf.Observation) []olaf.Observation {
 	r := &t.run
 	for taken := 0; taken < takenAtMost && r.broken == nil; taken++ {
 		var a capture.Arrival
@@ -181,8 +182,8 @@ func (t *cardTap) take(buf []olaf.Observation) []olaf.Observation {
 // the last frames of a run wait for others.
 const reorderNS = int64(time.Millisecond)
 
-// inOrder returns the next packet in the order of stamps.
-func (t *cardTap) inOrder(p *capture.Packet) error {
+// nextInOrder returns the next packet in the order of stamps.
+func (t *cardTap) nextInOrder(p *capture.Packet) error {
 	quiet := false
 	for !t.order.Pop(p, quiet) {
 		if quiet {
@@ -215,7 +216,7 @@ const aheadNS = int64(time.Millisecond)
 // earlier run.
 func (t *cardTap) Next(p *capture.Packet) error {
 	for {
-		if err := t.inOrder(p); err != nil {
+		if err := t.nextInOrder(p); err != nil {
 			return err
 		}
 		ns := p.UnixNS - t.run.originNS
@@ -266,8 +267,8 @@ func (t *cardTap) Capture() (*fpga.Capture, error) {
 		return nil, err
 	}
 	c.UncertaintyNS = r.clock.widthNS
-	span, drift := end.since(r.clock)
-	if stepped(r.clock, end) {
+	span, drift := end.elapsedSince(r.clock)
+	if wasStepped(r.clock, end) {
 		say("a clock was set during the run: the host's moved %v against the card's in %v", time.Duration(drift),
 			time.Duration(span))
 	}

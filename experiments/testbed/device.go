@@ -29,15 +29,15 @@ type Access struct {
 	Building func()
 }
 
-func (a *Access) devices() Devices {
+func (a *Access) deviceTable() Devices {
 	if a.Devices == nil {
-		return Devices{Twin(a.built()...)}
+		return Devices{TwinDevice(a.builtPrograms()...)}
 	}
 	return a.Devices
 }
 
-// built returns the programs except the one that only forwards, which every device supports.
-func (a *Access) built() []program.Description {
+// builtPrograms returns the programs except the one that only forwards, which every device supports.
+func (a *Access) builtPrograms() []program.Description {
 	return slices.DeleteFunc(slices.Clone(a.Programs), func(d program.Description) bool { return d.Code == 0 })
 }
 
@@ -58,7 +58,7 @@ type DeviceOptions struct {
 
 // OpenDevice opens a device for its registers only, without tables and capture.
 func OpenDevice(ctx context.Context, address string, o DeviceOptions) (fpga.Device, error) {
-	row, name, err := o.devices().Of(address)
+	row, name, err := o.deviceTable().Lookup(address)
 	if err != nil {
 		return nil, err
 	}

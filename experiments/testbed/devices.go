@@ -67,7 +67,7 @@ func (a Ability) String() string {
 // names a backend.
 //
 // To add one: its folder below fpga, with a Device that passes fpgatest; a function here that returns its row, for a
-// device of this process made by Local; and its name in the set that cmd builds. Help texts, completion, error
+// device of this process made by LocalDevice; and its name in the set that cmd builds. Help texts, completion, error
 // messages, serve, live sessions, captures and the run store read the row.
 type Device struct {
 	// Prefix begins its addresses, up to the name: twin:, grpc://.
@@ -118,7 +118,7 @@ func (d *Device) Builds(p *program.Description) bool {
 
 // NotBuilt returns an error if a device cannot be built with a switch program, which lists the devices that can.
 func (d Devices) NotBuilt(address string, p *program.Description) error {
-	row, _, err := d.Of(address)
+	row, _, err := d.Lookup(address)
 	if err != nil || row.Builds(p) {
 		return err
 	}
@@ -130,8 +130,8 @@ func (d Devices) NotBuilt(address string, p *program.Description) error {
 // Devices is the table of devices that a program opens. The first one is the default.
 type Devices []Device
 
-// Of returns the row of an address, and the device's name in it. The error matches ErrBackend.
-func (d Devices) Of(address string) (row *Device, name string, err error) {
+// Lookup returns the row of an address, and the device's name in it. The error matches ErrBackend.
+func (d Devices) Lookup(address string) (row *Device, name string, err error) {
 	if address == "" && len(d) > 0 {
 		address = d[0].Prefix
 	}
@@ -159,8 +159,8 @@ func (d Devices) With(a Ability) Devices {
 	return slices.DeleteFunc(slices.Clone(d), func(row Device) bool { return !row.Can(a) })
 }
 
-// Lent returns the devices that can be lent to other processes.
-func (d Devices) Lent() Devices {
+// LendableOnes returns the devices that can be lent to other processes.
+func (d Devices) LendableOnes() Devices {
 	return slices.DeleteFunc(slices.Clone(d), func(row Device) bool { return row.Lend == nil })
 }
 
@@ -184,7 +184,7 @@ func (d Devices) Prefixes() []string {
 
 // Check checks that the device at an address has an ability. The error is an *Unsupported, or matches ErrBackend.
 func (d Devices) Check(address string, a Ability) error {
-	row, _, err := d.Of(address)
+	row, _, err := d.Lookup(address)
 	if err != nil || row.Can(a) {
 		return err
 	}
@@ -225,18 +225,18 @@ type Parts struct {
 	Hosts   *Hosts // as requested
 }
 
-// told returns the programs whose tables a device's agent supports.
-func (d *Device) told(a *Access) []program.Description {
+// tablePrograms returns the programs whose tables a device's agent supports.
+func (d *Device) tablePrograms(a *Access) []program.Description {
 	if !d.Can(TakesPrograms) {
 		return nil
 	}
 	return a.Programs
 }
 
-// Local completes the row of a device of this process from its open function: as a testbed behind a private agent, and
+// LocalDevice completes the row of a device of this process from its open function: as a testbed behind a private agent, and
 // to be lent. Registers are those of the first card, unless the row sets them. Parts that open returns with an error
 // are closed.
-func Local(row Device, open func(ctx context.Context, name string, o OpenOptions) (*Parts, error)) Device {
+func LocalDevice(row Device, open func(ctx context.Context, name string, o OpenOptions) (*Parts, error)) Device {
 	row.Testbed = func(ctx context.Context, name string, o OpenOptions) (*Testbed, error) {
 		bed := new(Testbed)
 		parts, err := open(ctx, name, o)
@@ -247,10 +247,10 @@ func Local(row Device, open func(ctx context.Context, name string, o OpenOptions
 			bed.close = append(bed.close, c.Device.Close)
 		}
 		if err == nil {
-			err = bed.control(ctx, parts, row.told(&o.Access), o)
+			err = bed.controlTables(ctx, parts, row.tablePrograms(&o.Access), o)
 		}
 		if err != nil {
-			return nil, closing(err, bed)
+			return nil, closeAfter(err, bed)
 		}
 		return bed, nil
 	}
@@ -264,8 +264,8 @@ func Local(row Device, open func(ctx context.Context, name string, o OpenOptions
 		if err != nil {
 			return err
 		}
-		s.lend(parts.Cards[0].Device, parts.Cards[0].Tap)
-		return s.control(parts.Tables, parts.Profile, row.told(&o.Device.Access), nil, o)
+		s.registerDevice(parts.Cards[0].Device, parts.Cards[0].Tap)
+		return s.controlTables(parts.Tables, parts.Profile, row.tablePrograms(&o.Device.Access), nil, o)
 	}
 	if row.Registers == nil {
 		row.Registers = func(ctx context.Context, name string, o DeviceOptions) (fpga.Device, error) {

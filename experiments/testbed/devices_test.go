@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-var all = Devices{Twin(), PCI(), Agent(), Playback()}
+var all = Devices{TwinDevice(), CardDevice(), AgentDevice(), PlaybackDevice()}
 
 func TestAddresses(t *testing.T) {
 	for _, c := range []struct{ address, prefix, name, says string }{
@@ -32,7 +32,7 @@ func TestAddresses(t *testing.T) {
 		{"twin:0", "", "", "no such device backend for \"twin:0\"; twin: has no name, so write just its scheme"},
 		{"rtx:", "", "", "no such device backend for \"rtx:\"; this build opens twin:, pci:0000:3b:00.0, grpc://HOST:PORT, playback:FILE"},
 	} {
-		row, name, err := all.Of(c.address)
+		row, name, err := all.Lookup(c.address)
 		switch {
 		case c.says != "":
 			if !errors.Is(err, ErrBackend) || err.Error() != c.says {
@@ -42,7 +42,7 @@ func TestAddresses(t *testing.T) {
 			t.Errorf("%q: %+v, %q, %v", c.address, row, name, err)
 		}
 	}
-	if got := all.Lent().Forms(); got != "twin:, pci:0000:3b:00.0, playback:FILE" {
+	if got := all.LendableOnes().Forms(); got != "twin:, pci:0000:3b:00.0, playback:FILE" {
 		t.Errorf("lent: %s", got)
 	}
 	if got := all.With(HasTables).Prefixes(); !slices.Equal(got, []string{"twin:", "pci:", "grpc://"}) {
@@ -65,7 +65,7 @@ func TestRowsAreWhole(t *testing.T) {
 // TestMissingAbility checks that a missing ability is reported before the device is touched, with the devices that have
 // it.
 func TestMissingAbility(t *testing.T) {
-	_, err := Open(t.Context(), "grpc://127.0.0.1:1", OpenOptions{Access: Access{Devices: all}, Wire: true})
+	_, err := OpenTestbed(t.Context(), "grpc://127.0.0.1:1", OpenOptions{Access: Access{Devices: all}, Wire: true})
 	var lacks *Unsupported
 	if kind, _ := olaf.KindOf(err); !errors.As(err, &lacks) || !errors.Is(err, ErrUnsupported) || kind != olaf.Device {
 		t.Fatalf("%v", err)
@@ -89,7 +89,7 @@ func TestMissingAbility(t *testing.T) {
 // TestALocalDevice checks that one function makes a device of this process a testbed, something to lend, and registers.
 func TestALocalDevice(t *testing.T) {
 	opened := 0
-	row := Local(Device{Prefix: "mine:", Name: "NUMBER", Abilities: HasTables},
+	row := LocalDevice(Device{Prefix: "mine:", Name: "NUMBER", Abilities: HasTables},
 		func(_ context.Context, name string, o OpenOptions) (*Parts, error) {
 			opened++
 			backend := new(agent.Embedded)
@@ -99,18 +99,18 @@ func TestALocalDevice(t *testing.T) {
 			}
 			return &Parts{Cards: []Card{{d, d}}, Tables: backend, Profile: p4.Twin()}, nil
 		})
-	access := Access{Devices: Devices{row, Agent()}}
-	bed, err := Open(t.Context(), "mine:7", OpenOptions{Access: access})
+	access := Access{Devices: Devices{row, AgentDevice()}}
+	bed, err := OpenTestbed(t.Context(), "mine:7", OpenOptions{Access: access})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if bed.Tables == nil || bed.Can(VirtualTime) || !bed.Can(HasTables) {
 		t.Errorf("%+v", bed)
 	}
-	if _, err := Open(t.Context(), "mine:8", OpenOptions{Access: access}); !errors.Is(err, fpga.ErrGone) {
+	if _, err := OpenTestbed(t.Context(), "mine:8", OpenOptions{Access: access}); !errors.Is(err, fpga.ErrGone) {
 		t.Errorf("a device that is not there: %v", err)
 	}
-	s, err := Serve(t.Context(), "mine:7", ServeOptions{Listen: "127.0.0.1:0", Device: DeviceOptions{Access: access}})
+	s, err := ServeDevice(t.Context(), "mine:7", ServeOptions{Listen: "127.0.0.1:0", Device: DeviceOptions{Access: access}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,7 +125,7 @@ func TestALocalDevice(t *testing.T) {
 	if opened != 4 {
 		t.Errorf("opened %d times", opened)
 	}
-	if _, err := Serve(t.Context(), "grpc://h:1",
+	if _, err := ServeDevice(t.Context(), "grpc://h:1",
 		ServeOptions{Listen: "127.0.0.1:0", Device: DeviceOptions{Access: access}}); !errors.Is(err, ErrBackend) {
 		t.Errorf("lending what another process lends: %v", err)
 	}
@@ -133,7 +133,7 @@ func TestALocalDevice(t *testing.T) {
 
 // TestProgramsTwice checks that tables are written once, and again after another change.
 func TestProgramsTwice(t *testing.T) {
-	bed, err := Open(t.Context(), "twin:", OpenOptions{Access: Access{Devices: all}})
+	bed, err := OpenTestbed(t.Context(), "twin:", OpenOptions{Access: Access{Devices: all}})
 	if err != nil {
 		t.Fatal(err)
 	}

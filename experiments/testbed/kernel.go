@@ -8,10 +8,10 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Kernel returns the row for this machine's Linux kernel as the switch: XDP programs between workers and a server in
+// KernelDevice returns the row for this machine's Linux kernel as the switch: XDP programs between workers and a server in
 // namespaces.
-func Kernel() Device {
-	return Local(Device{
+func KernelDevice() Device {
+	return LocalDevice(Device{
 		Prefix: "xdp:", Name: "[generic]",
 		Abilities: HasTables | LogsArrivals | HasHosts | AddsModels | Records | ShowsEnds, Guarded: true,
 		NotCard: "its server captures in its own namespace", Named: kernelNamed,
@@ -33,10 +33,10 @@ func kernelNamed(name string) error {
 		"generic")
 }
 
-// Host returns the row for the engine of this process as the switch, which needs no right to load programs. It is never
+// HostDevice returns the row for the engine of this process as the switch, which needs no right to load programs. It is never
 // a fallback. Hosts can run closed loop with some switch programs, which run in this process too.
-func Host(built ...program.Description) Device {
-	return Local(Device{
+func HostDevice(built ...program.Description) Device {
+	return LocalDevice(Device{
 		Prefix: "host:", Abilities: HasTables | LogsArrivals | HasHosts | Records | ShowsEnds | ClosesLoop |
 			TakesPrograms, Guarded: true, Programs: built,
 		NotCard: "its server captures in its own namespace",

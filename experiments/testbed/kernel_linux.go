@@ -116,7 +116,7 @@ func (c *realtimeCard) RecordEnds(on bool) error {
 		return err
 	}
 	at := []tap.End{{Name: EndNames[0], At: c.Workers()}, {Name: EndNames[1], At: c.Server()}}
-	c.ends, err = tap.Open(at...)
+	c.ends, err = tap.OpenCapture(at...)
 	return err
 }
 

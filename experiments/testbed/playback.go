@@ -9,8 +9,8 @@ import (
 	"github.com/olafctl/olaf/fpga/playback"
 )
 
-// Playback returns the row for a recorded session with a device.
-func Playback() Device {
+// PlaybackDevice returns the row for a recorded session with a device.
+func PlaybackDevice() Device {
 	return Device{Prefix: "playback:", Name: "FILE", NotCard: "a recorded session has registers alone",
 		Registers: openPlayback, Lend: lendPlayback}
 }
@@ -34,6 +34,6 @@ func lendPlayback(ctx context.Context, s *Service, name string, o ServeOptions) 
 		return err
 	}
 	s.close = append(s.close, d.Close)
-	s.lend(d, nil)
+	s.registerDevice(d, nil)
 	return nil
 }

@@ -10,10 +10,10 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// RTL returns the row for the card's logic under Verilator, in sizes that its name can set. A testbed consists of any
+// RTLDevice returns the row for the card's logic under Verilator, in sizes that its name can set. A testbed consists of any
 // number of children that share the tables of one P4Runtime agent.
-func RTL() Device {
-	return Local(Device{
+func RTLDevice() Device {
+	return LocalDevice(Device{
 		Prefix:    "rtl:",
 		Name:      "[ports=1]",
 		Abilities: HasTables | VirtualTime | Repeats | Records | Copies | KeepsLogicTime,

@@ -57,21 +57,21 @@ type Service struct {
 // DefaultListen is the default address for harmless devices, where controllers look first.
 const DefaultListen = "127.0.0.1:9559"
 
-// listen completes the address for a device.
-func (o *ServeOptions) listen(row *Device, name string) (err error) {
+// completeListen completes the address for a device.
+func (o *ServeOptions) completeListen(row *Device, name string) (err error) {
 	switch {
 	case o.Listen == "" && row.Guarded && o.TLS == nil && !o.Insecure:
 		o.Listen, err = ownSocket(row.Scheme(), name)
 	case o.Listen == "":
 		o.Listen = DefaultListen
 	case row.Guarded:
-		err = o.guarded()
+		err = o.checkGuarded()
 	}
 	return err
 }
 
-// guarded rejects lending hardware to all users of this host.
-func (o *ServeOptions) guarded() error {
+// checkGuarded rejects lending hardware to all users of this host.
+func (o *ServeOptions) checkGuarded() error {
 	if o.TLS != nil || o.Insecure || strings.HasPrefix(o.Listen, "unix:") {
 		return nil
 	}
@@ -81,15 +81,15 @@ func (o *ServeOptions) guarded() error {
 	return fmt.Errorf("%w: every user of this host could write the card at %s; use unix:PATH, or 'olafctl device serve' with --tls-cert or --insecure", agent.ErrInsecure, o.Listen)
 }
 
-// Serve lends the device at an address until Close. One process owns a device; all others go through its agent.
-func Serve(ctx context.Context, address string, o ServeOptions) (*Service, error) {
-	row, name, err := o.Device.devices().Of(address)
+// ServeDevice lends the device at an address until Close. One process owns a device; all others go through its agent.
+func ServeDevice(ctx context.Context, address string, o ServeOptions) (*Service, error) {
+	row, name, err := o.Device.deviceTable().Lookup(address)
 	switch {
 	case err != nil:
 		return nil, err
 	case row.Lend == nil:
 		return nil, fmt.Errorf("%w to lend for %q; this build lends %s", ErrBackend, address,
-			o.Device.devices().Lent().Forms())
+			o.Device.deviceTable().LendableOnes().Forms())
 	}
 	if row.Named != nil {
 		if err := row.Named(name); err != nil {
@@ -97,19 +97,19 @@ func Serve(ctx context.Context, address string, o ServeOptions) (*Service, error
 		}
 	}
 	if len(o.Programs) > 0 {
-		if err := o.Device.devices().Check(address, TakesPrograms); err != nil {
+		if err := o.Device.deviceTable().Check(address, TakesPrograms); err != nil {
 			return nil, err
 		}
 	}
 	if o.Device.Generator != "" {
-		if err := o.Device.devices().Check(address, TakesGenerator); err != nil {
+		if err := o.Device.deviceTable().Check(address, TakesGenerator); err != nil {
 			return nil, err
 		}
 	}
-	if err := o.listen(row, name); err != nil {
+	if err := o.completeListen(row, name); err != nil {
 		return nil, err
 	}
-	return serve(ctx, o, func(s *Service) error { return row.Lend(ctx, s, name, o) })
+	return serveLent(ctx, o, func(s *Service) error { return row.Lend(ctx, s, name, o) })
 }
 
 // ServePrivately lends the device at a private socket of this user, which Close removes.
@@ -119,7 +119,7 @@ func ServePrivately(ctx context.Context, address string, o ServeOptions) (*Servi
 		return nil, err
 	}
 	o.Listen = listen
-	s, err := Serve(ctx, address, o)
+	s, err := ServeDevice(ctx, address, o)
 	if err != nil {
 		return nil, errors.Join(err, remove())
 	}
@@ -127,8 +127,8 @@ func ServePrivately(ctx context.Context, address string, o ServeOptions) (*Servi
 	return s, nil
 }
 
-// serve listens and serves what lend registers.
-func serve(ctx context.Context, o ServeOptions, lend func(*Service) error) (*Service, error) {
+// serveLent listens and serves what lend registers.
+func serveLent(ctx context.Context, o ServeOptions, lend func(*Service) error) (*Service, error) {
 	listener, err := agent.Listen(o.Listen, o.TLS != nil) // first, because opening a card's tables empties them
 	if err != nil {
 		return nil, err
@@ -139,10 +139,10 @@ func serve(ctx context.Context, o ServeOptions, lend func(*Service) error) (*Ser
 	}
 	s := &Service{done: make(chan error, 1), lost: make(chan error, 1), server: grpc.NewServer(options...)}
 	if err = lend(s); err == nil {
-		err = s.install()
+		err = s.installPipeline()
 	}
 	if err != nil {
-		return nil, errors.Join(err, listener.Close(), s.release())
+		return nil, errors.Join(err, listener.Close(), s.closeAll())
 	}
 	s.Target = listener.Addr().String()
 	if listener.Addr().Network() == "unix" {
@@ -152,9 +152,10 @@ func serve(ctx context.Context, o ServeOptions, lend func(*Service) error) (*Ser
 	return s, nil
 }
 
-// control puts a P4Runtime agent in front of the tables. check returns an error if the device has changed; it may be
+// controlTables puts a P4Runtime agent in front of the tables. check returns an error if the device has changed; it may be
 // nil.
-func (s *Service) control(backend agent.Backend, profile p4.Profile, told []program.Description, check func() error,
+func (s *Service) controlTables(backend agent.Backend, profile p4.Profile, told []program.Description,
+	check func() error,
 	o ServeOptions) error {
 	a, err := agent.New(agent.Options{Backend: backend, Profile: profile, Programs: told, Check: check,
 		Journal: o.Journal, Warn: o.Warn})
@@ -167,26 +168,26 @@ func (s *Service) control(backend agent.Backend, profile p4.Profile, told []prog
 	return nil
 }
 
-// lend registers a device and its tap, if any, on the gRPC server.
-func (s *Service) lend(d fpga.Device, tap remote.Tap) *remote.Server {
+// registerDevice registers a device and its tap, if any, on the gRPC server.
+func (s *Service) registerDevice(d fpga.Device, tap remote.Tap) *remote.Server {
 	s.Identity, s.Captures = d.Identity(), tap != nil
 	server := remote.NewServer(d, tap)
 	server.Register(s.server)
 	return server
 }
 
-// install sets the initial pipeline, unless the journal restored one.
-func (s *Service) install() error {
+// installPipeline sets the initial pipeline, unless the journal restored one.
+func (s *Service) installPipeline() error {
 	if s.agent == nil {
 		return nil
 	}
 	return s.agent.Install(s.pipeline)
 }
 
-// Lost receives the reason when the device is gone, reset or replaced. It can then no longer be lent.
-func (s *Service) Lost() <-chan error { return s.lost }
+// LostDevice receives the reason when the device is gone, reset or replaced. It can then no longer be lent.
+func (s *Service) LostDevice() <-chan error { return s.lost }
 
-func (s *Service) lose(err error) {
+func (s *Service) reportLost(err error) {
 	select {
 	case s.lost <- err:
 	default: // the first reason counts
@@ -207,10 +208,10 @@ func (s *Service) End() error {
 // Close ends all sessions and releases the device.
 func (s *Service) Close() error {
 	s.server.Stop()
-	return errors.Join(<-s.done, s.release())
+	return errors.Join(<-s.done, s.closeAll())
 }
 
-func (s *Service) release() error {
+func (s *Service) closeAll() error {
 	var errs []error
 	for _, f := range s.close {
 		errs = append(errs, f())

@@ -17,7 +17,7 @@ import (
 func TestCloseAtOnce(t *testing.T) {
 	dir := t.TempDir()
 	for range 50 {
-		s, err := Serve(t.Context(), "twin:", ServeOptions{Listen: "unix:" + filepath.Join(dir, "s")})
+		s, err := ServeDevice(t.Context(), "twin:", ServeOptions{Listen: "unix:" + filepath.Join(dir, "s")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -39,7 +39,7 @@ func TestServePrivately(t *testing.T) {
 	if info, err := os.Stat(filepath.Dir(socket)); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("%v, %v", info, err)
 	}
-	d, err := OpenDevice(t.Context(), s.Target, DeviceOptions{Access: Access{Devices: Devices{Agent()}}})
+	d, err := OpenDevice(t.Context(), s.Target, DeviceOptions{Access: Access{Devices: Devices{AgentDevice()}}})
 	want(t, err)
 	want(t, errors.Join(d.Close(), s.Close()))
 	if _, err := ServePrivately(t.Context(), "none:", ServeOptions{}); !errors.Is(err, ErrBackend) {
@@ -57,10 +57,10 @@ func TestWhoReachesACard(t *testing.T) {
 	want(t, err)
 	bus, err := card.Bus(t.TempDir(), pcietest.OpenNIC())
 	want(t, err)
-	access := Access{Devices: Devices{PCI(), Agent()}, Bus: &bus, Clock: card}
+	access := Access{Devices: Devices{CardDevice(), AgentDevice()}, Bus: &bus, Clock: card}
 	lend := func(o ServeOptions) (*Service, error) {
 		o.Device.Access = access
-		return Serve(t.Context(), "pci:"+pcietest.BDF, o)
+		return ServeDevice(t.Context(), "pci:"+pcietest.BDF, o)
 	}
 	for range 2 { // the path is the same each time
 		s, err := lend(ServeOptions{})

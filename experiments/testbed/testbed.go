@@ -96,11 +96,11 @@ type OpenOptions struct {
 	Observe func(card int) twin.Observer
 }
 
-// Open opens the device at an address with its tables and a capture; an empty address means the default. The error
+// OpenTestbed opens the device at an address with its tables and a capture; an empty address means the default. The error
 // matches ErrBackend if it cannot be reached, and is an *Unsupported if it lacks an ability.
-func Open(ctx context.Context, address string, o OpenOptions) (*Testbed, error) {
+func OpenTestbed(ctx context.Context, address string, o OpenOptions) (*Testbed, error) {
 	o.Cards = max(o.Cards, 1)
-	devices := o.devices()
+	devices := o.deviceTable()
 	needs := HasTables
 	if o.Wire {
 		needs |= Records
@@ -120,7 +120,7 @@ func Open(ctx context.Context, address string, o OpenOptions) (*Testbed, error) 
 	if err := devices.Check(address, needs); err != nil {
 		return nil, err
 	}
-	row, name, err := devices.Of(address)
+	row, name, err := devices.Lookup(address)
 	if err != nil {
 		return nil, err
 	}
@@ -132,9 +132,9 @@ func Open(ctx context.Context, address string, o OpenOptions) (*Testbed, error) 
 	return bed, nil
 }
 
-// Adds returns an error if the testbed's programs do not add open-loop updates, which the row of an agent does not
+// CheckAdds returns an error if the testbed's programs do not add open-loop updates, which the row of an agent does not
 // show; it lists the devices for closed-loop workers. The error is an *Unsupported.
-func (b *Testbed) Adds() error {
+func (b *Testbed) CheckAdds() error {
 	if fpga.AddsUpdates(b.Cards[0].Device) {
 		return nil
 	}
@@ -144,8 +144,8 @@ func (b *Testbed) Adds() error {
 // Can reports whether the device has all of the abilities.
 func (b *Testbed) Can(a Ability) bool { return b.Abilities&a == a }
 
-// closing closes b after an error.
-func closing(err error, b *Testbed) error { return errors.Join(err, b.Close()) }
+// closeAfter closes b after an error.
+func closeAfter(err error, b *Testbed) error { return errors.Join(err, b.Close()) }
 
 // Close releases everything, last opened first.
 func (b *Testbed) Close() error {
@@ -164,7 +164,7 @@ func (b *Testbed) Guard(ctx context.Context) (context.Context, context.CancelFun
 	go func() {
 		select {
 		case <-b.Tables.Preempted():
-			cancel(b.Lost())
+			cancel(b.CheckTables())
 		case <-stopped:
 		}
 	}()
@@ -174,9 +174,9 @@ func (b *Testbed) Guard(ctx context.Context) (context.Context, context.CancelFun
 	}
 }
 
-// Lost returns an error if the tables were lost. Check it at the end of a run, because the guarded context ends
+// CheckTables returns an error if the tables were lost. Check it at the end of a run, because the guarded context ends
 // slightly later.
-func (b *Testbed) Lost() error {
+func (b *Testbed) CheckTables() error {
 	select {
 	case <-b.Tables.Preempted():
 		return fmt.Errorf("the tables: %w", p4ctl.ErrPreempted)
@@ -192,7 +192,7 @@ func (b *Testbed) Program(ctx context.Context, want p4ctl.Tables) (hash string, 
 	if b.version != nil && hash == b.programmed.hash && b.version() == b.programmed.version {
 		return hash, nil
 	}
-	if err := b.push(ctx, want.Programs()...); err != nil {
+	if err := b.pushPipeline(ctx, want.Programs()...); err != nil {
 		return "", err
 	}
 	if _, err := b.Tables.Sync(ctx, want); err != nil {
@@ -213,8 +213,8 @@ func (b *Testbed) Program(ctx context.Context, want p4ctl.Tables) (hash string, 
 	return hash, nil
 }
 
-// push sets our pipeline, with the tables of some switch programs.
-func (b *Testbed) push(ctx context.Context, programs ...program.Description) error {
+// pushPipeline sets our pipeline, with the tables of some switch programs.
+func (b *Testbed) pushPipeline(ctx context.Context, programs ...program.Description) error {
 	pipeline := p4ctl.PipelineConfig(b.profile, programs...)
 	if _, err := b.Tables.PushPipeline(ctx, pipeline); err != nil {
 		return err
@@ -231,8 +231,8 @@ func (c *Card) Capture() (*fpga.Capture, error) {
 	return nil, nil
 }
 
-// control starts an agent in front of the tables and makes this process its primary controller.
-func (b *Testbed) control(ctx context.Context, parts *Parts, told []program.Description, o OpenOptions) error {
+// controlTables starts an agent in front of the tables and makes this process its primary controller.
+func (b *Testbed) controlTables(ctx context.Context, parts *Parts, told []program.Description, o OpenOptions) error {
 	listen := o.Listen
 	if listen == "" {
 		address, remove, err := privateAddress()
@@ -258,5 +258,5 @@ func (b *Testbed) control(ctx context.Context, parts *Parts, told []program.Desc
 	}
 	server := a.Serve(listener, nil)
 	b.close = append(b.close, server.Close)
-	return b.connect(ctx, server.Target(), Access{Programs: o.Programs})
+	return b.connectTables(ctx, server.Target(), Access{Programs: o.Programs})
 }

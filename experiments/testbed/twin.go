@@ -39,11 +39,11 @@ func (v *tableView) Group(c olaf.ClusterID) ([]olaf.WorkerID, bool) {
 	return v.members, ok
 }
 
-// Twin returns the row for the software twin, built with some switch programs. A testbed consists of any number of them
+// TwinDevice returns the row for the software twin, built with some switch programs. A testbed consists of any number of them
 // that share the tables of one P4Runtime agent.
-func Twin(built ...program.Description) Device {
+func TwinDevice(built ...program.Description) Device {
 	cfg := twin.Config{Programs: built}
-	return Local(Device{
+	return LocalDevice(Device{
 		Prefix: "twin:",
 		Abilities: HasTables | VirtualTime | Repeats | Observable | Records | Copies | ClosesLoop | KeepsLogicTime |
 			TakesPrograms | PacesPrograms | AddsUpdates | TakesLengths | HangsRacks | TakesGenerator,
@@ -78,12 +78,13 @@ func openTwins(cfg twin.Config, o OpenOptions) (*Parts, error) {
 
 // joinTwins gives the queue of a twin the generator of another one, built alike.
 func joinTwins(queue *twin.Twin, o *OpenOptions) (Card, error) {
-	row, _, err := o.devices().Of(o.Generator)
+	row, _, err := o.deviceTable().Lookup(o.Generator)
 	if err != nil {
 		return Card{}, err
 	}
 	if row.Prefix != "twin:" {
-		return Card{}, fmt.Errorf("%w: no cable leads from the generator of %s to a twin; use twin: as --generator", ErrUnsupported, o.Generator)
+		return Card{}, fmt.Errorf("%w: no cable leads from the generator of %s to a twin; use twin: as --generator",
+			ErrUnsupported, o.Generator)
 	}
 	both, err := pair.JoinTwins(queue.Replica(), queue)
 	return Card{both, both}, err

@@ -367,7 +367,7 @@ func TestSlots(t *testing.T) {
 func TestTwin(t *testing.T) {
 	spec := bench.DefaultSpec(system.All())
 	spec.Runs, spec.Versus, spec.OutRates = 1, "", []olaf.Rate{20 * olaf.Gbps}
-	m, err := bench.Measure(t.Context(), spec, bench.Options{})
+	m, err := bench.MeasureSpec(t.Context(), spec, bench.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -524,7 +524,7 @@ func TestOneAge(t *testing.T) {
 	source.snapshot.State = slowmotion.Done
 	spec := source.snapshot.Plan.Spec
 	spec.Runs = 1
-	measured, err := bench.Measure(t.Context(), spec, bench.Options{})
+	measured, err := bench.MeasureSpec(t.Context(), spec, bench.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -680,7 +680,7 @@ func BenchmarkBench(b *testing.B) {
 	spec.Experiment = "table1"
 	spec.Runs = 60
 	run := func(b *testing.B) {
-		if _, err := bench.Measure(context.Background(), spec, bench.Options{}); err != nil {
+		if _, err := bench.MeasureSpec(context.Background(), spec, bench.Options{}); err != nil {
 			b.Fatal(err)
 		}
 	}

@@ -226,8 +226,8 @@ func (f *Flags) addSystem(cmd *cobra.Command) {
 	flags.Var(&s.Overhead, "overhead", "bytes the rate limiter adds per frame: 0B, or 24B for FCS, preamble and gap")
 	flags.BoolVar(&s.RewardFilter, "reward-filter", false, "compare rewards before merging (§3)")
 	flags.Float64Var(&s.RewardThreshold, "reward-threshold", 0, "threshold of the reward filter")
-	cli.Complete(cmd, "topology", bench.Topologies)
-	cli.Complete(cmd, "versus", func() []string { return append(systems(), bench.Nobody) })
+	cli.Complete(cmd, "topology", bench.ListTopologies)
+	cli.Complete(cmd, "versus", func() []string { return append(systems(), bench.NoVersus) })
 }
 
 func (f *Flags) addTraffic(cmd *cobra.Command) {
@@ -262,7 +262,7 @@ func (f *Flags) ResolveSpec(cmd *cobra.Command, env *cli.Env) error {
 	if f.Spec.Topology == bench.ToWorkers && !given("versus") && f.file.path == "" {
 		f.Spec.Versus = "" // a system that only queues sends no answers to workers
 	}
-	if f.Spec.Versus == bench.Nobody {
+	if f.Spec.Versus == bench.NoVersus {
 		f.Spec.Versus = ""
 	}
 	if err := f.applyOverrides(given); err != nil {
@@ -334,10 +334,10 @@ func (f *Flags) checkFlags(cmd *cobra.Command, env *cli.Env) error {
 	if err := watch.OneScreen(env, f.tui, f.format); err != nil {
 		return err
 	}
-	if wrong := bench.Misnamed(f.Spec.Queue, f.Spec.Versus); cmd.Flags().Changed("versus") && wrong != "" {
-		return cli.UsageError("--versus %q: %s; leave it out, or use %s", f.Spec.Versus, wrong, bench.Nobody)
+	if wrong := bench.CheckVersus(f.Spec.Queue, f.Spec.Versus); cmd.Flags().Changed("versus") && wrong != "" {
+		return cli.UsageError("--versus %q: %s; leave it out, or use %s", f.Spec.Versus, wrong, bench.NoVersus)
 	}
-	device, _, err := env.Devices.Of(f.Device)
+	device, _, err := env.Devices.Lookup(f.Device)
 	if err != nil {
 		return err
 	}
@@ -418,7 +418,7 @@ func (f *Flags) settleSpec(cmd *cobra.Command, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	if err := f.expect.ResolveRules(f.file.expectations(), plan.Measures(), configurationsOf(plan)); err != nil {
+	if err := f.expect.ResolveRules(f.file.expectations(), plan.DeclareAll(), configurationsOf(plan)); err != nil {
 		return f.file.read.Locate(err)
 	}
 	return nil
@@ -520,7 +520,7 @@ func (f *Flags) checkPatience(env *cli.Env, asked bool) error {
 	case asked, env.Devices.Check(f.Device, testbed.VirtualTime) != nil:
 		return nil
 	}
-	return f.Spec.Patience()
+	return f.Spec.CheckPatience()
 }
 
 // startRecording creates the capture file of --pcap.
@@ -568,7 +568,7 @@ func (f *Flags) carryOut(ctx context.Context, env *cli.Env, access testbed.Acces
 		d := &watch.Dashboard{View: f.view, Device: f.Device, Beside: f.beside != ""}
 		shown := &watch.Background{
 			Run: func(ctx context.Context) (bench.Report, error) {
-				report, err := bench.Measure(ctx, f.Spec, options)
+				report, err := bench.MeasureSpec(ctx, f.Spec, options)
 				if report == nil {
 					return nil, err // not a non-nil Report with a nil pointer
 				}
@@ -577,7 +577,7 @@ func (f *Flags) carryOut(ctx context.Context, env *cli.Env, access testbed.Acces
 			Look: cli.ProgressOf(stream),
 		}
 		if f.rows != nil {
-			shown.Rows = f.rows.Newest
+			shown.Rows = f.rows.NewestRows
 		}
 		report, err := watch.RunBeside(ctx, env, d, f.Spec, shown)
 		bench, _ := report.(*bench.Measurement)
@@ -585,7 +585,7 @@ func (f *Flags) carryOut(ctx context.Context, env *cli.Env, access testbed.Acces
 	}
 	bar := cli.StartProgress(env, f.quiet, cli.ProgressOf(stream))
 	defer bar.Stop()
-	return bench.Measure(ctx, f.Spec, options)
+	return bench.MeasureSpec(ctx, f.Spec, options)
 }
 
 // announcer prints the address for a second controller once the tables are written.

@@ -128,7 +128,7 @@ func (b *benchCells) Cell(values []experimentsweep.Option) (json.RawMessage, err
 	if len(b.Spec.OutRates) != 1 {
 		return nil, cli.UsageError("a cell has one output rate, not %d", len(b.Spec.OutRates))
 	}
-	one, err := b.Spec.Alone(of, b.Spec.OutRates[0])
+	one, err := b.Spec.SingleConfig(of, b.Spec.OutRates[0])
 	if err != nil {
 		return nil, err
 	}

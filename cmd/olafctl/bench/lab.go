@@ -22,7 +22,7 @@ func isLab(name string) bool {
 // settleLab sets the flags that a testbed file with a queue, named as xdp:FILE, corresponds to. Flags that are given
 // stay.
 func (f *Flags) settleLab(cmd *cobra.Command, env *cli.Env) error {
-	device, name, err := env.Devices.Of(f.Device)
+	device, name, err := env.Devices.Lookup(f.Device)
 	if err != nil || !isLab(name) || !device.Can(testbed.AddsModels) {
 		return err // a device whose files have another meaning, or none
 	}

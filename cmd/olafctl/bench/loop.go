@@ -86,7 +86,7 @@ func (f *loopFlags) add(cmd *cobra.Command, systems system.Set) {
 // closeLoop turns a specification of closed-loop workers into a loop, and rejects flags that do not go together.
 func (f *loopFlags) closeLoop(cmd *cobra.Command, env *cli.Env, device string, spec *bench.Spec) error {
 	given := cmd.Flags().Changed
-	row, _, err := env.Devices.Of(device)
+	row, _, err := env.Devices.Lookup(device)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (f *loopFlags) closeLoop(cmd *cobra.Command, env *cli.Env, device string, s
 			return err
 		}
 	}
-	loops := spec.Loops() || err == nil && cli.WaitsThere(row, found) || f.asksToWait(given)
+	loops := spec.IsLoop() || err == nil && cli.WaitsThere(row, found) || f.asksToWait(given)
 	for _, name := range map[bool][]string{true: openOnly, false: loopOnly}[loops] {
 		switch {
 		case !given(name), name == system.OptionH && f.asksToWait(given): // it has its own error where it does not apply
@@ -125,9 +125,9 @@ func (f *loopFlags) closeLoop(cmd *cobra.Command, env *cli.Env, device string, s
 			spec.Loop = bench.DefaultLoop()
 			spec.Loop.Mode = f.Mode
 		}
-		spec.Close(said, !row.Can(testbed.VirtualTime))
+		spec.MakeLoop(said, !row.Can(testbed.VirtualTime))
 	} else if f.asksToWait(given) {
-		spec.Wait(f.Mode, said)
+		spec.SetMode(f.Mode, said)
 	}
 	if err := refuseOptions(given, spec); err != nil {
 		return err
@@ -219,7 +219,7 @@ func refuseOptions(given func(string) bool, spec *bench.Spec) error {
 		if !given(o) && !(o == system.OptionSlots && (given(slotRanges) || given("aggregators"))) {
 			continue
 		}
-		if err := spec.RefuseOptions(o); err != nil {
+		if err := spec.CheckOptions(o); err != nil {
 			return err
 		}
 	}

@@ -139,7 +139,7 @@ func (f *modelFlags) runModels(cmd *cobra.Command, env *cli.Env, b *Flags, of *s
 	if !cmd.Flags().Changed("runs") {
 		b.Spec.Runs = defaultModelRuns
 	}
-	_, name, err := env.Devices.Of(b.Device)
+	_, name, err := env.Devices.Lookup(b.Device)
 	if err != nil {
 		return err
 	}
@@ -159,7 +159,7 @@ func (f *modelFlags) runModels(cmd *cobra.Command, env *cli.Env, b *Flags, of *s
 			cli.RefuseExisting(b.pcap, b.to.Force)); err != nil {
 			return err
 		}
-		if b.recording, err = bench.RecordEnds(b.pcap, b.to.Force, saturate.Ends(p)...); err != nil {
+		if b.recording, err = bench.RecordEnds(b.pcap, b.to.Force, saturate.EndNames(p)...); err != nil {
 			return err
 		}
 		defer b.recording.Abandon() // does nothing after the commit

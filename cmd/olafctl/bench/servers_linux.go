@@ -23,7 +23,7 @@ func feedAll(ctx context.Context, r *saturate.Report, record saturate.Recorder, 
 		return err
 	}
 	defer func() { err = errors.Join(err, l.Close()) }()
-	f, err := saturate.New(l)
+	f, err := saturate.NewFeeder(l)
 	if err != nil {
 		return err
 	}

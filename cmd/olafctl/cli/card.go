@@ -61,7 +61,7 @@ func (f *CardFlags) AccessCard(cmd *cobra.Command, env *Env, address string) (te
 // checkFlags rejects flags that do not apply to the device or have no effect alone.
 func (f *CardFlags) checkFlags(cmd *cobra.Command, env *Env, address string) error {
 	flags := cmd.Flags()
-	row, _, err := env.Devices.Of(address)
+	row, _, err := env.Devices.Lookup(address)
 	if err != nil {
 		return err
 	}

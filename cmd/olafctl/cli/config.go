@@ -60,7 +60,7 @@ func usesCard(env *Env, flags *pflag.FlagSet) bool {
 	if device == nil {
 		return false
 	}
-	row, _, err := env.Devices.Of(device.Value.String())
+	row, _, err := env.Devices.Lookup(device.Value.String())
 	return err == nil && row.NotCard == ""
 }
 

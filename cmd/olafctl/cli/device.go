@@ -76,7 +76,7 @@ func (f *DeviceFlags) WithTestbed(ctx context.Context, env *Env, look func(*test
 	if err := f.checkFlags(); err != nil {
 		return err
 	}
-	bed, err := testbed.Open(ctx, f.Address, testbed.OpenOptions{Access: access})
+	bed, err := testbed.OpenTestbed(ctx, f.Address, testbed.OpenOptions{Access: access})
 	if err != nil {
 		return err
 	}
@@ -87,8 +87,8 @@ func (f *DeviceFlags) WithTestbed(ctx context.Context, env *Env, look func(*test
 			return UsageError("%v", err)
 		}
 		if f.system != "" {
-			if spec.Queue = f.system; spec.Loops() {
-				spec.Close(func(string) bool { return false }, !bed.Can(testbed.VirtualTime))
+			if spec.Queue = f.system; spec.IsLoop() {
+				spec.MakeLoop(func(string) bool { return false }, !bed.Can(testbed.VirtualTime))
 			}
 		}
 		if f.h != 0 {
@@ -99,7 +99,7 @@ func (f *DeviceFlags) WithTestbed(ctx context.Context, env *Env, look func(*test
 		if err != nil {
 			return err
 		}
-		if _, err := bench.Run(ctx, plan, bed, bench.NewStream()); err != nil {
+		if _, err := bench.RunPlan(ctx, plan, bed, bench.NewStream()); err != nil {
 			return err
 		}
 	}

@@ -55,7 +55,7 @@ func (l *eventLines) Event(e bench.Event) (err error) {
 		if l.outline, err = e.Work.Outline(); err != nil {
 			return err
 		}
-		l.line.Runs, l.line.Done = e.Work.Runs(), 0
+		l.line.Runs, l.line.Done = e.Work.RunCount(), 0
 		line.Event, line.Runs, line.Experiment, line.Seeds = "started", l.line.Runs, l.outline.Experiment,
 			l.outline.Seeds
 		for i := range l.outline.Configurations {

@@ -94,7 +94,7 @@ func (f *KeepFlags) KeepEvents(env *Env, started time.Time) *Keeping {
 	if s == nil {
 		return nil
 	}
-	return &Keeping{store: s, Sink: bench.Keep(s, started)}
+	return &Keeping{store: s, Sink: bench.NewKeeper(s, started)}
 }
 
 // KeepDocument prepares to keep a command that has only a document.

@@ -98,7 +98,7 @@ func (f *lockstepFlags) openDevice(ctx context.Context, env *cli.Env, address st
 	if err != nil {
 		return nil, err
 	}
-	bed, err := testbed.Open(ctx, address,
+	bed, err := testbed.OpenTestbed(ctx, address,
 		testbed.OpenOptions{Access: access, Cards: 1, Wire: true, ReadPorts: f.ports})
 	if err != nil {
 		return nil, err

@@ -60,7 +60,7 @@ type doctor struct {
 
 // runChecks runs the checks for a card, then those for every device, and with full the conformance suite.
 func (x *doctor) runChecks(ctx context.Context, env *cli.Env, device *cli.DeviceFlags, full bool) error {
-	row, name, err := env.Devices.Of(device.Address)
+	row, name, err := env.Devices.Lookup(device.Address)
 	if err != nil {
 		return err
 	}

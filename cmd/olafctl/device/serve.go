@@ -46,7 +46,7 @@ agent exits with code 3 if its card is replaced, reset or power-cycled. See docs
 	flags.BoolVar(&o.Insecure, "insecure", false,
 		"also serve a card at a HOST:PORT without TLS, to every user of this host")
 	flags.StringVar(&o.Journal, "journal", "", "store the tables in this file and reload them at start")
-	cli.AddAddress(cmd, &f.device, env.Devices.Lent(), "device to lend")
+	cli.AddAddress(cmd, &f.device, env.Devices.LendableOnes(), "device to lend")
 	flags.StringVar(&f.system, "system", "", "serve this system's tables until a controller pushes a pipeline")
 	cli.Complete(cmd, "system", func() []string { return cli.TableSystems(env.Systems) })
 	f.secure.Add(flags)
@@ -78,7 +78,7 @@ func (f *serveFlags) run(cmd *cobra.Command, env *cli.Env) error {
 		o.Calls = monitor.CountCalls()
 	}
 	o.Warn = func(what string) { fmt.Fprintf(env.Stderr, "journal: %s\n", what) }
-	s, err := testbed.Serve(cmd.Context(), f.device, o)
+	s, err := testbed.ServeDevice(cmd.Context(), f.device, o)
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (f *serveFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	fmt.Fprintf(env.Stderr, "serving %s of %s at %s%s (Ctrl-C ends it)\n", strings.Join(what, ", "), s.Identity.Address,
 		s.Target, f.secure.Describe())
 	select {
-	case err := <-s.Lost():
+	case err := <-s.LostDevice():
 		return errors.Join(fmt.Errorf("the agent ended: %w", err), s.End())
 	case <-cmd.Context().Done(): // interrupted
 		return s.Close()

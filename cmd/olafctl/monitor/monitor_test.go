@@ -32,7 +32,7 @@ func seen(t *testing.T) (*Monitor, *bench.Measurement) {
 	m := New("v1", "abc")
 	spec := bench.DefaultSpec(system.All())
 	spec.Runs, spec.Workload.UpdatesPerWorker = 3, 20
-	r, err := bench.Measure(t.Context(), spec, bench.Options{Stream: bench.NewStream(m.Sinks()...), Access: testbed.Access{Devices: testbed.Devices{testbed.Twin()}}})
+	r, err := bench.MeasureSpec(t.Context(), spec, bench.Options{Stream: bench.NewStream(m.Sinks()...), Access: testbed.Access{Devices: testbed.Devices{testbed.TwinDevice()}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -83,7 +83,7 @@ func (r *runs) Event(e bench.Event) error {
 		if err != nil {
 			return err
 		}
-		r.outline, r.planned, r.of = o, float64(e.Work.Runs()), make([]configuration, len(o.Configurations))
+		r.outline, r.planned, r.of = o, float64(e.Work.RunCount()), make([]configuration, len(o.Configurations))
 	case bench.RunDone:
 		r.of[e.Run.Config].addRun(e.Result)
 	}

@@ -251,7 +251,7 @@ func verifyRun(ctx context.Context, env *cli.Env, s *store.Store, f *store.Folde
 	}
 	stream := bench.NewStream()
 	bar := cli.StartProgress(env, false, cli.ProgressOf(stream))
-	repeated, err := bench.Repeat(ctx, env.Systems, f, stream)
+	repeated, err := bench.RepeatStored(ctx, env.Systems, f, stream)
 	bar.Stop()
 	if err != nil {
 		return err

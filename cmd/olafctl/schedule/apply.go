@@ -154,7 +154,7 @@ func (f *applyFlags) writeUnderTraffic(cmd *cobra.Command, env *cli.Env, plan *s
 	if err != nil {
 		return err
 	}
-	bed, err := testbed.Open(cmd.Context(), f.device, testbed.OpenOptions{Access: access, Wire: true})
+	bed, err := testbed.OpenTestbed(cmd.Context(), f.device, testbed.OpenOptions{Access: access, Wire: true})
 	if err != nil {
 		return err
 	}

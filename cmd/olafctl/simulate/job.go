@@ -136,7 +136,7 @@ func (f *jobFlags) listSpecs(cmd *cobra.Command, name string) ([]*job.Spec, erro
 	given := cli.GivenOptions(cmd)
 	names := []string{name}
 	if f.versus != "" {
-		if why := bench.Misnamed(name, f.versus); why != "" {
+		if why := bench.CheckVersus(name, f.versus); why != "" {
 			return nil, cli.UsageError("--versus %q: %s; leave it out", f.versus, why)
 		}
 		for _, one := range strings.Split(f.versus, ",") {

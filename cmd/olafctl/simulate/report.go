@@ -195,7 +195,7 @@ func (s *simulation) WriteText(w io.Writer, v text.View) error {
 		}
 	}
 	if s.simulated != nil && s.isWhole() {
-		p.Say("", "%s", s.simulated.Validity())
+		p.Say("", "%s", s.simulated.DescribeValidity())
 	} else if s.Partial {
 		p.Say("", "partial: interrupted before the end")
 	}

@@ -415,7 +415,7 @@ func (f *simulateFlags) loadOthers(cmd *cobra.Command, args []string, first stri
 	if f.job.versus == "" {
 		return nil, nil
 	}
-	if why := bench.Misnamed(first, f.job.versus); why != "" {
+	if why := bench.CheckVersus(first, f.job.versus); why != "" {
 		return nil, cli.UsageError("--versus %q: %s; leave it out", f.job.versus, why)
 	}
 	if len(f.swept.Axes) > 0 || f.rxImport != "" {
@@ -591,7 +591,7 @@ func (f *simulateFlags) carryOut(ctx context.Context, env *cli.Env, report *simu
 	defer out.abandon()
 	kept = f.KeepEvents(env, started)
 	if kept != nil && !f.keepsFrames(env, work) {
-		kept.Sink.NumbersOnly()
+		kept.Sink.StoreNumbersOnly()
 	}
 	if err := f.simulateRuns(ctx, env, report, work, out,
 		bench.NewStream(slices.Concat(cli.EventSinks(env, f.format), f.monitor.Sinks(), kept.Sinks())...)); err != nil {
@@ -687,7 +687,7 @@ func (f *simulateFlags) simulateRuns(ctx context.Context, env *cli.Env, report *
 	f.monitor.AddWork(cli.SimulateName, look)
 	bar := cli.StartProgress(env, f.quiet, look)
 	started := env.Now()
-	simulated, err := bench.Simulate(ctx, work, o)
+	simulated, err := bench.SimulateAll(ctx, work, o)
 	bar.Stop()
 	report.addRuns(simulated)
 	if err == nil && len(report.Runs) == 1 && !f.quiet {

@@ -49,7 +49,7 @@ func (w *watchedRuns) showRuns(ctx context.Context) (*bench.Simulated, error) {
 	var wg sync.WaitGroup
 	w.options.Failed = func(error) { program.Kill() } // closing the dashboard ends the run that it shows
 	wg.Go(func() {
-		if out, err = bench.Simulate(working, w.simulation, w.options); err == nil && w.text != nil {
+		if out, err = bench.SimulateAll(working, w.simulation, w.options); err == nil && w.text != nil {
 			report.Store(w.text(out))
 		}
 	})
@@ -70,7 +70,7 @@ func (w *watchedRuns) newPages(player *network.Player, report *atomic.Pointer[tu
 	return network.New(network.Options{
 		Source: player,
 		Seeds: func() network.Seeds {
-			return network.Seeds{Done: w.options.Stream.Progress().Done, Total: w.simulation.Runs()}
+			return network.Seeds{Done: w.options.Stream.Progress().Done, Total: w.simulation.RunCount()}
 		},
 		Report: report.Load,
 	})

@@ -109,7 +109,7 @@ func remarkAgents(all testbed.Devices, d *testbed.Device, s *system.System) stri
 	if d.Lend != nil {
 		return ""
 	}
-	waits := slices.DeleteFunc(all.Lent(), func(row testbed.Device) bool { return !cli.WaitsThere(&row, s) })
+	waits := slices.DeleteFunc(all.LendableOnes(), func(row testbed.Device) bool { return !cli.WaitsThere(&row, s) })
 	if len(waits) == 0 {
 		return ""
 	}

@@ -101,7 +101,7 @@ func (f *demoFlags) run(cmd *cobra.Command, env *cli.Env) error {
 func runDemo(ctx context.Context, env *cli.Env, c *demo.Config, out cli.Format) error {
 	c.Say = func(format string, args ...any) { fmt.Fprintf(env.Stderr, format+"\n", args...) }
 	before := listLinks()
-	report, err := demo.Run(ctx, *c)
+	report, err := demo.RunDemo(ctx, *c)
 	if err != nil {
 		return cli.MarkNothingToShow(err)
 	}

@@ -186,7 +186,7 @@ func (f *trainFlags) xdpMode(env *cli.Env) (string, error) {
 	if f.field.device == "" {
 		return "", nil
 	}
-	device, name, err := env.Devices.Of(f.field.device)
+	device, name, err := env.Devices.Lookup(f.field.device)
 	if err == nil && device.Named != nil {
 		err = device.Named(name)
 	}
@@ -330,8 +330,7 @@ func (f *trainFlags) runComparison(ctx context.Context, env *cli.Env, k *onwire.
 			return err
 		}
 		workers, addresses := onwire.Hosts(&k.Training)
-		k.Bed, err = testbed.Open(ctx, k.Device,
-			testbed.OpenOptions{Access: access, Workers: workers, Addresses: addresses})
+		k.Bed, err = testbed.OpenTestbed(ctx, k.Device, testbed.OpenOptions{Access: access, Workers: workers, Addresses: addresses})
 		if err != nil {
 			return err
 		}

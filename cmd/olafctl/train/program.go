@@ -95,7 +95,7 @@ func (f *trainFlags) runProgram(cmd *cobra.Command, env *cli.Env) error {
 		if err != nil {
 			return nil, err
 		}
-		bed, err := testbed.Open(ctx, p.Device, testbed.OpenOptions{Access: access, Workers: p.Workers,
+		bed, err := testbed.OpenTestbed(ctx, p.Device, testbed.OpenOptions{Access: access, Workers: p.Workers,
 			Addresses: p.Frames()})
 		if err != nil {
 			return nil, err

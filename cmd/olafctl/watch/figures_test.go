@@ -68,7 +68,7 @@ func TestFiguresOfADashboard(t *testing.T) {
 	}
 	s := bench.DefaultSpec(system.All())
 	s.Runs, s.Workload.UpdatesPerWorker = 1, 50
-	report, err := bench.Measure(t.Context(), s, bench.Options{})
+	report, err := bench.MeasureSpec(t.Context(), s, bench.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

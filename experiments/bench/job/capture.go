@@ -12,20 +12,21 @@ import (
 	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 )
 
-// ErrFrames says that a system's packets have no frames that could be captured.
+// ErrFrames: a system's packets have no frame format to capture.
 var ErrFrames = olaf.NewError(olaf.Usage, "nothing to capture")
 
-// Captures writes what every host and switch of a run hears, in the system's own frames: a pcapng a node, in one folder.
+// Captures writes the frames that arrive at every host and switch in a run, in the system's own format: one pcapng per
+// node, in one folder.
 type Captures struct {
 	framer *closedloop.Framer
 	nodes  []*capture.File
 	folder string
-	made   bool // the folder was
+	made   bool // we created the folder
 	err    error
 }
 
-// Capture prepares the files of a job and lets its frames be heard; the job is to run once. The error matches ErrFrames, system.ErrOptions
-// where frames can't number its packets, or capture.ErrExists unless force is set.
+// Capture prepares a job's files and taps its frames; the job must run only once. The error matches ErrFrames,
+// system.ErrOptions if frames cannot number its packets, or capture.ErrExists unless force is set.
 func Capture(s *Spec, folder string, force bool) (*Captures, error) {
 	parts, err := s.Mode.Parts(&s.Options)
 	if err != nil {
@@ -47,7 +48,8 @@ func Capture(s *Spec, folder string, force bool) (*Captures, error) {
 		return nil, err
 	}
 	for _, name := range s.Network.NodeNames(parts.Server != nil) {
-		file, err := capture.CreateFrom(filepath.Join(folder, name+".pcapng"), force, closedloop.CaptureInterface(name, parts.Frame, s.Job.Values != nil))
+		file, err := capture.CreateFrom(filepath.Join(folder, name+".pcapng"), force,
+			closedloop.CaptureInterface(name, parts.Frame, s.Job.Values != nil))
 		if err != nil {
 			return nil, errors.Join(err, c.Abandon())
 		}
@@ -57,7 +59,7 @@ func Capture(s *Spec, folder string, force bool) (*Captures, error) {
 	return c, nil
 }
 
-// hear writes a frame to the file of the node that it arrived at; the first error is kept for Commit.
+// hear writes a frame to the file of the node where it arrived; the first error is returned by Commit.
 func (c *Captures) hear(f *closedloop.Frame) {
 	if c.err != nil {
 		return
@@ -69,7 +71,7 @@ func (c *Captures) hear(f *closedloop.Frame) {
 	c.err = err
 }
 
-// Frames is how many were written.
+// Frames returns the number of frames written.
 func (c *Captures) Frames() (n uint64) {
 	for i := range c.nodes {
 		n += c.nodes[i].Packets()
@@ -90,12 +92,12 @@ func (c *Captures) Commit() error {
 	return nil
 }
 
-// Abandon leaves no file behind that was not committed.
+// Abandon removes the files that were not committed.
 func (c *Captures) Abandon() (err error) {
 	for i := range c.nodes {
 		err = errors.Join(err, c.nodes[i].Abandon())
 	}
-	if c.made { // with captures in it, which stay, it can't go
+	if c.made { // this fails if committed captures remain in it
 		_ = os.Remove(c.folder)
 	}
 	return err

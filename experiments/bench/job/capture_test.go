@@ -20,7 +20,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// jobOf is a small job of a system.
+// jobOf returns a small job of a system.
 func jobOf(t *testing.T, name string, o system.Options, perRack int, loss float64) *Spec {
 	t.Helper()
 	s, err := system.All().Find(name)
@@ -29,12 +29,13 @@ func jobOf(t *testing.T, name string, o system.Options, perRack int, loss float6
 	}
 	return &Spec{
 		System: s, Mode: &s.Modes[0], Options: o,
-		Network: closedloop.Network{Workers: 4, PerRack: perRack, Link: closedloop.Link{Rate: 10 * olaf.Gbps, Overhead: 24, Loss: loss}},
-		Job:     closedloop.Job{Layout: endpoint.Layout{Values: 3000}, Updates: 6, Compute: olaf.Millisecond},
+		Network: closedloop.Network{Workers: 4, PerRack: perRack,
+			Link: closedloop.Link{Rate: 10 * olaf.Gbps, Overhead: 24, Loss: loss}},
+		Job: closedloop.Job{Layout: endpoint.Layout{Values: 3000}, Updates: 6, Compute: olaf.Millisecond},
 	}
 }
 
-// Every frame that arrived is in the file of the node that it arrived at, once, and can be read again.
+// TestCapturesHaveEveryFrame checks that every arriving frame is in its node's file, once, and can be read.
 func TestCapturesHaveEveryFrame(t *testing.T) {
 	for name, c := range map[string]struct {
 		system  string
@@ -81,7 +82,8 @@ func TestCapturesHaveEveryFrame(t *testing.T) {
 			}
 			r := o.Runs[0]
 			if frames != r.Frames-r.Lost || captures.Frames() != frames {
-				t.Errorf("%d frames are in the files and %d were written; %d were sent, of which %d were lost", frames, captures.Frames(), r.Frames, r.Lost)
+				t.Errorf("%d frames are in the files and %d were written; %d were sent, of which %d were lost", frames,
+					captures.Frames(), r.Frames, r.Lost)
 			}
 			if c.loss == 0 && bytes != r.Bytes {
 				t.Errorf("frames of %d bytes, the wires had %d", bytes, r.Bytes)
@@ -125,13 +127,17 @@ func readBack(t *testing.T, file string, format *frame.Format) (frames, bytes ui
 func TestCaptureRefusals(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "captures")
 	bare := jobOf(t, "ps", system.Options{}, 0, 0)
-	bare.Mode = &system.Mode{Parts: func(*system.Options) (system.Parts, error) { return system.Parts{Header: 50, PerPacket: 366}, nil }}
+	bare.Mode = &system.Mode{Parts: func(*system.Options) (system.Parts, error) {
+		return system.Parts{Header: 50, PerPacket: 366},
+			nil
+	}}
 	if _, err := Capture(bare, folder, false); !errors.Is(err, ErrFrames) {
 		t.Errorf("packets without frames: %v", err)
 	}
 	long := jobOf(t, "atp", system.Options{}, 0, 0)
 	long.Job.Updates = 1338 // of 49 packets
-	if _, err := Capture(long, folder, false); !errors.Is(err, system.ErrOptions) || !strings.Contains(err.Error(), "use --updates 1337") {
+	if _, err := Capture(long, folder, false); !errors.Is(err, system.ErrOptions) ||
+		!strings.Contains(err.Error(), "use --updates 1337") {
 		t.Errorf("more than frames number: %v", err)
 	}
 	if _, err := os.Stat(folder); !errors.Is(err, fs.ErrNotExist) {

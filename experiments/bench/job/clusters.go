@@ -12,19 +12,20 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// Clustered is what the clusters of a topology did whose workers wait for answers, beside the statistics of its runs.
+// Clustered contains the results of a topology's closed-loop clusters, besides the statistics of its runs.
 type Clustered struct {
-	Outcome       // what systems count and measure, over the whole runs
-	Stalled []int // by run, clusters that the server had not heard of for long when time was over
+	Outcome       // counts and metrics over the whole runs
+	Stalled []int // by run, clusters without recent deliveries at the end
 }
 
-// OfClusters gathers it from runs of a topology.
+// OfClusters collects the results from runs of a topology.
 func OfClusters(t *netsim.Topology, runs []*netsim.Result) (*Clustered, error) {
 	j, err := netsim.NewJobs(t)
 	if err != nil {
 		return nil, err
 	}
-	c := &Clustered{Outcome: Outcome{Spec: &Spec{System: j.System, Mode: j.Mode, Options: j.Options, Network: j.Network, Job: j.Job}}}
+	c := &Clustered{Outcome: Outcome{Spec: &Spec{System: j.System, Mode: j.Mode, Options: j.Options, Network: j.Network,
+		Job: j.Job}}}
 	for _, r := range runs {
 		c.Runs, c.Stalled = append(c.Runs, r.Waited.Result), append(c.Stalled, r.Waited.Stalled)
 	}
@@ -32,10 +33,10 @@ func OfClusters(t *netsim.Topology, runs []*netsim.Result) (*Clustered, error) {
 	return c, nil
 }
 
-// Name is how tables tell it apart.
+// Name returns the name in tables.
 func (r *Clustered) Name() string { return r.Spec.Name() }
 
-// Err is nil when no cluster stood still. The error matches ErrHung.
+// Err returns nil if no cluster stalled. The error matches ErrHung.
 func (r *Clustered) Err() error {
 	clusters, runs := 0, 0
 	for _, n := range r.Stalled {
@@ -46,11 +47,13 @@ func (r *Clustered) Err() error {
 	if clusters == 0 {
 		return nil
 	}
-	return fmt.Errorf("%w: %s in %d of %s had stopped at the end", ErrHung, olaf.Plural(clusters, "cluster"), runs, olaf.Plural(len(r.Stalled), "run"))
+	return fmt.Errorf("%w: %s in %d of %s had stopped at the end", ErrHung, olaf.Plural(clusters, "cluster"), runs,
+		olaf.Plural(len(r.Stalled), "run"))
 }
 
-// told are the numbers of a job that mean something of one that does not come to its end.
-var told = []string{"iteration_ns", "staleness_updates", "staleness_vectors", "aom_newest_ns", "slots_held", "slots_held_peak", "memory_bytes", "frames", "wire_bytes"}
+// told lists the numbers that are meaningful for a job without an end.
+var told = []string{"iteration_ns", "staleness_updates", "staleness_vectors", "aom_newest_ns", "slots_held",
+	"slots_held_peak", "memory_bytes", "frames", "wire_bytes"}
 
 // stalled counts the clusters that the server had not heard of for long when time was over.
 var stalled = result.Measured("stalled_clusters", "Clusters that stood still", "")
@@ -72,7 +75,7 @@ func (r *Clustered) Stats() (stats results.Stats) {
 // Totals returns the counters of hosts and switches over all runs.
 func (r *Clustered) Totals() map[string]int64 { return r.totals() }
 
-// Lines say what the statistics of a network do not.
+// Lines describes what the statistics of a network do not contain.
 func (r *Clustered) Lines() (lines []string) {
 	iteration, here, held := r.Number("iteration_ns"), r.Number("aom_newest_ns"), r.Number("slots_held")
 	lines = append(lines, r.Spec.Mode.About+fmt.Sprintf(": %s between updates; a gradient takes what lies between two updates of workers that do not wait", text.Age(&iteration)))
@@ -82,5 +85,6 @@ func (r *Clustered) Lines() (lines []string) {
 		packets += fmt.Sprintf("after %s of silence workers try again: ", r.Spec.Options.Timeout)
 	}
 	return append(lines, packets+fmt.Sprintf("%d sent again, %d packets of sums inexact, %d updates torn, %d gradients too stale",
-		r.Endpoints.Of("packets_resent"), r.Endpoints.Of("packets_inexact"), r.Endpoints.Of("updates_torn"), r.Endpoints.Of("vectors_discarded")))
+		r.Endpoints.Of("packets_resent"), r.Endpoints.Of("packets_inexact"), r.Endpoints.Of("updates_torn"),
+		r.Endpoints.Of("vectors_discarded")))
 }

@@ -12,7 +12,8 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// What clusters did beside a simulation's statistics is gathered over its runs, and what stood still is said.
+// TestClustersAreGathered checks that the clusters' results are collected over all runs, and that stalled ones are
+// reported.
 func TestClustersAreGathered(t *testing.T) {
 	for loss, want := range map[float64]results.Float{0: 0, 1: 10} {
 		top, err := netsim.Preset(system.All(), "multihop", netsim.Scale{})

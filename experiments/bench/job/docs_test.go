@@ -12,7 +12,8 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// Every number of a job, and everything that its hosts count, is on the page of metrics with its unit and what it is.
+// TestNumbersOfJobsAreOnThePage checks that every number of a job, and every counter of its hosts, is on the page of
+// metrics with its unit and description.
 func TestNumbersOfJobsAreOnThePage(t *testing.T) {
 	raw, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "reference", "metric-list.md"))
 	if err != nil {
@@ -38,23 +39,25 @@ func TestNumbersOfJobsAreOnThePage(t *testing.T) {
 	}
 }
 
-// What a bench of hosts that wait and a job have under one name is one thing.
+// TestBenchesAndJobsCallThingsAlike checks that a name means the same for a closed-loop bench and a job.
 func TestBenchesAndJobsCallThingsAlike(t *testing.T) {
 	shared := 0
 	for _, s := range system.All().LoopedOnes() {
 		d := s.LoopDeclaration()
 		for _, r := range closedloop.ListRows() {
-			if r.Name == "duration_ns" { // which any bench has from its first delivery to its last
+			if r.Name == "duration_ns" { // for a bench, from its first delivery to its last
 				continue
 			}
 			if m := d.Metric(r.Name); m != nil {
 				if shared++; m.Title != r.Title || m.Unit != r.Unit || m.Doc != r.Doc {
-					t.Errorf("%s: %s, %q, %q in a bench, and %s, %q, %q in a job", r.Name, m.Unit, m.Title, m.Doc, r.Unit, r.Title, r.Doc)
+					t.Errorf("%s: %s, %q, %q in a bench, and %s, %q, %q in a job", r.Name, m.Unit, m.Title, m.Doc, r.Unit, r.Title,
+						r.Doc)
 				}
 			}
 			if i := d.Ledger.Index(r.Name); i >= 0 {
 				if c := &d.Ledger.Counters[i]; c.Title != r.Title || c.Unit != r.Unit || c.Doc != r.Doc {
-					t.Errorf("%s is counted as %s, %q, %q in a bench, and is %s, %q, %q in a job", r.Name, c.Unit, c.Title, c.Doc, r.Unit, r.Title, r.Doc)
+					t.Errorf("%s is counted as %s, %q, %q in a bench, and is %s, %q, %q in a job", r.Name, c.Unit, c.Title, c.Doc,
+						r.Unit, r.Title, r.Doc)
 				}
 			}
 		}

@@ -7,8 +7,8 @@ import (
 	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 )
 
-// Patience refuses jobs that would take long or much memory for so many seeds each. The error matches netsim.ErrLong and says what
-// they take, or closedloop.ErrConfig where there can be no such job. Nothing is built.
+// Patience rejects jobs that would take long or much memory with so many seeds each, without building anything. The
+// error matches netsim.ErrLong and gives the cost, or closedloop.ErrConfig for an invalid job.
 func Patience(specs []*Spec, runs int) error {
 	var all netsim.Efforts
 	for _, s := range specs {

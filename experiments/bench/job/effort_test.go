@@ -9,7 +9,8 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 )
 
-// What takes long or much memory is refused before anything is built, and so are counts that no frame has room for.
+// TestPatience checks that long or large jobs are rejected before anything is built, and so are counts too large for a
+// frame.
 func TestPatience(t *testing.T) {
 	tests := []struct {
 		name   string
@@ -21,7 +22,8 @@ func TestPatience(t *testing.T) {
 		{"updates", func(s *Spec) { s.Job.Updates = 1 << 31 }, 1, netsim.ErrLong},
 		{"runs", func(s *Spec) { s.Job.Updates = 1 << 18 }, 100_000, netsim.ErrLong},
 		{"memory of packets", func(s *Spec) { s.Network.Workers, s.Job.Layout.Values = 4000, 1<<24 }, 1, netsim.ErrLong},
-		{"memory of tables", func(s *Spec) { s.Network.Workers, s.Network.PerRack, s.Options.Slots = 60000, 3, 2048 }, 1, netsim.ErrLong},
+		{"memory of tables", func(s *Spec) { s.Network.Workers, s.Network.PerRack, s.Options.Slots = 60000, 3, 2048 }, 1,
+			netsim.ErrLong},
 		{"workers", func(s *Spec) { s.Network.Workers = closedloop.MaxWorkers + 1 }, 1, closedloop.ErrConfig},
 		{"jobs", func(s *Spec) { s.Network.Jobs = closedloop.MaxJobs + 1 }, 1, closedloop.ErrConfig},
 	}
@@ -36,7 +38,8 @@ func TestPatience(t *testing.T) {
 
 func TestRounds(t *testing.T) {
 	for updates, fits := range map[int]bool{-1: false, 0: false, 1: true, 1<<32 - 1: true, 1 << 32: false, 1<<32 + 2: false} {
-		if n, err := closedloop.CheckRounds(updates); (err == nil) != fits || err == nil && int(n) != updates || !fits && !errors.Is(err, closedloop.ErrConfig) {
+		if n, err := closedloop.CheckRounds(updates); (err == nil) != fits || err == nil && int(n) != updates || !fits &&
+			!errors.Is(err, closedloop.ErrConfig) {
 			t.Errorf("%d updates are %d rounds: %v", updates, n, err)
 		}
 	}

@@ -10,15 +10,15 @@ import (
 	"github.com/olafctl/olaf/experiments/yamlfile"
 )
 
-// FileSchema names the file format that ParseFile reads.
+// FileSchema is the schema of the files that ParseFile reads.
 const FileSchema = "olafctl.job-spec/v1"
 
-// ErrFile is the kind of every refused file; the message names file and line.
+// ErrFile matches every rejected file; the message names file and line.
 var ErrFile = olaf.NewError(olaf.Usage, "bad job")
 
-// File is jobs on a preset's cluster as people write them. What its options mean is said by whoever reads them.
+// File is a job file on a preset's cluster. The caller interprets its options.
 type File struct {
-	Name    string   `json:"-"` // where it was read, for messages
+	Name    string   `json:"-"` // path, for messages
 	Schema  string   `json:"schema"`
 	Preset  string   `json:"preset"`
 	Options Options  `json:"options,omitempty"`
@@ -28,10 +28,10 @@ type File struct {
 	lines   yamlfile.Lines
 }
 
-// Options are values by the names of flags.
+// Options contains values by flag.
 type Options map[string]string
 
-// MarshalJSON writes numbers, true and false as such, so that a file need not quote them.
+// MarshalJSON writes numbers and booleans unquoted, so that a file need not quote them.
 func (o Options) MarshalJSON() ([]byte, error) {
 	values := map[string]any{}
 	for name, value := range o {
@@ -43,7 +43,7 @@ func (o Options) MarshalJSON() ([]byte, error) {
 	return json.Marshal(values)
 }
 
-// IsFile says whether a text calls itself such a file.
+// IsFile reports whether a text has the schema of such a file.
 func IsFile(text []byte) bool {
 	var head struct {
 		Schema string `yaml:"schema"`
@@ -51,7 +51,7 @@ func IsFile(text []byte) bool {
 	return yaml.Unmarshal(text, &head) == nil && head.Schema == FileSchema
 }
 
-// ParseFile reads a file; name is for messages. Errors match ErrFile and say in which line.
+// ParseFile parses a file; name is for messages. Errors match ErrFile and name the line.
 func ParseFile(name string, text []byte) (*File, error) {
 	f := &File{Name: name}
 	format := yamlfile.Format{
@@ -65,7 +65,7 @@ func ParseFile(name string, text []byte) (*File, error) {
 	return f, err
 }
 
-// In puts an error about a field, such as options.workers, into its line.
+// In adds the line to an error about a field, such as options.workers.
 func (f *File) In(field string, err error) error {
 	if err == nil {
 		return nil
@@ -73,14 +73,14 @@ func (f *File) In(field string, err error) error {
 	return &yamlfile.Error{Kind: ErrFile, File: f.Name, Line: f.lines.LineOf(field), What: err.Error()}
 }
 
-// Text writes it as people write files.
+// Text returns the job as a file.
 func (f *File) Text() ([]byte, error) {
 	f.Schema = FileSchema
 	return yamlfile.Marshal(f)
 }
 
-// JSONSchema is the JSON schema of such a file, for editors: on which presets there are jobs, and what JSON schema the values of each
-// option have.
+// JSONSchema returns the JSON schema of such a file, for editors, with the presets that have jobs and the schema of
+// each option's values.
 func JSONSchema(presets []string, options map[string]any) ([]byte, error) {
 	s := yamlfile.Schema{
 		ID: FileSchema, Title: "olafctl job", Required: []string{"schema", "preset"},

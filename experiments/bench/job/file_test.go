@@ -9,13 +9,14 @@ import (
 	"pgregory.net/rapid"
 )
 
-// What is written as a file is read back, and plain numbers are not quoted.
+// TestFileRoundTrip checks that files survive a round trip, and that plain numbers are not quoted.
 func TestFileRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		word := rapid.StringMatching(`[a-z0-9.,:%]{1,8}`)
 		f := &File{
 			Preset: word.Draw(t, "preset"), Options: rapid.MapOfN(rapid.StringMatching(`[a-z]{1,5}`), word, 1, 4).Draw(t, "options"),
-			Runs: rapid.Ptr(rapid.IntRange(0, 9), true).Draw(t, "runs"), Seed: rapid.Ptr(rapid.Uint64Range(0, 9), true).Draw(t, "seed"), Expect: rapid.SliceOfN(word, 1, 3).Draw(t, "expect"),
+			Runs: rapid.Ptr(rapid.IntRange(0, 9), true).Draw(t, "runs"), Seed: rapid.Ptr(rapid.Uint64Range(0, 9), true).Draw(t, "seed"),
+			Expect: rapid.SliceOfN(word, 1, 3).Draw(t, "expect"),
 		}
 		text, err := f.Text()
 		if err != nil {
@@ -42,7 +43,7 @@ func TestFileRoundTrip(t *testing.T) {
 	}
 }
 
-// What is wrong is said with its line, and other files are left to others.
+// TestFileRefusals checks that mistakes are reported with their lines, and that other files are not accepted.
 func TestFileRefusals(t *testing.T) {
 	head := "schema: " + FileSchema + "\n"
 	for text, want := range map[string]string{

@@ -9,12 +9,13 @@ import (
 	"github.com/olafctl/olaf/experiments/yamlfile/yamlfiletest"
 )
 
-// FuzzParseFile reads anything as a job: each mistake is in a line of the file, and what was read is read again from what is written
-// of it.
+// FuzzParseFile parses arbitrary job files: each mistake names a line of the file, and accepted ones survive a round
+// trip.
 func FuzzParseFile(f *testing.F) {
 	for _, seed := range []string{
 		"schema: olafctl.job-spec/v1\npreset: isw-lab\noptions: {workers: 4, loss: 1e-3, system: iswitch, x: '1', y: \"true\"}\nruns: 3\nseed: 18446744073709551615\nexpect: [done < 3]\n",
-		"schema: olafctl.job-spec/v2\n", "preset: {a: b}\n", "runs: 0\nseed: -1\n", "options: [a]\n", "options: {a: \"b\\nc\"}\n", "", "runs: 1\nruns: 2\n",
+		"schema: olafctl.job-spec/v2\n", "preset: {a: b}\n", "runs: 0\nseed: -1\n", "options: [a]\n", "options: {a: \"b\\nc\"}\n", "",
+		"runs: 1\nruns: 2\n",
 	} {
 		f.Add(seed)
 	}
@@ -38,10 +39,11 @@ func FuzzParseFile(f *testing.F) {
 	})
 }
 
-// FuzzSpec reads anything as a job that was kept: what is taken has a system and one of its modes, and is written as it was read.
+// FuzzSpec parses arbitrary stored jobs: accepted ones have a system and one of its modes, and survive a round trip.
 func FuzzSpec(f *testing.F) {
 	for _, seed := range []string{
-		`{"system":"iswitch","mode":"sync","options":{},"network":{},"job":{}}`, `{"system":"atp","mode":"","options":{"Jobs":-1}}`, `{"system":"olaf"}`, `{"system":"iswitch","mode":"none"}`, `{`, `null`,
+		`{"system":"iswitch","mode":"sync","options":{},"network":{},"job":{}}`, `{"system":"atp","mode":"","options":{"Jobs":-1}}`,
+		`{"system":"olaf"}`, `{"system":"iswitch","mode":"none"}`, `{`, `null`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -49,7 +51,7 @@ func FuzzSpec(f *testing.F) {
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		s, err := ReadSpec(systems, raw)
 		if err != nil {
-			return // no JSON, or of no system that waits
+			return // not JSON, or not of a closed-loop system
 		}
 		if s.Mode == nil {
 			t.Fatalf("%s without a mode", s.System.Name)

@@ -1,5 +1,4 @@
-// Package job runs a job of hosts that wait for answers over seeds, of one system or of several side by side, and reports
-// what they did.
+// Package job runs a closed-loop job over seeds, for one system or for several in comparison, and reports the results.
 package job
 
 import (
@@ -14,10 +13,10 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// ErrHung says that a job did not come to its end.
+// ErrHung: a job did not reach its end.
 var ErrHung = olaf.NewError(olaf.Failed, "the job hung")
 
-// Spec is a job of one system, which says itself how many values a packet has.
+// Spec is a job of one system, which defines the values per packet.
 type Spec struct {
 	System  *system.System
 	Mode    *system.Mode
@@ -26,17 +25,17 @@ type Spec struct {
 	Job     closedloop.Job
 }
 
-// Name is how tables tell it apart.
+// Name returns the name in tables.
 func (s *Spec) Name() string { return s.System.Name + " " + s.Mode.Name }
 
-// parts are what the job's hosts and switches are built from: what the user chose, and what the network says.
+// parts returns the building blocks of the job's hosts and switches, from the user's options and the network.
 func (s *Spec) parts() (system.Parts, error) {
 	o := s.Options
 	o.Jobs, o.PerRack = max(s.Network.Jobs, 1), s.Network.PerRack
 	return s.Mode.Parts(&o)
 }
 
-// Check says why hosts and switches can't be built, before anything plays.
+// Check checks that hosts and switches can be built, without running anything.
 func (s *Spec) Check() error {
 	parts, err := s.parts()
 	if err != nil {
@@ -53,19 +52,19 @@ func (s *Spec) Check() error {
 	return nil
 }
 
-// Outcome is a job over its seeds.
+// Outcome contains the results of a job over its seeds.
 type Outcome struct {
-	Spec    *Spec                // with what a packet has
-	Runs    []*closedloop.Result // in the order of the seeds, hung ones too
+	Spec    *Spec                // with the values per packet
+	Runs    []*closedloop.Result // in the order of the seeds, including hung ones
 	Numbers []results.Statistic
 	Hung    int
-	// Ceiling is the most goodput that the links let a worker have, in bit/s.
+	// Ceiling is the upper limit of a worker's goodput from the links, in bit/s.
 	Ceiling int64
 	// Endpoints and Program are summed over the runs.
 	Endpoints, Program olaf.Counts
 }
 
-// Run plays a job for every seed. done is called after each run; nil for nobody.
+// Run runs a job for every seed. It calls done, if not nil, after each run.
 func Run(ctx context.Context, s *Spec, seeds []uint64, done func()) (*Outcome, error) {
 	o, _, err := RunUntil(ctx, s, seeds, done)
 	if err != nil {
@@ -74,7 +73,7 @@ func Run(ctx context.Context, s *Spec, seeds []uint64, done func()) (*Outcome, e
 	return o, nil
 }
 
-// RunUntil is Run, and gives what was whole before an error as well, with its seeds; nil where nothing was.
+// RunUntil is Run, but after an error it also returns the finished runs, with their seeds; nil if there are none.
 func RunUntil(ctx context.Context, s *Spec, seeds []uint64, done func()) (o *Outcome, whole []uint64, err error) {
 	parts, err := s.parts()
 	if err != nil {
@@ -99,7 +98,7 @@ func RunUntil(ctx context.Context, s *Spec, seeds []uint64, done func()) (o *Out
 	return o, whole, err
 }
 
-// Play plays a job once, and lets it be followed; nobody follows nil. Frames are not heard.
+// Play runs a job once; follow may be nil. Frames are not tapped.
 func Play(ctx context.Context, s *Spec, seed uint64, follow closedloop.Follow) (*closedloop.Result, error) {
 	parts, err := s.parts()
 	if err != nil {
@@ -110,7 +109,7 @@ func Play(ctx context.Context, s *Spec, seed uint64, follow closedloop.Follow) (
 	return closedloop.Run(ctx, s.Network, j, parts, s.Mode.Sync, seed)
 }
 
-// describe makes the statistics over the runs that came to their end; those that hung are counted.
+// describe computes the statistics over the runs that reached their end, and counts those that hung.
 func (o *Outcome) describe() {
 	rows := closedloop.ListRows()
 	values := make([][]metric.Float, len(rows))
@@ -146,7 +145,7 @@ func sum(total, one olaf.Counts) olaf.Counts {
 	return total
 }
 
-// Number is the statistic of a row of closedloop.ListRows by its name; missing where there is none.
+// Number returns the statistic of a row of closedloop.ListRows by name; missing if there is none.
 func (o *Outcome) Number(name string) results.Statistic {
 	for i, row := range closedloop.ListRows() {
 		if row.Name == name {
@@ -156,7 +155,7 @@ func (o *Outcome) Number(name string) results.Statistic {
 	return results.Describe(nil, "no number of that name")
 }
 
-// Err is nil when every run came to its end. The error matches ErrHung.
+// Err returns nil if every run reached its end. The error matches ErrHung.
 func (o *Outcome) Err() error {
 	if o.Hung == 0 {
 		return nil

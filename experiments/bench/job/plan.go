@@ -12,22 +12,22 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 )
 
-// Plan is everything that decides a Report: the same job of some systems under some seeds. It is written as JSON, and what ReadPlan
-// reads back gives the same again.
+// Plan contains everything that determines a Report: the same job for some systems with some seeds. Its JSON form can
+// be read by ReadPlan and gives the same report.
 type Plan struct {
-	Title      string          `json:"title"`           // one line about the job
-	Basis      string          `json:"basis,omitempty"` // of what its numbers rest on
-	Config     json.RawMessage `json:"config"`          // what was asked for
+	Title      string          `json:"title"`           // one line describing the job
+	Basis      string          `json:"basis,omitempty"` // basis of its numbers
+	Config     json.RawMessage `json:"config"`          // requested settings
 	Seeds      []uint64        `json:"seeds"`
 	Statements []string        `json:"statements"`
 	Jobs       []*Spec         `json:"jobs"`
-	Printed    []Printed       `json:"printed,omitempty"` // what of it papers printed
-	// Partial says that it is what was whole of a plan that was left before its end.
+	Printed    []Printed       `json:"printed,omitempty"` // numbers for comparison with papers
+	// Partial means that the plan contains the finished part of an interrupted one.
 	Partial bool `json:"partial,omitempty"`
 }
 
-// Run plays all jobs, one after the other. done is called after each run; nil for none. When ctx ends it returns what was whole by
-// then beside the error, as of a plan of that alone, which gives it again; nil where nothing was.
+// Run runs all jobs, one after the other. It calls done, if not nil, after each run. If ctx ends, it also returns a
+// report on the finished part, with a plan for that part; nil if nothing was finished.
 func (p *Plan) Run(ctx context.Context, done func()) (*Report, error) {
 	var outcomes []*Outcome
 	seeds := p.Seeds
@@ -59,12 +59,12 @@ func (p *Plan) left(n int, seeds []uint64) *Plan {
 	return &left
 }
 
-// Left says how much there is of what was left before its end.
+// Left states how much of an interrupted plan was finished.
 func Left(whole, runs int) string {
 	return fmt.Sprintf("partial: it was left before its end, and this is %d of %s", whole, olaf.Plural(runs, "run"))
 }
 
-// Runs is how many single runs there are.
+// Runs returns the number of single runs.
 func (p *Plan) Runs() int { return len(p.Jobs) * len(p.Seeds) }
 
 // specFile is the JSON form of a Spec.
@@ -76,7 +76,7 @@ type specFile struct {
 	Job     closedloop.Job     `json:"job"`
 }
 
-// MarshalJSON writes what decides the job; one that somebody hands gradients or times to can't be written.
+// MarshalJSON writes what determines the job; it fails for a job with callbacks for gradients or times.
 func (s *Spec) MarshalJSON() ([]byte, error) {
 	if j := &s.Job; j.Begin != nil || j.Values != nil || j.Applied != nil {
 		return nil, errors.New("a job that is handed gradients or times can't be written")
@@ -84,8 +84,8 @@ func (s *Spec) MarshalJSON() ([]byte, error) {
 	return json.Marshal(specFile{s.System.Name, s.Mode.Name, s.Options, s.Network, s.Job})
 }
 
-// ReadSpec reads what MarshalJSON wrote, of a system of a set. The error matches system.ErrUnknown or system.ErrMode where there is
-// none such.
+// ReadSpec parses the output of MarshalJSON, with the systems of a set. The error matches system.ErrUnknown or
+// system.ErrMode.
 func ReadSpec(systems system.Set, raw []byte) (*Spec, error) {
 	var f specFile
 	if err := json.Unmarshal(raw, &f); err != nil {
@@ -100,11 +100,11 @@ func ReadSpec(systems system.Set, raw []byte) (*Spec, error) {
 	return s, err
 }
 
-// ReadPlan reads a plan that was written, of systems of a set. Errors are those of ReadSpec.
+// ReadPlan parses a plan, with the systems of a set. Errors are those of ReadSpec.
 func ReadPlan(systems system.Set, raw []byte) (*Plan, error) {
 	var f struct {
 		Plan
-		Jobs []json.RawMessage `json:"jobs"` // in the place of the plan's
+		Jobs []json.RawMessage `json:"jobs"` // instead of the plan's
 	}
 	if err := json.Unmarshal(raw, &f); err != nil {
 		return nil, err

@@ -18,7 +18,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// A plan that was written and read gives the same document, with every kind of network that there is.
+// TestPlansAreReadAgain checks that a plan gives the same document after a round trip, for every kind of network.
 func TestPlansAreReadAgain(t *testing.T) {
 	racks := jobOf(t, "iswitch", system.Options{Profile: "isw-x", Recovery: "help"}, 2, 0.02)
 	racks.Job.Jitter, racks.Job.Late = 0.3, []olaf.Duration{0, olaf.Millisecond}
@@ -48,7 +48,8 @@ func TestPlansAreReadAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range p.Jobs {
-		if a, b := p.Jobs[i], back.Jobs[i]; !reflect.DeepEqual(a.Network, b.Network) || !reflect.DeepEqual(a.Job, b.Job) || !reflect.DeepEqual(a.Options, b.Options) || a.Name() != b.Name() {
+		if a, b := p.Jobs[i], back.Jobs[i]; !reflect.DeepEqual(a.Network, b.Network) || !reflect.DeepEqual(a.Job, b.Job) ||
+			!reflect.DeepEqual(a.Options, b.Options) || a.Name() != b.Name() {
 			t.Errorf("%+v\nis read back as\n%+v", a, b)
 		}
 	}
@@ -71,21 +72,23 @@ func TestPlansAreReadAgain(t *testing.T) {
 	runs := read.Runs()
 	for i := range runs {
 		for _, row := range closedloop.ListRows() {
-			if was, is := row.Of(first.Outcomes[i/2].Runs[i%2]), runs[i].Metrics.Of(row.Name); was != is && (was.Known() || is.Known()) {
+			if was, is := row.Of(first.Outcomes[i/2].Runs[i%2]), runs[i].Metrics.Of(row.Name); was != is &&
+				(was.Known() || is.Known()) {
 				t.Errorf("run %d: %s is read back as %v, not %v", i, row.Name, is, was)
 			}
 		}
 	}
 }
 
-// What a plan cannot hold is refused, and so is what this build has not.
+// TestPlansRefuse checks that plans that cannot be written, or use systems missing here, are rejected.
 func TestPlansRefuse(t *testing.T) {
 	s := jobOf(t, "iswitch", system.Options{}, 0, 0)
 	s.Job.Begin = func(int, uint32) olaf.Duration { return 0 }
 	if _, err := json.Marshal(s); err == nil || !strings.Contains(err.Error(), "handed") {
 		t.Errorf("a job that is handed times: %v", err)
 	}
-	for text, want := range map[string]error{`{"system":"other"}`: system.ErrUnknown, `{"system":"switchml","mode":"async"}`: system.ErrMode} {
+	for text, want := range map[string]error{`{"system":"other"}`: system.ErrUnknown,
+		`{"system":"switchml","mode":"async"}`: system.ErrMode} {
 		if _, err := ReadSpec(system.All(), []byte(text)); !errors.Is(err, want) {
 			t.Errorf("%s: %v", text, err)
 		}
@@ -113,11 +116,12 @@ func TestPlansRefuse(t *testing.T) {
 	}
 }
 
-// A plan that is left gives what was whole by then, as a plan that gives the same again: the jobs that have all seeds, and of the first the seeds that it
-// has. Of nothing there is no report.
+// TestPlansThatAreLeft checks that an interrupted plan returns its finished part, with a plan for that part: the jobs
+// with all seeds, or the first one's finished seeds. If nothing was finished, there is no report.
 func TestPlansThatAreLeft(t *testing.T) {
 	for runs, want := range map[int]struct{ jobs, least, most int }{0: {}, 2: {1, 2, 3}, 4: {1, 4, 4}, 6: {1, 4, 4}} {
-		p := &Plan{Title: "three", Seeds: []uint64{1, 2, 3, 4}, Jobs: []*Spec{jobOf(t, "switchml", system.Options{}, 0, 0.02), jobOf(t, "ring", system.Options{}, 0, 0)},
+		p := &Plan{Title: "three", Seeds: []uint64{1, 2, 3, 4},
+			Jobs:    []*Spec{jobOf(t, "switchml", system.Options{}, 0, 0.02), jobOf(t, "ring", system.Options{}, 0, 0)},
 			Printed: []Printed{{Claim: "iswitch/table4.dqn.ar", Job: 1, Number: "iteration_ns", By: 1}}}
 		ctx, leave := context.WithCancel(t.Context())
 		if runs == 0 {
@@ -135,7 +139,8 @@ func TestPlansThatAreLeft(t *testing.T) {
 			t.Errorf("left after %d: %v", runs, err)
 		case want.jobs == 0 && r == nil:
 			continue
-		case r == nil || len(r.Outcomes) != want.jobs || len(r.Seeds) < want.least || len(r.Seeds) > want.most || !r.Partial || len(r.Paper()) != 0:
+		case r == nil || len(r.Outcomes) != want.jobs || len(r.Seeds) < want.least || len(r.Seeds) > want.most || !r.Partial ||
+			len(r.Paper()) != 0:
 			t.Errorf("left after %d: %+v", runs, r)
 			continue
 		}

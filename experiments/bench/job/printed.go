@@ -7,15 +7,15 @@ import (
 	"github.com/olafctl/olaf/results/paper"
 )
 
-// Printed says that a job measures what a paper printed.
+// Printed links a job's number to a paper's claim.
 type Printed struct {
 	Claim  string  `json:"claim"`  // iswitch/table4.dqn.isw
-	Job    int     `json:"job"`    // its place in the plan
+	Job    int     `json:"job"`    // index in the plan
 	Number string  `json:"number"` // of the job, such as iteration_ns
-	By     float64 `json:"by"`     // times that it is what was printed
+	By     float64 `json:"by"`     // factor to the published number
 }
 
-// beside sets outcomes beside what was printed, in the papers' order; a job that hung measured nothing.
+// beside compares outcomes with published numbers, in the papers' order; a hung job has no numbers.
 func (p *Plan) beside(outcomes []*Outcome) (rows []results.PaperRow) {
 	ours := paper.Ours{}
 	var from []string
@@ -33,5 +33,6 @@ func (p *Plan) beside(outcomes []*Outcome) (rows []results.PaperRow) {
 	if len(from) == 0 {
 		return nil
 	}
-	return slices.DeleteFunc(paper.Compare(ours, from...), func(r results.PaperRow) bool { _, printed := ours[r.ID]; return !printed })
+	return slices.DeleteFunc(paper.Compare(ours, from...),
+		func(r results.PaperRow) bool { _, printed := ours[r.ID]; return !printed })
 }

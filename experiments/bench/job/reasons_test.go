@@ -15,7 +15,7 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// What a job has no number of says the reason that is its own, and not that runs hung which did not; of runs that hung it says that.
+// TestMissingNumbersSayWhy checks that a missing number has its own reason, and only for hung runs that they hung.
 func TestMissingNumbersSayWhy(t *testing.T) {
 	async := func(s *Spec) { s.Mode = &s.System.Modes[1] }
 	one := func(s *Spec) { s.Job.Updates = 1 }
@@ -23,14 +23,17 @@ func TestMissingNumbersSayWhy(t *testing.T) {
 	for _, c := range []struct {
 		system string
 		change func(*Spec)
-		want   map[string]string // by the name of what is missing
+		want   map[string]string // by the missing number's name
 	}{
-		{"iswitch", async, map[string]string{"aggregation_ns": "no worker waits for the sum of all", "summed_ns": "no sum of all is made at a root or a server", "served": "there is no server"}},
-		{"ring", func(*Spec) {}, map[string]string{"summed_ns": "no sum of all is made at a root or a server", "served": "there is no server",
+		{"iswitch", async, map[string]string{"aggregation_ns": "no worker waits for the sum of all",
+			"summed_ns": "no sum of all is made at a root or a server", "served": "there is no server"}},
+		{"ring", func(*Spec) {}, map[string]string{"summed_ns": "no sum of all is made at a root or a server",
+			"served":     "there is no server",
 			"slots_held": noTable, "slots_held_peak": noTable, "held_bytes": noTable, "memory_bytes": noTable}},
 		{"iswitch", one, map[string]string{"iteration_ns": "the time between updates takes two of a host",
 			"gradient_ns": "the time between updates takes two of a host", "served": "there is no server",
-			"aom_newest_ns": "an age takes two updates of a worker", "aom_mean_ns": "an age takes two updates of a worker", "aom_oldest_ns": "an age takes two updates of a worker"}},
+			"aom_newest_ns": "an age takes two updates of a worker", "aom_mean_ns": "an age takes two updates of a worker",
+			"aom_oldest_ns": "an age takes two updates of a worker"}},
 	} {
 		s := jobOf(t, c.system, system.Options{}, 0, 0)
 		c.change(s)
@@ -47,12 +50,14 @@ func TestMissingNumbersSayWhy(t *testing.T) {
 	hung := jobOf(t, "iswitch", system.Options{}, 0, 0)
 	hung.Job.Limit = olaf.Microsecond
 	o, err := Run(context.Background(), hung, []uint64{1}, nil)
-	if err != nil || o.Hung != 1 || o.Number("served").Reason != "no run came to its end" || o.Number("iteration_ns").Reason != "no run came to its end" {
+	if err != nil || o.Hung != 1 || o.Number("served").Reason != "no run came to its end" ||
+		o.Number("iteration_ns").Reason != "no run came to its end" {
 		t.Errorf("%v, hung %d: %+v", err, o.Hung, o.Numbers)
 	}
 }
 
-// Goodput stands beside its ceiling wherever it stands: 366 values of 4 bytes in a frame of 1,514 and 24 beside it are 95.2 % of a link.
+// TestGoodputStandsBesideItsCeiling checks that goodput is always shown with its ceiling: 366 values of 4 bytes in a
+// frame of 1,514 plus 24 are 95.2 % of a link.
 func TestGoodputStandsBesideItsCeiling(t *testing.T) {
 	s := jobOf(t, "iswitch", system.Options{}, 0, 0)
 	s.Job.Compute = 0
@@ -80,8 +85,8 @@ func TestGoodputStandsBesideItsCeiling(t *testing.T) {
 	}
 }
 
-// Every line of the table is of one run: two runs of the same show what one shows, and of two that differ the mean between them. Runs that hung count only
-// where all did.
+// TestTableIsOfOneRun checks that every line of the table describes one run: two equal runs give the same as one, and
+// different ones their mean. Hung runs count only if all did.
 func TestTableIsOfOneRun(t *testing.T) {
 	counted := func(seeds ...uint64) (*Report, string) {
 		t.Helper()
@@ -94,7 +99,8 @@ func TestTableIsOfOneRun(t *testing.T) {
 	}
 	r, one := counted(1)
 	of := func(r *Report, i int) int64 { return r.Outcomes[0].Runs[i].Endpoints.Of("packets_resent") }
-	if _, twice := counted(1, 1); line(twice, "Packets sent") != line(one, "Packets sent") || line(twice, "Frames lost") != line(one, "Frames lost") ||
+	if _, twice := counted(1, 1); line(twice, "Packets sent") != line(one, "Packets sent") ||
+		line(twice, "Frames lost") != line(one, "Frames lost") ||
 		!strings.Contains(twice, "MEAN OF A RUN") || strings.Contains(one, "MEAN") || of(r, 0) == 0 {
 		t.Errorf("one run:\n%s\nand twice:\n%s", one, twice)
 	}
@@ -119,7 +125,7 @@ func printed(t *testing.T, r *Report) string {
 	return b.String()
 }
 
-// line is what a table says in a line.
+// line returns a line of the table by its title.
 func line(table, title string) string {
 	for one := range strings.Lines(table) {
 		if rest, found := strings.CutPrefix(one, title+"  "); found {

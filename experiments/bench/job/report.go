@@ -68,7 +68,8 @@ func (r *Report) addCounters(o *Outcome, of func(*closedloop.Result) *olaf.Count
 
 // resultRow returns the outcome as a row of a document.
 func (o *Outcome) resultRow(metrics result.Metrics, seeds []uint64) result.Row {
-	row := result.Row{Name: o.Spec.Name(), Config: o.Spec.config(), Runs: len(o.Runs) - o.Hung, Invalid: o.Hung, BySeed: o.bySeed(seeds), Totals: o.totals()}
+	row := result.Row{Name: o.Spec.Name(), Config: o.Spec.config(), Runs: len(o.Runs) - o.Hung, Invalid: o.Hung,
+		BySeed: o.bySeed(seeds), Totals: o.totals()}
 	if o.Hung > 0 {
 		row.Reasons = []string{ErrHung.Error()}
 	}
@@ -93,7 +94,8 @@ func (o *Outcome) resultRow(metrics result.Metrics, seeds []uint64) result.Row {
 // bySeed returns the numbers of every run.
 func (o *Outcome) bySeed(seeds []uint64) (all []result.Run) {
 	for i, run := range o.Runs {
-		one := result.Run{Seed: seeds[i], Numbers: metric.NewValues(jobMetrics, func(k int) metric.Float { return closedloop.ListRows()[k].Of(run) })}
+		one := result.Run{Seed: seeds[i], Numbers: metric.NewValues(jobMetrics,
+			func(k int) metric.Float { return closedloop.ListRows()[k].Of(run) })}
 		if run.Hung {
 			one.Invalid = []string{ErrHung.Error()}
 		}
@@ -121,7 +123,9 @@ func Metrics() []*metric.Metric { return jobMetrics }
 
 var jobMetrics = func() (all []*metric.Metric) {
 	for _, row := range closedloop.ListRows() {
-		all = append(all, &metric.Metric{Name: row.Name, Title: row.Title, Unit: row.Unit, Doc: row.Doc, Zeroed: row.Zeroed, PerUpdate: row.PerUpdate(), Of: func(*metric.Measured) metric.Float { return metric.Missing() }})
+		all = append(all, &metric.Metric{Name: row.Name, Title: row.Title, Unit: row.Unit, Doc: row.Doc,
+			Zeroed: row.Zeroed, PerUpdate: row.PerUpdate(),
+			Of: func(*metric.Measured) metric.Float { return metric.Missing() }})
 	}
 	return all
 }()
@@ -148,7 +152,8 @@ func (o *Outcome) Row() results.Row {
 
 // Named returns the outcome as a row of a name, with its single runs and without statistics.
 func (o *Outcome) Named(name string, seeds []uint64) result.Row {
-	return result.Row{Name: name, Runs: len(o.Runs) - o.Hung, Invalid: o.Hung, Stats: results.Stats{}, BySeed: o.bySeed(seeds)}
+	return result.Row{Name: name, Runs: len(o.Runs) - o.Hung, Invalid: o.Hung, Stats: results.Stats{},
+		BySeed: o.bySeed(seeds)}
 }
 
 // NamedRuns reads a list of such rows back, to be compared.
@@ -208,7 +213,8 @@ func ReadEarlier(raw []byte) (*result.Result, error) {
 	r.Experiment, r.Metrics = experiment, slices.Clone(jobMetrics)
 	for i := range d.Systems {
 		s := &d.Systems[i]
-		row := result.Row{Name: s.System + " " + s.Mode, Config: s.Config, Runs: s.Runs - s.Hung, Invalid: s.Hung, BySeed: s.runs(), Totals: s.Program}
+		row := result.Row{Name: s.System + " " + s.Mode, Config: s.Config, Runs: s.Runs - s.Hung, Invalid: s.Hung,
+			BySeed: s.runs(), Totals: s.Program}
 		for name, n := range s.Endpoints {
 			if row.Totals == nil {
 				row.Totals = map[string]int64{}
@@ -257,11 +263,13 @@ func (s *Spec) config() config {
 	n, j, o := &s.Network, &s.Job, &s.Options
 	c := config{
 		Workers: n.Workers, PerRack: n.PerRack, Rate: n.Link.Rate, Delay: n.Link.Delay, Loss: n.Link.Loss,
-		Values: j.Layout.Values, PerPacket: j.PerPacket, Messages: j.Messages, Updates: j.Updates, Compute: j.Compute, Jitter: j.Jitter,
-		Apply: j.ServerApply, PerMessage: n.Worker.PerMessage, PerMiB: n.Worker.PerMiB,
+		Values: j.Layout.Values, PerPacket: j.PerPacket, Messages: j.Messages, Updates: j.Updates, Compute: j.Compute,
+		Jitter: j.Jitter,
+		Apply:  j.ServerApply, PerMessage: n.Worker.PerMessage, PerMiB: n.Worker.PerMiB,
 	}
 	if s.System.Program != nil {
-		c.H, c.Bound, c.Slots, c.Wrap, c.Profile, c.Recovery, c.Timeout = o.H, o.Bound, o.Slots, o.Wrap, o.Profile, o.Recovery, o.Timeout
+		c.H, c.Bound, c.Slots, c.Wrap, c.Profile, c.Recovery, c.Timeout = o.H, o.Bound, o.Slots, o.Wrap, o.Profile,
+			o.Recovery, o.Timeout
 	}
 	return c
 }

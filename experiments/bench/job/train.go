@@ -11,25 +11,26 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// Trained is what a training by a job came to.
+// Trained is the result of a training by a job.
 type Trained struct {
-	Curves  [][]rl.Point // by worker, one point a gradient
+	Curves  [][]rl.Point // by worker, one point per gradient
 	Weights ppo.Weights  // of worker 0, at the end
 	Equal   bool         // every worker has the same weights, to the last bit
 	Network *closedloop.Result
 }
 
-// Train trains c's workers, who are one job, by s: gradients travel in s's packets, as float32 or as whatever integers s makes
-// of them, and every host steps by the mean of what it applies. The same arguments give the same result on any number of processors (of one GOARCH and GOAMD64).
-// told hears of every gradient, in order of virtual time; nil for nobody. What s says of layout, computing and updates is
-// c's to say.
+// Train trains c's workers, who are one job, with s: gradients travel in s's packets, as float32 or as s's integers,
+// and every host steps by the mean of what it applies. The same arguments give the same result on any number of
+// processors (of one GOARCH and GOAMD64). It calls told, if not nil, with every gradient, in order of virtual time.
+// Layout, computing and updates come from c.
 func Train(ctx context.Context, c rl.Config, s *Spec, told func(worker int, p rl.Point)) (*Trained, error) {
 	s.Options.Floats = true
 	parts, err := s.parts()
 	if err != nil {
 		return nil, err
 	}
-	t := &training{config: &c, told: told, weights: make([]ppo.Weights, c.Workers), flights: make([]flight, c.Workers), curves: make([][]rl.Point, c.Workers)}
+	t := &training{config: &c, told: told, weights: make([]ppo.Weights, c.Workers), flights: make([]flight, c.Workers),
+		curves: make([][]rl.Point, c.Workers)}
 	for k := range t.flights {
 		if t.flights[k].pilot, err = c.Pilot(k); err != nil {
 			return nil, err
@@ -41,7 +42,7 @@ func Train(ctx context.Context, c rl.Config, s *Spec, told func(worker int, p rl
 	job.Begin, job.Values, job.Applied = t.begin, t.values, t.applied
 	updates := c.Iterations
 	if !s.Mode.Sync && parts.Server == nil {
-		// As many gradients as the others: an update takes several of them, of anybody.
+		// As many gradients as the others: an update contains several, from any workers.
 		fan := s.Options.H
 		if fan == 0 {
 			fan = c.Workers
@@ -72,7 +73,7 @@ func Train(ctx context.Context, c rl.Config, s *Spec, told func(worker int, p rl
 	return out, nil
 }
 
-// CheckTraining says why Train can't build hosts and switches, before anything plays.
+// CheckTraining checks that Train can build hosts and switches, without running anything.
 func CheckTraining(c *rl.Config, s *Spec) (err error) {
 	played := *s
 	played.Options.Floats, played.Network.Workers, played.Job.Layout.Values = true, c.Workers, ppo.Params
@@ -82,26 +83,26 @@ func CheckTraining(c *rl.Config, s *Spec) (err error) {
 	return played.Check()
 }
 
-// training is the learning beside a simulated job.
+// training is the learning state of a simulated job.
 type training struct {
 	config  *rl.Config
 	told    func(int, rl.Point)
-	server  int // its number among hosts; 0 where there is none
+	server  int // its number among hosts; 0 if there is none
 	weights []ppo.Weights
 	flights []flight
 	curves  [][]rl.Point
 }
 
-// flight is a worker's iteration under way, on a goroutine of its own.
+// flight is a worker's current iteration, on its own goroutine.
 type flight struct {
 	pilot  *rl.Pilot
 	from   ppo.Weights
 	values []uint32
 	reward float64
-	done   chan struct{} // nil when none is under way
+	done   chan struct{} // nil if there is none
 }
 
-// begin lets a worker fly from the weights that it has now.
+// begin starts a worker's flight with its current weights.
 func (t *training) begin(k int, _ uint32) olaf.Duration {
 	f := &t.flights[k]
 	f.from = t.weights[k]
@@ -119,7 +120,7 @@ func (t *training) begin(k int, _ uint32) olaf.Duration {
 	return f.pilot.Usual()
 }
 
-// values waits for a worker's flight.
+// values waits for a worker's flight and returns its gradient.
 func (t *training) values(now olaf.Time, k int, _ uint32) []uint32 {
 	f := &t.flights[k]
 	<-f.done
@@ -132,7 +133,7 @@ func (t *training) values(now olaf.Time, k int, _ uint32) []uint32 {
 	return f.values
 }
 
-// applied steps a host's weights by the mean of a sum. A server answers with its weights, which its workers take over.
+// applied steps a host's weights by the mean of a sum. A server answers with its weights, which its workers copy.
 func (t *training) applied(_ olaf.Time, host int, a *endpoint.Aggregate) {
 	w := &t.weights[host]
 	switch {
@@ -151,7 +152,7 @@ func (t *training) applied(_ olaf.Time, host int, a *endpoint.Aggregate) {
 	}
 }
 
-// land waits for whoever still flies, so that nothing outlives the training.
+// land waits for running flights, so that nothing outlives the training.
 func (t *training) land() {
 	for k := range t.flights {
 		if done := t.flights[k].done; done != nil {

@@ -35,15 +35,17 @@ func train(t *testing.T, name, mode string, loss float64, o system.Options) *Tra
 	return out
 }
 
-// However the sum of all workers comes about, the training is the same but for the order of additions, or for what integers
-// leave out.
+// TestSynchronousTrainingsAgree checks that synchronous trainings agree, however sums are made, except for the order of
+// additions and the rounding of integers.
 func TestSynchronousTrainingsAgree(t *testing.T) {
 	first := train(t, "iswitch", "sync", 0, system.Options{})
 	for name, other := range map[string]*Trained{
 		"ps": train(t, "ps", "sync", 0, system.Options{}), "ring": train(t, "ring", "sync", 0, system.Options{}),
-		"isw-x under loss": train(t, "iswitch", "sync", 0.05, system.Options{Profile: "isw-x"}),
-		"switchml":         train(t, "switchml", "sync", 0, system.Options{}), "switchml under loss": train(t, "switchml", "sync", 0.05, system.Options{Slots: 3}),
-		"atp": train(t, "atp", "sync", 0, system.Options{}), "atp under loss": train(t, "atp", "sync", 0.05, system.Options{Slots: 20, Window: 20}),
+		"isw-x under loss":    train(t, "iswitch", "sync", 0.05, system.Options{Profile: "isw-x"}),
+		"switchml":            train(t, "switchml", "sync", 0, system.Options{}),
+		"switchml under loss": train(t, "switchml", "sync", 0.05, system.Options{Slots: 3}),
+		"atp":                 train(t, "atp", "sync", 0, system.Options{}),
+		"atp under loss":      train(t, "atp", "sync", 0.05, system.Options{Slots: 20, Window: 20}),
 	} {
 		if !other.Equal || !first.Equal {
 			t.Errorf("%s: workers differ", name)
@@ -56,7 +58,8 @@ func TestSynchronousTrainingsAgree(t *testing.T) {
 	}
 }
 
-// Asynchronous iSwitch needs no server: every worker ends with the same bits.
+// TestAsynchronousWeightsAreEqual checks that every worker of asynchronous iSwitch ends with the same bits, without a
+// server.
 func TestAsynchronousWeightsAreEqual(t *testing.T) {
 	out := train(t, "iswitch", "async", 0, system.Options{H: 2, Bound: 3})
 	if !out.Equal || out.Network.Updates != 5 {

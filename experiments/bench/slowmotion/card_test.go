@@ -25,10 +25,10 @@ func TestCardIsWatched(t *testing.T) {
 	spec.Runs, spec.Workload.UpdatesPerWorker = 2, 60
 	plan, err := bench.NewPlan(spec)
 	okay(t, err)
-	r := testbedtest.New(t)
+	r := testbedtest.NewLab(t)
 	r.Wire.Latency = time.Millisecond
 	for _, o := range []Options{{Device: testbedtest.CardAddress, Access: r.Access},
-		{Device: testbedtest.Serve(t, testbed.ServeOptions{}), Access: testbedtest.Access()}} {
+		{Device: testbedtest.ServeTwin(t, testbed.ServeOptions{}), Access: testbedtest.TestAccess()}} {
 		l, err := OpenSession(t.Context(), plan, o)
 		okay(t, err)
 		for n := 0; !l.IsDone() && n < 1000; n++ {

@@ -23,7 +23,7 @@ import (
 
 // Options selects a run of a plan.
 type Options struct {
-	Device string // address for testbed.Open
+	Device string // address for testbed.OpenTestbed
 	Access testbed.Access
 	Rate   int // index of the specification's output rate, from 0
 	Index  int // index of the seed, from 0
@@ -72,7 +72,7 @@ func OpenSession(ctx context.Context, plan *bench.Plan, o Options) (*Session, er
 	opening := plan.Spec.Opening(o.Access)
 	opening.Cards = len(l.cards)
 	opening.Observe = func(i int) twin.Observer { return l.cards[i].rec }
-	bed, err := testbed.Open(ctx, o.Device, opening)
+	bed, err := testbed.OpenTestbed(ctx, o.Device, opening)
 	if err != nil {
 		return nil, err
 	}
@@ -105,8 +105,8 @@ func (l *Session) programDevices(ctx context.Context) (err error) {
 		if !l.sampled {
 			c.updates = updates
 		}
-		if l.sampled && c.Logs() {
-			c.collector = c.Collector(c.index)
+		if l.sampled && c.HasLog() {
+			c.collector = c.NewCollector(c.index)
 		}
 	}
 	return l.Rewind(ctx)
@@ -195,7 +195,7 @@ func (l *Session) compareWithTwin(ctx context.Context) (err error) {
 		if c.collector == nil || c.pair != nil {
 			continue
 		}
-		if c.pair, err = c.Paired(ctx, bench.RunID{Config: c.index, Index: l.options.Index}, c.collector,
+		if c.pair, err = c.PairLast(ctx, bench.RunID{Config: c.index, Index: l.options.Index}, c.collector,
 			l.bed.AgeError()); err != nil {
 			return err
 		}

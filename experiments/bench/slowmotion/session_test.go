@@ -87,12 +87,13 @@ func liveAgrees(t *testing.T, plan *bench.Plan) {
 	}
 	s := snapshot(t, l)
 
-	bed, err := testbed.Open(t.Context(), "", testbed.OpenOptions{Access: testbed.Access{Programs: plan.Spec.Systems.Programs()}})
+	bed, err := testbed.OpenTestbed(t.Context(), "",
+		testbed.OpenOptions{Access: testbed.Access{Programs: plan.Spec.Systems.Programs()}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer bed.Close()
-	out, err := bench.Run(t.Context(), plan, bed, bench.NewStream())
+	out, err := bench.RunPlan(t.Context(), plan, bed, bench.NewStream())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -441,7 +442,7 @@ func (d ownTime) Read32(addr uint32) (uint32, error) {
 // TestSampledSession watches a card through counters and capture, and checks that impossible commands are rejected.
 func TestSampledSession(t *testing.T) {
 	plan := livePlan(t, func(s *bench.Spec) { s.Versus = "" })
-	bed, err := testbed.Open(t.Context(), "", testbed.OpenOptions{})
+	bed, err := testbed.OpenTestbed(t.Context(), "", testbed.OpenOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -51,66 +51,67 @@ type host struct {
 // mostWait is the longest sleep between checks for the end.
 const mostWait = 20 * time.Millisecond
 
-// play runs the endpoint until the run is over.
-func (h *host) play() error {
-	for !h.run.over.Load() && h.run.now() < h.starts { // arriving packets stay in the socket
-		time.Sleep(h.until(h.starts))
+// playHost runs the endpoint until the run is over.
+func (h *host) playHost() error {
+	for !h.run.over.Load() && h.run.runTime() < h.starts { // arriving packets stay in the socket
+		time.Sleep(h.waitUntil(h.starts))
 	}
-	h.end.Start(h.run.now())
+	h.end.Start(h.run.runTime())
 	for !h.run.over.Load() && h.failed == nil {
-		h.act(h.run.now())
-		h.ears.Wait(h.until(min(h.computed, h.applied, h.end.Next())), func(int) { h.drain() })
+		h.runDue(h.run.runTime())
+		h.ears.Wait(h.waitUntil(min(h.computed, h.applied, h.end.Next())), func(int) { h.drainSocket() })
 	}
 	return h.failed
 }
 
-// until returns how long to wait until next, at most mostWait.
-func (h *host) until(next olaf.Time) time.Duration {
-	now := h.run.now()
+// waitUntil returns how long to wait until next, at most mostWait.
+func (h *host) waitUntil(next olaf.Time) time.Duration {
+	now := h.run.runTime()
 	if next >= now.Add(olaf.Duration(mostWait)*olaf.Nanosecond) {
 		return mostWait
 	}
 	return time.Duration(next.Sub(now) / olaf.Nanosecond)
 }
 
-// act does everything that is due.
-func (h *host) act(now olaf.Time) {
+// runDue does everything that is due.
+func (h *host) runDue(now olaf.Time) {
 	for {
 		switch {
 		case h.computed <= now:
-			h.compute()
+			h.finishGradient()
 		case h.applied <= now:
 			h.applied = endpoint.Never
-			h.count(now)
+			h.countUpdate(now)
 			h.end.Applied(now)
 		case h.end.Next() <= now:
 			h.end.Timer(now)
 		default:
-			h.look(now)
+			h.checkDone(now)
 			return
 		}
-		now = h.run.now()
+		now = h.run.runTime()
 	}
 }
 
-// compute passes on the finished gradient.
-func (h *host) compute() {
+// finishGradient passes on the finished gradient.
+func (h *host) finishGradient() {
 	h.computed = endpoint.Never
-	h.run.values.fill(h.values, h.number, h.vector)
+	h.run.values.fillVector(h.values, h.number, h.vector)
 	if in := h.run.inside; in != nil {
-		in.compute(marked{h.job, program.ContributionMark(olaf.WorkerID(h.worker), h.vector)}, Gradient{h.number, h.vector})
+		in.recordGradient(marked{h.job, program.ContributionMark(olaf.WorkerID(h.worker), h.vector)},
+			Gradient{h.number, h.vector})
 	}
-	now := h.run.tell(func(now olaf.Time) {
+	now := h.run.doLocked(func(now olaf.Time) {
 		if h.run.job.Values != nil {
 			h.run.job.Values(now, h.number, h.vector)
 		}
-		h.run.meter.ready(h, now)
+		h.run.meter.recordReady(h, now)
 	})
 	h.end.Computed(now, h.values)
 }
 
-// count records an update of the weights.
-func (h *host) count(now olaf.Time) {
+// countUpdate records an update of the weights.
+func (h *host) countUpdate(now olaf.Time) {
 	if h.updates == 0 {
 		h.first = now
 	}
@@ -118,19 +119,19 @@ func (h *host) count(now olaf.Time) {
 	h.last = now
 }
 
-// look records when the endpoint is done.
-func (h *host) look(now olaf.Time) {
+// checkDone records when the endpoint is done.
+func (h *host) checkDone(now olaf.Time) {
 	if !h.done && h.end.Done() {
 		h.done = true
-		h.run.tell(func(olaf.Time) { h.run.meter.finished(h, now) })
+		h.run.doLocked(func(olaf.Time) { h.run.meter.recordDone(h, now) })
 	}
 }
 
 // batch is the number of frames received between checks of the endpoint's timers.
 const batch = 64
 
-// drain passes received packets to the endpoint.
-func (h *host) drain() {
+// drainSocket passes received packets to the endpoint.
+func (h *host) drainSocket() {
 	for range batch {
 		n, err := h.socket.Receive(h.in)
 		switch {
@@ -140,11 +141,11 @@ func (h *host) drain() {
 			h.failed = fmt.Errorf("%s: %w", h.run.names[h.number], err)
 			return
 		}
-		h.take(h.in[:n])
+		h.takeFrame(h.in[:n])
 	}
 }
 
-func (h *host) take(b []byte) {
+func (h *host) takeFrame(b []byte) {
 	v, err := h.run.parts.Frame.Decode(b)
 	if err != nil {
 		h.strange.Add(1)
@@ -168,28 +169,29 @@ func (h *host) take(b []byte) {
 	}
 	switch {
 	case h.run.inside != nil:
-		h.found(v.Outer().SrcIP, &p, lanes)
+		h.completeTrace(v.Outer().SrcIP, &p, lanes)
 	case !h.server:
-		h.supposed(&p)
+		h.assumeTrace(&p)
 	}
-	now := h.run.heard(h.number, &v, &p, lanes)
+	now := h.run.tapFrame(h.number, &v, &p, lanes)
 	h.arrived.Add(1)
 	h.end.Receive(now, &p, lanes)
 }
 
-// found completes a packet with its sender's trace, and checks its values against that.
-func (h *host) found(from [4]byte, p *program.Packet, lanes []uint32) {
+// completeTrace completes a packet with its sender's trace, and checks its values against that.
+func (h *host) completeTrace(from [4]byte, p *program.Packet, lanes []uint32) {
 	r := h.run
-	t := r.inside.take(way{r.nodes[from], h.number})
+	t := r.inside.takeTrace(way{r.nodes[from], h.number})
 	p.Trace.Set(&t)
-	if len(lanes) > 0 && !r.values.holds(lanes, int(p.Seg)*r.job.PerPacket, r.inside.of(marked{h.job, t.Inside})) {
+	if len(lanes) > 0 && !r.values.checkPacket(lanes, int(p.Seg)*r.job.PerPacket,
+		r.inside.gradientsOf(marked{h.job, t.Inside})) {
 		h.wrong++
 	}
 }
 
-// supposed adds to a sum what its frame does not contain: the current round's gradients, one per worker, or as many as
+// assumeTrace adds to a sum what its frame does not contain: the current round's gradients, one per worker, or as many as
 // it counts. Its values verify this.
-func (h *host) supposed(p *program.Packet) {
+func (h *host) assumeTrace(p *program.Packet) {
 	if p.Kind != program.Result && p.Kind != program.Ack {
 		return
 	}
@@ -206,27 +208,27 @@ func (h *host) Compute(vector uint32) {
 	h.vector = vector
 	j := h.run.job
 	unit := float64(splitmix.Mix(h.draw+uint64(vector))>>11) / (1 << 53)
-	h.computed = h.run.now().Add(olaf.Duration(float64(j.Compute) * (1 + float64(j.Jitter*(float64(2*unit)-1)))))
+	h.computed = h.run.runTime().Add(olaf.Duration(float64(j.Compute) * (1 + float64(j.Jitter*(float64(2*unit)-1)))))
 }
 
 // Message implements endpoint.Host. Software has its real cost here.
 func (h *host) Message() {
 	if heard := h.run.job.Observer; heard != nil && !h.server {
-		h.run.tell(func(now olaf.Time) { heard.Sent(now, h.number) })
+		h.run.doLocked(func(now olaf.Time) { heard.Sent(now, h.number) })
 	}
 }
 
 // Apply implements endpoint.Host and checks the sum.
 func (h *host) Apply(a *endpoint.Aggregate) {
 	r := h.run
-	now := r.tell(func(now olaf.Time) {
+	now := r.doLocked(func(now olaf.Time) {
 		if r.job.Applied != nil {
 			r.job.Applied(now, h.number, a)
 		}
-		r.meter.applies(h, a, now)
+		r.meter.recordApply(h, a, now)
 	})
 	if !h.server && r.inside == nil {
-		wrong := r.values.wrong(a.Values, h.job, a.Number, r.job.PerPacket)
+		wrong := r.values.countWrong(a.Values, h.job, a.Number, r.job.PerPacket)
 		h.wrong += wrong
 		if wrong > 0 && wrong < r.job.Packets() {
 			h.torn++
@@ -249,7 +251,7 @@ func (h *host) Send(to endpoint.Peer, p *program.Packet, lanes []uint32) (left o
 	there := r.framer.Address(target)
 	outer.DstMAC, outer.DstIP = there.SrcMAC, there.SrcIP
 	if r.inside != nil {
-		r.inside.leave(way{h.number, target}, &p.Trace)
+		r.inside.recordFrame(way{h.number, target}, &p.Trace)
 	}
 	if h.server && outer.Past {
 		outer.SrcPort = there.SrcPort // the worker's port, also for packets to it
@@ -259,5 +261,5 @@ func (h *host) Send(to endpoint.Peer, p *program.Packet, lanes []uint32) (left o
 		h.failed = fmt.Errorf("%s: %w", r.names[h.number], err)
 		return 0
 	}
-	return r.now().Add(r.links.Send(h.link, h.out[:n]))
+	return r.runTime().Add(r.links.Send(h.link, h.out[:n]))
 }

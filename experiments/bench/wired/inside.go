@@ -25,7 +25,7 @@ type Gradient struct {
 // and program.Trace.Inside.
 type Listener interface {
 	closedloop.Observer
-	Summed(job int, inside uint64, all []Gradient)
+	OnSum(job int, inside uint64, all []Gradient)
 }
 
 // marked identifies a mark: program.Trace.Inside, within a job.
@@ -54,22 +54,22 @@ func newInsides() *insides {
 	return &insides{ways: map[way][]program.Trace{}, made: map[marked][]Gradient{}, came: map[place][]marked{}}
 }
 
-// compute records a gradient before it is sent.
-func (s *insides) compute(m marked, g Gradient) {
+// recordGradient records a gradient before it is sent.
+func (s *insides) recordGradient(m marked, g Gradient) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.made[m] = []Gradient{g}
 }
 
-// leave records the trace of a frame before it leaves.
-func (s *insides) leave(w way, t *program.Trace) {
+// recordFrame records the trace of a frame before it leaves.
+func (s *insides) recordFrame(w way, t *program.Trace) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.ways[w] = append(s.ways[w], *t)
 }
 
-// take returns the trace of the next frame on a path.
-func (s *insides) take(w way) (t program.Trace) {
+// takeTrace returns the trace of the next frame on a path.
+func (s *insides) takeTrace(w way) (t program.Trace) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	under := s.ways[w]
@@ -82,15 +82,15 @@ func (s *insides) take(w way) (t program.Trace) {
 	return t
 }
 
-// come records what the program receives at a place.
-func (s *insides) come(at place, inside uint64) {
+// recordArrival records what the program receives at a place.
+func (s *insides) recordArrival(at place, inside uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.came[at] = append(s.came[at], marked{at.job, inside})
 }
 
-// sum records a sum that leaves a place, and returns its contents the first time.
-func (s *insides) sum(at place, inside uint64) []Gradient {
+// recordSum records a sum that leaves a place, and returns its contents the first time.
+func (s *insides) recordSum(at place, inside uint64) []Gradient {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var marks uint64
@@ -110,22 +110,22 @@ func (s *insides) sum(at place, inside uint64) []Gradient {
 	return nil
 }
 
-// of returns the gradients with a mark; nil if unknown.
-func (s *insides) of(m marked) []Gradient {
+// gradientsOf returns the gradients with a mark; nil if unknown.
+func (s *insides) gradientsOf(m marked) []Gradient {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.made[m]
 }
 
-// holds reports whether a packet's values are the sum of the gradients.
-func (s *values) holds(lanes []uint32, first int, all []Gradient) bool {
+// checkPacket reports whether a packet's values are the sum of the gradients.
+func (s *values) checkPacket(lanes []uint32, first int, all []Gradient) bool {
 	if len(all) == 0 {
 		return false
 	}
 	for i, have := range lanes {
 		var n int32
 		for _, g := range all {
-			n += s.at(g.Host, g.Vector, first+i)
+			n += s.valueAt(g.Host, g.Vector, first+i)
 		}
 		if have != s.encode(n) {
 			return false

@@ -19,30 +19,30 @@ func TestSumsAreProved(t *testing.T) {
 	s, at, other := newInsides(), place{1, 4}, place{1, 5}
 	come := func(at place, worker int, vector uint32) uint64 {
 		m, g := mark(worker, vector)
-		s.compute(m, g)
-		s.come(at, m.inside)
+		s.recordGradient(m, g)
+		s.recordArrival(at, m.inside)
 		return m.inside
 	}
 	ab := come(at, 0, 7) + come(at, 1, 3)
 	elsewhere := come(other, 2, 1)
 	for port := range 3 {
-		if got := s.sum(at, ab); (got == nil) != (port > 0) {
+		if got := s.recordSum(at, ab); (got == nil) != (port > 0) {
 			t.Errorf("port %d: %v", port, got)
 		}
 	}
-	if got := s.of(marked{1, ab}); s.unproved != 0 || !slices.Equal(got, []Gradient{{10, 7}, {11, 3}}) {
+	if got := s.gradientsOf(marked{1, ab}); s.unproved != 0 || !slices.Equal(got, []Gradient{{10, 7}, {11, 3}}) {
 		t.Errorf("%v, %d unproved", got, s.unproved)
 	}
-	if got := s.of(marked{0, ab}); got != nil {
+	if got := s.gradientsOf(marked{0, ab}); got != nil {
 		t.Errorf("another job's sum holds %v", got)
 	}
 	alone := come(at, 2, 8)
-	s.sum(at, alone) // a single gradient: already known
-	if s.sum(at, alone+1); s.unproved != 1 {
+	s.recordSum(at, alone) // a single gradient: already known
+	if s.recordSum(at, alone+1); s.unproved != 1 {
 		t.Errorf("%d unproved, want 1", s.unproved)
 	}
-	s.sum(at, ab+elsewhere)
-	if s.sum(other, elsewhere); s.unproved != 2 || len(s.came[other]) != 0 || len(s.came[at]) != 0 {
+	s.recordSum(at, ab+elsewhere)
+	if s.recordSum(other, elsewhere); s.unproved != 2 || len(s.came[other]) != 0 || len(s.came[at]) != 0 {
 		t.Errorf("%d unproved, want 2; left are %v and %v", s.unproved, s.came[at], s.came[other])
 	}
 }
@@ -51,18 +51,18 @@ func TestSumsAreProved(t *testing.T) {
 func TestTracesComeInOrder(t *testing.T) {
 	s, up, down := newInsides(), way{0, 9}, way{9, 0}
 	for i := range uint64(3) {
-		s.leave(up, &program.Trace{Inside: i, NewestNS: 100 + i})
+		s.recordFrame(up, &program.Trace{Inside: i, NewestNS: 100 + i})
 	}
-	s.leave(down, &program.Trace{Inside: 50})
+	s.recordFrame(down, &program.Trace{Inside: 50})
 	for i := range uint64(3) {
-		if got := s.take(up); got.Inside != i || got.NewestNS != 100+i {
+		if got := s.takeTrace(up); got.Inside != i || got.NewestNS != 100+i {
 			t.Errorf("frame %d has %+v", i, got)
 		}
 	}
-	if got := s.take(down); got.Inside != 50 || s.unnoted != 0 {
+	if got := s.takeTrace(down); got.Inside != 50 || s.unnoted != 0 {
 		t.Errorf("%+v, %d not noted", got, s.unnoted)
 	}
-	if got := s.take(up); got != (program.Trace{}) || s.unnoted != 1 {
+	if got := s.takeTrace(up); got != (program.Trace{}) || s.unnoted != 1 {
 		t.Errorf("%+v, %d not noted, want 1", got, s.unnoted)
 	}
 }
@@ -80,20 +80,20 @@ func TestPacketsHold(t *testing.T) {
 		for i := range lanes {
 			var n int32
 			for _, g := range all {
-				n += v.at(g.Host, g.Vector, first+i)
+				n += v.valueAt(g.Host, g.Vector, first+i)
 			}
 			if n >= 1<<24 || n <= -1<<24 {
 				t.Fatalf("a sum of %d is %d, which no float32 holds", most, n)
 			}
 			lanes[i] = v.encode(n)
 		}
-		if !v.holds(lanes, first, all) {
+		if !v.checkPacket(lanes, first, all) {
 			t.Errorf("%v: a sum does not hold what was added", a)
 		}
-		if v.holds(lanes, first+1, all) || v.holds(lanes, first, all[1:]) || v.holds(lanes, first, nil) {
+		if v.checkPacket(lanes, first+1, all) || v.checkPacket(lanes, first, all[1:]) || v.checkPacket(lanes, first, nil) {
 			t.Errorf("%v: a sum holds what was not added", a)
 		}
-		if lanes[count-1]++; v.holds(lanes, first, all) {
+		if lanes[count-1]++; v.checkPacket(lanes, first, all) {
 			t.Errorf("%v: a wrong value is taken", a)
 		}
 	}

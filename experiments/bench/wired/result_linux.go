@@ -46,24 +46,24 @@ func (r *run) jobOf(host int) int {
 	return host / r.net.Workers
 }
 
-// note records the latest instant of a round.
-func (m *meter) note(times []olaf.Time, job int, round uint32, now olaf.Time) {
+// recordLatest records the latest instant of a round.
+func (m *meter) recordLatest(times []olaf.Time, job int, round uint32, now olaf.Time) {
 	if int(round) < m.rounds {
 		at := &times[job*m.rounds+int(round)]
 		*at = max(*at, now)
 	}
 }
 
-// ready records that a host's gradient is ready.
-func (m *meter) ready(h *host, now olaf.Time) { m.note(m.made, h.job, h.vector, now) }
+// recordReady records that a host's gradient is ready.
+func (m *meter) recordReady(h *host, now olaf.Time) { m.recordLatest(m.made, h.job, h.vector, now) }
 
-// applies records that a host has an update, and the staleness of the weights used for it.
-func (m *meter) applies(h *host, a *endpoint.Aggregate, now olaf.Time) {
+// recordApply records that a host has an update, and the staleness of the weights used for it.
+func (m *meter) recordApply(h *host, a *endpoint.Aggregate, now olaf.Time) {
 	if h.updates > 0 {
 		h.gradients += uint64(a.Vectors)
 	}
 	if !h.server {
-		m.note(m.have, h.job, a.Number, now)
+		m.recordLatest(m.have, h.job, a.Number, now)
 	}
 	if t := &a.Trace; t.Vectors > 0 && m.rounds == 0 && h.server == m.served {
 		n := metric.Float(t.Vectors)
@@ -73,8 +73,8 @@ func (m *meter) applies(h *host, a *endpoint.Aggregate, now olaf.Time) {
 	}
 }
 
-// finished records that a host is done.
-func (m *meter) finished(h *host, now olaf.Time) {
+// recordDone records that a host is done.
+func (m *meter) recordDone(h *host, now olaf.Time) {
 	m.done++
 	m.left[h.job]--
 	m.last = max(m.last, now)
@@ -83,26 +83,26 @@ func (m *meter) finished(h *host, now olaf.Time) {
 	}
 }
 
-// result computes the result.
-func (r *run) result() (*Played, error) {
+// makeResult computes the result.
+func (r *run) makeResult() (*Played, error) {
 	m := &r.meter
 	end := m.last
 	if m.hung {
-		end = r.now()
+		end = r.runTime()
 	}
 	c := &closedloop.Result{Hung: m.hung, Duration: nanoseconds(end), Busiest: metric.Missing()}
 	played := &Played{Result: c, Pacing: r.links.Pacing()}
-	if err := r.count(c, end); err != nil {
+	if err := r.sumCounts(c, end); err != nil {
 		return nil, err
 	}
-	r.times(c)
-	return played, r.faults(played)
+	r.computeTimes(c)
+	return played, r.addFaults(played)
 }
 
 func nanoseconds(t olaf.Time) metric.Float { return metric.Float(t) / metric.Float(olaf.Nanosecond) }
 
-// count sums up hosts, program and links. The error matches olaf.ErrAccounting if an identity is broken.
-func (r *run) count(c *closedloop.Result, end olaf.Time) error {
+// sumCounts sums up hosts, program and links. The error matches olaf.ErrAccounting if an identity is broken.
+func (r *run) sumCounts(c *closedloop.Result, end olaf.Time) error {
 	c.Endpoints = olaf.NewCounts(endpoint.Describe())
 	for _, h := range r.hosts {
 		one := olaf.NewCounts(c.Endpoints.Ledger())
@@ -124,7 +124,7 @@ func (r *run) count(c *closedloop.Result, end olaf.Time) error {
 	}
 	sw, links := r.sw.Counts(), r.links.Counts()
 	c.Frames, c.Bytes, c.Lost, c.Underway, c.Arrived, c.Switched = links.Frames, links.Bytes, links.Lost, links.Waits,
-		r.arrived(), sw.Switched
+		r.countArrived(), sw.Switched
 	c.Slots, c.Memory, c.HeldLast = r.program.Slots(), r.program.Memory(), r.program.Occupied()
 	c.HeldPeak, c.Held, c.HeldBytes = metric.Float(sw.Most), metric.Missing(), metric.Missing()
 	if end > 0 {
@@ -136,8 +136,8 @@ func (r *run) count(c *closedloop.Result, end olaf.Time) error {
 	return nil
 }
 
-// times computes means over workers, rounds and jobs.
-func (r *run) times(c *closedloop.Result) {
+// computeTimes computes means over workers, rounds and jobs.
+func (r *run) computeTimes(c *closedloop.Result) {
 	var iteration, gradient, goodput, aggregation, completion mean
 	c.Updates = ^uint64(0)
 	served := uint64(0)
@@ -196,8 +196,8 @@ func (m *mean) of() metric.Float {
 	return m.sum / metric.Float(m.n)
 }
 
-// faults adds the faults of wires and sockets, which ideal links do not have.
-func (r *run) faults(p *Played) error {
+// addFaults adds the faults of wires and sockets, which ideal links do not have.
+func (r *run) addFaults(p *Played) error {
 	say := func(format string, a ...any) { p.Faults = append(p.Faults, fmt.Sprintf(format, a...)) }
 	links := r.links.Counts()
 	if links.Unsent > 0 {
@@ -215,10 +215,10 @@ func (r *run) faults(p *Played) error {
 			say("%s found no room in the socket of %s", olaf.Plural(int64(lost), "frame"), at)
 		}
 	}
-	if came := r.arrived(); came != links.Sent && !p.Hung {
+	if came := r.countArrived(); came != links.Sent && !p.Hung {
 		say("%s went into cables, and %d came out", olaf.Plural(links.Sent, "frame"), came)
 	}
-	r.unproved(say)
+	r.addUnproved(say)
 	strange := r.sw.Counts().Strange
 	for _, h := range r.hosts {
 		strange += h.strange.Load()
@@ -229,8 +229,8 @@ func (r *run) faults(p *Played) error {
 	return nil
 }
 
-// unproved adds faults in the contents of sums, if they were recorded.
-func (r *run) unproved(say func(format string, a ...any)) {
+// addUnproved adds faults in the contents of sums, if they were recorded.
+func (r *run) addUnproved(say func(format string, a ...any)) {
 	if r.inside == nil {
 		return
 	}

@@ -58,21 +58,21 @@ func Run(ctx context.Context, net closedloop.Network, job closedloop.Job, parts 
 	if !sync {
 		r.inside = newInsides()
 	}
-	if err := r.check(); err != nil {
+	if err := r.checkSettings(); err != nil {
 		return nil, err
 	}
-	defer func() { err = errors.Join(err, r.close()) }()
-	if err := r.lay(); err != nil {
+	defer func() { err = errors.Join(err, r.closeAll()) }()
+	if err := r.buildNetwork(); err != nil {
 		return nil, err
 	}
-	if err := r.play(ctx); err != nil {
+	if err := r.playHosts(ctx); err != nil {
 		return nil, err
 	}
-	return r.result()
+	return r.makeResult()
 }
 
-// check rejects simulator-only settings, and sets defaults.
-func (r *run) check() error {
+// checkSettings rejects simulator-only settings, and sets defaults.
+func (r *run) checkSettings() error {
 	r.net.Jobs = max(1, r.net.Jobs)
 	switch {
 	case r.parts.Frame == nil:
@@ -95,8 +95,8 @@ func (r *run) hostCount() int {
 	return n
 }
 
-// lay creates hosts, cables, switch and links.
-func (r *run) lay() error {
+// buildNetwork creates hosts, cables, switch and links.
+func (r *run) buildNetwork() error {
 	r.names = r.net.NodeNames(r.parts.Server != nil)
 	r.framer = closedloop.NewFramer(r.parts.Frame, r.net, r.parts.Server != nil)
 	r.root, r.nodes = r.hostCount(), map[[4]byte]int{}
@@ -104,7 +104,7 @@ func (r *run) lay() error {
 		r.nodes[r.framer.Address(i).SrcIP] = i
 	}
 	r.meter = newMeter(r)
-	most, err := r.install()
+	most, err := r.installProgram()
 	if err != nil {
 		return err
 	}
@@ -119,22 +119,22 @@ func (r *run) lay() error {
 	}
 	r.links = realtime.OpenLinks()
 	r.sw = &machine.Switch{Program: r.program, Format: r.parts.Frame, Links: r.links, Own: r.framer.Address(r.root),
-		Passes: r.parts.Passes, Now: r.now}
+		Passes: r.parts.Passes, Now: r.runTime}
 	r.sw.OnArrival = func(_ olaf.Time, _ int, v *frame.View, p *program.Packet, lanes []uint32) {
-		r.presented(v, p)
-		r.heard(r.root, v, p, lanes)
+		r.completePacket(v, p)
+		r.tapFrame(r.root, v, p, lanes)
 	}
-	r.sw.OnDeparture = r.leaves
+	r.sw.OnDeparture = r.recordLeaving
 	for i := range r.hostCount() {
-		if err := r.hang(hub, i); err != nil {
+		if err := r.addHost(hub, i); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// install creates the program with the jobs of its switch, and returns the largest number of gradients per sum.
-func (r *run) install() (most int, err error) {
+// installProgram creates the program with the jobs of its switch, and returns the largest number of gradients per sum.
+func (r *run) installProgram() (most int, err error) {
 	jobs, err := closedloop.PlanJobs(*r.net, *r.job, *r.parts, r.inside == nil)
 	if err != nil {
 		return 0, err
@@ -154,33 +154,33 @@ func (r *run) install() (most int, err error) {
 	return most, nil
 }
 
-// presented adds the recorded trace to a packet for the program, for asynchronous workers.
-func (r *run) presented(v *frame.View, p *program.Packet) {
+// completePacket adds the recorded trace to a packet for the program, for asynchronous workers.
+func (r *run) completePacket(v *frame.View, p *program.Packet) {
 	outer := v.Outer()
 	if r.inside == nil || outer.DstIP != r.sw.Own.SrcIP { // the receiver completes forwarded packets
 		return
 	}
-	t := r.inside.take(way{r.nodes[outer.SrcIP], r.root})
+	t := r.inside.takeTrace(way{r.nodes[outer.SrcIP], r.root})
 	p.Trace.Set(&t)
 	if p.Kind == program.Data {
-		r.inside.come(r.place(p), t.Inside)
+		r.inside.recordArrival(r.place(p), t.Inside)
 	}
 }
 
-// leaves records what the switch sends.
-func (r *run) leaves(outer *frame.Outer, p *program.Packet) {
+// recordLeaving records what the switch sends.
+func (r *run) recordLeaving(outer *frame.Outer, p *program.Packet) {
 	if r.inside == nil {
 		return
 	}
 	if p.Kind == program.Result {
 		at := r.place(p)
-		if all := r.inside.sum(at, p.Inside); all != nil {
+		if all := r.inside.recordSum(at, p.Inside); all != nil {
 			if heard, listens := r.job.Observer.(Listener); listens {
-				r.tell(func(olaf.Time) { heard.Summed(at.job, p.Inside, all) })
+				r.doLocked(func(olaf.Time) { heard.OnSum(at.job, p.Inside, all) })
 			}
 		}
 	}
-	r.inside.leave(way{r.nodes[outer.SrcIP], r.nodes[outer.DstIP]}, &p.Trace)
+	r.inside.recordFrame(way{r.nodes[outer.SrcIP], r.nodes[outer.DstIP]}, &p.Trace)
 }
 
 func (r *run) place(p *program.Packet) place { return place{int(p.Job - closedloop.FirstJob), p.Seg} }
@@ -188,8 +188,8 @@ func (r *run) place(p *program.Packet) place { return place{int(p.Job - closedlo
 // leastMTU is Ethernet's.
 const leastMTU = 1500
 
-// hang creates a host at a port of the switch.
-func (r *run) hang(hub *netlab.Node, number int) error {
+// addHost creates a host at a port of the switch.
+func (r *run) addHost(hub *netlab.Node, number int) error {
 	node, err := r.lab.Node(r.names[number])
 	if err != nil {
 		return err
@@ -201,28 +201,28 @@ func (r *run) hang(hub *netlab.Node, number int) error {
 	if err != nil {
 		return err
 	}
-	own, err := r.open(cable.A)
+	own, err := r.openSocket(cable.A)
 	if err != nil {
 		return err
 	}
-	port, err := r.open(cable.B)
+	port, err := r.openSocket(cable.B)
 	if err != nil {
 		return err
 	}
-	h, err := r.host(number, own)
+	h, err := r.newHost(number, own)
 	if err != nil {
 		return err
 	}
 	r.hosts = append(r.hosts, h)
 	r.sw.Ports = append(r.sw.Ports, machine.Port{
-		Socket: port, Link: r.links.AddLink(port, r.link(2*number+1)), Host: h.addresses,
+		Socket: port, Link: r.links.AddLink(port, r.linkConfig(2*number+1)), Host: h.addresses,
 		Job: closedloop.FirstJob + olaf.ClusterID(h.job), Server: h.server,
 	})
 	return nil
 }
 
-// open opens a socket at an end of a cable.
-func (r *run) open(at *netlab.Interface) (*netlab.Socket, error) {
+// openSocket opens a socket at an end of a cable.
+func (r *run) openSocket(at *netlab.Interface) (*netlab.Socket, error) {
 	s, err := at.Packets(true)
 	if err == nil {
 		r.sockets = append(r.sockets, s)
@@ -230,18 +230,18 @@ func (r *run) open(at *netlab.Interface) (*netlab.Socket, error) {
 	return s, err
 }
 
-// link returns the configuration of one direction of a link, by its number.
-func (r *run) link(number int) realtime.LinkConfig {
+// linkConfig returns the configuration of one direction of a link, by its number.
+func (r *run) linkConfig(number int) realtime.LinkConfig {
 	l := &r.net.Link
 	return realtime.LinkConfig{Rate: l.Rate, Overhead: l.Overhead, Delay: l.Delay, Loss: l.Loss,
 		Seed: r.seed ^ uint64(number+1)<<32}
 }
 
-// host creates a host with a socket.
-func (r *run) host(number int, socket *netlab.Socket) (*host, error) {
+// newHost creates a host with a socket.
+func (r *run) newHost(number int, socket *netlab.Socket) (*host, error) {
 	h := &host{
 		run: r, number: number, socket: socket, ears: netlab.Listen(socket),
-		link: r.links.AddLink(socket, r.link(2*number)), addresses: r.framer.Address(number),
+		link: r.links.AddLink(socket, r.linkConfig(2*number)), addresses: r.framer.Address(number),
 		job: number / r.net.Workers, worker: number % r.net.Workers, computed: endpoint.Never, applied: endpoint.Never,
 		in: make([]byte, 1<<16), out: make([]byte, olaf.MaxFrame), lanes: make([]uint32, olaf.MaxLanes),
 		draw: splitmix.Mix(r.seed ^ uint64(number)<<40 ^ 0x6a09e667),
@@ -262,25 +262,25 @@ func (r *run) host(number int, socket *netlab.Socket) (*host, error) {
 	return h, err
 }
 
-// now returns the run's time.
-func (r *run) now() olaf.Time { return olaf.Time(time.Since(r.begun)) * olaf.Time(olaf.Nanosecond) }
+// runTime returns the run's time.
+func (r *run) runTime() olaf.Time { return olaf.Time(time.Since(r.begun)) * olaf.Time(olaf.Nanosecond) }
 
-// tell calls do under the run's lock and returns the time.
-func (r *run) tell(do func(now olaf.Time)) olaf.Time {
+// doLocked calls do under the run's lock and returns the time.
+func (r *run) doLocked(do func(now olaf.Time)) olaf.Time {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := r.now()
+	now := r.runTime()
 	do(now)
 	return now
 }
 
-// heard passes a frame that arrived at a node to the tap.
-func (r *run) heard(node int, v *frame.View, p *program.Packet, lanes []uint32) olaf.Time {
+// tapFrame passes a frame that arrived at a node to the tap.
+func (r *run) tapFrame(node int, v *frame.View, p *program.Packet, lanes []uint32) olaf.Time {
 	if r.job.Tap == nil {
-		return r.now()
+		return r.runTime()
 	}
 	outer := v.Outer()
-	return r.tell(func(now olaf.Time) {
+	return r.doLocked(func(now olaf.Time) {
 		r.job.Tap(&closedloop.Frame{At: now, From: r.nodes[outer.SrcIP], To: node, For: r.nodes[outer.DstIP],
 			Past: outer.Past, Packet: p, Lanes: lanes})
 	})
@@ -293,21 +293,21 @@ const (
 	arriveTime = 2 * time.Second
 )
 
-// play runs all hosts until all are done and nothing is in flight, or the time is up.
-func (r *run) play(ctx context.Context) error {
+// playHosts runs all hosts until all are done and nothing is in flight, or the time is up.
+func (r *run) playHosts(ctx context.Context) error {
 	r.begun = time.Now()
 	r.sw.Start()
 	hosts, playing := errgroup.WithContext(ctx) // it ends with the first failure
 	for _, h := range r.hosts {
-		hosts.Go(h.play)
+		hosts.Go(h.playHost)
 	}
-	r.watch(playing)
+	r.awaitEnd(playing)
 	r.over.Store(true)
 	return errors.Join(hosts.Wait(), ctx.Err(), r.sw.Close())
 }
 
-// watch waits until the run is over.
-func (r *run) watch(ctx context.Context) {
+// awaitEnd waits until the run is over.
+func (r *run) awaitEnd(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	limit := time.Duration(r.job.Limit / olaf.Nanosecond)
@@ -321,7 +321,7 @@ func (r *run) watch(ctx context.Context) {
 		case <-tick.C:
 		}
 		done := false
-		r.tell(func(olaf.Time) { done = r.meter.done == len(r.hosts) })
+		r.doLocked(func(olaf.Time) { done = r.meter.done == len(r.hosts) })
 		switch {
 		case !done && time.Since(r.begun) > limit:
 			r.meter.hung = true
@@ -329,20 +329,20 @@ func (r *run) watch(ctx context.Context) {
 		case !done:
 		case rests.IsZero():
 			rests = time.Now()
-		case r.quiet(), time.Since(rests) > arriveTime:
+		case r.isQuiet(), time.Since(rests) > arriveTime:
 			return
 		}
 	}
 }
 
-// quiet reports whether nothing is in flight.
-func (r *run) quiet() bool {
+// isQuiet reports whether nothing is in flight.
+func (r *run) isQuiet() bool {
 	c := r.links.Counts()
-	return c.Waits == 0 && r.arrived() >= c.Sent
+	return c.Waits == 0 && r.countArrived() >= c.Sent
 }
 
-// arrived returns the number of frames at the ends of cables.
-func (r *run) arrived() uint64 {
+// countArrived returns the number of frames at the ends of cables.
+func (r *run) countArrived() uint64 {
 	c := r.sw.Counts()
 	n := c.Arrived
 	for _, h := range r.hosts {
@@ -351,8 +351,8 @@ func (r *run) arrived() uint64 {
 	return n
 }
 
-// close releases everything.
-func (r *run) close() error {
+// closeAll releases everything.
+func (r *run) closeAll() error {
 	var errs []error
 	if r.links != nil {
 		errs = append(errs, r.links.Close())

@@ -58,21 +58,21 @@ func newValues(seed uint64, workers, most, count int, a program.Arithmetic) *val
 		sums: map[sumOf][]uint32{}}
 }
 
-// at returns value i of a worker's vector.
-func (s *values) at(host int, vector uint32, i int) int32 {
+// valueAt returns value i of a worker's vector.
+func (s *values) valueAt(host int, vector uint32, i int) int32 {
 	return int32(splitmix.Mix(s.seed^uint64(host)<<48^uint64(vector)<<24^uint64(i))) >> (32 - exactBits +
 		bits.Len(uint(s.most)))
 }
 
-// fill generates a worker's vector.
-func (s *values) fill(into []uint32, host int, vector uint32) {
+// fillVector generates a worker's vector.
+func (s *values) fillVector(into []uint32, host int, vector uint32) {
 	for i := range into {
-		into[i] = s.encode(s.at(host, vector, i))
+		into[i] = s.encode(s.valueAt(host, vector, i))
 	}
 }
 
-// sum returns the sum over all workers of a job. No worker is more than a round behind another.
-func (s *values) sum(job int, round uint32) []uint32 {
+// sumOfAll returns the sum over all workers of a job. No worker is more than a round behind another.
+func (s *values) sumOfAll(job int, round uint32) []uint32 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if sum := s.sums[sumOf{job, round}]; sum != nil {
@@ -82,7 +82,7 @@ func (s *values) sum(job int, round uint32) []uint32 {
 	for i := range sum {
 		var n int32
 		for w := range s.workers {
-			n += s.at(job*s.workers+w, round, i)
+			n += s.valueAt(job*s.workers+w, round, i)
 		}
 		sum[i] = s.encode(n)
 	}
@@ -93,9 +93,9 @@ func (s *values) sum(job int, round uint32) []uint32 {
 	return sum
 }
 
-// wrong returns the number of packets of a sum that are not one contribution of every worker.
-func (s *values) wrong(sum []uint32, job int, round uint32, perPacket int) (packets int) {
-	want := s.sum(job, round)
+// countWrong returns the number of packets of a sum that are not one contribution of every worker.
+func (s *values) countWrong(sum []uint32, job int, round uint32, perPacket int) (packets int) {
+	want := s.sumOfAll(job, round)
 	for first := 0; first < len(want); first += perPacket {
 		end := min(first+perPacket, len(want))
 		if len(sum) < end || !slices.Equal(sum[first:end], want[first:end]) {

@@ -16,7 +16,7 @@ func TestSumsTell(t *testing.T) {
 		sum := func(round uint32, times ...int) []uint32 {
 			out, one := make([]uint32, count), make([]uint32, count)
 			for w, n := range times {
-				v.fill(one, workers+w, round) // in the second job
+				v.fillVector(one, workers+w, round) // in the second job
 				for range n {
 					if a == program.Float32 {
 						adder.Floats(out, one)
@@ -35,13 +35,13 @@ func TestSumsTell(t *testing.T) {
 			"one is there twice": {sum(5, 1, 2, 1, 1, 1, 1, 1), 16},
 			"of another round":   {sum(6, 1, 1, 1, 1, 1, 1, 1), 16}, "nothing": {nil, 16},
 		} {
-			if got := v.wrong(c.sum, 1, 5, per); got != c.want {
+			if got := v.countWrong(c.sum, 1, 5, per); got != c.want {
 				t.Errorf("%v, %s: %d packets are wrong, want %d", a, what, got, c.want)
 			}
 		}
 		part := sum(5, 1, 1, 1, 1, 1, 1, 1)
 		part[per] ^= 1
-		if got := v.wrong(part, 1, 5, per); got != 1 {
+		if got := v.countWrong(part, 1, 5, per); got != 1 {
 			t.Errorf("%v: a bit is wrong in %d packets", a, got)
 		}
 	}
@@ -53,7 +53,7 @@ func TestValuesAreExact(t *testing.T) {
 		v := newValues(1, workers, workers, 1, program.Wrapping)
 		most := int32(0)
 		for i := range 2000 {
-			most = max(most, v.at(0, 0, i), -v.at(0, 0, i))
+			most = max(most, v.valueAt(0, 0, i), -v.valueAt(0, 0, i))
 		}
 		if int64(most)*int64(workers) > 1<<24 || most < 1<<12 || int32(float32(most)) != most {
 			t.Errorf("%d workers: values up to %d", workers, most)

@@ -92,13 +92,13 @@ func (t *cyclesTable) line(block, unit, row string, columns []string, cells []re
 
 func (t *cyclesTable) profile(ctx context.Context, c *cyclesConfig, p engine.Profile) error {
 	c.Table1.Profile, c.Fig8.Profile, c.Fig7.Profile = p, p, p
-	m, err := bench.Measure(ctx, c.Table1, bench.Options{Device: t.o.Device, Access: t.o.Access})
+	m, err := bench.MeasureSpec(ctx, c.Table1, bench.Options{Device: t.o.Device, Access: t.o.Access})
 	if err != nil {
 		return err
 	}
 	t.table1(m.Outcome, p)
 	t.fig6(m.Outcome, p)
-	if m, err = bench.Measure(ctx, c.Fig8, bench.Options{Device: t.o.Device, Access: t.o.Access}); err != nil {
+	if m, err = bench.MeasureSpec(ctx, c.Fig8, bench.Options{Device: t.o.Device, Access: t.o.Access}); err != nil {
 		return err
 	}
 	t.fig8(m.Outcome, p)

@@ -291,7 +291,7 @@ func simulateVariants(ctx context.Context, experiment string, o *experiments.Opt
 		}
 		s.Networks = append(s.Networks, bench.Network{Name: p.name, Topology: t})
 	}
-	out, err := bench.Simulate(ctx, s, bench.SimulateOptions{Stream: o.Stream})
+	out, err := bench.SimulateAll(ctx, s, bench.SimulateOptions{Stream: o.Stream})
 	if out == nil {
 		return nil, nil, err
 	}

@@ -54,7 +54,7 @@ func (t *cyclesTable) fitAgain(ctx context.Context, c *cyclesConfig, p engine.Pr
 
 // tried is how far the cells of Table 1 are off with another traffic.
 func (t *cyclesTable) tried(ctx context.Context, spec bench.Spec) (columns []string, off []results.Statistic, err error) {
-	m, err := bench.Measure(ctx, spec, bench.Options{Device: t.o.Device, Access: t.o.Access})
+	m, err := bench.MeasureSpec(ctx, spec, bench.Options{Device: t.o.Device, Access: t.o.Access})
 	if err != nil {
 		return nil, nil, err
 	}

@@ -19,7 +19,7 @@ import (
 
 func measured(t *testing.T, s bench.Spec) *bench.Measurement {
 	t.Helper()
-	report, err := bench.Measure(t.Context(), s, bench.Options{Beside: Experiments(system.All()).CompareBench})
+	report, err := bench.MeasureSpec(t.Context(), s, bench.Options{Beside: Experiments(system.All()).CompareBench})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,7 @@ func TestFig6Order(t *testing.T) {
 // today's bench to the last digit.
 func TestTwoTwinsAreOne(t *testing.T) {
 	rows := func(generator string) string {
-		report, err := bench.Measure(t.Context(), Table1(system.All()), bench.Options{Access: testbed.Access{Generator: generator}})
+		report, err := bench.MeasureSpec(t.Context(), Table1(system.All()), bench.Options{Access: testbed.Access{Generator: generator}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -62,7 +62,8 @@ func (p *player) newJob(set system.Set, rate olaf.Rate, updates int, seed uint64
 }
 
 // play runs one seed of a player at a rate.
-func (p *player) play(ctx context.Context, set system.Set, rate olaf.Rate, updates int, seed uint64) (*closedloop.Result,
+func (p *player) play(ctx context.Context, set system.Set, rate olaf.Rate, updates int,
+	seed uint64) (*closedloop.Result,
 	error) {
 	net, j, parts, err := p.newJob(set, rate, updates, seed)
 	if err != nil {

@@ -196,7 +196,8 @@ func judgeHops(t *result.Result) {
 	}
 	t.Say("expected before the run: per cluster OLAF is fresher than every system whose workers wait, in both tables and groups, with intervals apart: %s", formatVerdict(t, fresher))
 	t.Say("expected: per worker every system whose workers wait is fresher than FIFO: %s", formatVerdict(t, perWorker))
-	t.Say("expected: asynchronous iSwitch, with H the workers of a cluster, is within 20 %% of OLAF per cluster: %s", formatVerdict(t, near))
+	t.Say("expected: asynchronous iSwitch, with H the workers of a cluster, is within 20 %% of OLAF per cluster: %s",
+		formatVerdict(t, near))
 	t.Say("expected: where workers wait nothing is lost for good, and Jain's index of clusters is above 0.95: %s",
 		formatVerdict(t, whole && even))
 	sync := cell(0, 0, "iswitch sync")

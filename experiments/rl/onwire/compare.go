@@ -17,18 +17,19 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// ErrKind says that a kept comparison has no trainings of a kind.
+// ErrKind: a stored comparison has no trainings of a kind.
 var ErrKind = olaf.NewError(olaf.Usage, "no such trainings")
 
-// Side is a kept comparison as a side of another one: its trainings as single runs, and its curves.
+// Side is a stored comparison as one side of another one: its trainings as single runs, and its curves.
 type Side struct {
 	compare.Side
 	curves []*curve
 	config *Comparison
 }
 
-// SideOf makes a side of a kept comparison. With a kind only such trainings are taken, under the names of their systems, so that one
-// kind can be set against the other; without, both are, each under its own name. The error matches ErrKind, or is the store's.
+// SideOf returns a side of a stored comparison. With a kind it contains only such trainings, named after their systems,
+// so that one kind can be compared with the other; otherwise both, each with its own name. The error matches ErrKind,
+// or is the store's.
 func SideOf(f *store.Folder, kind string) (*Side, error) {
 	c, r, err := Kept(f)
 	if err != nil {
@@ -38,7 +39,8 @@ func SideOf(f *store.Folder, kind string) (*Side, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Side{Side: compare.Side{Name: f.ID(), Experiment: f.Manifest.Experiment, Config: config, Partial: f.Manifest.Partial}, config: c}
+	s := &Side{Side: compare.Side{Name: f.ID(), Experiment: f.Manifest.Experiment, Config: config,
+		Partial: f.Manifest.Partial}, config: c}
 	if kind != "" {
 		s.Name += ", " + titles[kind]
 	}
@@ -48,15 +50,18 @@ func SideOf(f *store.Folder, kind string) (*Side, error) {
 		}
 	}
 	if len(s.Runs) == 0 {
-		return nil, fmt.Errorf("%w: %s has no training that is %s; trainings are %s", ErrKind, f.ID(), kind, strings.Join(Kinds(), " or "))
+		return nil, fmt.Errorf("%w: %s has no training that is %s; trainings are %s", ErrKind, f.ID(), kind,
+			strings.Join(Kinds(), " or "))
 	}
-	s.curves = slices.DeleteFunc(c.curves(r.Trainings), func(k *curve) bool { return kind != "" && k.trainings[0].kind() != kind })
+	s.curves = slices.DeleteFunc(c.curves(r.Trainings),
+		func(k *curve) bool { return kind != "" && k.trainings[0].kind() != kind })
 	return s, nil
 }
 
-// run is a training as a run that can be compared; named says whether its name has its kind.
+// run returns a training as a run for comparison; named adds the kind to its name.
 func (c *Comparison) run(t *Training, named bool) results.Run {
-	r := results.Run{Queue: t.System, Seed: t.Seed, Declared: new(metric.Declaration), Invalid: t.Invalid, Decisions: t.Decisions}
+	r := results.Run{Queue: t.System, Seed: t.Seed, Declared: new(metric.Declaration), Invalid: t.Invalid,
+		Decisions: t.Decisions}
 	if named {
 		r.Queue = t.name()
 	}
@@ -68,18 +73,18 @@ func (c *Comparison) run(t *Training, named bool) results.Run {
 	return r
 }
 
-// number is one of a training, by the name of its metric.
+// number is a value of a training with its metric.
 type number struct {
 	metric metric.Metric
 	value  metric.Float
 }
 
-// numbers lists the numbers of a training: its learning curve in parts, and the fate of its updates. All trainings of a comparison
-// have the same metrics, also those that ended before their last iteration, so that none looks like one of another build.
+// numbers returns the numbers of a training: its learning curve in parts, and the counts of its updates. All trainings
+// of a comparison have the same metrics, also those that ended early, so that none looks like one from another build.
 func (c *Comparison) numbers(t *Training) (all []number) {
 	block := c.Training.Tenth()
 	add := func(value float64, m metric.Metric) {
-		m.Of = func(*metric.Measured) metric.Float { return metric.Missing() } // trainings are measured by those who train
+		m.Of = func(*metric.Measured) metric.Float { return metric.Missing() } // trainings measure themselves
 		all = append(all, number{m, metric.Float(value)})
 	}
 	rewards := rl.Blocks(t.Curves, block)
@@ -96,22 +101,26 @@ func (c *Comparison) numbers(t *Training) (all []number) {
 		add(v, metric.Metric{Name: fmt.Sprintf("reward_%d", last), Title: title,
 			Doc: "mean reward of all workers in these iterations"})
 	}
-	add(t.Greedy, metric.Metric{Name: "greedy_reward", Title: "Reward without exploring", Doc: fmt.Sprintf("of cluster 0's policy at the end, the mean of %d flights", rl.Flights)})
+	add(t.Greedy, metric.Metric{Name: "greedy_reward", Title: "Reward without exploring",
+		Doc: fmt.Sprintf("of cluster 0's policy at the end, the mean of %d flights", rl.Flights)})
 	if c.Job != nil {
-		return all // nothing waits in a queue
+		return all // no update waits in a queue
 	}
-	add(t.LostPct, metric.Metric{Name: "lost_pct", Title: "Updates lost or replaced", Unit: "%", Doc: "of all packets of updates"})
-	add(t.Inside, metric.Metric{Name: "updates_inside", Title: "Updates inside of a delivered one", Doc: "1 where nothing is merged"})
+	add(t.LostPct, metric.Metric{Name: "lost_pct", Title: "Updates lost or replaced", Unit: "%",
+		Doc: "of all packets of updates"})
+	add(t.Inside, metric.Metric{Name: "updates_inside", Title: "Updates inside of a delivered one",
+		Doc: "1 where nothing is merged"})
 	if len(t.ArrivedPct) > 1 {
 		for i, v := range t.ArrivedPct {
-			add(v, metric.Metric{Name: fmt.Sprintf("arrived_%d_pct", i+1), Title: fmt.Sprintf("Packet %d of updates, arrived", i+1), Unit: "%",
+			add(v, metric.Metric{Name: fmt.Sprintf("arrived_%d_pct", i+1),
+				Title: fmt.Sprintf("Packet %d of updates, arrived", i+1), Unit: "%",
 				Sparse: true, Doc: "merged ones too, of all updates"})
 		}
 	}
 	return all
 }
 
-// Curves draws the learning curves of two sides over each other, with their intervals.
+// Curves draws the learning curves of two sides in common figures, with their intervals.
 func Curves(a, b *Side) *result.Result {
 	f := experiments.NewResult("compare", "learning curves", new(experiments.Options), nil)
 	for _, system := range systemsOf(a, b) {
@@ -130,7 +139,7 @@ func Curves(a, b *Side) *result.Result {
 	return f
 }
 
-// systemsOf are the systems that any side has, each once.
+// systemsOf returns the systems of all sides, without duplicates.
 func systemsOf(sides ...*Side) (all []string) {
 	for _, s := range sides {
 		for _, k := range s.curves {

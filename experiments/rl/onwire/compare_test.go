@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/results/compare"
 )
 
-// TestSides sets kept trainings against each other: each kind by its own name, or one kind against the other, within one run as well.
+// TestSides compares stored trainings: each kind by its own name, or one kind with the other, also within one run.
 func TestSides(t *testing.T) {
 	var real []*Training
 	for seed := range uint64(2) {
@@ -42,7 +42,8 @@ func TestSides(t *testing.T) {
 		found[l.Queue+" "+l.Metric] = l
 	}
 	last := found["olaf reward_2"]
-	if last.Title != "Reward, iteration 2" || last.A.N != 2 || last.B.Mean != 1001.5 || last.Difference.N != 2 || last.Difference.Mean != last.B.Mean-last.A.Mean {
+	if last.Title != "Reward, iteration 2" || last.A.N != 2 || last.B.Mean != 1001.5 || last.Difference.N != 2 ||
+		last.Difference.Mean != last.B.Mean-last.A.Mean {
 		t.Errorf("%+v", last)
 	}
 	if l := found["olaf arrived_2_pct"]; l.B.Mean != 70 || l.A.N != 0 {
@@ -56,16 +57,19 @@ func TestSides(t *testing.T) {
 	}
 
 	both := side("")
-	if both.Name != f.ID() || len(both.Runs) != 7 || both.Runs[0].Queue != "olaf, simulated" || both.Runs[4].Queue != "olaf, real packets" {
+	if both.Name != f.ID() || len(both.Runs) != 7 || both.Runs[0].Queue != "olaf, simulated" ||
+		both.Runs[4].Queue != "olaf, real packets" {
 		t.Errorf("%s: %d runs, %+v", both.Name, len(both.Runs), both.Runs[0])
 	}
 	figure := Curves(a, b)
-	if len(figure.Panels) != 2 || len(figure.Panels[0].Series) != 2 || figure.Panels[0].Series[1].Name != "B: olaf, real packets" || len(figure.Panels[1].Series) != 1 {
+	if len(figure.Panels) != 2 || len(figure.Panels[0].Series) != 2 || figure.Panels[0].Series[1].Name != "B: olaf, real packets" ||
+		len(figure.Panels[1].Series) != 1 {
 		t.Errorf("%+v", figure.Panels)
 	}
 	simulated := keep(t)
 	for _, kind := range []string{Real, "unreal"} {
-		if _, err := SideOf(simulated, kind); !errors.Is(err, ErrKind) || !strings.Contains(err.Error(), "trainings are real or simulated") {
+		if _, err := SideOf(simulated, kind); !errors.Is(err, ErrKind) ||
+			!strings.Contains(err.Error(), "trainings are real or simulated") {
 			t.Errorf("%s: %v", kind, err)
 		}
 	}

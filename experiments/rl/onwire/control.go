@@ -9,14 +9,14 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Control is a worker's transmission control: the same as simulated workers have, with draws of its own.
+// Control is a worker's transmission control, like that of simulated workers, with separate draws.
 type Control struct {
 	config     tc.Config
 	controller tc.Controller
 	draws      *rand.Rand
 }
 
-// NewControl is the transmission control of a worker, whose draws follow from the seed.
+// NewControl returns the transmission control of a worker, whose draws follow from the seed.
 func NewControl(c tc.Config, seed uint64, worker olaf.WorkerID) *Control {
 	return &Control{config: c, draws: rand.New(rand.NewPCG(seed, uint64(worker)))}
 }
@@ -31,7 +31,7 @@ func (c *Control) Sends(now olaf.Time) bool {
 	return c.controller.Decide(c.config, now, c.draws.Float64())
 }
 
-// Places says which address a packet leaves from: each place in a vector has one of its own, from the first on.
+// Places returns a function for a packet's source address: each place in a vector has its own, from the first on.
 func Places(first netip.Addr, packets int) func(*program.Packet) netip.Addr {
 	all := make([]netip.Addr, packets)
 	for i := range all {

@@ -19,40 +19,40 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// Comparison is the same training through several systems and under several seeds: in the simulated network, and on a testbed beside
-// it where there is one.
+// Comparison is the same training with several systems and seeds: in the simulated network, and also on a testbed if
+// there is one.
 type Comparison struct {
 	Training rl.Config                     `json:"training"` // of the first system and seed
 	Systems  []string                      `json:"systems"`
 	Seeds    []uint64                      `json:"seeds"`
-	Device   string                        `json:"device,omitempty"` // where packets are real; empty for none
-	Job      json.RawMessage               `json:"job,omitempty"`    // of workers that wait for sums, as whoever asked for it reads it again; nil through a queue
+	Device   string                        `json:"device,omitempty"` // where packets are real; may be empty
+	Job      json.RawMessage               `json:"job,omitempty"`    // of workers that wait for sums, in the caller's format; nil through a queue
 	Bed      *testbed.Testbed              `json:"-"`
 	Options  Options                       `json:"-"`
 	Quick    bool                          `json:"-"`
-	Say      func(format string, a ...any) `json:"-"` // what goes on; needed
-	Told     func(reward float64)          `json:"-"` // hears of every update; needed
+	Say      func(format string, a ...any) `json:"-"` // reports progress; required
+	Told     func(reward float64)          `json:"-"` // receives every update; required
 }
 
-// experiment is what comparisons are kept as.
+// experiment is the name of stored comparisons.
 const experiment = "train"
 
-// What the axes of learning curves are.
+// Axis labels of learning curves.
 const (
 	xLabel = "iterations of a worker"
 	yLabel = "mean reward of all workers"
 )
 
-// Of is the training of a system under a seed.
+// Of returns the training of a system with a seed.
 func (c *Comparison) Of(system string, seed uint64) rl.Config {
 	t := c.Training
 	t.Network.Kind, t.Seed = system, seed
 	return t
 }
 
-// Takes is how long one training takes on a testbed: the slowest worker flies all its iterations.
+// Takes returns the duration of one training on a testbed: the slowest worker flies all its iterations.
 func Takes(c *rl.Config) time.Duration {
-	frequency := 0.0 // updates of all workers, in those of the slowest one
+	frequency := 0.0 // updates of all workers per update of the slowest one
 	for k := range c.Workers {
 		frequency += c.Speed(c.Workers-1) / c.Speed(k)
 	}
@@ -60,7 +60,7 @@ func Takes(c *rl.Config) time.Duration {
 	return time.Duration(float64(c.Iterations) * frequency * one * float64(time.Second))
 }
 
-// Updates is how many updates all trainings together have.
+// Updates returns the number of updates in all trainings together.
 func (c *Comparison) Updates() int {
 	n := c.Training.Workers * c.Training.Iterations * len(c.Systems) * len(c.Seeds)
 	if c.Device != "" {
@@ -75,7 +75,7 @@ type curve struct {
 	trainings []*Training
 }
 
-// series is the curve with its intervals.
+// series returns the curve with its intervals.
 func (k *curve) series(c *rl.Config) result.Series {
 	s := result.Series{Name: k.name}
 	block := c.Tenth()
@@ -96,7 +96,7 @@ func (k *curve) series(c *rl.Config) result.Series {
 	return s
 }
 
-// over is a number of every training.
+// over returns a statistic over all trainings.
 func (k *curve) over(of func(*Training) float64) results.Statistic {
 	values := make([]float64, len(k.trainings))
 	for i, t := range k.trainings {
@@ -105,7 +105,7 @@ func (k *curve) over(of func(*Training) float64) results.Statistic {
 	return result.Describe(values)
 }
 
-// Run carries all trainings out. One on a testbed that must not be used makes the report invalid and goes into no curve.
+// Run carries out all trainings. An invalid one on a testbed makes the report invalid and is left out of the curves.
 func (c *Comparison) Run(ctx context.Context) (*Report, error) {
 	r := &Report{}
 	for _, system := range c.Systems {
@@ -119,7 +119,8 @@ func (c *Comparison) Run(ctx context.Context) (*Report, error) {
 			if c.Bed == nil {
 				continue
 			}
-			c.Say("%s, seed %d: %d workers and a server as processes on %s, about %v", system, seed, t.Workers, c.Device, Takes(&t).Round(time.Second))
+			c.Say("%s, seed %d: %d workers and a server as processes on %s, about %v", system, seed, t.Workers,
+				c.Device, Takes(&t).Round(time.Second))
 			out, err := Train(ctx, t, c.Bed, c.options())
 			if err != nil && !errors.Is(err, ErrInvalid) {
 				return nil, err
@@ -131,14 +132,14 @@ func (c *Comparison) Run(ctx context.Context) (*Report, error) {
 	return r, nil
 }
 
-// options let every update of a worker be heard.
+// options returns the options with a callback for every update.
 func (c *Comparison) options() Options {
 	o := c.Options
 	o.Told = func(_ int, p rl.Point) { c.Told(p.Reward) }
 	return o
 }
 
-// simulate trains in virtual time, through a queue without engine cycles, which a kernel has none of.
+// simulate trains in virtual time, through a queue without engine cycles, as in a kernel.
 func (c *Comparison) simulate(ctx context.Context, t *rl.Config) (*Training, error) {
 	out, err := rl.Train(ctx, *t, told(c.Told))
 	if err != nil {
@@ -147,17 +148,20 @@ func (c *Comparison) simulate(ctx context.Context, t *rl.Config) (*Training, err
 	n := out.Network
 	return &Training{
 		System: t.Network.Kind, Seed: t.Seed, Curves: out.Curves, Greedy: rl.Evaluate(&out.Weights[0], rl.Flights),
-		LostPct: share(n.In()-n.SumReleased, n.In()), Inside: ratio(n.SumReleased, n.Released), ArrivedPct: arrived(t, out.Places),
+		LostPct: share(n.In()-n.SumReleased, n.In()), Inside: ratio(n.SumReleased, n.Released),
+		ArrivedPct: arrived(t, out.Places),
 	}, nil
 }
 
-// fielded is a training on a testbed, with what its device and its hosts say of it.
+// fielded returns a training on a testbed, with the counts of its device and hosts.
 func fielded(t *rl.Config, out *Outcome) *Training {
 	q := out.Queue
 	f := &Training{
 		System: t.Network.Kind, Seed: t.Seed, Real: true, Curves: out.Curves, Greedy: out.Server.Greedy,
-		LostPct: share(q["in"]-q["delivered_updates"], q["in"]), Inside: ratio(q["delivered_updates"], q["delivered_frames"]), ArrivedPct: arrived(t, out.Server.Places),
-		Counts: q, Identities: out.Checks, Decisions: out.Decisions, Pacing: out.Pacing, WorkersLateNS: new(olaf.Quantiles), Invalid: out.Invalid,
+		LostPct: share(q["in"]-q["delivered_updates"], q["in"]),
+		Inside:  ratio(q["delivered_updates"], q["delivered_frames"]), ArrivedPct: arrived(t, out.Server.Places),
+		Counts: q, Identities: out.Checks, Decisions: out.Decisions, Pacing: out.Pacing,
+		WorkersLateNS: new(olaf.Quantiles), Invalid: out.Invalid,
 	}
 	for i := range out.Workers {
 		f.WorkersLateNS.Worst(&out.Workers[i].LateNS)
@@ -165,7 +169,7 @@ func fielded(t *rl.Config, out *Outcome) *Training {
 	return f
 }
 
-// arrived is how many of a training's updates reached the servers, by the place of their packets.
+// arrived returns the percentage of a training's updates that reached the servers, by the place of their packets.
 func arrived(t *rl.Config, places []uint64) (pct []float64) {
 	for _, n := range places {
 		pct = append(pct, share(n, uint64(t.Workers*t.Iterations)))
@@ -173,7 +177,7 @@ func arrived(t *rl.Config, places []uint64) (pct []float64) {
 	return pct
 }
 
-// told lets a function hear of every update.
+// told is a function that observes every update.
 type told func(reward float64)
 
 // Generated implements rl.Observer.
@@ -191,7 +195,7 @@ func ratio(part, of uint64) float64 {
 	return float64(part) / float64(of)
 }
 
-// figure is what trainings show together. It is a function of them alone.
+// figure makes the figure of trainings, from their data alone.
 func (c *Comparison) figure(all []*Training) *result.Result {
 	f := experiments.NewResult(experiment, "learning curves", &experiments.Options{Quick: c.Quick}, c)
 	panel := result.Panel{Name: "Learning curves", XLabel: xLabel, YLabel: yLabel}
@@ -217,7 +221,7 @@ func (c *Comparison) figure(all []*Training) *result.Result {
 	return f
 }
 
-// curves are those of every system, the real one before the simulated. What is invalid is in none.
+// curves returns the curves of every system, the real one before the simulated. Invalid trainings are left out.
 func (c *Comparison) curves(all []*Training) (curves []*curve) {
 	for _, system := range c.Systems {
 		for _, real := range []bool{true, false} {
@@ -235,7 +239,7 @@ func (c *Comparison) curves(all []*Training) (curves []*curve) {
 	return curves
 }
 
-// sayQueues says what must be known of trainings through queues.
+// sayQueues adds statements about trainings through queues.
 func (c *Comparison) sayQueues(f *result.Result, curves []*curve) {
 	period := Takes(&c.Training) / time.Duration(c.Training.Iterations)
 	for _, k := range curves {
@@ -247,12 +251,14 @@ func (c *Comparison) sayQueues(f *result.Result, curves []*curve) {
 	f.Say("%d workers of %d clusters offer %v to an output of %v, %d slots; %s; each iteration's mean over all workers, ± the 95 %% interval over seeds",
 		c.Training.Workers, c.Training.Clusters, n.Rate, n.OutRate, n.Slots, olaf.Plural(len(c.Seeds), "seed"))
 	for _, k := range curves {
-		greedy, lost := k.over(func(t *Training) float64 { return t.Greedy }), k.over(func(t *Training) float64 { return t.LostPct })
+		greedy, lost := k.over(func(t *Training) float64 { return t.Greedy }),
+			k.over(func(t *Training) float64 { return t.LostPct })
 		inside := k.over(func(t *Training) float64 { return t.Inside })
 		f.Say("%s: cluster 0 without exploring %s; %s %% of the updates lost or replaced, %s in each that was delivered", k.name,
 			text.Rounded(&greedy, 1), text.Rounded(&lost, 1), text.Rounded(&inside, 1))
 		if places := k.places(); len(places) > 1 {
-			f.Say("%s: of the packets of an update, from the first to the last, %s %% arrived", k.name, strings.Join(places, ", "))
+			f.Say("%s: of the packets of an update, from the first to the last, %s %% arrived", k.name,
+				strings.Join(places, ", "))
 		}
 	}
 	if lanes := n.Lanes; lanes > 0 {
@@ -260,12 +266,12 @@ func (c *Comparison) sayQueues(f *result.Result, curves []*curve) {
 	}
 }
 
-// places are the shares of the updates that arrived, by the place of their packets.
+// places formats the percentages of updates that arrived, by the place of their packets.
 func (k *curve) places() (all []string) {
 	for i := range k.trainings[0].ArrivedPct {
 		var values []float64
 		for _, t := range k.trainings {
-			if i < len(t.ArrivedPct) { // a file may say less
+			if i < len(t.ArrivedPct) { // a file may contain fewer
 				values = append(values, t.ArrivedPct[i])
 			}
 		}
@@ -277,7 +283,7 @@ func (k *curve) places() (all []string) {
 
 func rounded(ns int64) time.Duration { return time.Duration(ns).Round(time.Microsecond) }
 
-// sayWitnessed says what testbeds said of their trainings. period is that of the slowest worker, on average.
+// sayWitnessed adds statements from testbeds about their trainings. period is that of the slowest worker, on average.
 func (k *curve) sayWitnessed(f *result.Result, period time.Duration) {
 	var decisions olaf.Decisions
 	var late, workers olaf.Quantiles
@@ -299,7 +305,8 @@ func (k *curve) sayWitnessed(f *result.Result, period time.Duration) {
 	}
 	system := k.trainings[0].System
 	f.Say("%s: %d of %d decisions as the engine's; packets left late by %v (p99); the latest worker handed over late by %v (p50), %v (p99) of a period of %v", system,
-		decisions.Equal, decisions.Checked, time.Duration(late.P99), rounded(workers.P50), rounded(workers.P99), period.Round(time.Millisecond))
+		decisions.Equal, decisions.Checked, time.Duration(late.P99), rounded(workers.P50), rounded(workers.P99),
+		period.Round(time.Millisecond))
 	if withheld > 0 {
 		f.Say("%s: in %s the output was not in time: %s", system, olaf.Plural(withheld, "training"), why)
 	}

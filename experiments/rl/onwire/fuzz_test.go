@@ -11,8 +11,8 @@ import (
 	"github.com/olafctl/olaf/experiments/rl"
 )
 
-// FuzzTraining reads anything as a training that a worker is handed: what is refused is so in one plain line, what is taken is the same when it is
-// handed on, and has a worker whose iterations take time and, where it is small, a server and a first gradient.
+// FuzzTraining parses arbitrary trainings for a worker: rejected ones give one plain line, accepted ones survive a
+// round trip, have a worker whose iterations take time and, if small, a server and a first gradient.
 func FuzzTraining(f *testing.F) {
 	for _, change := range []func(*rl.Config){
 		func(*rl.Config) {},
@@ -33,7 +33,8 @@ func FuzzTraining(f *testing.F) {
 		f.Add(text)
 		f.Add([]byte(`{"schema":"olafctl.training/v1","config":` + string(text) + `}`))
 	}
-	for _, seed := range []string{``, `{`, `{}`, `null`, `{"config":null}`, `{"config":7}`, `{"workers":"8"}`, `{"mode":"\u001b[2J"}`, `{"gate":"a\nb","mode":"async","gradient":"delta"}`} {
+	for _, seed := range []string{``, `{`, `{}`, `null`, `{"config":null}`, `{"config":7}`, `{"workers":"8"}`, `{"mode":"\u001b[2J"}`,
+		`{"gate":"a\nb","mode":"async","gradient":"delta"}`} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {

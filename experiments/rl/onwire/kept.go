@@ -19,41 +19,42 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// Training is one training and what it is believed by.
+// Training is one training with the evidence for its validity.
 type Training struct {
 	System  string       `json:"system"`
 	Seed    uint64       `json:"seed"`
-	Real    bool         `json:"real"`   // its packets were; else it was simulated
+	Real    bool         `json:"real"`   // with real packets; else simulated
 	Curves  [][]rl.Point `json:"curves"` // by worker, one point an iteration
 	Greedy  float64      `json:"greedy_reward"`
-	LostPct float64      `json:"lost_pct"`       // of the updates, or replaced; 0 where workers wait
-	Inside  float64      `json:"updates_inside"` // of a delivered one; 0 where workers wait
-	// ArrivedPct is how many of the updates reached the server, by the place of their packets; none where workers wait.
+	LostPct float64      `json:"lost_pct"`       // of the updates, lost or replaced; 0 if workers wait
+	Inside  float64      `json:"updates_inside"` // per delivered one; 0 if workers wait
+	// ArrivedPct is the percentage of updates that reached the server, by the place of their packets; empty if workers
+	// wait.
 	ArrivedPct []float64 `json:"arrived_pct,omitempty"`
 
-	// Of real packets: what was counted, what had to hold, and how well the programs kept time.
+	// For real packets: counts, identities, and the timing of the programs.
 	Counts        map[string]uint64 `json:"counts,omitempty"`
 	Identities    []Check           `json:"identities,omitempty"`
 	Decisions     *olaf.Decisions   `json:"decisions,omitempty"`
 	Pacing        *fpga.Pacing      `json:"pacing,omitempty"`
 	WorkersLateNS *olaf.Quantiles   `json:"workers_late_ns,omitempty"`
-	Weights       string            `json:"weights_sha256,omitempty"` // of all workers, where they wait for sums
+	Weights       string            `json:"weights_sha256,omitempty"` // of all workers, if they wait for sums
 	Invalid       []string          `json:"invalid,omitempty"`
 }
 
 // Kinds of trainings.
 const (
-	Real      = "real"      // packets, of processes
+	Real      = "real"      // packets between processes
 	Simulated = "simulated" // network
 )
 
-// Kinds are both.
+// Kinds returns both kinds.
 func Kinds() []string { return []string{Real, Simulated} }
 
-// titles are how the curves of a kind are called.
+// titles contains the names of the kinds' curves.
 var titles = map[string]string{Real: "real packets", Simulated: Simulated}
 
-// kind is what the training was.
+// kind returns the training's kind.
 func (t *Training) kind() string {
 	if t.Real {
 		return Real
@@ -61,16 +62,16 @@ func (t *Training) kind() string {
 	return Simulated
 }
 
-// name is how its curve is called.
+// name returns the name of its curve.
 func (t *Training) name() string { return t.System + ", " + titles[t.kind()] }
 
-// Report is a figure and the trainings that its curves are of.
+// Report is a figure with the trainings in its curves.
 type Report struct {
 	*result.Result
 	Trainings []*Training
 }
 
-// TrainingsFile is what a kept comparison has beside its document: a Training a line.
+// TrainingsFile is stored next to a comparison's document: one Training per line.
 const TrainingsFile = "trainings.jsonl"
 
 // Files implements bench.Attaching.
@@ -85,13 +86,13 @@ func (r *Report) Files() (map[string][]byte, error) {
 	return map[string][]byte{TrainingsFile: b.Bytes()}, nil
 }
 
-// IsKept says whether a run of the store is a comparison of trainings.
+// IsKept reports whether a run of the store is a comparison of trainings.
 func IsKept(f *store.Folder) bool {
 	_, err := os.Stat(f.Path(TrainingsFile))
 	return err == nil
 }
 
-// Kept reads a comparison of the store, and its trainings.
+// Kept reads a comparison from the store, with its trainings.
 func Kept(f *store.Folder) (*Comparison, *Report, error) {
 	var document struct {
 		result.Result
@@ -121,19 +122,19 @@ func Kept(f *store.Folder) (*Comparison, *Report, error) {
 	}
 }
 
-// Proof is what a verification found in order.
+// Proof contains the results of a verification.
 type Proof struct {
-	Repeated   int   // simulated trainings that came out the same, to the last bit
-	Real       int   // trainings that nobody can repeat
-	Invalid    int   // of them
-	Identities int   // of those that hold
-	Decisions  int64 // of the kernel, each the engine's
+	Repeated   int   // simulated trainings with the same result, to the last bit
+	Real       int   // trainings that cannot be repeated
+	Invalid    int   // invalid ones of these
+	Identities int   // valid identities of these
+	Decisions  int64 // of the kernel, equal to the engine's
 	Digests    int   // of weights that all workers ended with
 }
 
-// Verify computes a kept comparison again as far as that can be: the curves from the trainings, and the simulated trainings from what
-// was asked for. What real packets came to must fulfil the identities that were held then. Simulate is for workers that wait for
-// sums, nil else; c and r are what Kept reads. A difference matches archive.ErrMismatch.
+// Verify recomputes a stored comparison as far as possible: the curves from the trainings, and the simulated trainings
+// from their configuration. Trainings with real packets must fulfil their identities. s is for workers that wait for
+// sums, else nil; c and r come from Kept. A difference matches archive.ErrMismatch.
 func (c *Comparison) Verify(ctx context.Context, r *Report, s *Sums) (*Proof, error) {
 	again := c.figure(r.Trainings)
 	if why := results.Difference(r.Panels, again.Panels); why != "" {
@@ -151,7 +152,7 @@ func (c *Comparison) Verify(ctx context.Context, r *Report, s *Sums) (*Proof, er
 		if err != nil {
 			return nil, err
 		}
-		if t.ArrivedPct == nil { // it was kept before that was counted
+		if t.ArrivedPct == nil { // stored before this was counted
 			made.ArrivedPct = nil
 		}
 		if why := results.Difference(t, made); why != "" {
@@ -162,7 +163,7 @@ func (c *Comparison) Verify(ctx context.Context, r *Report, s *Sums) (*Proof, er
 	return p, nil
 }
 
-// again carries a simulated training out once more.
+// again repeats a simulated training.
 func (c *Comparison) again(ctx context.Context, t *Training, s *Sums) (*Training, error) {
 	if c.Job != nil {
 		return c.simulateSums(ctx, s, t.Seed)
@@ -171,7 +172,7 @@ func (c *Comparison) again(ctx context.Context, t *Training, s *Sums) (*Training
 	return c.simulate(ctx, &config)
 }
 
-// believe holds what a training with real packets was believed by.
+// believe checks the evidence for a training with real packets.
 func (p *Proof) believe(t *Training) error {
 	p.Real++
 	if len(t.Invalid) > 0 {
@@ -180,13 +181,15 @@ func (p *Proof) believe(t *Training) error {
 	}
 	for i := range t.Identities {
 		if k := &t.Identities[i]; !k.Holds() {
-			return fmt.Errorf("%w: %s, seed %d, was kept as valid, but %s: %d, %d", archive.ErrMismatch, t.System, t.Seed, k.Name, k.Left, k.Right)
+			return fmt.Errorf("%w: %s, seed %d, was kept as valid, but %s: %d, %d", archive.ErrMismatch, t.System,
+				t.Seed, k.Name, k.Left, k.Right)
 		}
 		p.Identities++
 	}
 	if d := t.Decisions; d != nil {
 		if d.Void != "" || d.Differ() {
-			return fmt.Errorf("%w: %s, seed %d, was kept as valid, but %d of %d decisions are the engine's", archive.ErrMismatch, t.System, t.Seed, d.Equal, d.Checked)
+			return fmt.Errorf("%w: %s, seed %d, was kept as valid, but %d of %d decisions are the engine's",
+				archive.ErrMismatch, t.System, t.Seed, d.Equal, d.Checked)
 		}
 		p.Decisions += d.Checked
 	}

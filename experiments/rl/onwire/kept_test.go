@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// keep trains in the simulated network, adds what others came to, and keeps it.
+// keep trains in the simulated network, adds other trainings, and stores all.
 func keep(t *testing.T, others ...*Training) *store.Folder {
 	t.Helper()
 	c := &Comparison{Training: small(), Systems: []string{"olaf", "fifo"}, Seeds: []uint64{3, 4}, Say: t.Logf, Told: func(float64) {}}
@@ -46,18 +46,19 @@ func keep(t *testing.T, others ...*Training) *store.Folder {
 	return f
 }
 
-// believed is a training with real packets of which everything holds.
+// believed returns a valid training with real packets.
 func believed(t *testing.T) *Training {
 	t.Helper()
 	return &Training{
 		System: "olaf", Seed: 3, Real: true, Curves: [][]rl.Point{{{AtNS: 1, Reward: -7}, {AtNS: 2, Reward: -5}}},
-		Counts: map[string]uint64{"in": 8}, Identities: []Check{{"sent = decided about", 8, 8}}, Decisions: &olaf.Decisions{Checked: 20, Equal: 20},
+		Counts: map[string]uint64{"in": 8}, Identities: []Check{{"sent = decided about", 8, 8}},
+		Decisions:     &olaf.Decisions{Checked: 20, Equal: 20},
 		WorkersLateNS: &olaf.Quantiles{P99: 5}, Weights: "abc",
 	}
 }
 
-// TestVerify keeps trainings and computes them again: simulated ones come out the same to the last bit, and of real packets holds what held.
-// Whatever was changed since is found, and named.
+// TestVerify stores trainings and verifies them: simulated ones are equal to the last bit, and identities of real
+// packets hold. Every later change is found and named.
 func TestVerify(t *testing.T) {
 	invalid := believed(t)
 	invalid.Seed, invalid.Curves, invalid.Invalid = 4, nil, []string{"a frame got lost"}
@@ -68,14 +69,15 @@ func TestVerify(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		edit  func(*Report)
-		finds string // empty for nothing
+		finds string // empty for none
 	}{
 		{"as it was", func(*Report) {}, ""},
 		{"without the shares that arrived", func(r *Report) { r.Trainings[1].ArrivedPct = nil }, ""},
 		{"a reward", func(r *Report) { r.Trainings[0].Curves[1][0].Reward++ }, "the curves: "},
 		{"a simulated policy", func(r *Report) { r.Trainings[2].Greedy++ }, "fifo, seed 3, simulated: "},
 		{"a curve of the figure", func(r *Report) { r.Panels[0].Series[0].Name = "another" }, "the curves: "},
-		{"an identity", func(r *Report) { r.Trainings[4].Identities[0].Right++ }, "olaf, seed 3, was kept as valid, but sent = decided about: 8, 9"},
+		{"an identity", func(r *Report) { r.Trainings[4].Identities[0].Right++ },
+			"olaf, seed 3, was kept as valid, but sent = decided about: 8, 9"},
 		{"a decision", func(r *Report) { r.Trainings[4].Decisions.Equal-- }, "19 of 20 decisions"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

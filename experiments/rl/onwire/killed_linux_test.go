@@ -21,11 +21,12 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
-// bed opens a testbed for a training, or skips the test where rights are missing.
+// bed opens a testbed for a training; it skips the test if rights are missing.
 func bed(t *testing.T, workers int) *testbed.Testbed {
 	t.Helper()
-	device := testbed.Kernel()
-	b, err := testbed.Open(t.Context(), device.Prefix, testbed.OpenOptions{Access: testbed.Access{Devices: testbed.Devices{device}}, Workers: workers, Addresses: Layout().Packets()})
+	device := testbed.KernelDevice()
+	b, err := testbed.OpenTestbed(t.Context(), device.Prefix,
+		testbed.OpenOptions{Access: testbed.Access{Devices: testbed.Devices{device}}, Workers: workers, Addresses: Layout().Packets()})
 	if errors.Is(err, netlab.ErrRights) {
 		t.Skip(err)
 	}
@@ -40,18 +41,20 @@ func bed(t *testing.T, workers int) *testbed.Testbed {
 	return b
 }
 
-// TestKilled lets a worker, and then the server, end before the training does: who it was and why is said, and all the others are ended.
+// TestKilled ends a worker, and then the server, before the training is over: the error names it and the reason, and
+// all other processes are ended.
 func TestKilled(t *testing.T) {
 	c := small()
 	b := bed(t, c.Workers)
-	begun := filepath.Join(t.TempDir(), "begun") // a worker is there
+	begun := filepath.Join(t.TempDir(), "begun") // a worker has started
 	if err := unix.Mkfifo(begun, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	ready := fmt.Sprintf(`echo '{"listening":"%s:20300"}'; exec sleep 600`, b.Hosts.Server.Address)
 	for _, k := range []struct{ name, server, worker, says string }{
 		{"worker", ready, "kill -9 $$", "worker on 10.78."},
-		{"server", strings.Replace(ready, "exec sleep 600", "read told <"+begun+"; kill -9 $$", 1), "trap '' PIPE; echo >" + begun + "; exec sleep 600", "ps on 10.78.4.2"},
+		{"server", strings.Replace(ready, "exec sleep 600", "read told <"+begun+"; kill -9 $$", 1),
+			"trap '' PIPE; echo >" + begun + "; exec sleep 600", "ps on 10.78.4.2"},
 		{"server before it hears", "exit 3", "exec sleep 600", "ps on 10.78.4.2"},
 		{"worker without a report", ready, "exit 0", "no report"},
 	} {
@@ -64,7 +67,8 @@ func TestKilled(t *testing.T) {
 				started = append(started, cmd)
 				return cmd
 			}})
-			if !errors.Is(err, ErrHost) || !strings.Contains(fmt.Sprint(err), k.says) || strings.HasSuffix(fmt.Sprint(err), ":") || strings.HasSuffix(fmt.Sprint(err), ": ") {
+			if !errors.Is(err, ErrHost) || !strings.Contains(fmt.Sprint(err), k.says) || strings.HasSuffix(fmt.Sprint(err), ":") ||
+				strings.HasSuffix(fmt.Sprint(err), ": ") {
 				t.Errorf("%v", err)
 			}
 			for _, cmd := range started {
@@ -76,7 +80,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// TestTakenAway takes the program off while workers train by sums: the training ends, and says which program and which cable.
+// TestTakenAway detaches the program while workers train by sums: the training ends with the names of the program and
+// the cable.
 func TestTakenAway(t *testing.T) {
 	if err := netlab.Missing(lab.Rights()...); err != nil {
 		t.Skip(err)
@@ -91,7 +96,7 @@ func TestTakenAway(t *testing.T) {
 			workers = append(workers, cmd)
 		}
 		if len(workers) == c.Workers {
-			if err := testbedtest.Detach("arrive"); err != nil {
+			if err := testbedtest.DetachPrograms("arrive"); err != nil {
 				t.Error(err)
 			}
 		}
@@ -102,7 +107,8 @@ func TestTakenAway(t *testing.T) {
 	}
 }
 
-// TestCut takes the server's cable away while workers train through a queue: the training ends, and names the cable whatever programs say.
+// TestCut removes the server's cable while workers train through a queue: the training ends with the name of the cable,
+// whatever the programs report.
 func TestCut(t *testing.T) {
 	c := small()
 	b := bed(t, c.Workers)
@@ -112,7 +118,7 @@ func TestCut(t *testing.T) {
 			return exec.Command("sh", "-c", ready)
 		}
 		if !gone {
-			if err := testbedtest.Somewhere("server", netlink.LinkDel); err != nil {
+			if err := testbedtest.DoAtInterface("server", netlink.LinkDel); err != nil {
 				t.Error(err)
 			}
 		}

@@ -17,8 +17,8 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// Learner is a worker that waits for the sum of all workers' gradients, in integers, and steps its weights by their mean: all workers have
-// the same weights, to the last bit.
+// Learner is a worker that waits for the integer sum of all workers' gradients, and steps its weights by their mean:
+// all workers have the same weights, to the last bit.
 type Learner struct {
 	config  *rl.Config
 	pilot   *rl.Pilot
@@ -28,7 +28,7 @@ type Learner struct {
 	curve   []rl.Point
 }
 
-// NewLearner is worker k of a training that goes by sums. The error matches rl.ErrConfig.
+// NewLearner returns worker k of a training by sums. The error matches rl.ErrConfig.
 func NewLearner(c *rl.Config, k int) (*Learner, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -37,10 +37,11 @@ func NewLearner(c *rl.Config, k int) (*Learner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Learner{config: c, pilot: p, weights: *c.Initial(0), fixed: make([]uint32, ppo.Params), begun: time.Now()}, nil
+	return &Learner{config: c, pilot: p, weights: *c.Initial(0), fixed: make([]uint32, ppo.Params), begun: time.Now()},
+		nil
 }
 
-// Compute implements process.Work: one iteration's gradient, Q16.16.
+// Compute implements process.Work: it returns one iteration's gradient, Q16.16.
 func (l *Learner) Compute(context.Context, uint32) process.Computed {
 	gradient, reward := l.pilot.Fly(&l.weights)
 	l.curve = append(l.curve, rl.Point{AtNS: time.Since(l.begun).Nanoseconds(), Reward: reward})
@@ -57,23 +58,23 @@ func (l *Learner) Apply(a *endpoint.Aggregate) {
 	}
 }
 
-// Learned is what a learner tells at its end.
+// Learned is a learner's final report.
 type Learned struct {
 	Curve  []rl.Point `json:"curve"`
-	Greedy float64    `json:"greedy_reward"` // of the weights without exploring
+	Greedy float64    `json:"greedy_reward"` // of the weights, without exploring
 	Digest string     `json:"weights_sha256"`
 }
 
-// Learned is what the learner came to.
+// Learned returns the learner's report.
 func (l *Learner) Learned() Learned {
 	h := sha256.New()
 	for _, v := range l.weights {
-		_ = binary.Write(h, binary.BigEndian, v) // a hash takes everything
+		_ = binary.Write(h, binary.BigEndian, v) // a hash never fails
 	}
 	return Learned{Curve: l.curve, Greedy: rl.Evaluate(&l.weights, rl.Flights), Digest: hex.EncodeToString(h.Sum(nil))}
 }
 
-// Summed is what a training by sums came to: one policy, that of all workers.
+// Summed is the result of a training by sums: one policy, that of all workers.
 type Summed struct {
 	Curves [][]rl.Point
 	Greedy float64
@@ -81,22 +82,23 @@ type Summed struct {
 	Kernel map[string]uint64 // counts of the program
 }
 
-// sumLanes is how many values a packet of sums has.
+// sumLanes is the number of values per packet of sums.
 const sumLanes = 256
 
-// Job is what workers and server of a training by sums agree on.
+// Job returns the common settings of workers and server in a training by sums.
 func Job(c *rl.Config) process.Job {
-	return process.Job{ID: olaf.ClusterID(1), Workers: c.Workers, Values: ppo.Params, Lanes: sumLanes, Vectors: c.Iterations}
+	return process.Job{ID: olaf.ClusterID(1), Workers: c.Workers, Values: ppo.Params, Lanes: sumLanes,
+		Vectors: c.Iterations}
 }
 
-// Sums is how a training by sums is compared: on a device, beside the simulated job.
+// Sums configures the comparison of a training by sums: on a device, and the simulated job.
 type Sums struct {
-	Mode     string // where in the kernel the program meets packets; empty is native
+	Mode     string // hook of the program in the kernel; empty for native
 	Simulate func(context.Context, rl.Config) (curves [][]rl.Point, greedy float64, err error)
 }
 
-// RunSums carries the trainings of one system out whose workers wait for sums. One on a device that must not be used makes the report
-// invalid and goes into no curve.
+// RunSums carries out the trainings of one system whose workers wait for sums. An invalid one on a device makes the
+// report invalid and is left out of the curves.
 func (c *Comparison) RunSums(ctx context.Context, s *Sums) (*Report, error) {
 	r := &Report{}
 	name := c.Systems[0]
@@ -110,7 +112,8 @@ func (c *Comparison) RunSums(ctx context.Context, s *Sums) (*Report, error) {
 			continue
 		}
 		t := c.Of(rl.Ideal, seed)
-		c.Say("%s, seed %d: %d workers and a server as processes on %s, as fast as they fly", name, seed, t.Workers, c.Device)
+		c.Say("%s, seed %d: %d workers and a server as processes on %s, as fast as they fly", name, seed, t.Workers,
+			c.Device)
 		real := &Training{System: name, Seed: seed, Real: true}
 		out, err := TrainSums(ctx, t, s.Mode, c.options())
 		switch {
@@ -129,14 +132,14 @@ func (c *Comparison) RunSums(ctx context.Context, s *Sums) (*Report, error) {
 
 // simulateSums trains on simulated hosts.
 func (c *Comparison) simulateSums(ctx context.Context, s *Sums, seed uint64) (*Training, error) {
-	curves, greedy, err := s.Simulate(ctx, c.Of(rl.Ideal, seed)) // the system is the network
+	curves, greedy, err := s.Simulate(ctx, c.Of(rl.Ideal, seed)) // the system defines the network
 	if err != nil {
 		return nil, err
 	}
 	return &Training{System: c.Systems[0], Seed: seed, Curves: curves, Greedy: greedy}, nil
 }
 
-// saySums says what must be known of trainings by sums.
+// saySums adds statements about trainings by sums.
 func (c *Comparison) saySums(f *result.Result, curves []*curve) {
 	f.Say("%d workers wait for the sum of all gradients before they go on; %s; each iteration's mean over all workers, ± the 95 %% interval over seeds",
 		c.Training.Workers, olaf.Plural(len(c.Seeds), "seed"))

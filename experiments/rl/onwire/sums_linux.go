@@ -17,8 +17,9 @@ import (
 	"github.com/olafctl/olaf/internal/tempfolder"
 )
 
-// TrainSums trains c by workers as processes whose gradients the kernel adds up, all of them for every step, in namespaces of their own that
-// end with the training. mode is where the program meets packets; empty is native. The error matches ErrInvalid where something does not add up.
+// TrainSums trains c with workers as processes whose gradients the kernel sums, all of them for every step, in separate
+// namespaces that end with the training. mode is the program's hook; empty means native. The error matches ErrInvalid
+// if an identity does not hold.
 func TrainSums(ctx context.Context, c rl.Config, mode string, o Options) (_ *Summed, err error) {
 	text, err := json.Marshal(&c)
 	if err != nil {
@@ -36,8 +37,9 @@ func TrainSums(ctx context.Context, c rl.Config, mode string, o Options) (_ *Sum
 	if mode == "" {
 		mode = string(xdp.Native)
 	}
-	r, err := demo.Run(ctx, demo.Config{
-		Job: Job(&c), Group: lab.DefaultGroup, Line: sumLine, Rate: sumRate, Mode: xdp.Mode(mode), Say: func(string, ...any) {},
+	r, err := demo.RunDemo(ctx, demo.Config{
+		Job: Job(&c), Group: lab.DefaultGroup, Line: sumLine, Rate: sumRate, Mode: xdp.Mode(mode),
+		Say: func(string, ...any) {},
 		Command: func(args ...string) *exec.Cmd {
 			if args[0] == workerProgram {
 				args = append(args, "--training", config)
@@ -54,16 +56,16 @@ func TrainSums(ctx context.Context, c rl.Config, mode string, o Options) (_ *Sum
 	return summed(&c, r, o)
 }
 
-// What workers of a training by sums can send each, and what their aggregator takes: their vectors are short.
+// Line rates of a worker and of the aggregator in a training by sums, whose vectors are short.
 const (
 	sumLine = 200 * olaf.Mbps
 	sumRate = 400 * olaf.Mbps
 )
 
-// workerProgram is the command that is a worker.
+// workerProgram is the command of a worker.
 const workerProgram = "worker"
 
-// summed reads what the workers tell, who must all have learned the same.
+// summed reads the workers' reports, which must all have the same weights.
 func summed(c *rl.Config, r *demo.Report, o Options) (*Summed, error) {
 	s := &Summed{Curves: make([][]rl.Point, c.Workers), Kernel: r.Kernel}
 	for k := range r.Workers {

@@ -24,30 +24,31 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// ErrHost says that a program on a host ended before it should.
+// ErrHost: a program on a host ended too early.
 var ErrHost = olaf.NewError(olaf.Failed, "a program of the training ended")
 
-// ErrInvalid says that a training must not be used.
+// ErrInvalid: a training is invalid.
 var ErrInvalid = olaf.NewError(olaf.Failed, "invalid training")
 
-// Options are what a training takes beside its configuration, whose Network is the queue that packets go through.
+// Options configures a training beyond its configuration, whose Network is the queue for its packets.
 type Options struct {
-	// Command starts a worker or a server: its name and its arguments. It is what 'olafctl' does with 'worker' and 'ps'.
+	// Command returns the command of a worker or a server, given its name and arguments, for 'olafctl worker' and
+	// 'olafctl ps'.
 	Command func(args ...string) *exec.Cmd
-	// Control are arguments that workers get beside, such as those of transmission control.
+	// Control contains additional arguments for workers, such as those of transmission control.
 	Control []string
-	// Told hears of every update that a worker hands over, in no order between workers; nil for nobody.
+	// Told, if set, is called with every update of a worker, in no order between workers.
 	Told func(worker int, p rl.Point)
 }
 
-// Vector is the line in which a worker tells of an update.
+// Vector is a worker's output line for an update.
 type Vector struct {
 	Vector *uint32 `json:"vector"`
 	AtNS   int64   `json:"at_ns"`
 	Reward float64 `json:"reward"`
 }
 
-// Listening is the line in which a server tells that it hears.
+// Listening is a server's output line when it is ready.
 type Listening struct {
 	Listening netip.AddrPort `json:"listening"`
 }
@@ -62,42 +63,43 @@ type WorkerReport struct {
 type ServerReport struct {
 	process.Report
 	Servers []rl.ServerStats `json:"servers"`
-	Places  []uint64         `json:"places,omitempty"` // updates inside of all packets of each place of a gradient
-	Greedy  float64          `json:"greedy_reward"`    // of cluster 0's policy without exploring
+	Places  []uint64         `json:"places,omitempty"` // updates in all packets, by place in a gradient
+	Greedy  float64          `json:"greedy_reward"`    // of cluster 0's policy, without exploring
 }
 
-// Outcome is what a training came to.
+// Outcome is the result of a training.
 type Outcome struct {
 	Curves    [][]rl.Point      `json:"-"`
 	Workers   []WorkerReport    `json:"workers"`
 	Server    ServerReport      `json:"server"`
-	Queue     map[string]uint64 `json:"queue"` // packets and, of delivered ones, what is inside
+	Queue     map[string]uint64 `json:"queue"` // packets and, for delivered ones, the updates in them
 	Decisions *olaf.Decisions   `json:"decisions,omitempty"`
 	Pacing    *fpga.Pacing      `json:"pacing,omitempty"`
 	Checks    []Check           `json:"identities"`
 	Invalid   []string          `json:"invalid,omitempty"`
 }
 
-// Check is an identity that was held.
+// Check is an identity with its two sides.
 type Check struct {
 	Name  string `json:"name"`
 	Left  uint64 `json:"left"`
 	Right uint64 `json:"right"`
 }
 
-// Holds says whether both sides are equal.
+// Holds reports whether both sides are equal.
 func (c *Check) Holds() bool { return c.Left == c.Right }
 
-// Hosts is what a testbed is opened with for a training.
+// Hosts returns the numbers of hosts and addresses of a testbed for a training.
 func Hosts(c *rl.Config) (workers, addresses int) { return c.Workers, Layout().Packets() }
 
-// What eight workers on two processors hand over in time, as they fly in between, and an output that is overloaded threefold by it.
+// Rates that eight workers on two processors can offer in time while they fly, and an output that they overload
+// threefold.
 const (
 	TimelyRate    = 1800 * olaf.Kbps
 	TimelyOutRate = 600 * olaf.Kbps
 )
 
-// Fits refuses rates that a testbed does not carry, which is half of what it carried when it was opened, with those that were measured to hold.
+// Fits rejects rates beyond half of a testbed's measured rate, and suggests rates that are known to work.
 func Fits(c *rl.Config, carried int64) error {
 	n := &c.Network
 	packet := float64(Update().Bits()) / float64(Layout().Packets())
@@ -109,7 +111,7 @@ func Fits(c *rl.Config, carried int64) error {
 		fpga.ErrRefused, carried, max(n.Rate, n.OutRate), asked, TimelyRate, TimelyOutRate)
 }
 
-// address is that of a packet's place in a worker's vectors.
+// address returns the address of a packet's place in a worker's vectors.
 func address(first netip.Addr, place int) netip.Addr {
 	for range place {
 		first = first.Next()
@@ -117,28 +119,29 @@ func address(first netip.Addr, place int) netip.Addr {
 	return first
 }
 
-// tables say which cluster and worker an address stands for.
+// tables returns tables that map each address to a cluster and worker.
 func tables(c *rl.Config, h *testbed.Hosts) p4ctl.Tables {
 	t := p4ctl.Tables{Servers: []netip.Addr{h.Server.Address}}
 	packets := Layout().Packets()
 	for k := range h.Workers {
 		for place := range packets {
 			t.Workers = append(t.Workers, p4ctl.Worker{
-				Address: address(h.Workers[k].Address, place), Cluster: c.Cluster(k)*olaf.ClusterID(packets) + olaf.ClusterID(place), ID: olaf.WorkerID(k),
+				Address: address(h.Workers[k].Address, place),
+				Cluster: c.Cluster(k)*olaf.ClusterID(packets) + olaf.ClusterID(place), ID: olaf.WorkerID(k),
 			})
 		}
 	}
 	return t.WithGroups(0)
 }
 
-// witness is a device that says how well it worked.
+// witness is a device that reports how well it worked.
 type witness interface {
 	Decisions() (*olaf.Decisions, error)
 	Pacing() *fpga.Pacing
 	Faults() []string
 }
 
-// run is a training under way.
+// run is the state of a training.
 type run struct {
 	Options
 	config  *rl.Config
@@ -149,10 +152,12 @@ type run struct {
 	workers []*child
 }
 
-// Train trains c on a testbed that was opened for it. The queue has as many slots for each packet of an update as c says, so that as many
-// updates fit. The error matches ErrHost, ErrInvalid beside a whole outcome, or is the device's or the context's.
+// Train trains c on a testbed that was opened for it. The queue has as many slots per packet of an update as c has, so
+// that as many updates fit. The error matches ErrHost, ErrInvalid with a complete outcome, or is the device's or the
+// context's.
 func Train(ctx context.Context, c rl.Config, bed *testbed.Testbed, o Options) (*Outcome, error) {
-	r := &run{Options: o, config: &c, bed: bed, device: bed.Cards[0].Device, out: &Outcome{Curves: make([][]rl.Point, c.Workers)}}
+	r := &run{Options: o, config: &c, bed: bed, device: bed.Cards[0].Device,
+		out: &Outcome{Curves: make([][]rl.Point, c.Workers)}}
 	if err := errors.Join(c.Check(), Fits(&c, bed.Hosts.Carried)); err != nil {
 		return nil, err
 	}
@@ -166,7 +171,7 @@ func Train(ctx context.Context, c rl.Config, bed *testbed.Testbed, o Options) (*
 	return r.out, r.judge()
 }
 
-// play lets all programs play to their ends.
+// play runs all programs to their ends.
 func (r *run) play(ctx context.Context) error {
 	if err := r.start(ctx); err != nil {
 		return err
@@ -177,7 +182,7 @@ func (r *run) play(ctx context.Context) error {
 	return r.end(ctx)
 }
 
-// because is why a training failed: what is not on the testbed any more rather than what programs say of that.
+// because returns why a training failed: a part of the testbed that is gone, rather than the programs' errors about it.
 func (r *run) because(ctx context.Context, err error) error {
 	if bed, ok := r.device.(interface{ Intact() error }); ok && ctx.Err() == nil {
 		return cmp.Or(bed.Intact(), err)
@@ -195,17 +200,18 @@ func (r *run) prepare(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: --out-rate: %w", rl.ErrConfig, err)
 	}
-	queue := fpga.QueueConfig{Discipline: n.Kind, Depth: n.Slots * Layout().Packets(), Output: engine.Output{Rate: rate}}
+	queue := fpga.QueueConfig{Discipline: n.Kind, Depth: n.Slots * Layout().Packets(),
+		Output: engine.Output{Rate: rate}}
 	if err := fpga.ConfigureQueue(ctx, r.device, queue); err != nil {
 		return err
 	}
 	return fpga.ClearCounters(r.device)
 }
 
-// Time for programs to begin, before the training does.
+// Start-up time of programs before the training begins.
 const (
 	leadIn    = 500 * time.Millisecond
-	leadInOne = 60 * time.Millisecond // a worker
+	leadInOne = 60 * time.Millisecond // per worker
 )
 
 // start starts all programs.
@@ -240,7 +246,8 @@ func (r *run) start(ctx context.Context) error {
 	}
 	begin := time.Now().Add(leadIn + time.Duration(len(hosts.Workers))*leadInOne).Format(time.RFC3339Nano)
 	for k := range hosts.Workers {
-		args := append([]string{"worker", "--worker", strconv.Itoa(k), "--listen", at(hosts.Workers[k].Address), "--server", at(hosts.Server.Address), "--start", begin}, common...)
+		args := append([]string{"worker", "--worker", strconv.Itoa(k), "--listen", at(hosts.Workers[k].Address),
+			"--server", at(hosts.Server.Address), "--start", begin}, common...)
 		w, err := r.launch(&hosts.Workers[k], text, append(args, r.Control...), func(line []byte) { r.heard(k, line) })
 		if err != nil {
 			return err
@@ -250,10 +257,10 @@ func (r *run) start(ctx context.Context) error {
 	return nil
 }
 
-// heard takes a worker's update down.
+// heard records a worker's update.
 func (r *run) heard(k int, line []byte) {
 	var v Vector
-	if json.Unmarshal(line, &v) != nil || v.Vector == nil { // its report
+	if json.Unmarshal(line, &v) != nil || v.Vector == nil { // the report
 		return
 	}
 	p := rl.Point{AtNS: v.AtNS, Reward: v.Reward}
@@ -263,7 +270,7 @@ func (r *run) heard(k int, line []byte) {
 	}
 }
 
-// child is a program on a host: the lines that it prints, of which the last is its report.
+// child is a program on a host, with its output lines, of which the last is its report.
 type child struct {
 	name    string
 	process testbed.Process
@@ -287,7 +294,7 @@ func launch(start func(*exec.Cmd) (testbed.Process, error), name string, cmd *ex
 	}
 	cmd.Stdout = write
 	k.process, err = start(cmd)
-	_ = write.Close() // the program's own end is another one
+	_ = write.Close() // the program has its own copy
 	if err != nil {
 		return nil, errors.Join(err, read.Close())
 	}
@@ -301,7 +308,7 @@ func launch(start func(*exec.Cmd) (testbed.Process, error), name string, cmd *ex
 	return k, nil
 }
 
-// ended waits for a program that has ended, and says why where it failed.
+// ended waits for a program that has ended, and returns why it failed.
 func (k *child) ended() error {
 	err := k.process.Wait()
 	k.lines.Wait()
@@ -327,10 +334,10 @@ func (k *child) report(ctx context.Context, into any) error {
 	return nil
 }
 
-// look is how often the device's log is read while workers train.
+// look is the interval for reading the device's log while workers train.
 const look = 20 * olaf.Millisecond
 
-// watch waits until all workers have ended; a server that ends before is missed.
+// watch waits until all workers have ended; it is an error if the server ends first.
 func (r *run) watch(ctx context.Context) error {
 	for left := len(r.workers); left > 0; {
 		if err := r.device.Sleep(ctx, look); err != nil {
@@ -362,10 +369,10 @@ func (r *run) watch(ctx context.Context) error {
 	return nil
 }
 
-// onTheWay is how long what left the queue last may take to the server.
+// onTheWay is the longest time for the queue's last packets to reach the server.
 const onTheWay = 200 * olaf.Millisecond
 
-// end lets the queue drain, and asks the server for its report.
+// end drains the queue, and asks the server for its report.
 func (r *run) end(ctx context.Context) error {
 	if err := fpga.DrainQueue(ctx, r.device); err != nil {
 		return err
@@ -382,7 +389,7 @@ func (r *run) end(ctx context.Context) error {
 	return r.count()
 }
 
-// count reads what the device counted, and what it says of itself.
+// count reads the device's counts and its own verdict.
 func (r *run) count() error {
 	o := r.out
 	var err error
@@ -406,13 +413,16 @@ func queueCounts(d fpga.Device) (map[string]uint64, error) {
 	}
 	q := &counters.Queue
 	return map[string]uint64{
-		"in": q.In, "appended": q.Appended, "aggregated": q.Aggregated, "replaced": q.Replaced, "dropped": q.DroppedFull + q.DroppedMismatch,
-		"delivered_frames": q.DeliveredFrames, "delivered_updates": q.DeliveredUpdates, "queued": q.QueuedFrames, "lane_saturations": q.LaneSaturations,
-		"bypassed": q.Bypassed, "malformed": q.Malformed, "misidentified": q.Misidentified, "lost_before_engine": q.LostBeforeEngine,
+		"in": q.In, "appended": q.Appended, "aggregated": q.Aggregated, "replaced": q.Replaced,
+		"dropped":          q.DroppedFull + q.DroppedMismatch,
+		"delivered_frames": q.DeliveredFrames, "delivered_updates": q.DeliveredUpdates, "queued": q.QueuedFrames,
+		"lane_saturations": q.LaneSaturations,
+		"bypassed":         q.Bypassed, "malformed": q.Malformed, "misidentified": q.Misidentified,
+		"lost_before_engine": q.LostBeforeEngine,
 	}, nil
 }
 
-// judge holds what must hold.
+// judge checks the identities.
 func (r *run) judge() error {
 	o, q := r.out, r.out.Queue
 	var sent, vectors uint64
@@ -425,19 +435,25 @@ func (r *run) judge() error {
 	for _, c := range o.Curves {
 		told += len(c)
 	}
-	hold("updates that workers told of = iterations × workers", uint64(told), uint64(r.config.Iterations*r.config.Workers))
-	hold("gradients that workers computed = iterations × workers", vectors, uint64(r.config.Iterations*r.config.Workers))
+	hold("updates that workers told of = iterations × workers", uint64(told),
+		uint64(r.config.Iterations*r.config.Workers))
+	hold("gradients that workers computed = iterations × workers", vectors,
+		uint64(r.config.Iterations*r.config.Workers))
 	hold("packets that workers sent = packets that the queue decided about", sent, q["in"])
-	hold("packets that the queue delivered = packets at the server", q["delivered_frames"], o.Server.Counts["packets_received"])
-	hold("updates in packets that the queue delivered = updates that it took and did not replace", q["delivered_updates"]+q["queued"], q["appended"]+q["aggregated"])
-	hold("packets of strangers, broken, or lost before the queue = 0", q["malformed"]+q["misidentified"]+q["lost_before_engine"], 0)
+	hold("packets that the queue delivered = packets at the server", q["delivered_frames"],
+		o.Server.Counts["packets_received"])
+	hold("updates in packets that the queue delivered = updates that it took and did not replace",
+		q["delivered_updates"]+q["queued"], q["appended"]+q["aggregated"])
+	hold("packets of strangers, broken, or lost before the queue = 0",
+		q["malformed"]+q["misidentified"]+q["lost_before_engine"], 0)
 	for i := range o.Checks {
 		if c := &o.Checks[i]; !c.Holds() {
 			o.Invalid = append(o.Invalid, fmt.Sprintf("%s: %d, %d", c.Name, c.Left, c.Right))
 		}
 	}
 	if d := o.Decisions; d != nil && (d.Void != "" || d.Differ()) {
-		o.Invalid = append(o.Invalid, fmt.Sprintf("%d of %d decisions are the engine's; %s%s", d.Equal, d.Checked, d.First, d.Void))
+		o.Invalid = append(o.Invalid, fmt.Sprintf("%d of %d decisions are the engine's; %s%s", d.Equal, d.Checked,
+			d.First, d.Void))
 	}
 	var errs []error
 	for _, why := range o.Invalid {
@@ -446,13 +462,13 @@ func (r *run) judge() error {
 	return errors.Join(errs...)
 }
 
-// kill ends what still runs.
+// kill ends all running programs.
 func (r *run) kill() {
 	for _, k := range append(r.workers, r.server) {
 		if k == nil {
 			continue
 		}
-		_ = k.process.Signal(os.Kill) // most have ended by themselves
+		_ = k.process.Signal(os.Kill) // most have ended already
 		<-k.process.Done()
 		k.lines.Wait()
 	}

@@ -13,15 +13,15 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// parts is in how many packets a gradient travels: as few as the kernel can merge.
+// parts is the number of packets per gradient: as few as the kernel can merge.
 const parts = (ppo.Params + process.MaxOpenLanes - 1) / process.MaxOpenLanes
 
-// Layout is how a gradient is cut into packets that can be merged.
+// Layout returns how a gradient is divided into packets that can be merged.
 func Layout() endpoint.Layout {
 	return endpoint.Layout{Values: ppo.Params, PerPacket: (ppo.Params + parts - 1) / parts}
 }
 
-// Update is what a gradient takes of the wire, in all its packets.
+// Update returns the size of a gradient on the wire, in all its packets.
 func Update() olaf.Size {
 	l, sum := Layout(), olaf.Size(0)
 	for i := range l.Packets() {
@@ -30,7 +30,8 @@ func Update() olaf.Size {
 	return sum
 }
 
-// Pilot is a worker's work: it flies from the newest weights that came, and hands its gradient over when its period is over.
+// Pilot is a worker's work: it flies with the newest received weights, and delivers its gradient at the end of its
+// period.
 type Pilot struct {
 	pilot   *rl.Pilot
 	due     time.Duration
@@ -40,7 +41,7 @@ type Pilot struct {
 	weights ppo.Weights // newest
 }
 
-// NewPilot is the work of worker k of a training. The error matches rl.ErrConfig.
+// NewPilot returns the work of worker k of a training. The error matches rl.ErrConfig.
 func NewPilot(c *rl.Config, k int) (*Pilot, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -65,10 +66,11 @@ func (p *Pilot) Compute(context.Context, uint32) process.Computed {
 		p.fixed[i] = uint32(rl.FixedPoint(v))
 	}
 	p.due += time.Duration(p.pilot.Period(Update()) / olaf.Nanosecond)
-	return process.Computed{Values: p.fixed, Reward: int32(math.Round(min(max(reward*256, math.MinInt32), math.MaxInt32))), Due: p.due}
+	return process.Computed{Values: p.fixed,
+		Reward: int32(math.Round(min(max(reward*256, math.MinInt32), math.MaxInt32))), Due: p.due}
 }
 
-// Apply implements process.Work: it takes weights over.
+// Apply implements process.Work: it stores received weights.
 func (p *Pilot) Apply(a *endpoint.Aggregate) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -85,7 +87,7 @@ type Servers struct {
 	gradient []float32
 }
 
-// NewServers are those of a training. The error matches rl.ErrConfig.
+// NewServers returns the servers of a training. The error matches rl.ErrConfig.
 func NewServers(c *rl.Config) (*Servers, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -100,12 +102,13 @@ func NewServers(c *rl.Config) (*Servers, error) {
 // Compute implements process.Work; a server computes nothing.
 func (*Servers) Compute(context.Context, uint32) process.Computed { return process.Computed{} }
 
-// Apply implements process.Work: it steps a part of a cluster's weights by the mean of what is inside, and answers with the part.
+// Apply implements process.Work: it steps a part of a cluster's weights by the mean of the sum, and answers with the
+// part.
 func (s *Servers) Apply(a *endpoint.Aggregate) {
 	l := Layout()
 	part := a.First / l.PerPacket
 	if int(a.Job) >= len(s.keepers) || part >= l.Packets() || len(a.Values) != l.Lanes(part) || a.Vectors == 0 {
-		a.Values = nil // of no cluster of ours
+		a.Values = nil // not from our clusters
 		return
 	}
 	s.gradient = s.gradient[:0]
@@ -118,7 +121,7 @@ func (s *Servers) Apply(a *endpoint.Aggregate) {
 	}
 }
 
-// Stats are those of every cluster, by packets.
+// Stats returns the statistics of every cluster, in packets.
 func (s *Servers) Stats() (all []rl.ServerStats) {
 	for _, k := range s.keepers {
 		all = append(all, k.Stats())
@@ -126,7 +129,7 @@ func (s *Servers) Stats() (all []rl.ServerStats) {
 	return all
 }
 
-// Places are how many updates were inside of all packets of each place.
+// Places returns the number of updates in all packets, by place.
 func (s *Servers) Places() (all []uint64) {
 	for _, k := range s.keepers {
 		all = rl.AddPlaces(all, k.Inside())
@@ -134,5 +137,5 @@ func (s *Servers) Places() (all []uint64) {
 	return all
 }
 
-// Weights are those of a cluster.
+// Weights returns the weights of a cluster.
 func (s *Servers) Weights(cluster int) *ppo.Weights { return s.keepers[cluster].Weights() }

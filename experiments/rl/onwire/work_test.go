@@ -22,8 +22,8 @@ func small() rl.Config {
 	return c
 }
 
-// TestAsTheSimulatedServer gives updates to the servers in packets, and to the simulated one as frames: the weights are the same to the
-// last bit, whether one update is in a packet or a sum of several.
+// TestAsTheSimulatedServer sends updates to the servers in packets, and to the simulated one as frames: the weights are
+// equal to the last bit, with one update or a sum of several per packet.
 func TestAsTheSimulatedServer(t *testing.T) {
 	c := small()
 	s, err := NewServers(&c)
@@ -42,11 +42,13 @@ func TestAsTheSimulatedServer(t *testing.T) {
 		whole.Take(0, gradient, 5, count)
 		for part := range l.Packets() {
 			values := append([]uint32(nil), fixed[part*l.PerPacket:][:l.Lanes(part)]...)
-			a := endpoint.Aggregate{Job: 1, First: part * l.PerPacket, Vectors: uint32(count), Reward: int32(5 * 256 * count), Values: values}
+			a := endpoint.Aggregate{Job: 1, First: part * l.PerPacket, Vectors: uint32(count), Reward: int32(5 * 256 * count),
+				Values: values}
 			s.Apply(&a)
 			for i, v := range a.Values {
 				if math.Float32frombits(v) != whole.Weights()[a.First+i] {
-					t.Fatalf("update %d, weight %d: %v, as a frame %v", n, a.First+i, math.Float32frombits(v), whole.Weights()[a.First+i])
+					t.Fatalf("update %d, weight %d: %v, as a frame %v", n, a.First+i, math.Float32frombits(v),
+						whole.Weights()[a.First+i])
 				}
 			}
 		}
@@ -57,14 +59,15 @@ func TestAsTheSimulatedServer(t *testing.T) {
 	if stats := s.Stats()[1]; stats.Received != uint64(4*l.Packets()) || stats.Inside != uint64(7*l.Packets()) {
 		t.Errorf("%+v", stats)
 	}
-	for _, stranger := range []endpoint.Aggregate{{Job: 2, Vectors: 1, Values: make([]uint32, l.PerPacket)}, {Vectors: 1, Values: make([]uint32, 3)}, {First: ppo.Params, Vectors: 1}} {
+	for _, stranger := range []endpoint.Aggregate{{Job: 2, Vectors: 1, Values: make([]uint32, l.PerPacket)},
+		{Vectors: 1, Values: make([]uint32, 3)}, {First: ppo.Params, Vectors: 1}} {
 		if s.Apply(&stranger); stranger.Values != nil {
 			t.Errorf("%+v was answered", stranger)
 		}
 	}
 }
 
-// TestPilot flies from the weights that came, and keeps to its periods.
+// TestPilot checks that a pilot flies with the received weights, and keeps its periods.
 func TestPilot(t *testing.T) {
 	c := small()
 	p, err := NewPilot(&c, 3)
@@ -101,7 +104,7 @@ func TestPilot(t *testing.T) {
 	if _, err := NewPilot(&rl.Config{}, 0); !errors.Is(err, rl.ErrConfig) {
 		t.Error(err)
 	}
-	for _, rate := range []olaf.Rate{0, 1} { // nobody can offer the first, and nobody waits for the second
+	for _, rate := range []olaf.Rate{0, 1} { // the first cannot be offered, and the second takes too long
 		c := rl.Defaults()
 		c.Workers, c.Network.Rate = 65536, rate
 		if _, err := NewPilot(&c, 0); !errors.Is(err, rl.ErrConfig) {
@@ -113,7 +116,7 @@ func TestPilot(t *testing.T) {
 	}
 }
 
-// TestTakes holds how long is said that a training takes, against what the last worker's schedule came to.
+// TestTakes compares the stated duration of a training with the last worker's schedule.
 func TestTakes(t *testing.T) {
 	c := small()
 	c.Iterations = 30
@@ -136,7 +139,8 @@ func TestFits(t *testing.T) {
 		t.Error(err)
 	}
 	c.Network.Rate = 400 * olaf.Mbps
-	if err := Fits(&c, 10_000); !errors.Is(err, fpga.ErrRefused) || !strings.Contains(err.Error(), "try --rate 1.8Mbps --out-rate 600kbps, ") {
+	if err := Fits(&c, 10_000); !errors.Is(err, fpga.ErrRefused) ||
+		!strings.Contains(err.Error(), "try --rate 1.8Mbps --out-rate 600kbps, ") {
 		t.Error(err)
 	}
 	c.Network.Rate, c.Network.OutRate = TimelyRate, TimelyOutRate
@@ -145,7 +149,7 @@ func TestFits(t *testing.T) {
 	}
 }
 
-// TestControl holds that a status congests and time opens again.
+// TestControl checks that a status congests and that time opens again.
 func TestControl(t *testing.T) {
 	k := NewControl(tc.Config{Threshold: 10 * olaf.Millisecond}, 1, 2)
 	sends := func(now olaf.Time) (n int) {

@@ -89,8 +89,9 @@ func PlayPlan(ctx context.Context, plan *sched.Plan, o Options) (*Report, error)
 	}
 	for k := range paced.jobs {
 		j := &paced.jobs[k]
-		r.Jobs = append(r.Jobs, Played{Job: j.ID, INC: plan.Jobs[k].INC, Part: j.part != nil, Packets: j.packets, Times: Times{
-			Planned: plan.Jobs[k].Finish, Fluid: olaf.Duration(j.fluid) + j.late}})
+		r.Jobs = append(r.Jobs, Played{Job: j.ID, INC: plan.Jobs[k].INC, Part: j.part != nil, Packets: j.packets,
+			Times: Times{
+				Planned: plan.Jobs[k].Finish, Fluid: olaf.Duration(j.fluid) + j.late}})
 		r.Stands = max(r.Stands, results.Float(j.bits/float64(Line.Bits())))
 		r.Packets += j.packets * j.Workers
 		r.Expected += j.packets

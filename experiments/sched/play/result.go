@@ -12,20 +12,24 @@ import (
 
 // metrics are the numbers of jobs.
 var metrics = result.Metrics{
-	result.Measured("packets", "Packets", ""), result.Measured("planned_ns", "Planned", "ns"), result.Measured("fluid_ns", "Fluid", "ns"),
-	result.Measured("paced_ns", "Paced", "ns"), result.Measured("deviation_pct", "Off the fluid", "%"), result.Measured("windowed_ns", "With windows", "ns"),
+	result.Measured("packets", "Packets", ""), result.Measured("planned_ns", "Planned", "ns"),
+	result.Measured("fluid_ns", "Fluid", "ns"),
+	result.Measured("paced_ns", "Paced", "ns"), result.Measured("deviation_pct", "Off the fluid", "%"),
+	result.Measured("windowed_ns", "With windows", "ns"),
 }
 
 // Result makes the document of a play: a row a job.
 func (r *Report) Result() *result.Result {
 	d := result.New("simulate", "", map[string]any{"policy": r.Policy, "packets": r.Packets})
-	d.Title = fmt.Sprintf("%s: %d jobs, %d packets, each for at most %.0f frames of %v on the line", r.Policy, len(r.Jobs), r.Packets, float64(r.Stands), Line)
+	d.Title = fmt.Sprintf("%s: %d jobs, %d packets, each for at most %.0f frames of %v on the line", r.Policy,
+		len(r.Jobs), r.Packets, float64(r.Stands), Line)
 	windowed := "some are not done"
 	if t := r.CTBTI.Windowed; t != nil {
 		windowed = fmt.Sprintf("%.4f s", t.Seconds())
 	}
 	d.Found = []string{
-		fmt.Sprintf("CT-BTI: planned %v, fluid %.4f s, packets at the planned rates %.4f s, with windows %s", r.CTBTI.Planned, r.CTBTI.Fluid.Seconds(), r.CTBTI.Paced.Seconds(), windowed),
+		fmt.Sprintf("CT-BTI: planned %v, fluid %.4f s, packets at the planned rates %.4f s, with windows %s",
+			r.CTBTI.Planned, r.CTBTI.Fluid.Seconds(), r.CTBTI.Paced.Seconds(), windowed),
 		fmt.Sprintf("furthest from the fluid: %s, %.3f %% of the time in which it sends; all %d sums have every worker once", r.Worst, float64(r.WorstPct), r.Sums),
 	}
 	d.Metrics, d.Statements = metrics, []string{}

@@ -56,7 +56,8 @@ func TestUnderTraffic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bed, err := testbed.Open(t.Context(), "twin:", testbed.OpenOptions{Access: testbed.Access{Programs: programs.AllPrograms()}, Wire: true})
+	bed, err := testbed.OpenTestbed(t.Context(), "twin:",
+		testbed.OpenOptions{Access: testbed.Access{Programs: programs.AllPrograms()}, Wire: true})
 	if err != nil {
 		t.Fatal(err)
 	}

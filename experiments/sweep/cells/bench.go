@@ -25,7 +25,7 @@ func (c Carrier) BenchPatience(spec json.RawMessage) error {
 		return err
 	}
 	s.Runs = 1
-	return s.Patience()
+	return s.CheckPatience()
 }
 
 // Bench runs from to from+n of a bench.Spec with one system and one output rate, on the twins in lots.

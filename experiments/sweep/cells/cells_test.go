@@ -42,7 +42,7 @@ func smallCells(t *testing.T) map[string]struct {
 		return carrier.Bench(ctx, lots, spec, from, n)
 	}
 	base := bench.DefaultSpec(carrier.Systems)
-	one, err := base.Alone("olaf", 20*olaf.Gbps)
+	one, err := base.SingleConfig("olaf", 20*olaf.Gbps)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -67,28 +67,28 @@ type bench struct {
 	adds *lab.Adder
 }
 
-// Run sets everything up, runs the job, checks the identities, and takes everything down. The error matches
+// RunDemo sets everything up, runs the job, checks the identities, and takes everything down. The error matches
 // netlab.ErrRights or xdp.ErrRights, ErrWrong, lab.ErrBroken if a cable or a program was removed, or is the kernel's.
-func Run(ctx context.Context, c Config) (r *Report, err error) {
+func RunDemo(ctx context.Context, c Config) (r *Report, err error) {
 	b := &bench{Config: &c}
-	defer func() { err = errors.Join(err, b.close()) }()
-	if err := b.open(); err != nil {
+	defer func() { err = errors.Join(err, b.closeLab()) }()
+	if err := b.openLab(); err != nil {
 		return nil, err
 	}
 	c.Say("%s", b.lab.Summary())
 	started := time.Now()
 	if err := b.lab.Guard(ctx, func(ctx context.Context) (err error) {
-		r, err = b.play(ctx)
+		r, err = b.runJob(ctx)
 		return err
 	}); err != nil {
 		return nil, err
 	}
 	r.Took = time.Since(started)
-	return r, errors.Join(b.lab.Broken(), b.judge(r))
+	return r, errors.Join(b.lab.Broken(), b.checkIdentities(r))
 }
 
-// open starts a testbed of workers around one aggregator, like a file with these two numbers.
-func (b *bench) open() error {
+// openLab starts a testbed of workers around one aggregator, like a file with these two numbers.
+func (b *bench) openLab() error {
 	text := fmt.Sprintf("name: demo\ntree: {workers: %d, mode: %s, rate: %v}\njob: {id: %d, lanes: %d, fragments: %d, group: %d}\n",
 		b.Workers, b.Mode, b.Rate, b.ID, b.Lanes, b.Packets(), b.Group)
 	file, err := lab.Parse("demo", []byte(text))
@@ -106,8 +106,8 @@ func (b *bench) open() error {
 	return nil
 }
 
-// close takes everything down.
-func (b *bench) close() error {
+// closeLab takes everything down.
+func (b *bench) closeLab() error {
 	if b.lab == nil {
 		return nil
 	}
@@ -134,8 +134,8 @@ type child struct {
 	out, err bytes.Buffer
 }
 
-// start starts a program in a node's namespace, listening at an address there.
-func (b *bench) start(node int, listen netip.AddrPort, args ...string) (*child, error) {
+// startChild starts a program in a node's namespace, listening at an address there.
+func (b *bench) startChild(node int, listen netip.AddrPort, args ...string) (*child, error) {
 	k := &child{name: b.lab.Plan.Nodes[node].Name}
 	cmd := b.Command(append(args, "--id", strconv.Itoa(int(b.ID)), "--workers", strconv.Itoa(b.Workers), "--values",
 		strconv.Itoa(b.Values),
@@ -146,29 +146,29 @@ func (b *bench) start(node int, listen netip.AddrPort, args ...string) (*child, 
 	return k, err
 }
 
-// wait waits for a child's report.
-func (k *child) wait(ctx context.Context, into any) error {
+// waitReport waits for a child's report.
+func (k *child) waitReport(ctx context.Context, into any) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-k.process.Done():
 	}
 	if err := k.process.Wait(); err != nil {
-		return k.ended(err)
+		return k.endError(err)
 	}
 	return json.Unmarshal(k.out.Bytes(), into)
 }
 
-// ended returns an error about a child that ended too early, with the reason.
-func (k *child) ended(why error) error {
+// endError returns an error about a child that ended too early, with the reason.
+func (k *child) endError(why error) error {
 	return fmt.Errorf("%w: %s: %w", ErrHost, k.name, process.Ended(why, k.err.Bytes()))
 }
 
-// gather waits for the reports of all workers, or for any earlier end.
-func (r *Report) gather(ctx context.Context, workers []*child, server *child) error {
+// gatherReports waits for the reports of all workers, or for any earlier end.
+func (r *Report) gatherReports(ctx context.Context, workers []*child, server *child) error {
 	g, within := errgroup.WithContext(ctx)
 	for i, w := range workers {
-		g.Go(func() error { return w.wait(within, &r.Workers[i]) })
+		g.Go(func() error { return w.waitReport(within, &r.Workers[i]) })
 	}
 	done := make(chan error, 1)
 	go func() { done <- g.Wait() }()
@@ -176,15 +176,15 @@ func (r *Report) gather(ctx context.Context, workers []*child, server *child) er
 	case err := <-done:
 		return err
 	case <-server.process.Done():
-		return server.ended(cmp.Or(server.process.Wait(), errEarly))
+		return server.endError(cmp.Or(server.process.Wait(), errEarly))
 	}
 }
 
 // errEarly is the error for a server that ends without one.
 var errEarly = errors.New("it ended before the job")
 
-// play runs the job.
-func (b *bench) play(ctx context.Context) (*Report, error) {
+// runJob runs the job.
+func (b *bench) runJob(ctx context.Context) (*Report, error) {
 	r := &Report{Workers: make([]process.SumsReport, b.Workers)}
 	adds, nodes := b.adds.Planned.Node, b.lab.Workers()
 	args := []string{"ps", "--agent", b.below(adds).String(), "--line", b.Rate.String(), "--group",
@@ -192,13 +192,13 @@ func (b *bench) play(ctx context.Context) (*Report, error) {
 	for _, node := range nodes {
 		args = append(args, "--worker", b.below(node).String())
 	}
-	server, err := b.start(b.lab.Server(), b.above(adds), args...)
+	server, err := b.startChild(b.lab.Server(), b.above(adds), args...)
 	if err != nil {
 		return nil, err
 	}
 	workers := make([]*child, b.Workers)
 	for i, node := range nodes {
-		workers[i], err = b.start(node, b.below(node), "worker", "--worker", strconv.Itoa(i), "--aggregator",
+		workers[i], err = b.startChild(node, b.below(node), "worker", "--worker", strconv.Itoa(i), "--aggregator",
 			b.above(node).String(),
 			"--line", b.Line.String(), "--skip", strconv.Itoa(b.Skip))
 		if err != nil {
@@ -207,13 +207,13 @@ func (b *bench) play(ctx context.Context) (*Report, error) {
 	}
 	b.Say("%d workers and a parameter server, %d vectors of %d values in %d packets", b.Workers, b.Vectors, b.Values,
 		b.Packets())
-	if err := r.gather(ctx, workers, server); err != nil {
+	if err := r.gatherReports(ctx, workers, server); err != nil {
 		return nil, err
 	}
 	if err := server.process.Signal(os.Interrupt); err != nil {
 		return nil, err
 	}
-	if err := server.wait(ctx, &r.Server); err != nil {
+	if err := server.waitReport(ctx, &r.Server); err != nil {
 		return nil, err
 	}
 	r.Agent = b.adds.Asked()
@@ -221,8 +221,8 @@ func (b *bench) play(ctx context.Context) (*Report, error) {
 	return r, err
 }
 
-// judge checks the identities of a job.
-func (b *bench) judge(r *Report) error {
+// checkIdentities checks the identities of a job.
+func (b *bench) checkIdentities(r *Report) error {
 	var frames, checked, wrong, results uint64
 	checking := 0 // workers without learning, which know the sums in advance
 	for i := range r.Workers {
@@ -235,7 +235,7 @@ func (b *bench) judge(r *Report) error {
 		wrong += uint64(w.Wrong) + w.Counts["packets_inexact"]
 		results += w.Counts["packets_received"]
 	}
-	lost, err := b.lost()
+	lost, err := b.countLost()
 	if err != nil {
 		return err
 	}
@@ -263,8 +263,8 @@ func (b *bench) judge(r *Report) error {
 	return errors.Join(errs...)
 }
 
-// lost returns the number of frames for which the workers' cables had no room.
-func (b *bench) lost() (n uint64, err error) {
+// countLost returns the number of frames for which the workers' cables had no room.
+func (b *bench) countLost() (n uint64, err error) {
 	for _, node := range b.lab.Workers() {
 		c, err := b.lab.Cables[b.lab.Plan.Nodes[node].Up].A.Counts()
 		if err != nil {

@@ -37,9 +37,9 @@ func TestMain(m *testing.M) {
 	case os.Getenv(asChild) != "":
 		err = asProcess(os.Args[1:])
 	case os.Getenv(asDemo) != "":
-		c := example(os.Args[0])
+		c := exampleConfig(os.Args[0])
 		c.Say = func(string, ...any) {}
-		_, err = Run(context.Background(), c)
+		_, err = RunDemo(context.Background(), c)
 	default:
 		os.Exit(m.Run())
 	}
@@ -128,13 +128,13 @@ func config(t *testing.T) Config {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := example(self)
+	c := exampleConfig(self)
 	c.Say = t.Logf
 	return c
 }
 
-// example returns a small demo whose processes are the test binary.
-func example(self string) Config {
+// exampleConfig returns a small demo whose processes are the test binary.
+func exampleConfig(self string) Config {
 	return Config{
 		Job: process.Job{ID: 1, Workers: 3, Values: 5000, Lanes: 64, Vectors: 3}, Mode: xdp.Native, Skip: 7, Group: 16,
 		Line: 20 * olaf.Mbps, Rate: 30 * olaf.Mbps,
@@ -152,7 +152,7 @@ func TestRun(t *testing.T) {
 		t.Run(string(mode), func(t *testing.T) {
 			c := config(t)
 			c.Mode = mode
-			r, err := Run(t.Context(), c)
+			r, err := RunDemo(t.Context(), c)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -173,7 +173,7 @@ func TestDeadWorker(t *testing.T) {
 		}
 		return start(args...)
 	}
-	if _, err := Run(t.Context(), c); err == nil || !strings.Contains(err.Error(), "gone") {
+	if _, err := RunDemo(t.Context(), c); err == nil || !strings.Contains(err.Error(), "gone") {
 		t.Error(err)
 	}
 }
@@ -199,7 +199,7 @@ func TestKilledHost(t *testing.T) {
 				}
 			}
 			began := time.Now()
-			_, err := Run(t.Context(), c)
+			_, err := RunDemo(t.Context(), c)
 			if !errors.Is(err, ErrHost) || !strings.HasSuffix(err.Error(), k.name+": signal: killed") ||
 				time.Since(began) > time.Minute {
 				t.Errorf("after %v: %v", time.Since(began), err)
@@ -231,13 +231,13 @@ func TestTakenAway(t *testing.T) {
 				if len(started) == 0 {
 					return
 				}
-				if err := testbedtest.Detach(name); err != nil { // all are running
+				if err := testbedtest.DetachPrograms(name); err != nil { // all are running
 					t.Error(err)
 				}
 			}
 			ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 			defer stop()
-			if _, err := Run(ctx, c); !errors.Is(err, lab.ErrBroken) || !regexp.MustCompile(says).MatchString(err.Error()) {
+			if _, err := RunDemo(ctx, c); !errors.Is(err, lab.ErrBroken) || !regexp.MustCompile(says).MatchString(err.Error()) {
 				t.Error(err)
 			}
 			for _, cmd := range started {
@@ -253,7 +253,7 @@ func TestStopped(t *testing.T) {
 	c := config(t)
 	ctx, stop := context.WithCancel(t.Context())
 	stop()
-	if _, err := Run(ctx, c); !errors.Is(err, context.Canceled) {
+	if _, err := RunDemo(ctx, c); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
@@ -265,9 +265,9 @@ const asDemo = "OLAFCTL_DEMO_WHOLE"
 // remains: no process, program, interface or mount.
 func TestKilled(t *testing.T) {
 	config(t) // for its check of rights
-	traces := testbedtest.Look(t)
+	traces := testbedtest.RecordTraces(t)
 	began := time.Now()
-	if err := whole(t, "whole").Wait(); err != nil {
+	if err := startWhole(t, "whole").Wait(); err != nil {
 		t.Fatal(err)
 	}
 	length := time.Since(began)
@@ -278,7 +278,7 @@ func TestKilled(t *testing.T) {
 	cut := 0
 	for i := range moments {
 		marker := fmt.Sprintf("%d-%d", os.Getpid(), i)
-		demo, began := whole(t, marker), time.Now()
+		demo, began := startWhole(t, marker), time.Now()
 		ended := make(chan error, 1)
 		go func() { ended <- demo.Wait() }()
 		var err error
@@ -294,7 +294,7 @@ func TestKilled(t *testing.T) {
 		if err != nil {
 			cut++
 		}
-		traces.Gone(t, asDemo+"="+marker)
+		traces.AwaitGone(t, asDemo+"="+marker)
 	}
 	t.Logf("%d of %d demos were cut short, of %v", cut, moments, length)
 	if cut < moments/2 {
@@ -302,8 +302,8 @@ func TestKilled(t *testing.T) {
 	}
 }
 
-// whole starts a demo in a separate process.
-func whole(t *testing.T, marker string) *exec.Cmd {
+// startWhole starts a demo in a separate process.
+func startWhole(t *testing.T, marker string) *exec.Cmd {
 	t.Helper()
 	demo := exec.Command(os.Args[0])
 	demo.Env = append(os.Environ(), asDemo+"="+marker)

@@ -205,7 +205,7 @@ func TestProgramOff(t *testing.T) {
 	h := &hand{Lab: up(t, "tree: {workers: 2}\njob: {lanes: 8, fragments: 20}"), job: process.Job{ID: 1, Workers: 2, Values: 20 * 8, Lanes: 8, Vectors: 10_000}}
 	defer h.serve(t)()
 	first := []<-chan played{h.work(t, 0, 150, func(*net.UDPConn) {
-		if err := testbedtest.Detach("arrive"); err != nil {
+		if err := testbedtest.DetachPrograms("arrive"); err != nil {
 			t.Error(err)
 		}
 	}), h.work(t, 1, 0, nil)}
@@ -226,7 +226,7 @@ func TestTreeChanges(t *testing.T) {
 		h.job = process.Job{ID: 1, Workers: len(h.Workers()), Values: 20 * 8, Lanes: 8, Vectors: 60}
 		kill := h.serve(t)
 		first := []<-chan played{h.work(t, 0, 20*20, func(*net.UDPConn) {
-			if err := testbedtest.Detach("arrive"); err != nil {
+			if err := testbedtest.DetachPrograms("arrive"); err != nil {
 				t.Error(err)
 			}
 		})}

@@ -107,7 +107,7 @@ func TestQueue(t *testing.T) {
 	}
 	for _, system := range systems() {
 		t.Run(system, func(t *testing.T) {
-			traces := testbedtest.Look(t)
+			traces := testbedtest.RecordTraces(t)
 			marker := asHost + "=" + nameFor(system)
 			p := plan(t, "name: "+nameFor(system)+"\nqueue: {system: "+system+", workers: 3, clusters: 2, slots: 4, rate: 600kbps, out_rate: 500kbps, tc: 1s}\njob: {lanes: 48}")
 			var started []*exec.Cmd
@@ -151,7 +151,7 @@ func TestQueue(t *testing.T) {
 			if err := <-done; err != nil {
 				t.Error(err)
 			}
-			traces.Gone(t, marker)
+			traces.AwaitGone(t, marker)
 		})
 	}
 }
@@ -312,7 +312,7 @@ func TestQueueFaults(t *testing.T) {
 	if faults := l.Faults(); len(faults) > 0 {
 		t.Errorf("%q", faults)
 	}
-	if err := testbedtest.Detach("mark"); err != nil {
+	if err := testbedtest.DetachPrograms("mark"); err != nil {
 		t.Fatal(err)
 	}
 	if faults := l.Faults(); len(faults) != 1 || !strings.Contains(faults[0], "the program mark at the cable from switch to server was taken off") {
@@ -364,7 +364,7 @@ func TestHolder(t *testing.T) {
 // TestKilledHolder kills who holds a testbed, and finds nothing of it; its name is free again.
 func TestKilledHolder(t *testing.T) {
 	able(t)
-	traces := testbedtest.Look(t)
+	traces := testbedtest.RecordTraces(t)
 	name := nameFor("killed")
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	defer stop()
@@ -390,7 +390,7 @@ func TestKilledHolder(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = holder.Wait()
-		traces.Gone(t, asHolder+"="+name)
+		traces.AwaitGone(t, asHolder+"="+name)
 		if _, err := Show(name); !errors.Is(err, ErrAbsent) {
 			t.Errorf("after the kill: %v", err)
 		}

@@ -5,9 +5,9 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed/lab"
 )
 
-// Ends returns the names of a testbed's ends that can be captured, which are the capture's interfaces in order: every
+// EndNames returns the names of a testbed's ends that can be captured, which are the capture's interfaces in order: every
 // worker's, and the server's.
-func Ends(p *lab.Plan) (names []string) {
+func EndNames(p *lab.Plan) (names []string) {
 	for _, w := range p.Workers() {
 		names = append(names, p.Nodes[w].Name)
 	}

@@ -12,33 +12,33 @@ type recording struct {
 	to Recorder
 }
 
-// record begins to capture at workers and server, in the order of Ends.
-func (f *Feeder) record(to Recorder) (*recording, error) {
-	names := Ends(f.lab.Plan)
+// startRecording begins to capture at workers and server, in the order of EndNames.
+func (f *Feeder) startRecording(to Recorder) (*recording, error) {
+	names := EndNames(f.lab.Plan)
 	var at []tap.End
 	for i, w := range f.lab.Workers() {
 		at = append(at, tap.End{Name: names[i], At: f.lab.Cables[f.lab.Plan.Nodes[w].Up].A})
 	}
 	server := f.lab.Server()
 	at = append(at, tap.End{Name: names[len(at)], At: f.lab.Cables[f.lab.Plan.Nodes[server].Down[0]].B})
-	c, err := tap.Open(at...)
+	c, err := tap.OpenCapture(at...)
 	if err != nil {
 		return nil, err
 	}
 	return &recording{c, to}, nil
 }
 
-// take passes on what was captured so far. r may be nil.
-func (r *recording) take() error {
+// passCaptured passes on what was captured so far. r may be nil.
+func (r *recording) passCaptured() error {
 	if r == nil {
 		return nil
 	}
 	return r.at.Drain(r.to.Frame)
 }
 
-// end passes on the rest and the number of lost frames, and closes the capture.
-func (r *recording) end() error {
-	err := r.take()
+// endRecording passes on the rest and the number of lost frames, and closes the capture.
+func (r *recording) endRecording() error {
+	err := r.passCaptured()
 	lost, why := r.at.Lost()
 	if err = errors.Join(err, why); err == nil {
 		err = r.to.Lost(lost)

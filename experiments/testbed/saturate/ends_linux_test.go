@@ -63,7 +63,7 @@ func TestBothEnds(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := feeder(t, text)
 			f.mishaps = process.Mishaps{Twice: 9}
-			ends := Ends(f.lab.Plan)
+			ends := EndNames(f.lab.Plan)
 			if len(ends) != len(f.workers)+1 {
 				t.Fatalf("%v", ends)
 			}
@@ -89,11 +89,11 @@ func TestBothEnds(t *testing.T) {
 			if !r.Valid() || c.lost > 0 {
 				t.Fatalf("%+v, %d frames lost", r, c.lost)
 			}
-			addresses := []string{f.above(f.top()).Addr().String()}
+			addresses := []string{f.above(f.topAggregator()).Addr().String()}
 			for i := range f.lab.Workers() {
 				addresses = slices.Insert(addresses, i, f.below(f.lab.Workers()[i]).Addr().String())
 			}
-			read := dissected(t, tshark, lua, path, ends, addresses, f.below(f.top()).Addr().String())
+			read := dissectEnds(t, tshark, lua, path, ends, addresses, f.below(f.topAggregator()).Addr().String())
 			server, sums := read[len(ends)-1], uint64(vectors*f.lab.Fragments)
 			sent, told := uint64(0), uint64(0)
 			for i, worker := range read[:len(ends)-1] {
@@ -124,8 +124,8 @@ type end struct {
 	fragments int    // received
 }
 
-// dissected returns what tshark reads at every end, to and from its address, and that of the agent next to the server.
-func dissected(t *testing.T, tshark, lua, path string, ends, addresses []string, agent string) []end {
+// dissectEnds returns what tshark reads at every end, to and from its address, and that of the agent next to the server.
+func dissectEnds(t *testing.T, tshark, lua, path string, ends, addresses []string, agent string) []end {
 	t.Helper()
 	out, err := exec.Command(tshark, "-n", "-X", "lua_script:"+lua, "-r", path, "-Y", "udp", "-T", "fields", "-E", "separator=|", "-e",
 		"frame.interface_name",

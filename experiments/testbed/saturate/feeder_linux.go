@@ -43,17 +43,17 @@ type Feeder struct {
 	recording *recording // nil without a recorder
 }
 
-// New opens the ends of a testbed, whose programs log their decisions in LogBytes. None of them may be behind an
+// NewFeeder opens the ends of a testbed, whose programs log their decisions in LogBytes. None of them may be behind an
 // interface: the error matches ErrConfig.
-func New(l *lab.Lab) (*Feeder, error) {
+func NewFeeder(l *lab.Lab) (*Feeder, error) {
 	f := &Feeder{lab: l}
-	if err := f.open(); err != nil {
+	if err := f.openEnds(); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 	return f, nil
 }
 
-func (f *Feeder) open() (err error) {
+func (f *Feeder) openEnds() (err error) {
 	for i := range f.lab.Plan.Nodes {
 		if n := &f.lab.Plan.Nodes[i]; n.Device != "" {
 			return fmt.Errorf("%w: %s %s is behind interface %s; a bench plays all workers and the server", ErrConfig,
@@ -77,12 +77,12 @@ func (f *Feeder) open() (err error) {
 		f.replays = append(f.replays, r)
 	}
 	f.decided, f.told = make([]uint64, len(f.lab.Adders)), make([]xdp.Comparison, len(f.lab.Adders))
-	f.server, err = f.lab.Nodes[f.lab.Server()].Datagrams(f.above(f.top()))
+	f.server, err = f.lab.Nodes[f.lab.Server()].Datagrams(f.above(f.topAggregator()))
 	return err
 }
 
-// top returns the aggregator below the server.
-func (f *Feeder) top() int {
+// topAggregator returns the aggregator below the server.
+func (f *Feeder) topAggregator() int {
 	return f.lab.Plan.Cables[f.lab.Plan.Nodes[f.lab.Server()].Down[0]].Child
 }
 
@@ -95,8 +95,8 @@ func (f *Feeder) above(node int) netip.AddrPort {
 	return netip.AddrPortFrom(f.lab.Plan.Cables[f.lab.Plan.Nodes[node].Up].Upper, olaf.UDPPort)
 }
 
-// child returns a node's index among its parent's children.
-func (f *Feeder) child(node int) olaf.WorkerID {
+// childIndex returns a node's index among its parent's children.
+func (f *Feeder) childIndex(node int) olaf.WorkerID {
 	up := f.lab.Plan.Nodes[node].Up
 	return olaf.WorkerID(slices.Index(f.lab.Plan.Nodes[f.lab.Plan.Cables[up].Parent].Down, up))
 }
@@ -146,14 +146,14 @@ type worker struct {
 // Compute implements process.Work.
 func (w *worker) Compute(_ context.Context, vector uint32) process.Computed {
 	for i := range w.values {
-		w.values[i] = uint32(Value(w.config.Seed, w.number, int(vector), i))
+		w.values[i] = uint32(ValueAt(w.config.Seed, w.number, int(vector), i))
 	}
 	return process.Computed{Values: w.values}
 }
 
 // Apply implements process.Work.
 func (w *worker) Apply(a *endpoint.Aggregate) {
-	want := w.sum(a.Number)
+	want := w.expectedSum(a.Number)
 	for i, v := range a.Values {
 		w.checked++
 		if int32(v) != want[i] {
@@ -162,8 +162,8 @@ func (w *worker) Apply(a *endpoint.Aggregate) {
 	}
 }
 
-// sum returns the sum of a vector over all workers. No worker is more than one vector behind.
-func (k *run) sum(vector uint32) []int32 {
+// expectedSum returns the sum of a vector over all workers. No worker is more than one vector behind.
+func (k *run) expectedSum(vector uint32) []int32 {
 	k.sums.Lock()
 	defer k.sums.Unlock()
 	if s := k.sums.of[vector]; s != nil {
@@ -173,7 +173,7 @@ func (k *run) sum(vector uint32) []int32 {
 	s := make([]int32, k.job.Values)
 	for number := range k.workers {
 		for i := range s {
-			s[i] += Value(k.config.Seed, number, int(vector), i)
+			s[i] += ValueAt(k.config.Seed, number, int(vector), i)
 		}
 	}
 	k.sums.of[vector] = s
@@ -183,7 +183,7 @@ func (k *run) sum(vector uint32) []int32 {
 // Record is Run with a capture of what workers and server send and receive, from before the first packet to after the
 // last one.
 func (f *Feeder) Record(ctx context.Context, c Config, to Recorder, said func()) (*Run, error) {
-	r, err := f.record(to)
+	r, err := f.startRecording(to)
 	if err != nil {
 		return nil, err
 	}
@@ -193,7 +193,7 @@ func (f *Feeder) Record(ctx context.Context, c Config, to Recorder, said func())
 	if err != nil {
 		return nil, errors.Join(err, r.at.Close())
 	}
-	return run, r.end()
+	return run, r.endRecording()
 }
 
 // Run lets all workers send all vectors, and checks the results. It calls said, if not nil, after each completed
@@ -213,32 +213,33 @@ func (f *Feeder) Run(ctx context.Context, c Config, said func()) (*Run, error) {
 		job: process.Job{ID: f.lab.Job, Workers: len(f.workers), Values: f.lab.Fragments * f.lab.Lanes,
 			Lanes: f.lab.Lanes, Vectors: c.Vectors},
 	}
-	if _, err := f.counts(); err != nil { // earlier counts do not belong to this run
+	if _, err := f.readCounts(); err != nil { // earlier counts do not belong to this run
 		return nil, err
 	}
-	f.again = f.asked()
+	f.again = f.countRepeated()
 	var err error
-	if f.came, err = f.arrived(); err != nil {
+	if f.came, err = f.countArrived(); err != nil {
 		return nil, err
 	}
-	if err := f.lab.Guard(ctx, k.play); err != nil {
+	if err := f.lab.Guard(ctx, k.runAll); err != nil {
 		return nil, err
 	}
 	k.out.TookNS, k.out.LatencyNS = int64(time.Since(k.begun)), olaf.QuantilesOf(k.times)
 	f.epoch += uint16(c.Vectors)
-	return k.out, f.account(ctx, k.out, &c)
+	return k.out, f.completeRun(ctx, k.out, &c)
 }
 
-// play runs workers and server, and reads the logs of decisions meanwhile.
-func (k *run) play(ctx context.Context) error {
+// runAll runs workers and server, and reads the logs of decisions meanwhile.
+func (k *run) runAll(ctx context.Context) error {
 	root, err := process.NewRoot(process.RootConfig{
-		Job: k.job, Group: k.lab.Group, Line: k.config.Line, Agent: k.below(k.top()), Workers: k.addresses(),
-		Codec: &frame.Datagrams{Format: frame.XAgg},
+		Job: k.job, Group: k.lab.Group, Line: k.config.Line, Agent: k.below(k.topAggregator()),
+		Workers: k.workerAddresses(),
+		Codec:   &frame.Datagrams{Format: frame.XAgg},
 	})
 	if err != nil {
 		return err
 	}
-	root.Heard = k.hears
+	root.Heard = k.recordArrival
 	var server errgroup.Group
 	playing, stop := context.WithCancel(ctx)
 	defer stop()
@@ -249,7 +250,7 @@ func (k *run) play(ctx context.Context) error {
 	})
 	played := make(chan error, 1)
 	go func() { played <- k.workersPlay(playing) }()
-	err = k.follow(played, stop)
+	err = k.readLogs(played, stop)
 	stop()
 	if err := errors.Join(err, server.Wait()); err != nil {
 		return err
@@ -261,16 +262,16 @@ func (k *run) play(ctx context.Context) error {
 // followEvery is the interval for reading logs of decisions and captures.
 const followEvery = 2 * time.Millisecond
 
-// follow reads logs until all workers are done, and stops them on an error.
-func (k *run) follow(played <-chan error, stop func()) error {
+// readLogs reads logs until all workers are done, and stops them on an error.
+func (k *run) readLogs(played <-chan error, stop func()) error {
 	tick := time.NewTicker(followEvery)
 	defer tick.Stop()
 	for {
 		select {
 		case err := <-played:
-			return errors.Join(err, k.listen())
+			return errors.Join(err, k.readDecisions())
 		case <-tick.C:
-			if err := k.listen(); err != nil {
+			if err := k.readDecisions(); err != nil {
 				stop()
 				<-played
 				return err
@@ -279,8 +280,8 @@ func (k *run) follow(played <-chan error, stop func()) error {
 	}
 }
 
-// addresses returns the workers' addresses.
-func (k *run) addresses() (all []netip.AddrPort) {
+// workerAddresses returns the workers' addresses.
+func (k *run) workerAddresses() (all []netip.AddrPort) {
 	for _, node := range k.lab.Workers() {
 		all = append(all, k.below(node))
 	}
@@ -295,10 +296,10 @@ func (k *run) workersPlay(ctx context.Context) error {
 		w := &works[number]
 		*w = worker{run: k, number: number, values: make([]uint32, k.job.Values)}
 		node := k.lab.Workers()[number]
-		above, child := k.above(node), k.child(node)
+		above, child := k.above(node), k.childIndex(node)
 		p := &process.Player{
 			Codec: &frame.Datagrams{Format: frame.XAgg, Results: true}, Work: w, Child: &child, Mishaps: k.mishaps,
-			Sent: k.leaves,
+			Sent: k.recordLeaving,
 			To:   func(endpoint.Peer, *program.Packet) netip.AddrPort { return above },
 		}
 		cfg := endpoint.Config{
@@ -337,8 +338,8 @@ func (k *run) workersPlay(ctx context.Context) error {
 // silence is how long a worker waits before it asks for missing packets.
 const silence = 50 * olaf.Millisecond
 
-// leaves records that a packet of a fragment is about to leave; the last one counts.
-func (k *run) leaves(p *program.Packet) {
+// recordLeaving records that a packet of a fragment is about to leave; the last one counts.
+func (k *run) recordLeaving(p *program.Packet) {
 	if p.Kind != program.Data {
 		return
 	}
@@ -350,8 +351,8 @@ func (k *run) leaves(p *program.Packet) {
 	}
 }
 
-// hears records the time of a sum's first arrival at the server, and reports whether the server should receive it.
-func (k *run) hears(_ olaf.Time, _ program.Port, p *program.Packet, _ []uint32) bool {
+// recordArrival records the time of a sum's first arrival at the server, and reports whether the server should receive it.
+func (k *run) recordArrival(_ olaf.Time, _ program.Port, p *program.Packet, _ []uint32) bool {
 	if p.Kind != program.Data || p.Seg >= uint64(len(k.left)) {
 		return true
 	}
@@ -372,9 +373,9 @@ func (k *run) hears(_ olaf.Time, _ program.Port, p *program.Packet, _ []uint32) 
 	return true
 }
 
-// listen reads the programs' decisions and the captured frames.
-func (f *Feeder) listen() error {
-	if err := f.recording.take(); err != nil {
+// readDecisions reads the programs' decisions and the captured frames.
+func (f *Feeder) readDecisions() error {
+	if err := f.recording.passCaptured(); err != nil {
 		return err
 	}
 	for i, a := range f.lab.Adders {
@@ -385,16 +386,16 @@ func (f *Feeder) listen() error {
 	return nil
 }
 
-// asked returns how many sums agents have repeated.
-func (f *Feeder) asked() (n uint64) {
+// countRepeated returns how many sums agents have repeated.
+func (f *Feeder) countRepeated() (n uint64) {
 	for _, a := range f.lab.Adders {
 		n += a.Asked()["sums_resent"]
 	}
 	return n
 }
 
-// arrived returns, by adder, the number of frames from its cable towards the server, including counted drops there.
-func (f *Feeder) arrived() (came []uint64, err error) {
+// countArrived returns, by adder, the number of frames from its cable towards the server, including counted drops there.
+func (f *Feeder) countArrived() (came []uint64, err error) {
 	for _, a := range f.lab.Adders {
 		up := f.lab.Cables[f.lab.Plan.Nodes[a.Planned.Node].Up]
 		from, gone := up.A.Counts()
@@ -407,10 +408,10 @@ func (f *Feeder) arrived() (came []uint64, err error) {
 	return came, nil
 }
 
-// wordless marks a run as invalid if fewer frames came out of a cable than sums were redirected into it, which happens
+// checkVanished marks a run as invalid if fewer frames came out of a cable than sums were redirected into it, which happens
 // silently without a listener. Repeated sums and control packets hide some of these losses.
-func (f *Feeder) wordless(r *Run) error {
-	came, err := f.arrived()
+func (f *Feeder) checkVanished(r *Run) error {
+	came, err := f.countArrived()
 	if err != nil {
 		return err
 	}
@@ -418,30 +419,31 @@ func (f *Feeder) wordless(r *Run) error {
 		n := &f.lab.Plan.Nodes[a.Planned.Node]
 		if sums, frames := r.Kernel[n.Name]["completed"], came[i]-f.came[i]; frames < sums {
 			r.Invalid = append(r.Invalid, fmt.Sprintf("the cable from %s to %s: %s went in and %s came out, without a word", n.Name,
-				f.lab.Plan.Nodes[f.lab.Plan.Cables[n.Up].Parent].Name, plural(sums, "sum"), plural(frames, "frame")))
+				f.lab.Plan.Nodes[f.lab.Plan.Cables[n.Up].Parent].Name, pluralOf(sums, "sum"),
+				pluralOf(frames, "frame")))
 		}
 	}
 	return nil
 }
 
-// counts reads and resets the counts of every aggregator, by name.
-func (f *Feeder) counts() (map[string]map[string]uint64, error) {
+// readCounts reads and resets the counts of every aggregator, by name.
+func (f *Feeder) readCounts() (map[string]map[string]uint64, error) {
 	all := map[string]map[string]uint64{}
 	for i, a := range f.lab.Adders {
 		k, err := a.Latch()
 		if err != nil {
 			return nil, err
 		}
-		f.decided[i] += decisions(k)
+		f.decided[i] += sumDecisions(k)
 		all[f.lab.Plan.Nodes[a.Planned.Node].Name] = k
 	}
-	return all, f.listen()
+	return all, f.readDecisions()
 }
 
-// settle reads counts until there are no new decisions and the logs are complete, up to a limit.
-func (f *Feeder) settle(ctx context.Context, r *Run) error {
+// settleCounts reads counts until there are no new decisions and the logs are complete, up to a limit.
+func (f *Feeder) settleCounts(ctx context.Context, r *Run) error {
 	for looks := 1; ; looks++ {
-		more, err := f.counts()
+		more, err := f.readCounts()
 		if err != nil {
 			return err
 		}
@@ -453,9 +455,9 @@ func (f *Feeder) settle(ctx context.Context, r *Run) error {
 			for class, n := range counts {
 				r.Kernel[name][class] += n
 			}
-			decided += decisions(counts)
+			decided += sumDecisions(counts)
 		}
-		if decided == 0 && (f.logged() || looks >= mostLooks) {
+		if decided == 0 && (f.hasAllLogged() || looks >= mostLooks) {
 			return nil
 		}
 		select {
@@ -469,8 +471,8 @@ func (f *Feeder) settle(ctx context.Context, r *Run) error {
 // mostLooks is the maximum number of reads while a log is incomplete.
 const mostLooks = 100
 
-// logged reports whether logs and counts contain the same decisions.
-func (f *Feeder) logged() bool {
+// hasAllLogged reports whether logs and counts contain the same decisions.
+func (f *Feeder) hasAllLogged() bool {
 	for i := range f.replays {
 		if c := f.replays[i].Compare(f.decided[i]); c.Void != "" {
 			return false
@@ -482,9 +484,9 @@ func (f *Feeder) logged() bool {
 // rest is the time without decisions after which nothing is in flight: several rounds of an agent.
 const rest = 10 * time.Millisecond
 
-// account completes a run with the kernel's counts and decisions.
-func (f *Feeder) account(ctx context.Context, r *Run, c *Config) error {
-	if err := f.settle(ctx, r); err != nil {
+// completeRun completes a run with the kernel's counts and decisions.
+func (f *Feeder) completeRun(ctx context.Context, r *Run, c *Config) error {
+	if err := f.settleCounts(ctx, r); err != nil {
 		return err
 	}
 	for i := range f.replays {
@@ -500,11 +502,11 @@ func (f *Feeder) account(ctx context.Context, r *Run, c *Config) error {
 		r.Decisions.Add(&d)
 		f.told[i] = now
 	}
-	r.SumsAgain = f.asked() - f.again
+	r.SumsAgain = f.countRepeated() - f.again
 	r.Invalid = f.lab.Faults() // they explain other errors
-	if err := f.wordless(r); err != nil {
+	if err := f.checkVanished(r); err != nil {
 		return err
 	}
-	r.judge(f.lab.Plan, c)
+	r.checkRun(f.lab.Plan, c)
 	return nil
 }

@@ -43,7 +43,7 @@ func feeder(t *testing.T, text string) *Feeder {
 			t.Error(err)
 		}
 	})
-	f, err := New(l)
+	f, err := NewFeeder(l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestFirstSums(t *testing.T) {
 		{65534, 0, false, 0, 0}, {65535, 0, true, 1, 0}, {65535, 0, true, 1, 0}, {65535, 1, true, 2, 1}, {0, 1, true, 3, 1},
 		{65535, 1, true, 3, 1}, {0, 1, true, 3, 1}, {0, 0, true, 4, 2},
 	} {
-		heard := k.hears(0, 0, &program.Packet{Kind: program.Data, Seg: c.seg, Round: c.epoch}, nil)
+		heard := k.recordArrival(0, 0, &program.Packet{Kind: program.Data, Seg: c.seg, Round: c.epoch}, nil)
 		if heard != c.heard || len(k.times) != c.timed || said != c.vector {
 			t.Errorf("%+v: heard %t, %d sums are timed, %d vectors are through", c, heard, len(k.times), said)
 		}
@@ -153,15 +153,15 @@ func duplicates(r *Run) (n uint64) {
 func TestLostWithoutAWord(t *testing.T) {
 	f := feeder(t, "tree: {workers: 2}\njob: {lanes: 8, fragments: 50}")
 	var err error
-	if f.came, err = f.arrived(); err != nil {
+	if f.came, err = f.countArrived(); err != nil {
 		t.Fatal(err)
 	}
 	r := &Run{Kernel: map[string]map[string]uint64{"s0": {}}}
-	if err := f.wordless(r); err != nil || !r.Valid() {
+	if err := f.checkVanished(r); err != nil || !r.Valid() {
 		t.Errorf("%+v, %v", r, err)
 	}
 	r.Kernel["s0"]["completed"] = 1000
-	if err := f.wordless(r); err != nil || len(r.Invalid) != 1 ||
+	if err := f.checkVanished(r); err != nil || len(r.Invalid) != 1 ||
 		!strings.HasPrefix(r.Invalid[0], "the cable from s0 to ps: 1000 sums went in and ") {
 		t.Errorf("%+v, %v", r, err)
 	}
@@ -184,11 +184,11 @@ func TestTakenAway(t *testing.T) {
 			})
 		}},
 		"what adds": {`the cable from w\d to s0: the program arrive was taken off w\d of s0`,
-			func(*lab.Lab) error { return testbedtest.Detach("arrive") }},
+			func(*lab.Lab) error { return testbedtest.DetachPrograms("arrive") }},
 		"what listens": {"the cable from s0 to ps: the program pass was taken off s0 of ps",
-			func(*lab.Lab) error { return testbedtest.Detach("pass") }},
+			func(*lab.Lab) error { return testbedtest.DetachPrograms("pass") }},
 		"both": {"the program (arrive|pass) was taken off",
-			func(*lab.Lab) error { return testbedtest.Detach("arrive", "pass") }},
+			func(*lab.Lab) error { return testbedtest.DetachPrograms("arrive", "pass") }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			f := feeder(t, "tree: {workers: 2}\njob: {lanes: 8, fragments: 50}")

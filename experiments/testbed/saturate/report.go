@@ -25,8 +25,8 @@ type Report struct {
 	Statements []string
 }
 
-// Partial reports whether fewer runs were done than were asked for.
-func (r *Report) Partial() bool { return len(r.Runs) < r.Asked }
+// IsPartial reports whether fewer runs were done than were asked for.
+func (r *Report) IsPartial() bool { return len(r.Runs) < r.Asked }
 
 // number is a number of a run.
 type number struct {
@@ -36,21 +36,29 @@ type number struct {
 
 // numbers are what runs are described by.
 var numbers = []number{
-	{result.Measured("packets_per_s", "Packets of workers, a second", "packet/s"), func(_ *lab.Plan, _ *Config, r *Run) float64 {
-		return float64(r.Sent) / float64(r.TookNS) * float64(olaf.Second/olaf.Nanosecond)
-	}},
+	{result.Measured("packets_per_s", "Packets of workers, a second", "packet/s"),
+		func(_ *lab.Plan, _ *Config, r *Run) float64 {
+			return float64(r.Sent) / float64(r.TookNS) * float64(olaf.Second/olaf.Nanosecond)
+		}},
 	{result.Measured("values_per_s", "Values added up, a second", "1/s"), func(_ *lab.Plan, _ *Config, r *Run) float64 {
 		return float64(r.Checked) / float64(r.TookNS) * float64(olaf.Second/olaf.Nanosecond)
 	}},
-	{result.Measured("vector_ns", "A vector, from its first packet to the last sum", "ns"), func(_ *lab.Plan, c *Config, r *Run) float64 {
-		return float64(r.TookNS) / float64(c.Vectors)
-	}},
-	{result.Measured("latency_p50_ns", "A sum, from its last packet to the server: median", "ns"), func(_ *lab.Plan, _ *Config, r *Run) float64 { return float64(r.LatencyNS.P50) }},
-	{result.Measured("latency_p99_ns", "the same, 99th percentile", "ns"), func(_ *lab.Plan, _ *Config, r *Run) float64 { return float64(r.LatencyNS.P99) }},
-	{result.Counted("sent", "Packets sent", "packets"), func(_ *lab.Plan, _ *Config, r *Run) float64 { return float64(r.Sent) }},
-	{result.Counted("resent", "Packets that were missing and sent again", "packets"), func(_ *lab.Plan, _ *Config, r *Run) float64 { return float64(r.Resent) }},
-	{result.Counted("sums_resent", "Sums that got lost above and were sent again", "packets"), func(_ *lab.Plan, _ *Config, r *Run) float64 { return float64(r.SumsAgain) }},
-	{result.Counted("repeated", "Sums that reached the server again", "packets"), func(_ *lab.Plan, _ *Config, r *Run) float64 { return float64(r.Repeated) }},
+	{result.Measured("vector_ns", "A vector, from its first packet to the last sum", "ns"),
+		func(_ *lab.Plan, c *Config, r *Run) float64 {
+			return float64(r.TookNS) / float64(c.Vectors)
+		}},
+	{result.Measured("latency_p50_ns", "A sum, from its last packet to the server: median", "ns"),
+		func(_ *lab.Plan, _ *Config, r *Run) float64 { return float64(r.LatencyNS.P50) }},
+	{result.Measured("latency_p99_ns", "the same, 99th percentile", "ns"),
+		func(_ *lab.Plan, _ *Config, r *Run) float64 { return float64(r.LatencyNS.P99) }},
+	{result.Counted("sent", "Packets sent", "packets"),
+		func(_ *lab.Plan, _ *Config, r *Run) float64 { return float64(r.Sent) }},
+	{result.Counted("resent", "Packets that were missing and sent again", "packets"),
+		func(_ *lab.Plan, _ *Config, r *Run) float64 { return float64(r.Resent) }},
+	{result.Counted("sums_resent", "Sums that got lost above and were sent again", "packets"),
+		func(_ *lab.Plan, _ *Config, r *Run) float64 { return float64(r.SumsAgain) }},
+	{result.Counted("repeated", "Sums that reached the server again", "packets"),
+		func(_ *lab.Plan, _ *Config, r *Run) float64 { return float64(r.Repeated) }},
 }
 
 // real is said beside the numbers of every report.
@@ -79,29 +87,36 @@ func (r *Report) sums() (s sums) {
 // Result makes the document of the runs.
 func (r *Report) Result(by results.Provenance) *result.Result {
 	of := r.sums()
-	d := result.New("bench", "", map[string]any{"system": r.System, "vectors": r.Config.Vectors, "line": r.Config.Line, "seed": r.Config.Seed, "testbed": r.Plan})
-	d.Provenance, d.Partial = &by, r.Partial()
+	d := result.New("bench", "", map[string]any{"system": r.System, "vectors": r.Config.Vectors, "line": r.Config.Line,
+		"seed": r.Config.Seed, "testbed": r.Plan})
+	d.Provenance, d.Partial = &by, r.IsPartial()
 	d.Title = "bench of " + r.name()
-	d.Found = []string{fmt.Sprintf("%s added up %s of %d lanes from %s: %d values checked, %s.", r.System, plural(of.sums, "sum"), r.Plan.Lanes,
-		olaf.Plural(len(r.Plan.Workers()), "worker"), of.checked, wrong(of.wrong)), decided(&of.decisions)}
+	d.Found = []string{fmt.Sprintf("%s added up %s of %d lanes from %s: %d values checked, %s.", r.System,
+		pluralOf(of.sums, "sum"), r.Plan.Lanes,
+		olaf.Plural(len(r.Plan.Workers()), "worker"), of.checked, describeWrong(of.wrong)), decided(&of.decisions)}
 	for _, n := range numbers {
 		d.Metrics = append(d.Metrics, n.Metric)
 	}
-	d.Rows = []result.Row{r.row(d.Metrics, &of)}
+	d.Rows = []result.Row{r.makeRow(d.Metrics, &of)}
 	d.Statements = slices.Concat([]string{real}, r.Plan.Joined(), r.Statements)
-	d.Closing = fmt.Sprintf("%s: %d of %s, %s of %s a worker, lines of %v, seed %d", r.validity(&of), d.Rows[0].Runs, olaf.Plural(r.Asked, "run"),
-		olaf.Plural(r.Config.Vectors, "vector"), olaf.Plural(r.Plan.Fragments, "fragment"), r.Config.Line, r.Config.Seed)
+	d.Closing = fmt.Sprintf("%s: %d of %s, %s of %s a worker, lines of %v, seed %d", r.describeValidity(&of),
+		d.Rows[0].Runs, olaf.Plural(r.Asked, "run"),
+		olaf.Plural(r.Config.Vectors, "vector"), olaf.Plural(r.Plan.Fragments, "fragment"), r.Config.Line,
+		r.Config.Seed)
 	d.Fail(r.err())
 	return d
 }
 
-// row is the only row of the document.
-func (r *Report) row(metrics result.Metrics, of *sums) result.Row {
+// makeRow is the only row of the document.
+func (r *Report) makeRow(metrics result.Metrics, of *sums) result.Row {
 	a := &r.Plan.Adders[0]
 	w := result.Row{
-		Name: r.name(), Config: map[string]any{"children": r.Plan.Children(), "workers": len(r.Plan.Workers()), "lanes": r.Plan.Lanes, "arithmetic": lab.Arithmetic(a.Wrapping), "mode": a.Mode},
+		Name: r.name(), Config: map[string]any{"children": r.Plan.Children(), "workers": len(r.Plan.Workers()),
+			"lanes": r.Plan.Lanes, "arithmetic": lab.Arithmetic(a.Wrapping), "mode": a.Mode},
 		Runs: len(r.Runs) - of.invalidRuns, Invalid: of.invalidRuns, Reasons: of.invalid,
-		Totals: map[string]int64{"sums": int64(of.sums), "values_checked": int64(of.checked), "values_wrong": int64(of.wrong), "decisions_checked": of.decisions.Checked, "decisions_equal": of.decisions.Equal},
+		Totals: map[string]int64{"sums": int64(of.sums), "values_checked": int64(of.checked),
+			"values_wrong": int64(of.wrong), "decisions_checked": of.decisions.Checked,
+			"decisions_equal": of.decisions.Equal},
 	}
 	var valid [][]metric.Float
 	for _, run := range r.Runs {
@@ -109,7 +124,8 @@ func (r *Report) row(metrics result.Metrics, of *sums) result.Row {
 		for i, n := range numbers {
 			values[i] = metric.Float(n.of(r.Plan, &r.Config, run))
 		}
-		w.BySeed = append(w.BySeed, result.Run{Seed: run.Seed, Invalid: run.Invalid, Numbers: metric.NewValues(metrics, func(i int) metric.Float { return values[i] })})
+		w.BySeed = append(w.BySeed, result.Run{Seed: run.Seed, Invalid: run.Invalid,
+			Numbers: metric.NewValues(metrics, func(i int) metric.Float { return values[i] })})
 		if run.Valid() {
 			valid = append(valid, values)
 		}
@@ -124,23 +140,24 @@ func (r *Report) row(metrics result.Metrics, of *sums) result.Row {
 }
 
 func (r *Report) name() string {
-	return fmt.Sprintf("%s %d × %d, %s", r.System, len(r.Plan.Workers()), r.Plan.Lanes, lab.Arithmetic(r.Plan.Adders[0].Wrapping))
+	return fmt.Sprintf("%s %d × %d, %s", r.System, len(r.Plan.Workers()), r.Plan.Lanes,
+		lab.Arithmetic(r.Plan.Adders[0].Wrapping))
 }
 
-func plural(n uint64, noun string) string { return olaf.Plural(int(n), noun) }
+func pluralOf(n uint64, noun string) string { return olaf.Plural(int(n), noun) }
 
-func wrong(n uint64) string {
+func describeWrong(n uint64) string {
 	if n == 0 {
 		return "all of them exact"
 	}
 	return fmt.Sprintf("%d of them WRONG", n)
 }
 
-func (r *Report) validity(of *sums) string {
+func (r *Report) describeValidity(of *sums) string {
 	switch {
 	case of.invalidRuns > 0:
 		return "INVALID"
-	case r.Partial():
+	case r.IsPartial():
 		return "PARTIAL"
 	}
 	return "valid"
@@ -164,7 +181,7 @@ func (r *Report) err() error {
 			return fmt.Errorf("%w: %s", ErrInvalid, run.Invalid[0])
 		}
 	}
-	if r.Partial() {
+	if r.IsPartial() {
 		return fmt.Errorf("%w: stopped before all runs were done", ErrInvalid)
 	}
 	return nil

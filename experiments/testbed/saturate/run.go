@@ -59,13 +59,13 @@ func (r *Run) Valid() bool { return len(r.Invalid) == 0 }
 // valueBits limits values, so that the sum over the maximum number of workers stays in range.
 const valueBits = 24
 
-// Value returns a worker's value at a place in a vector, for a run's seed.
-func Value(seed uint64, worker, vector, place int) int32 {
+// ValueAt returns a worker's value at a place in a vector, for a run's seed.
+func ValueAt(seed uint64, worker, vector, place int) int32 {
 	return int32(splitmix.Mix(seed^uint64(worker)<<48^uint64(vector)<<32^uint64(place))) >> (32 - valueBits)
 }
 
-// judge checks the identities of a run: no more decisions than packets sent, each sum made once, every value right.
-func (r *Run) judge(p *lab.Plan, c *Config) {
+// checkRun checks the identities of a run: no more decisions than packets sent, each sum made once, every value right.
+func (r *Run) checkRun(p *lab.Plan, c *Config) {
 	say := func(format string, a ...any) { r.Invalid = append(r.Invalid, fmt.Sprintf(format, a...)) }
 	sums := uint64(p.Fragments * c.Vectors)
 	if r.Wrong > 0 {
@@ -84,7 +84,7 @@ func (r *Run) judge(p *lab.Plan, c *Config) {
 		if odd := k["malformed"] + k["misidentified"] + k["lost_before_engine"]; odd > 0 {
 			say("%d packets at %s were broken, of another child than they said, or came before it ran", odd, n.Name)
 		}
-		came += decisions(k)
+		came += sumDecisions(k)
 	}
 	// Sums from below the topmost aggregator go to another one.
 	if out := r.Sent + sums*uint64(len(p.Adders)-1) + r.SumsAgain; came > out {
@@ -95,8 +95,8 @@ func (r *Run) judge(p *lab.Plan, c *Config) {
 	}
 }
 
-// decisions returns the number of packets that an aggregator decided about.
-func decisions(k map[string]uint64) (n uint64) {
+// sumDecisions returns the number of packets that an aggregator decided about.
+func sumDecisions(k map[string]uint64) (n uint64) {
 	for _, class := range []string{"consumed", "completed", "duplicate", "late", "mismatched", "out_of_range"} {
 		n += k[class]
 	}

@@ -48,7 +48,7 @@ func TestWires(t *testing.T) {
 				t.Error(err)
 			}
 		})
-		return New(l)
+		return NewFeeder(l)
 	}
 	f, err := on(`nodes: [{name: a, role: worker}, {name: b, role: worker}, {name: s, role: aggregator}, {name: ps, role: server}]
 links: [{child: a, parent: s}, {child: b, parent: s, interfaces: [eth0, eth1], virtual: true}, {child: s, parent: ps, interfaces: [eth2, eth3], virtual: true}]`)

@@ -26,9 +26,9 @@ type Capture struct {
 	data    []byte
 }
 
-// Open begins to capture what arrives at the ends, and what is sent there by sockets shown with netlab.Socket.Show.
+// OpenCapture begins to capture what arrives at the ends, and what is sent there by sockets shown with netlab.Socket.Show.
 // Packets are numbered by interface in the given order.
-func Open(at ...End) (*Capture, error) {
+func OpenCapture(at ...End) (*Capture, error) {
 	c := &Capture{ends: at, counts: make([]uint64, len(at))}
 	for _, end := range at {
 		err := end.At.Do(func() error {
@@ -49,7 +49,7 @@ func Open(at ...End) (*Capture, error) {
 func (c *Capture) Drain(visit func(*capture.Packet) error) error {
 	c.batch, c.data = c.batch[:0], c.data[:0]
 	for i, s := range c.sockets {
-		if err := c.take(i, s); err != nil {
+		if err := c.takePackets(i, s); err != nil {
 			return fmt.Errorf("capture at the end %s: %w", c.ends[i].Name, err)
 		}
 	}
@@ -62,7 +62,7 @@ func (c *Capture) Drain(visit func(*capture.Packet) error) error {
 	return nil
 }
 
-func (c *Capture) take(end int, s *live.Socket) error {
+func (c *Capture) takePackets(end int, s *live.Socket) error {
 	for {
 		var p capture.Packet
 		switch err := s.Next(&p); {

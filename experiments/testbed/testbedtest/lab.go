@@ -38,20 +38,20 @@ type Lab struct {
 
 const ServerPort = 1
 
-// New returns a laboratory in which every read of the card's clock takes a while.
-func New(t *testing.T) *Lab {
+// NewLab returns a laboratory in which every read of the card's clock takes a while.
+func NewLab(t *testing.T) *Lab {
 	t.Helper()
 	r := &Lab{tables: new(agent.Embedded), offset: 37 * time.Hour, ppm: 40}
 	var err error
 	r.Card, err = pcietest.New(twin.Config{Tables: testbed.TablesOf(r.tables), Wire: true})
-	ok(t, err)
+	requireNoError(t, err)
 	r.Boot = r.Card.Now()
-	ok(t, r.Card.Wait(t.Context(), olaf.Millisecond)) // the card has been on for a while
+	requireNoError(t, r.Card.Wait(t.Context(), olaf.Millisecond)) // the card has been on for a while
 	r.Slow(800 * olaf.Nanosecond)
 	bus, err := r.Card.Bus(t.TempDir(), pcietest.OpenNIC())
-	ok(t, err)
+	requireNoError(t, err)
 	r.Wire = &Wire{rig: r, Stamps: live.Kernel}
-	r.Access = testbed.Access{Devices: Devices(), Bus: &bus, Clock: r, Card: testbed.CardAccess{
+	r.Access = testbed.Access{Devices: TestDevices(), Bus: &bus, Clock: r, Card: testbed.CardAccess{
 		Tables: func(*testbed.CardTables) (agent.Backend, func() error, error) {
 			return r.tables, func() error { return nil }, nil
 		},
@@ -67,11 +67,11 @@ func (r *Lab) AddGenerator(t *testing.T) {
 	t.Helper()
 	var err error
 	r.Generator, err = pcietest.New(twin.Config{Wire: true})
-	ok(t, err)
-	ok(t, twin.Join(r.Generator.Twin(), r.Card.Twin()))
+	requireNoError(t, err)
+	requireNoError(t, twin.Join(r.Generator.Twin(), r.Card.Twin()))
 	f := pcietest.OpenNIC()
 	f.BDF = "0000:5e:00.0"
-	ok(t, pcietest.WriteSysfs(r.Access.Bus.Sysfs, f))
+	requireNoError(t, pcietest.WriteSysfs(r.Access.Bus.Sysfs, f))
 	r.Access.Bus.Map = func(path string, _ int64, _ bool) (pcie.Window, error) {
 		if strings.Contains(path, f.BDF) {
 			return r.Generator, nil
@@ -100,20 +100,20 @@ func (r *Lab) Slow(d olaf.Duration) {
 
 // Host returns the host's time at an instant of the card's.
 func (r *Lab) Host(at time.Time) time.Time {
-	host := r.unset(at)
+	host := r.monotonicTime(at)
 	if r.Step > 0 && at.Sub(r.Boot) > r.Step {
 		host = host.Add(time.Second)
 	}
 	return host
 }
 
-// unset returns the host's time if its clock was never set.
-func (r *Lab) unset(at time.Time) time.Time {
+// monotonicTime returns the host's time if its clock was never set.
+func (r *Lab) monotonicTime(at time.Time) time.Time {
 	return at.Add(r.offset + time.Duration(float64(at.Sub(r.Boot))*r.ppm/1e6))
 }
 
 // Now returns the host's monotonic time, like time.Now: setting the host's clock does not change the differences.
-func (r *Lab) Now() time.Time { return r.unset(r.Card.Now()) }
+func (r *Lab) Now() time.Time { return r.monotonicTime(r.Card.Now()) }
 
 // Wait lets d pass for the cards and the host.
 func (r *Lab) Wait(ctx context.Context, d olaf.Duration) error {
@@ -196,18 +196,18 @@ const (
 	GeneratorAddress = "pci:0000:5e:00.0"
 )
 
-func ok(t *testing.T, err error) {
+func requireNoError(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
 	}
 }
 
-// Serve lends a twin for the length of a test and returns its address.
-func Serve(tb testing.TB, o testbed.ServeOptions) string {
+// ServeTwin lends a twin for the length of a test and returns its address.
+func ServeTwin(tb testing.TB, o testbed.ServeOptions) string {
 	tb.Helper()
 	o.Listen = "unix:" + filepath.Join(tb.TempDir(), "s")
-	s, err := testbed.Serve(context.Background(), "twin:", o)
+	s, err := testbed.ServeDevice(context.Background(), "twin:", o)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -219,10 +219,10 @@ func Serve(tb testing.TB, o testbed.ServeOptions) string {
 	return "grpc:" + s.Target
 }
 
-// Devices returns all devices for testbeds in tests.
-func Devices() testbed.Devices {
-	return testbed.Devices{testbed.Twin(), testbed.PCI(), testbed.Agent()}
+// TestDevices returns all devices for testbeds in tests.
+func TestDevices() testbed.Devices {
+	return testbed.Devices{testbed.TwinDevice(), testbed.CardDevice(), testbed.AgentDevice()}
 }
 
-// Access returns the access to them on this host.
-func Access() testbed.Access { return testbed.Access{Devices: Devices()} }
+// TestAccess returns the access to them on this host.
+func TestAccess() testbed.Access { return testbed.Access{Devices: TestDevices()} }

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Links returns the links by which this process, and no parallel test, attaches XDP programs to interfaces.
-func Links() (ids []link.ID, err error) {
+// OwnLinks returns the links by which this process, and no parallel test, attaches XDP programs to interfaces.
+func OwnLinks() (ids []link.ID, err error) {
 	files, err := filepath.Glob("/proc/self/fdinfo/*")
 	if err != nil {
 		return nil, err
@@ -40,9 +40,9 @@ func Links() (ids []link.ID, err error) {
 	return ids, nil
 }
 
-// Detach detaches the named programs of this process from all interfaces, as another process might.
-func Detach(names ...string) error {
-	ids, err := Links()
+// DetachPrograms detaches the named programs of this process from all interfaces, as another process might.
+func DetachPrograms(names ...string) error {
+	ids, err := OwnLinks()
 	found := false
 	for _, id := range ids {
 		l, why := link.NewFromID(id)
@@ -79,8 +79,8 @@ func nameOf(l link.Link) (string, error) {
 	return n.Name, nil
 }
 
-// Namespaces returns the network namespaces that this process has open.
-func Namespaces() (paths []string, err error) {
+// OwnNamespaces returns the network namespaces that this process has open.
+func OwnNamespaces() (paths []string, err error) {
 	entries, err := os.ReadDir("/proc/self/fd")
 	for _, e := range entries {
 		path := "/proc/self/fd/" + e.Name()
@@ -91,14 +91,14 @@ func Namespaces() (paths []string, err error) {
 	return paths, err
 }
 
-// Somewhere calls do for the named interface in any of these namespaces.
-func Somewhere(name string, do func(netlink.Link) error) error {
-	paths, err := Namespaces()
+// DoAtInterface calls do for the named interface in any of these namespaces.
+func DoAtInterface(name string, do func(netlink.Link) error) error {
+	paths, err := OwnNamespaces()
 	for _, path := range paths {
 		done := make(chan error)
 		go func() {
 			runtime.LockOSThread() // never unlocked, so that the thread ends
-			done <- inside(path, name, do)
+			done <- doInside(path, name, do)
 		}()
 		if err := <-done; !errors.As(err, new(netlink.LinkNotFoundError)) {
 			return err
@@ -107,8 +107,8 @@ func Somewhere(name string, do func(netlink.Link) error) error {
 	return errors.Join(err, fmt.Errorf("no interface is called %s", name))
 }
 
-// inside calls do in a namespace and leaves the calling thread there.
-func inside(path, name string, do func(netlink.Link) error) error {
+// doInside calls do in a namespace and leaves the calling thread there.
+func doInside(path, name string, do func(netlink.Link) error) error {
 	ns, err := os.Open(path)
 	if err != nil {
 		return err

@@ -19,11 +19,11 @@ type Traces struct {
 	links, mounts string
 }
 
-// Look records the state before a testbed.
-func Look(t testing.TB) *Traces {
+// RecordTraces records the state before a testbed.
+func RecordTraces(t testing.TB) *Traces {
 	t.Helper()
-	tr := &Traces{programs: map[ebpf.ProgramID]bool{}, links: links(t), mounts: mounts(t)}
-	for _, id := range programs() {
+	tr := &Traces{programs: map[ebpf.ProgramID]bool{}, links: linkNames(t), mounts: namespaceMounts(t)}
+	for _, id := range testbedPrograms() {
 		tr.programs[id] = true
 	}
 	return tr
@@ -33,12 +33,12 @@ func Look(t testing.TB) *Traces {
 // last descriptor.
 const patience = time.Minute
 
-// Gone waits until nothing is left of processes with a marker in their environment: no process, no program without an
+// AwaitGone waits until nothing is left of processes with a marker in their environment: no process, no program without an
 // owner, no interface in this namespace, no mount of a namespace.
-func (tr *Traces) Gone(t testing.TB, marker string) {
+func (tr *Traces) AwaitGone(t testing.TB, marker string) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) { // there is no notification
-		left := tr.left(t, marker)
+		left := tr.findLeft(t, marker)
 		if len(left) == 0 {
 			return
 		}
@@ -48,28 +48,28 @@ func (tr *Traces) Gone(t testing.TB, marker string) {
 	}
 }
 
-func (tr *Traces) left(t testing.TB, marker string) (left []string) {
-	processes, held := descriptors(t, marker)
-	left = append(left, processes...)
-	for _, id := range programs() {
+func (tr *Traces) findLeft(t testing.TB, marker string) (findLeft []string) {
+	processes, held := listDescriptors(t, marker)
+	findLeft = append(findLeft, processes...)
+	for _, id := range testbedPrograms() {
 		if !tr.programs[id] && !held[fmt.Sprint(uint32(id))] {
-			left = append(left, fmt.Sprintf("program %d, which no process holds", id))
+			findLeft = append(findLeft, fmt.Sprintf("program %d, which no process holds", id))
 		}
 	}
-	if now := links(t); now != tr.links {
-		left = append(left, fmt.Sprintf("interfaces %s, were %s", now, tr.links))
+	if now := linkNames(t); now != tr.links {
+		findLeft = append(findLeft, fmt.Sprintf("interfaces %s, were %s", now, tr.links))
 	}
-	if now := mounts(t); now != tr.mounts {
-		left = append(left, "mounts "+now)
+	if now := namespaceMounts(t); now != tr.mounts {
+		findLeft = append(findLeft, "mounts "+now)
 	}
-	return left
+	return findLeft
 }
 
 // ours contains the names of the programs that a testbed attaches.
 var ours = []string{"arrive", "pass"}
 
-// programs returns all programs in the kernel with a testbed's names.
-func programs() (ids []ebpf.ProgramID) {
+// testbedPrograms returns all programs in the kernel with a testbed's names.
+func testbedPrograms() (ids []ebpf.ProgramID) {
 	for id, err := ebpf.ProgramGetNextID(0); err == nil; id, err = ebpf.ProgramGetNextID(id) {
 		p, err := ebpf.NewProgramFromID(id)
 		if err != nil {
@@ -83,8 +83,8 @@ func programs() (ids []ebpf.ProgramID) {
 	return ids
 }
 
-// descriptors returns the processes with a marker in their environment, and the programs that any process holds.
-func descriptors(t testing.TB, marker string) (marked []string, held map[string]bool) {
+// listDescriptors returns the processes with a marker in their environment, and the programs that any process holds.
+func listDescriptors(t testing.TB, marker string) (marked []string, held map[string]bool) {
 	held = map[string]bool{}
 	entries, err := filepath.Glob("/proc/[0-9]*")
 	if err != nil {
@@ -107,8 +107,8 @@ func descriptors(t testing.TB, marker string) (marked []string, held map[string]
 	return marked, held
 }
 
-// links returns the names of the interfaces in this namespace.
-func links(t testing.TB) string {
+// linkNames returns the names of the interfaces in this namespace.
+func linkNames(t testing.TB) string {
 	entries, err := os.ReadDir("/sys/class/net")
 	if err != nil {
 		t.Fatal(err)
@@ -120,8 +120,8 @@ func links(t testing.TB) string {
 	return strings.Join(names, " ")
 }
 
-// mounts returns the mounts of namespaces, which would keep them alive.
-func mounts(t testing.TB) string {
+// namespaceMounts returns the mounts of namespaces, which would keep them alive.
+func namespaceMounts(t testing.TB) string {
 	text, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		t.Fatal(err)
