@@ -1,13 +1,13 @@
 package rl
 
-// Flights is how many episodes without exploring judge what was learned.
+// Flights is the number of episodes without exploring that judge a policy.
 const Flights = 20
 
-// Tenth is how many iterations a part of a learning curve is the mean of: a tenth of all, at least one.
+// Tenth returns the number of iterations per part of a learning curve: a tenth of all, at least one.
 func (c *Config) Tenth() int { return max(1, c.Iterations/10) }
 
-// Blocks is the mean reward over all workers in successive blocks of iterations. A block counts as soon as one worker
-// has reached it.
+// Blocks returns the mean reward over all workers in successive blocks of iterations. A block counts as soon as one
+// worker has reached it.
 func Blocks(curves [][]Point, iterations int) []float64 {
 	var sums []float64
 	var counts []int
@@ -27,8 +27,8 @@ func Blocks(curves [][]Point, iterations int) []float64 {
 	return sums
 }
 
-// Periods is the mean reward over all workers in n equal spans of time from 0 to endNS. A span without any update takes
-// over its predecessor's mean.
+// Periods returns the mean reward over all workers in n equal spans of time from 0 to endNS. A span without updates
+// repeats its predecessor's mean.
 func Periods(curves [][]Point, n int, endNS int64) []float64 {
 	sums, counts := make([]float64, n), make([]int, n)
 	for _, curve := range curves {

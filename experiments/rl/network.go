@@ -13,11 +13,11 @@ import (
 // fractionBits is the fixed point of gradient lanes, Q16.16 (docs/reference/semantics.md, Update on the wire).
 const fractionBits = 16
 
-// arrival is what reaches a parameter server: the mean of the updates inside, or of their packets of one place.
+// arrival is a frame at a parameter server: the mean of the updates inside, or of their packets for one place.
 type arrival struct {
 	at       olaf.Time
 	cluster  olaf.ClusterID
-	place    int       // of the packet in an update
+	place    int       // place of the packet in an update
 	gradient []float32 // overwritten by the next arrival
 	reward   float64
 	count    int
@@ -26,13 +26,13 @@ type arrival struct {
 
 // network carries updates from workers to servers.
 type network interface {
-	// send hands an update over at now. What leaves up to then arrives first.
+	// send sends an update at now. Frames that leave before arrive first.
 	send(now olaf.Time, u *olaf.Update, reward float64, g *ppo.Weights)
-	// advance delivers what leaves at or before now.
+	// advance delivers frames that leave at or before now.
 	advance(now olaf.Time)
-	// drain delivers the rest.
+	// drain delivers the remaining frames.
 	drain()
-	// stats is what became of the updates.
+	// stats returns counters of the updates.
 	stats() engine.Stats
 }
 
@@ -54,13 +54,14 @@ func (d *direct) advance(olaf.Time)   {}
 func (d *direct) drain()              {}
 func (d *direct) stats() engine.Stats { return d.counts }
 
-// queued is a bottleneck with a queue: gradients travel as Q16.16 lanes and merge on the way. Where an update takes several packets,
-// packet i of a cluster's is, to the queue, of cluster × packets + i: those of the same place meet only each other.
+// queued is a bottleneck with a queue: gradients travel as Q16.16 lanes and merge on the way. If an update takes
+// several packets, the queue sees packet i of a cluster as cluster × packets + i, so that only packets of the same
+// place merge.
 type queued struct {
 	port     *engine.Port
 	deliver  func(*arrival)
-	lanes    []int32 // of an update, and what its frame has beside
-	packet   int     // of them in a packet
+	lanes    []int32 // of an update, and the other lanes of its frame
+	packet   int     // lanes per packet
 	gradient ppo.Weights
 }
 
@@ -100,10 +101,10 @@ func (n *queued) send(now olaf.Time, u *olaf.Update, _ float64, g *ppo.Weights) 
 	}
 }
 
-// packets is how many an update takes.
+// packets returns the number of packets per update.
 func (n *queued) packets() int { return (len(n.lanes) + n.packet - 1) / n.packet }
 
-// toFixed rounds to Q16.16 and saturates. A value that is no number becomes 0; a training ends before it sends one.
+// toFixed converts to Q16.16 with rounding and saturation. NaN becomes 0; a training ends before it sends one.
 func toFixed(v float32) int32 {
 	f := math.RoundToEven(float64(v) * (1 << fractionBits))
 	if f != f {
@@ -112,7 +113,7 @@ func toFixed(v float32) int32 {
 	return int32(min(max(f, math.MinInt32), math.MaxInt32))
 }
 
-// Deliver makes n the sink of its port.
+// Deliver receives a frame from the port.
 func (n *queued) Deliver(d *engine.Departure) {
 	u := &d.Frame.Update
 	packets := olaf.ClusterID(n.packets())

@@ -7,13 +7,13 @@ import (
 	"github.com/olafctl/olaf/experiments/rl/ppo"
 )
 
-// Pilot is one worker's learner for a caller that carries gradients and weights around itself.
+// Pilot is one worker's learner for callers that transfer gradients and weights themselves.
 type Pilot struct {
 	config *Config
 	worker *worker
 }
 
-// Pilot makes the learner of worker k. The error matches ErrConfig.
+// Pilot returns the learner of worker k. The error matches ErrConfig.
 func (c *Config) Pilot(k int) (*Pilot, error) {
 	w, err := c.newWorker(k)
 	if err != nil {
@@ -22,13 +22,14 @@ func (c *Config) Pilot(k int) (*Pilot, error) {
 	return &Pilot{c, w}, nil
 }
 
-// Usual is how long an iteration takes, as the cost model has it for the steps that the worker is to fly.
+// Usual returns the duration of an iteration by the cost model, for the worker's number of steps.
 func (p *Pilot) Usual() olaf.Duration {
 	cost := p.config.costNS(ppo.Iteration{Steps: p.config.steps(p.worker.id)})
 	return olaf.Duration(float64(cost)*p.worker.speed) * olaf.Nanosecond
 }
 
-// Offers says whether all workers together can offer Network.Rate with updates that take so much of the wire. The error matches ErrConfig.
+// Offers returns an error if all workers together cannot offer Network.Rate with updates of this size. It matches
+// ErrConfig.
 func (c *Config) Offers(update olaf.Size) error {
 	if c.Network.Rate < 1 {
 		return fmt.Errorf("%w: an offered rate of %v; it must be positive", ErrConfig, c.Network.Rate)
@@ -40,38 +41,38 @@ func (c *Config) Offers(update olaf.Size) error {
 	return nil
 }
 
-// Fly is one iteration from the given weights: its gradient, which is valid until the next, and its reward. Pilots fly side
-// by side.
+// Fly runs one iteration from the given weights. It returns its gradient, which is valid until the next one, and its
+// reward. Pilots may fly concurrently.
 func (p *Pilot) Fly(from *ppo.Weights) (gradient *ppo.Weights, reward float64) {
 	p.worker.start = *from
 	p.worker.fly(p.config)
 	return &p.worker.gradient, p.worker.result.Reward
 }
 
-// Period is how long the last iteration takes where periods are normalised, so that all workers together offer Network.Rate with
-// updates that take so much of the wire. It is asked for once an iteration.
+// Period returns the normalised duration of the last iteration, at which all workers together offer Network.Rate
+// with updates of this size. It must be called once per iteration.
 func (p *Pilot) Period(update olaf.Size) olaf.Duration {
 	p.worker.cost = p.config.costNS(p.worker.result)
 	return olaf.Duration(p.worker.period(p.config.meanPeriodNS(update))) * olaf.Nanosecond
 }
 
-// FixedPoint is a gradient's value as it travels: Q16.16, saturating.
+// FixedPoint converts a gradient's value to the wire format: Q16.16, saturating.
 func FixedPoint(v float32) int32 { return toFixed(v) }
 
-// OfFixedPoint is the mean of count values whose sum travelled.
+// OfFixedPoint returns the mean of count values from their sum on the wire.
 func OfFixedPoint(sum int32, count int) float32 {
 	return float32(float64(sum) / (float64(count) * (1 << fractionBits)))
 }
 
-// Keeper is the parameter server of a cluster for a caller that carries gradients and weights itself, in parts that come and are
-// stepped by themselves.
+// Keeper is the parameter server of a cluster for callers that transfer gradients and weights themselves, in parts
+// that arrive and are stepped separately.
 type Keeper struct {
 	weights ppo.Weights
-	part    int // values of a part; the last may have less
+	part    int // values per part; the last one may be shorter
 	parts   []*server
 }
 
-// Keeper is the server of a cluster whose gradients come in parts of so many values.
+// Keeper returns the server of a cluster whose gradients arrive in parts of the given number of values.
 func (c *Config) Keeper(cluster, part int) *Keeper {
 	k := &Keeper{weights: *c.Initial(cluster), part: part}
 	first, end := c.Members(cluster)
@@ -81,16 +82,17 @@ func (c *Config) Keeper(cluster, part int) *Keeper {
 	return k
 }
 
-// Take steps part i by the mean gradient and reward of count updates, and returns the part's weights, which stay its own.
+// Take steps part i by the mean gradient and reward of count updates and returns the part's weights, which it still
+// owns.
 func (k *Keeper) Take(i int, gradient []float32, reward float64, count int) []float32 {
 	k.parts[i].receive(gradient, reward, count)
 	return k.parts[i].weights
 }
 
-// Weights are all parts as they are now.
+// Weights returns the current weights of all parts.
 func (k *Keeper) Weights() *ppo.Weights { return &k.weights }
 
-// Inside is how many updates were inside of what came for each part.
+// Inside returns the number of updates received for each part.
 func (k *Keeper) Inside() (all []uint64) {
 	for _, p := range k.parts {
 		all = append(all, p.stats.Inside)
@@ -98,7 +100,7 @@ func (k *Keeper) Inside() (all []uint64) {
 	return all
 }
 
-// AddPlaces adds up what several keepers had of each place.
+// AddPlaces adds two keepers' numbers by place.
 func AddPlaces(sum, more []uint64) []uint64 {
 	if sum == nil {
 		return more
@@ -109,7 +111,7 @@ func AddPlaces(sum, more []uint64) []uint64 {
 	return sum
 }
 
-// Stats are the sums over all parts.
+// Stats returns the sums over all parts.
 func (k *Keeper) Stats() (s ServerStats) {
 	for _, p := range k.parts {
 		s.Received += p.stats.Received

@@ -14,8 +14,8 @@ import (
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
-// Header is what a trace of the training c says about itself: everything that decides its bytes.
-func Header(c *Config, clock string, payload bool) (trace.Header, error) {
+// TraceHeader returns the trace header of the training c: everything that determines its bytes.
+func TraceHeader(c *Config, clock string, payload bool) (trace.Header, error) {
 	job, err := json.Marshal(c)
 	if err != nil {
 		return trace.Header{}, fmt.Errorf("describe the training: %w", err)
@@ -47,18 +47,18 @@ func Header(c *Config, clock string, payload bool) (trace.Header, error) {
 	return h, nil
 }
 
-// recordFlush is how many updates a recording may lose when the power goes.
+// recordFlush is the number of updates that a recording may lose in a power failure.
 const recordFlush = 256
 
-// Recorder is an Observer that writes a trace file. Close the file afterwards, also after an interrupt.
+// Recorder is an Observer that writes a trace file. The caller must close the file, also after an interrupt.
 type Recorder struct {
 	File *trace.File
-	// Then, when not nil, hears of every update that was written: a live curve.
+	// Then, if not nil, observes every update that was written, for a live curve.
 	Then    Observer
 	written int
 }
 
-// Generated appends one update and makes what was written readable from time to time.
+// Generated appends one update and flushes the file from time to time.
 func (r *Recorder) Generated(u *trace.Update, gradient *ppo.Weights) error {
 	if err := r.File.Append(u, gradient[:]); err != nil {
 		return err

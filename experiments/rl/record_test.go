@@ -15,7 +15,7 @@ import (
 func record(t *testing.T, c Config, ctx context.Context, then Observer) ([]byte, error) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "run.trace")
-	h, err := Header(&c, trace.Virtual, true)
+	h, err := TraceHeader(&c, trace.Virtual, true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestEmbeddedRecordingIsReproducible(t *testing.T) {
 	}
 	defer closer.Close()
 	c := Defaults()
-	now, err := Header(&c, trace.Virtual, false)
+	now, err := TraceHeader(&c, trace.Virtual, false)
 	if err != nil {
 		t.Fatal(err)
 	}

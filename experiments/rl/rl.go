@@ -1,9 +1,9 @@
-// Package rl trains LunarLander pilots by asynchronous PPO with many workers and one parameter server per cluster, as
-// the paper's workloads do (§2.1, §8.2): it records real traces, and it trains through an emulated network.
+// Package rl trains LunarLander pilots by asynchronous PPO with many workers and one parameter server per cluster,
+// as the paper's workloads do (§2.1, §8.2): it records real traces, and it trains through an emulated network.
 //
 // Workers fly and learn on their own goroutines; when their updates are ready is counted in virtual time by a cost
-// model, so that the same configuration gives the same bytes on any number of processors (of one GOARCH and GOAMD64).
-// A wall clock can be had too, for recordings of what a machine really does.
+// model, so that the same configuration gives the same bytes on any number of processors (of one GOARCH and
+// GOAMD64). A wall clock is available too, for recordings of a real machine.
 package rl
 
 import (
@@ -19,33 +19,34 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 )
 
-// ErrConfig is the kind of every refused training.
+// ErrConfig is the kind of errors in a training's configuration.
 var ErrConfig = olaf.NewError(olaf.Usage, "cannot train")
 
-// ErrDiverged is the kind of every training whose weights or gradients stopped being numbers.
+// ErrDiverged is the kind of errors of trainings whose weights or gradients became NaN or infinite.
 var ErrDiverged = olaf.NewError(olaf.Failed, "the training diverged")
 
-// Choices of Config, each with its names in the order in which help shows them.
+// Values of Config, in the order in which help lists them.
 const (
 	// Async answers each update at once (paper §2.1).
 	Async = "async"
-	// Periodic averages Threshold updates and then tells everybody; nobody waits (iSwitch style).
+	// Periodic averages Threshold updates and then answers all workers; no worker waits (iSwitch style).
 	Periodic = "periodic"
-	// Sync averages one update of everybody, and everybody waits for it (SwitchML style).
+	// Sync averages one update of each worker, and all workers wait for it (SwitchML style).
 	Sync = "sync"
 
 	// Delta reads the paper's g as (weights after local PPO − weights before)/γ, which learns.
 	Delta = "delta"
-	// Literal reads it as one PPO gradient, taken by plain SGD with γ: it does not learn in the paper's 200 iterations.
+	// Literal reads it as one PPO gradient, applied by plain SGD with γ: it does not learn in the paper's 200
+	// iterations.
 	Literal = "literal"
 
-	// NoGate takes every update.
+	// NoGate accepts every update.
 	NoGate = "none"
-	// MaxGate takes an update only if its reward beats the best one taken: the literal reading, which stalls.
+	// MaxGate accepts an update only if its reward exceeds the best one accepted: the literal reading, which stalls.
 	MaxGate = "max"
-	// EMAGate compares with a running mean of the rewards received.
+	// EMAGate compares with a running mean of the received rewards.
 	EMAGate = "ema"
-	// BandGate is EMAGate with Config.Band below it.
+	// BandGate is EMAGate lowered by Config.Band.
 	BandGate = "band"
 
 	// Ideal delivers every update at once.
@@ -53,63 +54,65 @@ const (
 )
 
 var (
-	// Modes, Gradients and Gates are the names of the choices; Networks are Ideal and the engines.
+	// Names of the choices.
 	modes     = []string{Async, Periodic, Sync}
 	gradients = []string{Delta, Literal}
 	gates     = []string{NoGate, MaxGate, EMAGate, BandGate}
 )
 
-// Networks lists what updates can travel through.
+// Networks returns the kinds of networks.
 func Networks() []string { return append([]string{Ideal}, engine.DisciplineNames()...) }
 
 // Network is the bottleneck between workers and parameter server.
 type Network struct {
 	Kind    string    `json:"kind"`               // Ideal or an engine
 	OutRate olaf.Rate `json:"out_rate,omitempty"` // of the bottleneck
-	// Rate is what all workers offer together on average: their periods are normalised to it, because episodes grow
-	// fivefold during training and would turn an overload into idleness or back.
+	// Rate is the mean rate that all workers offer together. Their periods are normalised to it, because episodes
+	// grow fivefold during training and would turn an overload into idleness or back.
 	Rate  olaf.Rate `json:"rate,omitempty"`
 	Slots int       `json:"slots,omitempty"`
-	Frame olaf.Size `json:"frame,omitempty"` // 0 is as long as the network's weights need
-	// Lanes is how many values a packet carries where an update takes several, each of which is queued, merged, lost and stepped by
-	// itself, in a queue with as many times the slots; 0 puts an update into one frame.
+	Frame olaf.Size `json:"frame,omitempty"` // 0 uses the minimum for the network's weights
+	// Lanes is the number of values per packet if an update takes several packets. Each is queued, merged, lost and
+	// stepped separately, and the queue has as many times the slots. 0 puts an update into one frame.
 	Lanes int `json:"lanes,omitempty"`
-	// Profile is the engine's own cycles, engine.Calibrated or engine.Ideal.
+	// Profile is the profile of the engine's cycles, engine.Calibrated or engine.Ideal.
 	Profile engine.Profile `json:"profile,omitempty"`
 }
 
-// Cost is the model of how long an iteration takes at speed 1.
+// Cost is the model of an iteration's duration at speed 1.
 type Cost struct {
 	StepNS   int64 `json:"step_ns"`   // one step of the environment with inference
 	SampleNS int64 `json:"sample_ns"` // one sample in one epoch
 }
 
-// Config is a whole training.
+// Config is a complete training.
 type Config struct {
 	pktgen.Placement
-	Iterations int `json:"iterations"` // of every worker
-	// Until ends the training at this instant of virtual time, so that slow workers make fewer iterations; 0 does not.
+	Iterations int `json:"iterations"` // per worker
+	// Until ends the training at this instant of virtual time, so that slow workers make fewer iterations; 0 means
+	// no limit.
 	Until     olaf.Duration `json:"until,omitempty"`
 	Seed      uint64        `json:"seed"`
 	Mode      string        `json:"mode"`
-	Threshold int           `json:"threshold,omitempty"` // of Periodic, updates of a cluster
+	Threshold int           `json:"threshold,omitempty"` // updates of a cluster, for Periodic
 	Gradient  string        `json:"gradient"`
 	Gate      string        `json:"gate"`
-	Band      float64       `json:"band,omitempty"` // of BandGate, in reward
-	// Average mixes each gradient half and half with the running one (paper §2.1); without it the newest is used alone.
+	Band      float64       `json:"band,omitempty"` // in reward, for BandGate
+	// Average mixes each gradient half and half with the running one (paper §2.1); otherwise the newest is used
+	// alone.
 	Average bool `json:"average"`
-	// WeighByCount takes a merged update as many steps long as it has updates inside. Not in the paper, where merging
+	// WeighByCount steps a merged update as far as its number of updates. It is not in the paper, where merging
 	// turns k steps into one.
 	WeighByCount bool       `json:"weigh_by_count,omitempty"`
 	StepSize     float32    `json:"step_size"`    // γ of the parameter server
-	Spread       float64    `json:"spread"`       // time of the slowest worker over that of the fastest, geometric
-	StepsSpread  float64    `json:"steps_spread"` // workers' PPO.Steps differ by up to this fraction either way
+	Spread       float64    `json:"spread"`       // ratio of the slowest worker's time to the fastest's; others are spaced geometrically
+	StepsSpread  float64    `json:"steps_spread"` // workers' PPO.Steps differ by up to this fraction in both directions
 	PPO          ppo.Config `json:"ppo"`
 	Cost         Cost       `json:"cost"`
 	Network      Network    `json:"network"`
 }
 
-// Defaults is eight workers of one job on an ideal network, which learns to land in 200 iterations.
+// Defaults returns eight workers of one job on an ideal network, which learns to land in 200 iterations.
 func Defaults() Config {
 	return Config{
 		Placement: pktgen.Placement{Workers: 8, Clusters: 1}, Iterations: 200, Seed: 1,
@@ -119,7 +122,7 @@ func Defaults() Config {
 	}
 }
 
-// ParseConfig reads a training that somebody hands over: the configuration alone, or in the document that a training prints. The error matches
+// ParseConfig parses a training: the configuration alone, or the document that a training prints. The error matches
 // ErrConfig.
 func ParseConfig(text []byte) (*Config, error) {
 	var document struct {
@@ -142,13 +145,13 @@ func ParseConfig(text []byte) (*Config, error) {
 	return c, nil
 }
 
-// Check says what is wrong with c. The error matches ErrConfig.
+// Check returns an error if c is invalid. It matches ErrConfig.
 func (c *Config) Check() error {
 	for _, choice := range []struct {
 		what, value string
 		names       []string
 	}{{"mode", c.Mode, modes}, {"gradient", c.Gradient, gradients}, {"gate", c.Gate, gates}, {"network", c.Network.Kind, Networks()}} {
-		if !contains(choice.names, choice.value) {
+		if !containsName(choice.names, choice.value) {
 			return fmt.Errorf("%w: unknown %s %q; there are %s", ErrConfig, choice.what, choice.value, strings.Join(choice.names, ", "))
 		}
 	}
@@ -187,10 +190,10 @@ func (c *Config) Check() error {
 	return c.checkNetwork()
 }
 
-// longestNS bounds iterations to eleven days: times in picoseconds have 63 bits, which are 106.
+// longestNS bounds iterations to eleven days: times in picoseconds have 63 bits, which are 106 days.
 const longestNS = 1e15
 
-// longestIterationNS is more than any worker takes for an iteration, whose last episode is flown to its end.
+// longestIterationNS returns an upper bound of an iteration's duration, whose last episode is completed.
 func (c *Config) longestIterationNS() float64 {
 	steps := float64(c.PPO.Steps)*(1+c.StepsSpread) + lander.MaxSteps
 	return steps * (float64(c.Cost.StepNS) + float64(c.PPO.Epochs)*float64(c.Cost.SampleNS)) * c.Spread
@@ -222,7 +225,7 @@ func (c *Config) checkNetwork() error {
 	return nil
 }
 
-func contains(names []string, name string) bool {
+func containsName(names []string, name string) bool {
 	for _, n := range names {
 		if n == name {
 			return true
@@ -231,7 +234,7 @@ func contains(names []string, name string) bool {
 	return false
 }
 
-// packets is how many packets an update takes.
+// packets returns the number of packets per update.
 func (n *Network) packets() int {
 	if n.Lanes == 0 {
 		return 1
@@ -239,7 +242,7 @@ func (n *Network) packets() int {
 	return (ppo.Params + n.Lanes - 1) / n.Lanes
 }
 
-// update is what an update takes of the wire, in all its packets.
+// update returns the size of an update on the wire, in all its packets.
 func (n *Network) update() (sum olaf.Size) {
 	if n.Lanes == 0 {
 		return n.frame()
@@ -250,7 +253,7 @@ func (n *Network) update() (sum olaf.Size) {
 	return sum
 }
 
-// frame is how long an update is that is one frame.
+// frame returns the size of an update in one frame.
 func (n *Network) frame() olaf.Size {
 	if n.Frame != 0 {
 		return n.Frame
@@ -258,7 +261,7 @@ func (n *Network) frame() olaf.Size {
 	return olaf.FrameSize(ppo.Params)
 }
 
-// Speed is worker k's time over that of the fastest.
+// Speed returns the ratio of worker k's time to the fastest's.
 func (c *Config) Speed(k int) float64 {
 	if c.Workers == 1 {
 		return 1
@@ -266,10 +269,10 @@ func (c *Config) Speed(k int) float64 {
 	return roundTo30(math.Exp(math.Log(c.Spread) * float64(k) / float64(c.Workers-1)))
 }
 
-// roundTo30 hides the last bits, in which math.Exp differs between processors.
+// roundTo30 removes the last bits, in which math.Exp differs between processors.
 func roundTo30(v float64) float64 { return math.Round(v*(1<<30)) / (1 << 30) }
 
-// steps is worker k's PPO.Steps; the order is another one than that of the speeds.
+// steps returns worker k's PPO.Steps; its order differs from that of the speeds.
 func (c *Config) steps(k int) int {
 	if c.Workers == 1 {
 		return c.PPO.Steps

@@ -1,9 +1,9 @@
 package rl
 
-// emaRate is how fast the running reward of a gate follows.
+// emaRate is the rate at which a gate's running reward follows.
 const emaRate = 0.1
 
-// ServerStats counts what a parameter server did.
+// ServerStats counts a parameter server's frames, updates and steps.
 type ServerStats struct {
 	Received uint64 `json:"received"` // frames, merged or not
 	Inside   uint64 `json:"inside"`   // updates inside them
@@ -16,15 +16,15 @@ type server struct {
 	config   *Config
 	weights  []float32
 	running  []float32 // g_a
-	started  bool      // running holds something
+	started  bool      // running is set
 	bar      float64   // r_g
 	hasBar   bool
 	gathered int // updates in running, for Periodic and Sync
-	quorum   int // how many make a step there
+	quorum   int // updates per step there
 	stats    ServerStats
 }
 
-// newServer takes the initial weights over.
+// newServer returns a server that owns the initial weights.
 func newServer(c *Config, initial []float32, members int) *server {
 	s := &server{config: c, weights: initial, running: make([]float32, len(initial)), quorum: c.Threshold}
 	if c.Mode == Sync {
@@ -33,8 +33,8 @@ func newServer(c *Config, initial []float32, members int) *server {
 	return s
 }
 
-// receive takes the mean gradient and reward of count updates. broadcast says that everybody is to hear of the new
-// weights; otherwise it is for the contributors only.
+// receive processes the mean gradient and reward of count updates. broadcast means that all workers get the new
+// weights; otherwise only the contributors do.
 func (s *server) receive(g []float32, reward float64, count int) (broadcast bool) {
 	s.stats.Received++
 	s.stats.Inside += uint64(count)
@@ -76,7 +76,7 @@ func (s *server) apply(g []float32, reward float64, count int) {
 	s.step(s.running, size)
 }
 
-// step moves the weights: the plus sign of the paper's w ← w + γ·g_a means that g ascends.
+// step moves the weights. The plus sign of the paper's w ← w + γ·g_a means that g ascends.
 func (s *server) step(g []float32, size float32) {
 	for i, v := range g {
 		s.weights[i] += float32(size * v)
@@ -84,7 +84,7 @@ func (s *server) step(g []float32, size float32) {
 	s.stats.Versions++
 }
 
-// pass asks the gate, and lets it learn from the reward.
+// pass reports whether the gate accepts a reward, and updates the gate.
 func (s *server) pass(reward float64) bool {
 	first := !s.hasBar
 	s.hasBar = true

@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
-// Observer hears of every update as it is handed to the network, in order of time. gradient is only valid during the
+// Observer receives every update when it is sent to the network, in order of time. gradient is only valid during the
 // call. An error ends the training.
 type Observer interface {
 	Generated(u *trace.Update, gradient *ppo.Weights) error
@@ -26,11 +26,11 @@ type Point struct {
 	Reward float64
 }
 
-// Outcome is what a training came to. After an interrupt it holds what was done until then.
+// Outcome is the result of a training. After an interrupt it contains the part done.
 type Outcome struct {
-	Curves  [][]Point // by worker, one point an iteration
+	Curves  [][]Point // by worker, one point per iteration
 	Servers []ServerStats
-	Places  []uint64 // updates inside of what reached the servers, by the place of their packets
+	Places  []uint64 // updates in frames at the servers, by the place of their packets
 	Network engine.Stats
 	Weights []ppo.Weights // by cluster, at the end
 	EndNS   int64
@@ -42,23 +42,23 @@ type worker struct {
 	cluster  olaf.ClusterID
 	learner  *ppo.Learner
 	speed    float64
-	received ppo.Weights // newest answer of the server; taken up when the next iteration starts
+	received ppo.Weights // newest answer of the server, used from the next iteration on
 	version  uint64      // of received
 	start    ppo.Weights
 	base     uint64 // version of start
 	gradient ppo.Weights
 	result   ppo.Iteration
 	done     chan struct{} // closed when result and gradient are ready
-	running  bool          // an iteration is under way
-	known    bool          // … and how long it takes is known
+	running  bool          // an iteration is in progress
+	known    bool          // its duration is known
 	startNS  int64
-	finishNS int64 // when known
+	finishNS int64 // valid if known
 	cost     int64
 	usualNS  float64 // running mean of the cost, for normalised periods
 	seq      uint32
 }
 
-// training is a run in virtual time.
+// training is a training in virtual time.
 type training struct {
 	config   *Config
 	workers  []*worker
@@ -66,20 +66,21 @@ type training struct {
 	network  network
 	observer Observer
 	out      Outcome
-	periodNS float64 // mean period of a worker of speed 1 where periods are normalised, else 0
+	periodNS float64 // mean period of a worker with speed 1 if periods are normalised, else 0
 	now      int64
 	failed   error
 }
 
-// Bounds of a normalised period around its mean. The lower one is also how far ahead iterations may run in parallel.
+// Bounds of a normalised period relative to its mean. The lower one also bounds how far ahead iterations may run in
+// parallel.
 const (
 	shortestPeriod = 0.25
 	longestPeriod  = 4
-	usualRate      = 0.1 // how fast the running mean of a worker's cost follows
+	usualRate      = 0.1 // rate at which the running mean of a worker's cost follows
 )
 
-// Train runs c in virtual time. observer may be nil. When the context ends it returns what was done so far with the
-// context's error. The error of a refused configuration matches ErrConfig.
+// Train runs c in virtual time. observer may be nil. If the context ends, it returns the part done with the
+// context's error. Configuration errors match ErrConfig.
 func Train(ctx context.Context, c Config, observer Observer) (*Outcome, error) {
 	t, err := newTraining(&c, observer)
 	if err != nil {
@@ -90,7 +91,7 @@ func Train(ctx context.Context, c Config, observer Observer) (*Outcome, error) {
 	}
 	for ctx.Err() == nil && t.failed == nil {
 		w := t.next()
-		if w == nil || c.Until > 0 && virtual(w.finishNS) > olaf.Time(c.Until) {
+		if w == nil || c.Until > 0 && virtualTime(w.finishNS) > olaf.Time(c.Until) {
 			break
 		}
 		t.finish(w)
@@ -110,7 +111,7 @@ func newTraining(c *Config, observer Observer) (*training, error) {
 	}
 	t := &training{config: c, observer: observer}
 	var err error
-	if t.network, err = newNetwork(c, t.arrived); err != nil {
+	if t.network, err = newNetwork(c, t.onArrival); err != nil {
 		return nil, err
 	}
 	if c.Network.Kind != Ideal {
@@ -135,7 +136,7 @@ func newTraining(c *Config, observer Observer) (*training, error) {
 	return t, nil
 }
 
-// Initial is the weights that a cluster's server starts with. Different clusters are different jobs.
+// Initial returns a cluster's initial weights. Different clusters are different jobs.
 func (c *Config) Initial(cluster int) *ppo.Weights {
 	return ppo.Initial(rand.New(rand.NewPCG(c.Seed, 1<<32+uint64(cluster))))
 }
@@ -150,7 +151,8 @@ func (c *Config) newWorker(k int) (*worker, error) {
 	return &worker{id: k, cluster: c.Cluster(k), learner: learner, speed: c.Speed(k)}, nil
 }
 
-// meanPeriodNS is the period of a worker of speed 1 at which all together offer Network.Rate, with updates that take so much.
+// meanPeriodNS returns the period of a worker with speed 1 at which all workers together offer Network.Rate with
+// updates of this size.
 func (c *Config) meanPeriodNS(update olaf.Size) float64 {
 	perPeriod := 0.0
 	for k := range c.Workers {
@@ -159,7 +161,7 @@ func (c *Config) meanPeriodNS(update olaf.Size) float64 {
 	return perPeriod * float64(update.Bits()) / float64(c.Network.Rate) * 1e9
 }
 
-// begin lets w fly its next iteration from now on, on a goroutine of its own.
+// begin starts w's next iteration at now on its own goroutine.
 func (t *training) begin(w *worker, now int64) {
 	w.start, w.base = w.received, w.version
 	w.running, w.known, w.startNS = true, false, now
@@ -171,7 +173,7 @@ func (t *training) begin(w *worker, now int64) {
 	}()
 }
 
-// fly is one iteration; it touches nothing that others see before done.
+// fly runs one iteration. Everything it writes is private until done is closed.
 func (w *worker) fly(c *Config) {
 	if c.Gradient == Literal {
 		w.result = w.learner.Gradient(&w.start, &w.gradient)
@@ -184,7 +186,7 @@ func (w *worker) fly(c *Config) {
 	}
 }
 
-// cost is how long an iteration takes at speed 1.
+// costNS returns an iteration's duration at speed 1.
 func (c *Config) costNS(it ppo.Iteration) int64 {
 	epochs := int64(c.PPO.Epochs)
 	if c.Gradient == Literal {
@@ -193,7 +195,7 @@ func (c *Config) costNS(it ppo.Iteration) int64 {
 	return int64(it.Steps) * (c.Cost.StepNS + epochs*c.Cost.SampleNS)
 }
 
-// soonestNS is a lower bound of when w finishes, known before the iteration is.
+// soonestNS returns a lower bound of w's finish, known before the iteration ends.
 func (t *training) soonestNS(w *worker) int64 {
 	if t.periodNS > 0 {
 		return w.startNS + int64(t.periodNS*w.speed*shortestPeriod)
@@ -202,7 +204,7 @@ func (t *training) soonestNS(w *worker) int64 {
 	return w.startNS + int64(float64(shortest)*w.speed)
 }
 
-// learn waits for w's iteration and fixes when it finishes.
+// learn waits for w's iteration and sets its finish.
 func (t *training) learn(w *worker) {
 	<-w.done
 	w.known = true
@@ -214,7 +216,7 @@ func (t *training) learn(w *worker) {
 	w.finishNS = w.startNS + w.period(t.periodNS)
 }
 
-// period is how long w's iteration takes where periods are normalised to a mean.
+// period returns the duration of w's iteration, normalised to a mean.
 func (w *worker) period(meanNS float64) int64 {
 	if w.usualNS == 0 {
 		w.usualNS = float64(w.cost)
@@ -224,8 +226,9 @@ func (w *worker) period(meanNS float64) int64 {
 	return int64(float64(meanNS*w.speed) * ratio)
 }
 
-// next is the worker that finishes first, nil if none is under way. It waits only for iterations that could finish
-// before the first that is known, so that the others go on in parallel; who comes next does not depend on who is ready.
+// next returns the worker that finishes first, nil if none is running. It waits only for iterations that could
+// finish before the first known one, so that the others run in parallel. The order does not depend on the
+// goroutines' timing.
 func (t *training) next() *worker {
 	for {
 		var first, unknown *worker
@@ -245,7 +248,7 @@ func (t *training) next() *worker {
 	}
 }
 
-// finish hands w's update over and lets it go on.
+// finish sends w's update and starts its next iteration.
 func (t *training) finish(w *worker) {
 	t.hand(w)
 	if t.failed == nil && t.config.Mode != Sync && int(w.seq) < t.config.Iterations {
@@ -253,10 +256,10 @@ func (t *training) finish(w *worker) {
 	}
 }
 
-// hand gives w's update to the observer and the network at the instant it is finished.
+// hand passes w's update to the observer and the network when it is finished.
 func (t *training) hand(w *worker) {
 	t.now = w.finishNS
-	t.network.advance(virtual(t.now))
+	t.network.advance(virtualTime(t.now))
 	w.running = false
 	row := w.row(t.now)
 	if t.failed = w.checkFinite(&row); t.failed != nil {
@@ -272,20 +275,20 @@ func (t *training) hand(w *worker) {
 	}
 	update := olaf.Update{GenNS: uint64(t.now) % olaf.GenModulus, Seq: row.Seq, Reward: row.RewardQ248(), Cluster: w.cluster,
 		Worker: olaf.WorkerID(w.id), Count: 1}
-	t.network.send(virtual(t.now), &update, row.Reward, &w.gradient)
+	t.network.send(virtualTime(t.now), &update, row.Reward, &w.gradient)
 }
 
-func virtual(ns int64) olaf.Time { return olaf.Time(ns * int64(olaf.Nanosecond)) }
+func virtualTime(ns int64) olaf.Time { return olaf.Time(ns * int64(olaf.Nanosecond)) }
 
-// row is w's finished iteration as a trace tells it.
+// row returns w's finished iteration as a trace row.
 func (w *worker) row(atNS int64) trace.Update {
 	return trace.Update{GenNS: atNS, Worker: olaf.WorkerID(w.id), Cluster: w.cluster, Seq: w.seq, BaseVersion: w.base,
 		Reward: w.result.Reward, Episodes: uint32(w.result.Episodes), EnvSteps: uint32(w.result.Steps), CostNS: w.cost,
-		GradNorm: length(&w.gradient), Digest: trace.Digest(w.gradient[:])}
+		GradNorm: gradientNorm(&w.gradient), Digest: trace.Digest(w.gradient[:])}
 }
 
-// checkFinite returns an error if the worker's weights or gradient are no numbers. The lander of such a policy flies on,
-// and its lanes would carry zeros, so that nothing else shows it.
+// checkFinite returns an error if the worker's weights or gradient are not finite. The lander would fly on with such
+// a policy, and its lanes would be zeros, so nothing else would show it.
 func (w *worker) checkFinite(row *trace.Update) error {
 	finite := func(v float32) bool { return v-v == 0 }
 	what := ""
@@ -301,8 +304,8 @@ func (w *worker) checkFinite(row *trace.Update) error {
 		ErrDiverged, w.id, what, row.Seq+1)
 }
 
-// length returns the Euclidean norm of a gradient.
-func length(g *ppo.Weights) float32 {
+// gradientNorm returns the Euclidean norm of a gradient.
+func gradientNorm(g *ppo.Weights) float32 {
 	sum := 0.0
 	for _, v := range g {
 		sum += float64(float64(v) * float64(v))
@@ -310,8 +313,9 @@ func length(g *ppo.Weights) float32 {
 	return float32(math.Sqrt(sum))
 }
 
-// arrived is what a parameter server does with what it gets: step, then answer the contributors or everybody, with as much as it stepped.
-func (t *training) arrived(a *arrival) {
+// onArrival handles an arrival at a parameter server: it steps, then answers the contributors or all workers with
+// the stepped part.
+func (t *training) onArrival(a *arrival) {
 	s := t.servers[a.cluster]
 	broadcast := s.parts[a.place].receive(a.gradient, a.reward, a.count)
 	if !broadcast {
@@ -336,7 +340,7 @@ func (w *worker) answer(s *Keeper, place int) {
 	w.version = s.Stats().Versions
 }
 
-// settle waits for what is still flying, so that nothing outlives the training.
+// settle waits for iterations in progress, so that nothing outlives the training.
 func (t *training) settle() {
 	for _, w := range t.workers {
 		if w.running {
@@ -355,7 +359,7 @@ func (t *training) close() {
 	t.out.EndNS = t.now
 }
 
-// Evaluate flies weights without exploring, one episode a seed, and returns the mean reward.
+// Evaluate runs episodes without exploring, one per seed, and returns the mean reward.
 func Evaluate(weights *ppo.Weights, seeds int) float64 {
 	var policy ppo.Policy
 	policy.Load(weights)

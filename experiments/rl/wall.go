@@ -7,19 +7,19 @@ import (
 	"sync"
 )
 
-// Clock is the time of a real machine.
+// Clock is a real machine's clock.
 type Clock interface {
-	// NowNS is the time since some origin.
+	// NowNS returns the time since some origin.
 	NowNS() int64
-	// ThreadCPUNS is the CPU time of the calling thread, or NowNS where that cannot be had.
+	// ThreadCPUNS returns the CPU time of the calling thread, or NowNS if it is not available.
 	ThreadCPUNS() int64
-	// Sleep waits that long or until the context ends.
+	// Sleep waits for ns or until the context ends.
 	Sleep(ctx context.Context, ns int64)
 }
 
-// TrainLive runs c on a wall clock: every worker is a thread, a worker slower than the fastest sleeps for the rest. It
-// records what a machine really does, its scheduler included; nothing about it is repeatable. Only an ideal network and
-// modes in which nobody waits can be had.
+// TrainLive runs c on a wall clock: every worker is a thread, and slower workers sleep for the rest of their time.
+// It records a real machine, including its scheduler, and is not repeatable. It supports only an ideal network and
+// modes without waiting.
 func TrainLive(ctx context.Context, c Config, clock Clock, observer Observer) (*Outcome, error) {
 	if c.Mode == Sync || c.Network.Kind != Ideal {
 		return nil, fmt.Errorf("%w: on a wall clock there are the modes %s and %s on an %s network", ErrConfig, Async, Periodic, Ideal)
@@ -41,7 +41,7 @@ func TrainLive(ctx context.Context, c Config, clock Clock, observer Observer) (*
 	return &t.out, ctx.Err()
 }
 
-// live is a training on a wall clock; the mutex guards everything that workers share.
+// live is a training on a wall clock; the mutex guards all state that workers share.
 type live struct {
 	*training
 	mu     sync.Mutex
@@ -64,7 +64,7 @@ func (l *live) work(ctx context.Context, w *worker) {
 	}
 }
 
-// takeUp adopts the newest weights; it is false when the training is over.
+// takeUp adopts the newest weights and reports whether the training continues.
 func (l *live) takeUp(ctx context.Context, w *worker) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -20,7 +20,7 @@ func (c *ticking) Sleep(_ context.Context, ns int64) { c.slept.Add(ns); c.now.Ad
 func TestLiveTrainingMakesAValidTrace(t *testing.T) {
 	c := small()
 	c.Iterations = 2
-	h, err := Header(&c, trace.Wall, false)
+	h, err := TraceHeader(&c, trace.Wall, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,8 +7,8 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// Sheets lays a plan out for figures and reports: when each of so many jobs waits, sends and is updated, 0 for all jobs; and
-// how much of switches and optics is in use, slot by slot.
+// Sheets returns a plan as sheets for figures and reports: when each of the first jobs (0 for all) waits, sends and
+// is updated; and the use of switches and optics by slot.
 func (p *Plan) Sheets(jobs int) []table.Sheet { return []table.Sheet{p.ganttSheet(jobs), p.useSheet()} }
 
 func (p *Plan) ganttSheet(jobs int) table.Sheet {
@@ -60,7 +60,7 @@ func (p *Plan) useSheet() table.Sheet {
 		}
 	}
 	for i := range p.Problem.Units {
-		for slot, n := range g.held(p.Problem.Units[i].Name) {
+		for slot, n := range g.jobsHeld(p.Problem.Units[i].Name) {
 			held[slot] += n
 		}
 		for slot, n := range g.ports(p.Problem.Units[i].Name) {

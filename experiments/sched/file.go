@@ -13,9 +13,9 @@ import (
 	"github.com/olafctl/olaf/experiments/yamlfile"
 )
 
-// Parse reads a jobs file and checks it. name is for messages. The error matches ErrProblem and lists up to
+// ParseProblem reads and checks a jobs file; name is for messages. The error matches ErrProblem and lists up to
 // yamlfile.MaxErrors mistakes with their lines.
-func Parse(name string, text []byte) (*Problem, error) {
+func ParseProblem(name string, text []byte) (*Problem, error) {
 	p := &Problem{File: name}
 	format := yamlfile.Format{
 		Name:   "problem",
@@ -31,14 +31,14 @@ func Parse(name string, text []byte) (*Problem, error) {
 	return p, p.Check()
 }
 
-// Text writes p as a jobs file.
+// Text returns p as a jobs file.
 func (p *Problem) Text() ([]byte, error) {
 	c := *p
 	c.Schema = JobsSchema
 	return yaml.Marshal(&c)
 }
 
-// expand writes out units that are given by their count, and counts that are left out.
+// expand expands units given by a count and sets omitted counts.
 func (p *Problem) expand() error {
 	var units []Unit
 	for i := range p.Units {
@@ -64,7 +64,7 @@ func (p *Problem) expand() error {
 	return nil
 }
 
-// checker collects what is wrong with a problem.
+// checker collects the faults of a problem.
 type checker struct {
 	p     *Problem
 	units map[string]*Unit
@@ -79,7 +79,7 @@ func (c *checker) fail(at yamlfile.Pos, key, format string, args ...any) {
 	}
 }
 
-// Check says what is wrong with p; every error matches ErrProblem and names file, line and fix.
+// Check returns the faults of p. Every error matches ErrProblem and names file, line and fix.
 func (p *Problem) Check() error {
 	c := &checker{p: p, units: map[string]*Unit{}, used: map[string]int{}, wired: map[[2]string]bool{}}
 	c.general()
@@ -108,7 +108,7 @@ func (c *checker) rate(at yamlfile.Pos, key string, r olaf.Rate) {
 	}
 }
 
-// within says whether a number is in 0 … most.
+// within checks that a number is in 0 … most.
 func (c *checker) within(at yamlfile.Pos, key, of string, n, most int) {
 	if n < 0 || n > most {
 		c.fail(at, key, "%s has %s %d; 0 to %d", of, key, n, most)
@@ -124,7 +124,7 @@ func (c *checker) allUnits() {
 		u := &p.Units[i]
 		of := fmt.Sprintf("unit %q", u.Name)
 		switch first := c.units[u.Name]; {
-		case !named(u.Name):
+		case !isName(u.Name):
 			c.fail(u.Pos, "name", "a unit has the name %q; give it one of at most 64 letters, digits, - _ and .", u.Name)
 		case first != nil:
 			c.fail(u.Pos, "name", "%s is there twice, also in line %d; give one another name", of, first.Line)
@@ -142,8 +142,8 @@ func (c *checker) allUnits() {
 	}
 }
 
-// named says whether a name is one that stands unquoted in files, tables and solvers.
-func named(s string) bool {
+// isName reports whether s can be used unquoted in files, tables and solvers.
+func isName(s string) bool {
 	return s != "" && len(s) <= 64 && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == ""
 }
 
@@ -158,7 +158,7 @@ func (c *checker) connections() {
 			c.fail(k.Pos, "count", "connections between %s and %s: count %d; 1 to %d", k.Between[0], k.Between[1], k.Count, MaxPorts)
 			continue
 		}
-		pair := ordered(k.Between[0], k.Between[1])
+		pair := orderPair(k.Between[0], k.Between[1])
 		if c.wired[pair] {
 			c.fail(k.Pos, "between", "the connections between %s and %s are there twice; add up their counts", pair[0], pair[1])
 		}
@@ -175,9 +175,9 @@ func (c *checker) connections() {
 	}
 }
 
-func ordered(a, b string) [2]string { return [2]string{min(a, b), max(a, b)} }
+func orderPair(a, b string) [2]string { return [2]string{min(a, b), max(a, b)} }
 
-// unit looks a unit up and says when it isn't there.
+// unit returns a unit and records a fault if there is none.
 func (c *checker) unit(at yamlfile.Pos, key, name string) *Unit {
 	u := c.units[name]
 	if u == nil {
@@ -198,7 +198,7 @@ func (c *checker) jobs() {
 	lines := map[string]int{}
 	for i := range p.Jobs {
 		j := &p.Jobs[i]
-		if !named(j.ID) {
+		if !isName(j.ID) {
 			c.fail(j.Pos, "id", "a job has the id %q; give it one of at most 64 letters, digits, - _ and .", j.ID)
 			continue
 		}
@@ -239,13 +239,13 @@ func (c *checker) job(j *Job) {
 		c.fail(j.Pos, "workers", "%s has %d workers; at most %d", of, total, MaxWorkers)
 	}
 	if server := c.unit(j.Pos, "server", j.Server); server == nil || !known || len(c.errs) > 0 {
-		return // what follows from them is for the next try
+		return // their consequences are for the next try
 	}
 	c.memory(j, of)
 	c.reachable(j, of)
 }
 
-// memory refuses a job that no switch can hold.
+// memory rejects a job that fits into no switch.
 func (c *checker) memory(j *Job, of string) {
 	if j.Segment == 0 || j.ServerOnly {
 		return
@@ -259,7 +259,7 @@ func (c *checker) memory(j *Job, of string) {
 	}
 }
 
-// reachable refuses a job that can neither reach its server nor do without it.
+// reachable rejects a job that can neither reach its server nor do without it.
 func (c *checker) reachable(j *Job, of string) {
 	if c.canOffload(j) {
 		return
@@ -271,7 +271,7 @@ func (c *checker) reachable(j *Job, of string) {
 		}
 		remote++
 		switch {
-		case c.p.Fixed && !c.wired[ordered(name, j.Server)]:
+		case c.p.Fixed && !c.wired[orderPair(name, j.Server)]:
 			c.fail(j.Pos, "server", "%s can't be done: its workers in %s have no connection to its server in %s, and connections are fixed", of, name, j.Server)
 			return
 		case c.units[name].Ports == 0:
@@ -284,7 +284,7 @@ func (c *checker) reachable(j *Job, of string) {
 	}
 }
 
-// canOffload says whether a switch can do without the job's server.
+// canOffload reports whether a switch can replace the job's server.
 func (c *checker) canOffload(j *Job) bool {
 	if j.ServerOnly || len(j.Workers) != 1 {
 		return false

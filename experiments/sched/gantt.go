@@ -7,10 +7,9 @@ import (
 	"strings"
 )
 
-// Gantt draws a plan as text over at most so many columns of time and so many jobs, 0 for all: jobs waiting (·), sending
-// (█), and done, then by unit how many jobs its switch holds and how many of its ports are connected, and last the
-// connections that are set up. A column is a slot, or several where there are more slots than columns; of several the
-// busiest counts.
+// Gantt draws a plan as text with at most the given numbers of time columns and jobs (0 for all): jobs waiting (·),
+// sending (█) and done, then for each unit the jobs in its switch and its connected ports, and last the new
+// connections. A column is one slot or several, of which the busiest counts.
 func (p *Plan) Gantt(w io.Writer, columns, jobs int) error {
 	columns = max(1, min(columns, p.Slots))
 	g := gantt{plan: p, per: (p.Slots + columns - 1) / columns}
@@ -38,12 +37,12 @@ func (p *Plan) Gantt(w io.Writer, columns, jobs int) error {
 		if a.INC != "" {
 			by = a.INC
 		}
-		fmt.Fprintf(&b, "%-*s  %-8s |%s| %s\n", width, a.Job, by, g.job(a), finished(a))
+		fmt.Fprintf(&b, "%-*s  %-8s |%s| %s\n", width, a.Job, by, g.job(a), finishText(a))
 	}
 	for i := range p.Problem.Units {
 		u := &p.Problem.Units[i]
 		if u.INC > 0 {
-			fmt.Fprintf(&b, "%-*s  of %-5d |%s|\n", width, u.Name+" inc", u.INC, g.digits(g.held(u.Name)))
+			fmt.Fprintf(&b, "%-*s  of %-5d |%s|\n", width, u.Name+" inc", u.INC, g.digits(g.jobsHeld(u.Name)))
 		}
 		fmt.Fprintf(&b, "%-*s  of %-5d |%s|\n", width, u.Name+" ports", u.Ports, g.digits(g.ports(u.Name)))
 	}
@@ -52,7 +51,7 @@ func (p *Plan) Gantt(w io.Writer, columns, jobs int) error {
 	return err
 }
 
-// Bars are the time lines of the jobs, in their order, over at most so many columns: · waits, █ sends.
+// Bars returns the time lines of the jobs, in order, with at most the given number of columns: · waits, █ sends.
 func (p *Plan) Bars(columns int) []string {
 	columns = max(1, min(columns, p.Slots))
 	g := gantt{plan: p, per: max(1, (p.Slots+columns-1)/columns)}
@@ -64,13 +63,13 @@ func (p *Plan) Bars(columns int) []string {
 	return bars
 }
 
-// Connected is how many ports of a unit are connected in a slot.
-func (p *Plan) Connected(unit string, slot int) int {
+// ConnectedPorts returns the number of connected ports of a unit in a slot.
+func (p *Plan) ConnectedPorts(unit string, slot int) int {
 	g := gantt{plan: p}
 	return g.ports(unit)[slot]
 }
 
-func finished(a *Assignment) string {
+func finishText(a *Assignment) string {
 	if a.Finish == 0 {
 		return "not done"
 	}
@@ -109,7 +108,7 @@ func (g *gantt) job(a *Assignment) string {
 	return string(row)
 }
 
-// digits draws a count for every column: a digit, + above 9, a blank for none.
+// digits draws a count for every column: a digit, + above 9, a space for 0.
 func (g *gantt) digits(counts []int) string {
 	row := []rune(strings.Repeat(" ", g.columns))
 	most := make([]int, g.columns)
@@ -127,8 +126,8 @@ func (g *gantt) digits(counts []int) string {
 	return string(row)
 }
 
-// held counts the jobs that a unit's switch holds, by slot.
-func (g *gantt) held(unit string) []int {
+// jobsHeld returns the jobs in a unit's switch by slot.
+func (g *gantt) jobsHeld(unit string) []int {
 	counts := make([]int, g.plan.Slots)
 	for i := range g.plan.Jobs {
 		if a := &g.plan.Jobs[i]; a.INC == unit {
@@ -140,7 +139,7 @@ func (g *gantt) held(unit string) []int {
 	return counts
 }
 
-// ports counts the ports of a unit that are connected, by slot.
+// ports returns the connected ports of a unit by slot.
 func (g *gantt) ports(unit string) []int {
 	change := make([]int, g.plan.Slots)
 	g.eachChange(func(pair [2]string, slot, more int) {
@@ -154,7 +153,7 @@ func (g *gantt) ports(unit string) []int {
 	return change
 }
 
-// setUp counts the connections that are set up, by slot.
+// setUp returns the connections set up by slot.
 func (g *gantt) setUp() []int {
 	counts := make([]int, g.plan.Slots)
 	g.eachChange(func(_ [2]string, slot, more int) {
@@ -165,16 +164,16 @@ func (g *gantt) setUp() []int {
 	return counts
 }
 
-// eachChange calls f for every change of connections, those before slot 0 as slot −1.
+// eachChange calls f for every change of connections, with slot −1 for those before slot 0.
 func (g *gantt) eachChange(f func(pair [2]string, slot, more int)) {
 	live := map[[2]string]int{}
 	for _, c := range g.plan.Problem.Connections {
-		pair := ordered(c.Between[0], c.Between[1])
+		pair := orderPair(c.Between[0], c.Between[1])
 		live[pair] += c.Count
 		f(pair, -1, c.Count)
 	}
 	for _, c := range g.plan.Connections {
-		pair := ordered(c.Between[0], c.Between[1])
+		pair := orderPair(c.Between[0], c.Between[1])
 		f(pair, c.Slot, c.Count-live[pair])
 		live[pair] = c.Count
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Instance is a problem in numbers: units and jobs by index, bits, bits per second and seconds. Planners work on it.
+// Instance is a problem in numbers for planners: units and jobs by index, bits, bits per second and seconds.
 type Instance struct {
 	Problem *Problem
 	Slot    float64 // s
@@ -16,26 +16,26 @@ type Instance struct {
 	Server  float64 // bit/s
 	Units   []Unit
 	Jobs    []Member
-	// Initial is the connections before slot 0, by pair of units (both ways round).
+	// Initial contains the connections before slot 0, by pair of units in both orders.
 	Initial map[[2]int]int
 	index   map[string]int
 }
 
-// Unit is the index of a unit that there is.
+// Unit returns the index of an existing unit.
 func (in *Instance) Unit(name string) int { return in.index[name] }
 
 // Member is a job of an instance.
 type Member struct {
 	ID      string
 	Arrival int     // first slot
-	Volume  float64 // bits a worker
+	Volume  float64 // bits per worker
 	Update  float64 // s
 	Late    olaf.Duration
 	Workers int
 	Server  int     // unit
-	Shares  []Share // where its workers are, in the order of units
+	Shares  []Share // the workers' units, in order of units
 	Segment olaf.Size
-	// Switches are the units whose switch may aggregate it, in the order of units.
+	// Switches are the units whose switch may aggregate it, in order.
 	Switches []int
 }
 
@@ -45,24 +45,24 @@ type Share struct{ Unit, Workers int }
 // NoSwitch stands for aggregation by the parameter server.
 const NoSwitch = -1
 
-// Whole says whether all workers are in one unit.
-func (m *Member) Whole() bool { return len(m.Shares) == 1 }
+// IsWhole reports whether all workers are in one unit.
+func (m *Member) IsWhole() bool { return len(m.Shares) == 1 }
 
-// Offloaded says whether unit's switch does without the server.
-func (m *Member) Offloaded(unit int) bool { return m.Whole() && m.Shares[0].Unit == unit }
+// IsOffloaded reports whether unit's switch replaces the server.
+func (m *Member) IsOffloaded(unit int) bool { return m.IsWhole() && m.Shares[0].Unit == unit }
 
-// Streams is how many streams go from share s to the server when unit's switch aggregates.
+// Streams returns the number of streams from share s to the server if unit's switch aggregates.
 func (m *Member) Streams(s Share, unit int) int {
 	switch {
 	case s.Unit != unit:
 		return s.Workers
-	case m.Whole():
+	case m.IsWhole():
 		return 0
 	}
 	return 1
 }
 
-// Instance makes the numbers of a problem that Check accepts. With partial, a switch may aggregate some of a job's workers.
+// Instance converts a problem that satisfies Check. With partial, a switch may aggregate some of a job's workers.
 func (p *Problem) Instance(partial bool) *Instance {
 	in := &Instance{
 		Problem: p, Slot: p.Slot.Seconds(), Epsilon: p.Reconfiguration.Seconds(), Step: float64(p.Step), Port: float64(p.PortRate),
@@ -93,7 +93,7 @@ func (in *Instance) member(j *Job, partial bool) Member {
 		m.Workers += n
 	}
 	slices.SortFunc(m.Shares, func(a, b Share) int { return a.Unit - b.Unit })
-	if j.ServerOnly || !m.Whole() && !partial {
+	if j.ServerOnly || !m.IsWhole() && !partial {
 		return m
 	}
 	for _, s := range m.Shares {
@@ -104,16 +104,16 @@ func (in *Instance) member(j *Job, partial bool) Member {
 	return m
 }
 
-// Finish is when a job is done that sends last in slot last and is aggregated by the switch of a unit, or NoSwitch.
+// Finish returns when a job is done that sends last in slot last and is aggregated by a unit's switch or NoSwitch.
 func (in *Instance) Finish(m *Member, last, unit int) olaf.Duration {
 	end := in.Problem.Slot * olaf.Duration(last+1)
-	if m.Offloaded(unit) {
+	if m.IsOffloaded(unit) {
 		return end
 	}
 	return end + m.Late
 }
 
-// Origin is when the first job arrives: the start of its first slot.
+// Origin returns the arrival of the first job: the start of its first slot.
 func (in *Instance) Origin() olaf.Duration {
 	first := in.Jobs[0].Arrival
 	for i := range in.Jobs {

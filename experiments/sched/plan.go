@@ -9,41 +9,41 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// PlanSchema names the document of a Plan.
+// PlanSchema is the schema name of a Plan.
 const PlanSchema = "olafctl.schedule/v1"
 
-// ErrPlan is the kind of every refused plan document: no JSON, another schema, a problem in it that makes no sense. What
-// a well-formed plan does wrong is for package check.
+// ErrPlan is the kind of errors in a plan document: invalid JSON, another schema, an invalid problem. Package check
+// finds the faults of a well-formed plan.
 var ErrPlan = olaf.NewError(olaf.Usage, "bad plan")
 
-// Plan says for every job who aggregates it and when it sends how fast, and which units are connected when.
+// Plan defines for every job its aggregator, its slots and its rates, and the connections between units by slot.
 type Plan struct {
 	Schema      string       `json:"schema"`
 	Policy      Policy       `json:"policy"`
 	Problem     *Problem     `json:"problem"`
-	Slots       int          `json:"slots"` // that anything is sent in, or arrives before
-	Jobs        []Assignment `json:"jobs"`  // in the order of the problem's
+	Slots       int          `json:"slots"` // number of slots in which a job sends, or before its arrival
+	Jobs        []Assignment `json:"jobs"`  // in the order of the problem's jobs
 	Connections []Change     `json:"connections"`
 	Outcome     Outcome      `json:"outcome"`
-	Proof       *Proof       `json:"proof,omitempty"` // of a plan that a solver made
+	Proof       *Proof       `json:"proof,omitempty"` // for a solver's plan
 }
 
-// Policy is who made a plan, and how.
+// Policy describes the maker of a plan.
 type Policy struct {
-	Name    string  `json:"name"` // tw, fcfs, milp; anything else of a foreign plan
+	Name    string  `json:"name"` // tw, fcfs, milp; any other for a foreign plan
 	Repairs Repairs `json:"repairs"`
 }
 
-// Assignment is what a plan does with one job.
+// Assignment is the part of a plan for one job.
 type Assignment struct {
 	Job string `json:"job"`
 	// INC is the unit whose switch aggregates; empty for the job's parameter server.
 	INC string `json:"inc,omitempty"`
 	// Start is the slot of the first rate.
 	Start int `json:"start_slot"`
-	// Rates is what each worker sends at, in bit/s, slot by slot; empty for a job that is never served.
+	// Rates are each worker's rates in bit/s, slot by slot; empty for a job that is never served.
 	Rates  []float64     `json:"rates_bps"`
-	Finish olaf.Duration `json:"finish"` // with the server's update, since time 0; 0s of a job that is not finished
+	Finish olaf.Duration `json:"finish"` // with the server's update, since time 0; 0s for an unfinished job
 }
 
 // Change sets the connections between two units from a slot on.
@@ -53,15 +53,15 @@ type Change struct {
 	Count   int       `json:"count"`
 }
 
-// Outcome is what a plan achieves, as its maker sees it.
+// Outcome contains a plan's results by its maker.
 type Outcome struct {
-	CTBTI            olaf.Duration `json:"ct_bti"`           // first arrival until last finish; of the finished jobs only
+	CTBTI            olaf.Duration `json:"ct_bti"`           // first arrival until last finish, for the finished jobs only
 	TotalJCT         olaf.Duration `json:"total_jct"`        // arrival to finish, summed over the finished jobs
-	Reconfigurations int           `json:"reconfigurations"` // connections that were set up
+	Reconfigurations int           `json:"reconfigurations"` // connections set up
 	Unfinished       []string      `json:"unfinished,omitempty"`
 }
 
-// MeanJCT is the mean time from arrival to finish over the given number of finished jobs.
+// MeanJCT returns the mean time from arrival to finish over the finished ones of jobs.
 func (o *Outcome) MeanJCT(jobs int) olaf.Duration {
 	if n := jobs - len(o.Unfinished); n > 0 {
 		return o.TotalJCT / olaf.Duration(n)
@@ -69,29 +69,30 @@ func (o *Outcome) MeanJCT(jobs int) olaf.Duration {
 	return 0
 }
 
-// Proof is what a solver found of the least CT-BTI.
+// Proof is a solver's result about the least CT-BTI.
 type Proof struct {
 	Solver string `json:"solver"`
 	Status Status `json:"status"`
-	// Bound is a CT-BTI that no schedule with this model can be below, as far as the solver is right.
+	// Bound is a lower bound on the CT-BTI of any schedule in this model, if the solver is right.
 	Bound olaf.Duration `json:"bound"`
-	// GapPct is how far the plan may be above the least: 100·(CT-BTI − bound)/CT-BTI.
+	// GapPct is an upper bound of the plan's distance from the least: 100·(CT-BTI − bound)/CT-BTI.
 	GapPct float64 `json:"gap_pct"`
-	// From names the policy whose plan stands because the solver found none better in time; empty otherwise.
+	// From names the policy whose plan is the result because the solver found no better one in time; otherwise
+	// empty.
 	From string `json:"from,omitempty"`
 }
 
-// Status is how a search ended.
+// Status is the end of a search.
 type Status string
 
 // Ways a search can end.
 const (
-	Optimal Status = "optimal"    // bound and plan meet
-	Within  Status = "within gap" // they are as near as was asked for
+	Optimal Status = "optimal"    // bound and plan agree
+	Within  Status = "within gap" // they are within the requested gap
 	Limited Status = "time limit" // neither
 )
 
-// ParsePlan reads a plan. name is for messages. The error matches ErrPlan or, of the problem in it, ErrProblem.
+// ParsePlan parses a plan; name is for messages. The error matches ErrPlan or, for the problem in it, ErrProblem.
 func ParsePlan(name string, text []byte) (*Plan, error) {
 	p := &Plan{}
 	if err := json.Unmarshal(text, p); err != nil {
@@ -111,7 +112,7 @@ func ParsePlan(name string, text []byte) (*Plan, error) {
 	return p, nil
 }
 
-// order brings the assignments into the order of the problem's jobs, those of no job last.
+// order sorts the assignments by the problem's jobs, with those of unknown jobs last.
 func (p *Plan) order() {
 	place := make(map[string]int, len(p.Problem.Jobs))
 	for i := range p.Problem.Jobs {
@@ -126,7 +127,7 @@ func (p *Plan) order() {
 	slices.SortStableFunc(p.Jobs, func(a, b Assignment) int { return of(a) - of(b) })
 }
 
-// lineOf says where in a text JSON broke off, as :LINE.
+// lineOf returns the line of a JSON error as :LINE.
 func lineOf(text []byte, err error) string {
 	offset := int64(-1)
 	switch e := err.(type) {
@@ -141,8 +142,8 @@ func lineOf(text []byte, err error) string {
 	return fmt.Sprintf(":%d", 1+bytes.Count(text[:offset], []byte("\n")))
 }
 
-// Differences says in which ways two problems are not the same, at most a few; none for equal ones. It is how a plan for
-// another network is told.
+// Differences lists a few differences between two problems, none for equal ones. It detects a plan for another
+// network.
 func Differences(a, b *Problem) []string {
 	var d differences
 	d.say("slot", a.Slot, b.Slot)
@@ -160,7 +161,7 @@ func Differences(a, b *Problem) []string {
 	return d
 }
 
-// differences are lines of what is not the same.
+// differences are lines about differences.
 type differences []string
 
 func (d *differences) say(what string, x, y any) {
@@ -210,11 +211,11 @@ func (d *differences) jobs(a, b *Problem) {
 	}
 }
 
-// initial is the connections before slot 0 in words, whatever order they are given in.
+// initial formats the connections before slot 0 independent of their order.
 func initial(p *Problem) string {
 	count := map[string]int{}
 	for _, c := range p.Connections {
-		pair := ordered(c.Between[0], c.Between[1])
+		pair := orderPair(c.Between[0], c.Between[1])
 		count[pair[0]+"–"+pair[1]] += c.Count
 	}
 	return fmt.Sprint(count)

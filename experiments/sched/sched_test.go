@@ -34,7 +34,7 @@ jobs:
 `
 
 func TestParse(t *testing.T) {
-	p, err := Parse("jobs.yaml", []byte(example))
+	p, err := ParseProblem("jobs.yaml", []byte(example))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +53,7 @@ func TestParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	again, err := Parse("jobs.yaml", text)
+	again, err := ParseProblem("jobs.yaml", text)
 	if err != nil {
 		t.Fatalf("%v of\n%s", err, text)
 	}
@@ -103,7 +103,7 @@ func TestMistakes(t *testing.T) {
 		"wrong schema":         {"schema: olafctl.topology/v1\n" + example, `jobs.yaml:1: schema "olafctl.topology/v1" is not olafctl.jobs/v1`},
 		"alias":                {change("id: a,", "id: &x a,") + "  - *x\n", "aliases are not supported"},
 	} {
-		_, err := Parse("jobs.yaml", []byte(c.text))
+		_, err := ParseProblem("jobs.yaml", []byte(c.text))
 		switch {
 		case name == "no ports":
 			if err == nil || !strings.Contains(err.Error(), `unit "r1" has 0 ports; its connections before slot 0 need 2`) {
@@ -194,7 +194,7 @@ func TestRepairs(t *testing.T) {
 }
 
 func TestParsePlan(t *testing.T) {
-	problem, err := Parse("jobs.yaml", []byte(example))
+	problem, err := ParseProblem("jobs.yaml", []byte(example))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func TestParsePlan(t *testing.T) {
 
 // Whoever made a plan lists jobs as they like; readers have them in the order of the problem, whatever else is wrong.
 func TestParsePlanOrders(t *testing.T) {
-	problem, err := Parse("jobs.yaml", []byte(example))
+	problem, err := ParseProblem("jobs.yaml", []byte(example))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -251,8 +251,8 @@ func TestParsePlanOrders(t *testing.T) {
 }
 
 func TestDifferences(t *testing.T) {
-	a, _ := Parse("", []byte(example))
-	b, _ := Parse("", []byte(example))
+	a, _ := ParseProblem("", []byte(example))
+	b, _ := ParseProblem("", []byte(example))
 	if got := Differences(a, b); got != nil {
 		t.Errorf("equal problems differ: %v", got)
 	}
@@ -271,7 +271,7 @@ func FuzzParse(f *testing.F) {
 	f.Add("units: [{name: r, count: 600}]\n")
 	f.Add("jobs: [{id: a, workers: {r1: 99999999999999999999}}]\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		p, err := Parse("jobs.yaml", []byte(text))
+		p, err := ParseProblem("jobs.yaml", []byte(text))
 		if (p == nil) == (err == nil) && p == nil {
 			t.Fatal("neither a problem nor an error")
 		}
@@ -284,14 +284,14 @@ func FuzzParse(f *testing.F) {
 		p.Instance(true)
 		if out, err := p.Text(); err != nil {
 			t.Fatal(err)
-		} else if _, err := Parse("again.yaml", out); err != nil {
+		} else if _, err := ParseProblem("again.yaml", out); err != nil {
 			t.Fatalf("%v of\n%s", err, out)
 		}
 	})
 }
 
 func FuzzParsePlan(f *testing.F) {
-	p, err := Parse("jobs.yaml", []byte(example))
+	p, err := ParseProblem("jobs.yaml", []byte(example))
 	if err != nil {
 		f.Fatal(err)
 	}

@@ -130,7 +130,7 @@ func (s *session) unitsPage() tui.Page {
 			}
 			return list.Row{ID: int64(i), Cells: []list.Cell{
 				{Text: u.Name}, {Text: fmt.Sprintf("%d of %d", held, u.INC)},
-				{Text: fmt.Sprintf("%d of %d", s.plan.Connected(u.Name, s.slot), u.Ports)}, {Text: strings.Join(jobs, " ")},
+				{Text: fmt.Sprintf("%d of %d", s.plan.ConnectedPorts(u.Name, s.slot), u.Ports)}, {Text: strings.Join(jobs, " ")},
 			}}
 		}}
 	}

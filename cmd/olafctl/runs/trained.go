@@ -24,11 +24,11 @@ type trainedFlags struct {
 func (f *trainedFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.between, "between", nil,
-		"for trainings: compare A's runs of one kind with B's of another: "+strings.Join(onwire.Kinds(), ","))
+		"for trainings: compare A's runs of one kind with B's of another: "+strings.Join(onwire.AllKinds(), ","))
 	flags.StringVar(&f.plots, "plots", "", "for trainings: write both sides' learning curves to this folder")
 	flags.BoolVar(&f.force, "force", false, "overwrite existing figures")
 	cli.Complete(cmd, "between", func() []string {
-		all := onwire.Kinds()
+		all := onwire.AllKinds()
 		return []string{strings.Join(all, ","), all[1] + "," + all[0]}
 	})
 }
@@ -50,7 +50,7 @@ func (f *trainedFlags) compareRuns(env *cli.Env, s *store.Store, names []string)
 func (f *trainedFlags) loadSides(env *cli.Env, s *store.Store, names []string) (sides []*compare.Side, err error) {
 	if n := len(f.between); n != 0 && n != len(names) {
 		return nil, cli.UsageError("--between %s: use one for A and one for B, of %s", strings.Join(f.between, ","),
-			strings.Join(onwire.Kinds(), ", "))
+			strings.Join(onwire.AllKinds(), ", "))
 	}
 	if err := watch.RefusePlots(f.plots, plotted, f.force); err != nil {
 		return nil, err
@@ -98,5 +98,5 @@ func (f *trainedFlags) drawCurves(env *cli.Env) error {
 	if f.plots == "" {
 		return nil
 	}
-	return watch.DrawFigures(env, f.plots, f.force, plotted, onwire.Curves(f.of[0], f.of[1]))
+	return watch.DrawFigures(env, f.plots, f.force, plotted, onwire.DrawCurves(f.of[0], f.of[1]))
 }

@@ -243,7 +243,7 @@ func describeVerdict(v *check.Verdict) string {
 		return "checked: no rule is broken\n"
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "checked: broken: %s\n", v.Broken())
+	fmt.Fprintf(&b, "checked: broken: %s\n", v.Summary())
 	for i, one := range v.Violations {
 		if i == shownViolations {
 			fmt.Fprintf(&b, "  and %d more\n", len(v.Violations)-i)

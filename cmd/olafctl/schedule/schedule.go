@@ -31,7 +31,7 @@ func readJobs(path string) (*sched.Problem, error) {
 	if err != nil {
 		return nil, cli.UsageError("%v", err)
 	}
-	return sched.Parse(path, text)
+	return sched.ParseProblem(path, text)
 }
 
 // ReadPlan reads a plan and checks only its form.
@@ -48,5 +48,5 @@ func rulesError(v *check.Verdict) error {
 	if v.OK() {
 		return nil
 	}
-	return &cli.Exit{Kind: olaf.Missed, Err: errors.New("the plan breaks rules: " + v.Broken())}
+	return &cli.Exit{Kind: olaf.Missed, Err: errors.New("the plan breaks rules: " + v.Summary())}
 }

@@ -138,7 +138,7 @@ func exportPlan(env *cli.Env, plan *sched.Plan, v *check.Verdict, jobs int, to *
 		},
 	}}
 	if !v.OK() {
-		r.Invalid = []string{"the plan breaks rules: " + v.Broken()}
+		r.Invalid = []string{"the plan breaks rules: " + v.Summary()}
 	}
 	return to.WriteFiles(env, r)
 }

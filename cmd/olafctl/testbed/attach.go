@@ -166,7 +166,7 @@ func (f *workerFlags) runAttachedOpen(cmd *cobra.Command, env *cli.Env) error {
 	defer conn.Close()
 	p.To = func(endpoint.Peer, *program.Packet) netip.AddrPort { return server }
 	if layout.Packets() > 1 {
-		p.From = onwire.Places(own.Addr(), layout.Packets())
+		p.From = onwire.PlaceAddresses(own.Addr(), layout.Packets())
 	}
 	ctx, leave := endpoints.Homed(cmd.Context(), own, endpoints.LookEvery)
 	defer leave()

@@ -79,7 +79,7 @@ func (f *openFlags) loadTraining(env *cli.Env) (*rl.Config, error) {
 // splitLayout returns how vectors are split into packets.
 func (f *endpointFlags) splitLayout(cmd *cobra.Command, training *rl.Config) (endpoint.Layout, error) {
 	if training != nil {
-		return onwire.Layout(), nil
+		return onwire.GradientLayout(), nil
 	}
 	if !cmd.Flags().Changed("values") {
 		f.job.Values = f.job.Lanes
@@ -119,7 +119,7 @@ func (f *workerFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	defer conn.Close()
 	p.To = func(endpoint.Peer, *program.Packet) netip.AddrPort { return server }
 	if layout.Packets() > 1 {
-		p.From = onwire.Places(own.Addr(), layout.Packets())
+		p.From = onwire.PlaceAddresses(own.Addr(), layout.Packets())
 	}
 	o := f.open.options(cfg.Worker)
 	if f.format == cli.JSONL {

@@ -49,7 +49,7 @@ func (f *workerFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 		if learner, err = onwire.NewLearner(training, f.number); err != nil {
 			return err
 		}
-		f.job, p.Work = onwire.Job(training), learner
+		f.job, p.Work = onwire.SumJob(training), learner
 	}
 	if err := f.checkSums(); err != nil {
 		return err
@@ -90,7 +90,7 @@ func (f *workerFlags) reportSums(env *cli.Env, report *endpoints.Report, sums *e
 	out := endpoints.SumsReport{Worker: sums.Worker, Report: *report, Checked: sums.Checked, Wrong: sums.Wrong}
 	if learner != nil {
 		var err error
-		if out.Work, err = json.Marshal(learner.Learned()); err != nil {
+		if out.Work, err = json.Marshal(learner.Report()); err != nil {
 			return err
 		}
 	}

@@ -99,7 +99,7 @@ func (f *traceRecordFlags) run(ctx context.Context, env *cli.Env) error {
 	if err := cli.RefuseAnyExisting(f.force, f.listTargets()...); err != nil {
 		return err
 	}
-	header, err := rl.Header(&f.config, f.clock, f.payload)
+	header, err := rl.TraceHeader(&f.config, f.clock, f.payload)
 	if err != nil {
 		return err
 	}

@@ -80,9 +80,9 @@ func (f *trainFlags) settleDevice(cmd *cobra.Command, env *cli.Env) error {
 	}
 	if given("lanes") {
 		return cli.UsageError("--lanes: an update's real packets have %d values; leave it out",
-			onwire.Layout().PerPacket)
+			onwire.GradientLayout().PerPacket)
 	}
-	n.Profile, n.Lanes = engine.Ideal, onwire.Layout().PerPacket // a kernel has no cycles
+	n.Profile, n.Lanes = engine.Ideal, onwire.GradientLayout().PerPacket // a kernel has no cycles
 	if f.field.timeScale == "" {
 		if !given("rate") {
 			n.Rate = onwire.TimelyRate
@@ -210,7 +210,7 @@ func simulatedSums(k *onwire.Comparison, spec *job.Spec) *onwire.Sums {
 // VerifyTrainings computes a kept comparison of trainings again, except for real packets. files and exports count what
 // was compared before.
 func VerifyTrainings(ctx context.Context, env *cli.Env, f *store.Folder, files, exports int) error {
-	k, kept, err := onwire.Kept(f)
+	k, kept, err := onwire.Load(f)
 	if err != nil {
 		return err
 	}
@@ -329,13 +329,13 @@ func (f *trainFlags) runComparison(ctx context.Context, env *cli.Env, k *onwire.
 		if err != nil {
 			return err
 		}
-		workers, addresses := onwire.Hosts(&k.Training)
+		workers, addresses := onwire.HostCounts(&k.Training)
 		k.Bed, err = testbed.OpenTestbed(ctx, k.Device, testbed.OpenOptions{Access: access, Workers: workers, Addresses: addresses})
 		if err != nil {
 			return err
 		}
 		defer func() { err = errors.Join(err, k.Bed.Close()) }()
-		if err := onwire.Fits(&k.Training, k.Bed.Hosts.Carried); err != nil {
+		if err := onwire.CheckRates(&k.Training, k.Bed.Hosts.Carried); err != nil {
 			return err
 		}
 	}

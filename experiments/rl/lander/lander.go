@@ -1,7 +1,7 @@
 // Package lander is LunarLander-v3 (Gymnasium) with discrete actions and no wind, on the Box2D port of ByteArena.
 //
-// Constants, the order of random draws and the reward are those of the original's version 3, so that the observation
-// after Reset(42) is the published one. The port computes in float64 where the original computes in float32: long
+// Constants, the order of random draws and the reward match version 3 of the original, so that the observation after
+// Reset(42) equals the published one. The port computes in float64 where the original computes in float32: long
 // trajectories agree in their statistics, not in their bits. Wind, off by default in the original, is left out.
 package lander
 
@@ -12,18 +12,18 @@ import (
 	"github.com/olafctl/olaf/experiments/rl/pcg64"
 )
 
-// ObservationSize is how many numbers an Observation holds, Actions how many things a pilot can do.
+// ObservationSize is the number of values in an Observation, Actions the number of actions.
 const (
 	ObservationSize = 8
 	Actions         = 4
-	// MaxSteps is where an episode is truncated.
+	// MaxSteps is the length at which an episode is truncated.
 	MaxSteps = 1000
 )
 
 // Observation is x, y, vx, vy, angle, angular velocity and the two leg contacts, scaled to about 1.
 type Observation [ObservationSize]float32
 
-// Action is what the pilot does for one fiftieth of a second.
+// Action is the pilot's action for one fiftieth of a second.
 type Action uint8
 
 const (
@@ -53,7 +53,7 @@ const (
 	sideAway      = 12.0
 	sideHeight    = 14.0
 	sideLever     = 17.0 // the original uses 17 px here and 14 px for the height: part of its physics
-	terrainPoints = 12   // heights drawn; chunks are one fewer
+	terrainPoints = 12   // number of heights drawn; there is one chunk fewer
 	chunks        = terrainPoints - 1
 
 	velocityIterations = 6 * 30
@@ -69,8 +69,8 @@ const (
 
 var hullOutline = [...][2]float64{{-14, 17}, {-17, 0}, {-17, -10}, {17, -10}, {17, 0}, {14, 17}}
 
-// World is one lander over one terrain. Its zero value is not ready; call Reset first. Worlds are independent of
-// each other (but see shared.go); one is not safe for concurrent use.
+// World is one lander over one terrain. The zero value needs a Reset before use. Worlds are independent of each
+// other (but see shared.go); a World is not safe for concurrent use.
 type World struct {
 	random  *pcg64.Source
 	box     box2d.B2World
@@ -85,7 +85,7 @@ type World struct {
 	last    Action
 }
 
-// Seed restarts the random numbers as Gymnasium's reset(seed=…) does.
+// Seed restarts the random numbers like Gymnasium's reset(seed=…).
 func (w *World) Seed(seed uint64) { w.random = pcg64.New(seed) }
 
 // Reset starts a new episode and returns its first observation. Without an earlier Seed it seeds with 0.
@@ -182,7 +182,7 @@ func (w *World) buildLeg(index int, side float64) {
 	w.box.CreateJoint(&joint)
 }
 
-// touch turns Box2D's contacts into the lander's leg contacts and crashes.
+// touch converts Box2D's contacts to leg contacts and crashes.
 type touch struct{ w *World }
 
 func (t touch) BeginContact(c box2d.B2ContactInterface) {
@@ -208,8 +208,8 @@ func (t touch) setLegs(a, b *box2d.B2Body, down bool) {
 func (touch) PreSolve(box2d.B2ContactInterface, box2d.B2Manifold)         {}
 func (touch) PostSolve(box2d.B2ContactInterface, *box2d.B2ContactImpulse) {}
 
-// Step plays one fiftieth of a second. terminated says that the lander crashed, left the world or came to rest;
-// truncated that MaxSteps have passed, which a learner bootstraps instead of calling it an end.
+// Step advances the world by one fiftieth of a second. terminated means that the lander crashed, left the world or
+// came to rest; truncated means that MaxSteps have passed, after which a learner bootstraps.
 func (w *World) Step(action Action) (observation Observation, reward float64, terminated, truncated bool) {
 	w.last = action
 	fuel := w.fire(action)
@@ -235,15 +235,15 @@ func (w *World) Step(action Action) (observation Observation, reward float64, te
 	return observation, reward, terminated, w.steps >= MaxSteps
 }
 
-// shapingOf is the potential whose difference is the reward: near the pad, slow, upright, legs down.
+// shapingOf returns the potential whose difference is the reward: near the pad, slow, upright, legs down.
 func shapingOf(s *[ObservationSize]float64) float64 {
 	return -100*math.Sqrt(s[0]*s[0]+s[1]*s[1]) -
 		100*math.Sqrt(s[2]*s[2]+s[3]*s[3]) -
 		100*math.Abs(s[4]) + 10*s[6] + 10*s[7]
 }
 
-// fire applies the engines' impulse and returns its price. The two dispersion numbers are drawn on every step, whatever
-// the action, or the random numbers would no longer be the original's.
+// fire applies the engines' impulse and returns its cost. It draws the two dispersion numbers for every action, as
+// the original does.
 func (w *World) fire(action Action) float64 {
 	angle := w.hull.GetAngle()
 	tipX, tipY := math.Sin(angle), math.Cos(angle)
@@ -281,12 +281,12 @@ func (w *World) state() [ObservationSize]float64 {
 		v.Y * (worldH / 2) / fps,
 		w.hull.GetAngle(),
 		20 * w.hull.GetAngularVelocity() / fps,
-		boolean(w.contact[0]),
-		boolean(w.contact[1]),
+		toFloat(w.contact[0]),
+		toFloat(w.contact[1]),
 	}
 }
 
-func boolean(b bool) float64 {
+func toFloat(b bool) float64 {
 	if b {
 		return 1
 	}

@@ -12,10 +12,10 @@ import (
 	"gonum.org/v1/plot/vg/vgimg"
 )
 
-// FrameDelay is the time between the pictures of an animation that shows every second step, in hundredths of a second.
+// FrameDelay is the time between two pictures of an animation with every second step, in hundredths of a second.
 const FrameDelay = 4
 
-// The palette is the whole of an animation's colours.
+// The colours of an animation.
 var (
 	space = color.RGBA{12, 14, 28, 255}
 	moon  = color.RGBA{214, 214, 204, 255}
@@ -25,8 +25,8 @@ var (
 	flame = color.RGBA{255, 128, 48, 255}
 )
 
-// Picture draws the world as it is, 600 x 400 pixels. It is for people to look at: one picture costs as much time as
-// dozens of steps.
+// Picture draws the world with 600 x 400 pixels. It is for viewing only: one picture takes as long as dozens of
+// steps.
 func (w *World) Picture() *image.RGBA {
 	canvas := vgimg.NewWith(vgimg.UseWH(viewportW, viewportH), vgimg.UseDPI(72), vgimg.UseBackgroundColor(space))
 	w.drawGround(canvas)
@@ -38,7 +38,7 @@ func (w *World) Picture() *image.RGBA {
 		}
 		drawBody(canvas, w.hull, hull)
 	}
-	return canvas.Image().(*image.RGBA) // vgimg paints on an image.RGBA of its own
+	return canvas.Image().(*image.RGBA) // vgimg always paints on an image.RGBA
 }
 
 func (w *World) drawGround(canvas vg.Canvas) {
@@ -57,7 +57,7 @@ func (w *World) drawFlags(canvas vg.Canvas) {
 	}
 }
 
-// drawFlame shows which engine the last step fired.
+// drawFlame draws the flame of the engine that fired in the last step.
 func (w *World) drawFlame(canvas vg.Canvas) {
 	var outline [][2]float64
 	switch w.last {
@@ -103,8 +103,8 @@ func fillPolygon(canvas vg.Canvas, outline [][2]float64, paint color.Color) {
 	canvas.Fill(path)
 }
 
-// Fly plays one episode from seed with the given pilot and returns what it earned. see, when not nil, is called after
-// every step.
+// Fly plays one episode from seed with the given pilot and returns its reward and length. It calls see, if not nil,
+// after every step.
 func Fly(seed uint64, pilot func(Observation) Action, see func(*World)) (reward float64, steps int) {
 	var w World
 	w.Seed(seed)
@@ -138,7 +138,7 @@ func Film(seed uint64, pilot func(Observation) Action) (*gif.GIF, float64) {
 	return &film, reward
 }
 
-// shades is the first colour, and every other one at full and at half strength over it, for soft edges.
+// shades returns the first colour, and all others at full and half strength over it, for soft edges.
 func shades(ground color.RGBA, others ...color.RGBA) color.Palette {
 	palette := color.Palette{ground}
 	for _, c := range others {

@@ -6,10 +6,9 @@ import (
 	"github.com/ByteArena/box2d"
 )
 
-// The port of Box2D has two things that worlds share. Its table of contact constructors is filled when the first contact
-// of the process appears, without a lock: a second world could see it half filled and lose a contact, so that it is
-// filled here, once, before any world flies. And it counts its calls in global variables, which nothing reads; see
-// solve_race.go.
+// Worlds share two things in the port of Box2D. Its table of contact constructors is filled without a lock at the
+// first contact: a second world could see it half filled and lose a contact, so it is filled here once before any
+// world flies. The port also counts its calls in global variables that are never read; see solve_race.go.
 var fillContactTable = sync.OnceFunc(func() {
 	world := box2d.MakeB2World(box2d.MakeB2Vec2(0, 0))
 	def := box2d.MakeB2BodyDef()

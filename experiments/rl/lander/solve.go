@@ -2,5 +2,5 @@
 
 package lander
 
-// solve lets the physics advance by one step.
+// solve advances the physics by one step.
 func (w *World) solve() { w.box.Step(1.0/fps, velocityIterations, positionIterations) }

@@ -4,11 +4,11 @@ package lander
 
 import "sync"
 
-// oneWorld keeps the race detector from reporting the port's global call counters, which are written by every world and
-// read by none. Builds without the detector need and have no lock.
+// oneWorld hides the port's global call counters from the race detector: every world writes them, none reads them.
+// Builds without the detector need no lock.
 var oneWorld sync.Mutex
 
-// solve lets the physics advance by one step, one world at a time.
+// solve advances the physics by one step, one world at a time.
 func (w *World) solve() {
 	oneWorld.Lock()
 	defer oneWorld.Unlock()

@@ -31,7 +31,7 @@ type Side struct {
 // so that one kind can be compared with the other; otherwise both, each with its own name. The error matches ErrKind,
 // or is the store's.
 func SideOf(f *store.Folder, kind string) (*Side, error) {
-	c, r, err := Kept(f)
+	c, r, err := Load(f)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +51,7 @@ func SideOf(f *store.Folder, kind string) (*Side, error) {
 	}
 	if len(s.Runs) == 0 {
 		return nil, fmt.Errorf("%w: %s has no training that is %s; trainings are %s", ErrKind, f.ID(), kind,
-			strings.Join(Kinds(), " or "))
+			strings.Join(AllKinds(), " or "))
 	}
 	s.curves = slices.DeleteFunc(c.curves(r.Trainings),
 		func(k *curve) bool { return kind != "" && k.trainings[0].kind() != kind })
@@ -120,8 +120,8 @@ func (c *Comparison) numbers(t *Training) (all []number) {
 	return all
 }
 
-// Curves draws the learning curves of two sides in common figures, with their intervals.
-func Curves(a, b *Side) *result.Result {
+// DrawCurves draws the learning curves of two sides in common figures, with their intervals.
+func DrawCurves(a, b *Side) *result.Result {
 	f := experiments.NewResult("compare", "learning curves", new(experiments.Options), nil)
 	for _, system := range systemsOf(a, b) {
 		panel := result.Panel{Name: system, XLabel: xLabel, YLabel: yLabel}

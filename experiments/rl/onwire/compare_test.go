@@ -61,7 +61,7 @@ func TestSides(t *testing.T) {
 		both.Runs[4].Queue != "olaf, real packets" {
 		t.Errorf("%s: %d runs, %+v", both.Name, len(both.Runs), both.Runs[0])
 	}
-	figure := Curves(a, b)
+	figure := DrawCurves(a, b)
 	if len(figure.Panels) != 2 || len(figure.Panels[0].Series) != 2 || figure.Panels[0].Series[1].Name != "B: olaf, real packets" ||
 		len(figure.Panels[1].Series) != 1 {
 		t.Errorf("%+v", figure.Panels)

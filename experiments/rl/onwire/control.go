@@ -31,11 +31,12 @@ func (c *Control) Sends(now olaf.Time) bool {
 	return c.controller.Decide(c.config, now, c.draws.Float64())
 }
 
-// Places returns a function for a packet's source address: each place in a vector has its own, from the first on.
-func Places(first netip.Addr, packets int) func(*program.Packet) netip.Addr {
+// PlaceAddresses returns a function for a packet's source address: each place in a vector has its own, from the first
+// on.
+func PlaceAddresses(first netip.Addr, packets int) func(*program.Packet) netip.Addr {
 	all := make([]netip.Addr, packets)
 	for i := range all {
-		all[i] = address(first, i)
+		all[i] = placeAddress(first, i)
 	}
 	return func(p *program.Packet) netip.Addr { return all[p.Seg] }
 }

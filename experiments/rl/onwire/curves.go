@@ -50,13 +50,13 @@ func (c *Comparison) Of(system string, seed uint64) rl.Config {
 	return t
 }
 
-// Takes returns the duration of one training on a testbed: the slowest worker flies all its iterations.
-func Takes(c *rl.Config) time.Duration {
+// TrainingTime returns the duration of one training on a testbed: the slowest worker flies all its iterations.
+func TrainingTime(c *rl.Config) time.Duration {
 	frequency := 0.0 // updates of all workers per update of the slowest one
 	for k := range c.Workers {
 		frequency += c.Speed(c.Workers-1) / c.Speed(k)
 	}
-	one := float64(Update().Bits()) / float64(c.Network.Rate)
+	one := float64(UpdateSize().Bits()) / float64(c.Network.Rate)
 	return time.Duration(float64(c.Iterations) * frequency * one * float64(time.Second))
 }
 
@@ -120,12 +120,12 @@ func (c *Comparison) Run(ctx context.Context) (*Report, error) {
 				continue
 			}
 			c.Say("%s, seed %d: %d workers and a server as processes on %s, about %v", system, seed, t.Workers,
-				c.Device, Takes(&t).Round(time.Second))
+				c.Device, TrainingTime(&t).Round(time.Second))
 			out, err := Train(ctx, t, c.Bed, c.options())
 			if err != nil && !errors.Is(err, ErrInvalid) {
 				return nil, err
 			}
-			r.Trainings = append(r.Trainings, fielded(&t, out))
+			r.Trainings = append(r.Trainings, realTraining(&t, out))
 		}
 	}
 	r.Result = c.figure(r.Trainings)
@@ -141,25 +141,25 @@ func (c *Comparison) options() Options {
 
 // simulate trains in virtual time, through a queue without engine cycles, as in a kernel.
 func (c *Comparison) simulate(ctx context.Context, t *rl.Config) (*Training, error) {
-	out, err := rl.Train(ctx, *t, told(c.Told))
+	out, err := rl.Train(ctx, *t, rewardObserver(c.Told))
 	if err != nil {
 		return nil, err
 	}
 	n := out.Network
 	return &Training{
 		System: t.Network.Kind, Seed: t.Seed, Curves: out.Curves, Greedy: rl.Evaluate(&out.Weights[0], rl.Flights),
-		LostPct: share(n.In()-n.SumReleased, n.In()), Inside: ratio(n.SumReleased, n.Released),
-		ArrivedPct: arrived(t, out.Places),
+		LostPct: percentage(n.In()-n.SumReleased, n.In()), Inside: quotient(n.SumReleased, n.Released),
+		ArrivedPct: arrivedPct(t, out.Places),
 	}, nil
 }
 
-// fielded returns a training on a testbed, with the counts of its device and hosts.
-func fielded(t *rl.Config, out *Outcome) *Training {
+// realTraining returns a training on a testbed, with the counts of its device and hosts.
+func realTraining(t *rl.Config, out *Outcome) *Training {
 	q := out.Queue
 	f := &Training{
 		System: t.Network.Kind, Seed: t.Seed, Real: true, Curves: out.Curves, Greedy: out.Server.Greedy,
-		LostPct: share(q["in"]-q["delivered_updates"], q["in"]),
-		Inside:  ratio(q["delivered_updates"], q["delivered_frames"]), ArrivedPct: arrived(t, out.Server.Places),
+		LostPct: percentage(q["in"]-q["delivered_updates"], q["in"]),
+		Inside:  quotient(q["delivered_updates"], q["delivered_frames"]), ArrivedPct: arrivedPct(t, out.Server.Places),
 		Counts: q, Identities: out.Checks, Decisions: out.Decisions, Pacing: out.Pacing,
 		WorkersLateNS: new(olaf.Quantiles), Invalid: out.Invalid,
 	}
@@ -169,26 +169,26 @@ func fielded(t *rl.Config, out *Outcome) *Training {
 	return f
 }
 
-// arrived returns the percentage of a training's updates that reached the servers, by the place of their packets.
-func arrived(t *rl.Config, places []uint64) (pct []float64) {
+// arrivedPct returns the percentage of a training's updates that reached the servers, by the place of their packets.
+func arrivedPct(t *rl.Config, places []uint64) (pct []float64) {
 	for _, n := range places {
-		pct = append(pct, share(n, uint64(t.Workers*t.Iterations)))
+		pct = append(pct, percentage(n, uint64(t.Workers*t.Iterations)))
 	}
 	return pct
 }
 
-// told is a function that observes every update.
-type told func(reward float64)
+// rewardObserver is a function that observes every update.
+type rewardObserver func(reward float64)
 
 // Generated implements rl.Observer.
-func (t told) Generated(u *trace.Update, _ *ppo.Weights) error {
+func (t rewardObserver) Generated(u *trace.Update, _ *ppo.Weights) error {
 	t(u.Reward)
 	return nil
 }
 
-func share(part, of uint64) float64 { return 100 * ratio(part, of) }
+func percentage(part, of uint64) float64 { return 100 * quotient(part, of) }
 
-func ratio(part, of uint64) float64 {
+func quotient(part, of uint64) float64 {
 	if of == 0 {
 		return 0
 	}
@@ -241,7 +241,7 @@ func (c *Comparison) curves(all []*Training) (curves []*curve) {
 
 // sayQueues adds statements about trainings through queues.
 func (c *Comparison) sayQueues(f *result.Result, curves []*curve) {
-	period := Takes(&c.Training) / time.Duration(c.Training.Iterations)
+	period := TrainingTime(&c.Training) / time.Duration(c.Training.Iterations)
 	for _, k := range curves {
 		if k.trainings[0].Real {
 			k.sayWitnessed(f, period)
@@ -256,7 +256,7 @@ func (c *Comparison) sayQueues(f *result.Result, curves []*curve) {
 		inside := k.over(func(t *Training) float64 { return t.Inside })
 		f.Say("%s: cluster 0 without exploring %s; %s %% of the updates lost or replaced, %s in each that was delivered", k.name,
 			text.Rounded(&greedy, 1), text.Rounded(&lost, 1), text.Rounded(&inside, 1))
-		if places := k.places(); len(places) > 1 {
+		if places := k.placeShares(); len(places) > 1 {
 			f.Say("%s: of the packets of an update, from the first to the last, %s %% arrived", k.name,
 				strings.Join(places, ", "))
 		}
@@ -266,8 +266,8 @@ func (c *Comparison) sayQueues(f *result.Result, curves []*curve) {
 	}
 }
 
-// places formats the percentages of updates that arrived, by the place of their packets.
-func (k *curve) places() (all []string) {
+// placeShares formats the percentages of updates that arrived, by the place of their packets.
+func (k *curve) placeShares() (all []string) {
 	for i := range k.trainings[0].ArrivedPct {
 		var values []float64
 		for _, t := range k.trainings {
@@ -281,7 +281,7 @@ func (k *curve) places() (all []string) {
 	return all
 }
 
-func rounded(ns int64) time.Duration { return time.Duration(ns).Round(time.Microsecond) }
+func roundToUS(ns int64) time.Duration { return time.Duration(ns).Round(time.Microsecond) }
 
 // sayWitnessed adds statements from testbeds about their trainings. period is that of the slowest worker, on average.
 func (k *curve) sayWitnessed(f *result.Result, period time.Duration) {
@@ -305,7 +305,7 @@ func (k *curve) sayWitnessed(f *result.Result, period time.Duration) {
 	}
 	system := k.trainings[0].System
 	f.Say("%s: %d of %d decisions as the engine's; packets left late by %v (p99); the latest worker handed over late by %v (p50), %v (p99) of a period of %v", system,
-		decisions.Equal, decisions.Checked, time.Duration(late.P99), rounded(workers.P50), rounded(workers.P99),
+		decisions.Equal, decisions.Checked, time.Duration(late.P99), roundToUS(workers.P50), roundToUS(workers.P99),
 		period.Round(time.Millisecond))
 	if withheld > 0 {
 		f.Say("%s: in %s the output was not in time: %s", system, olaf.Plural(withheld, "training"), why)

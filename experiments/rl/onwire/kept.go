@@ -48,8 +48,8 @@ const (
 	Simulated = "simulated" // network
 )
 
-// Kinds returns both kinds.
-func Kinds() []string { return []string{Real, Simulated} }
+// AllKinds returns both kinds.
+func AllKinds() []string { return []string{Real, Simulated} }
 
 // titles contains the names of the kinds' curves.
 var titles = map[string]string{Real: "real packets", Simulated: Simulated}
@@ -92,8 +92,8 @@ func IsKept(f *store.Folder) bool {
 	return err == nil
 }
 
-// Kept reads a comparison from the store, with its trainings.
-func Kept(f *store.Folder) (*Comparison, *Report, error) {
+// Load reads a comparison from the store, with its trainings.
+func Load(f *store.Folder) (*Comparison, *Report, error) {
 	var document struct {
 		result.Result
 		Config *Comparison `json:"config"`
@@ -143,12 +143,12 @@ func (c *Comparison) Verify(ctx context.Context, r *Report, s *Sums) (*Proof, er
 	p := new(Proof)
 	for _, t := range r.Trainings {
 		if t.Real {
-			if err := p.believe(t); err != nil {
+			if err := p.checkReal(t); err != nil {
 				return nil, err
 			}
 			continue
 		}
-		made, err := c.again(ctx, t, s)
+		made, err := c.repeat(ctx, t, s)
 		if err != nil {
 			return nil, err
 		}
@@ -163,8 +163,8 @@ func (c *Comparison) Verify(ctx context.Context, r *Report, s *Sums) (*Proof, er
 	return p, nil
 }
 
-// again repeats a simulated training.
-func (c *Comparison) again(ctx context.Context, t *Training, s *Sums) (*Training, error) {
+// repeat repeats a simulated training.
+func (c *Comparison) repeat(ctx context.Context, t *Training, s *Sums) (*Training, error) {
 	if c.Job != nil {
 		return c.simulateSums(ctx, s, t.Seed)
 	}
@@ -172,8 +172,8 @@ func (c *Comparison) again(ctx context.Context, t *Training, s *Sums) (*Training
 	return c.simulate(ctx, &config)
 }
 
-// believe checks the evidence for a training with real packets.
-func (p *Proof) believe(t *Training) error {
+// checkReal checks the evidence for a training with real packets.
+func (p *Proof) checkReal(t *Training) error {
 	p.Real++
 	if len(t.Invalid) > 0 {
 		p.Invalid++

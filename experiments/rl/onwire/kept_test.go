@@ -81,7 +81,7 @@ func TestVerify(t *testing.T) {
 		{"a decision", func(r *Report) { r.Trainings[4].Decisions.Equal-- }, "19 of 20 decisions"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			k, r, err := Kept(f)
+			k, r, err := Load(f)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -26,7 +26,7 @@ func bed(t *testing.T, workers int) *testbed.Testbed {
 	t.Helper()
 	device := testbed.KernelDevice()
 	b, err := testbed.OpenTestbed(t.Context(), device.Prefix,
-		testbed.OpenOptions{Access: testbed.Access{Devices: testbed.Devices{device}}, Workers: workers, Addresses: Layout().Packets()})
+		testbed.OpenOptions{Access: testbed.Access{Devices: testbed.Devices{device}}, Workers: workers, Addresses: GradientLayout().Packets()})
 	if errors.Is(err, netlab.ErrRights) {
 		t.Skip(err)
 	}

@@ -223,7 +223,7 @@ func (a *attempt) daemon(ctx context.Context, at place, args []string, prints bo
 	case <-listening:
 		return nil
 	case <-k.process.Done():
-		return cmp.Or(k.ended(), fmt.Errorf("%w: %s", ErrHost, k.name))
+		return cmp.Or(k.awaitEnd(), fmt.Errorf("%w: %s", ErrHost, k.name))
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -371,7 +371,7 @@ func (a *attempt) awaitPrograms(ctx context.Context) error {
 			case <-c.done:
 				failed <- c.ended()
 			case <-over: // the program ended first, unless its worker failed
-				failed <- errors.Join(a.daemons[1+i].ended(), c.outlives(within))
+				failed <- errors.Join(a.daemons[1+i].awaitEnd(), c.outlives(within))
 			case <-within.Done():
 			}
 		}()

@@ -49,7 +49,7 @@ func (p *Program) queueStand(ctx context.Context, bed *testbed.Testbed, system s
 	tables := p4ctl.Tables{Servers: []netip.Addr{hosts.Server.Address}}
 	for k := range hosts.Workers {
 		for i := range frames {
-			tables.Workers = append(tables.Workers, p4ctl.Worker{Address: address(hosts.Workers[k].Address, i),
+			tables.Workers = append(tables.Workers, p4ctl.Worker{Address: placeAddress(hosts.Workers[k].Address, i),
 				ID:      olaf.WorkerID(k),
 				Cluster: p.cluster(k)*olaf.ClusterID(frames) + olaf.ClusterID(i)})
 		}

@@ -65,8 +65,8 @@ type Learned struct {
 	Digest string     `json:"weights_sha256"`
 }
 
-// Learned returns the learner's report.
-func (l *Learner) Learned() Learned {
+// Report returns the learner's report.
+func (l *Learner) Report() Learned {
 	h := sha256.New()
 	for _, v := range l.weights {
 		_ = binary.Write(h, binary.BigEndian, v) // a hash never fails
@@ -79,14 +79,14 @@ type Summed struct {
 	Curves [][]rl.Point
 	Greedy float64
 	Digest string            // of the weights
-	Kernel map[string]uint64 // counts of the program
+	Kernel map[string]uint64 // counters of the program
 }
 
 // sumLanes is the number of values per packet of sums.
 const sumLanes = 256
 
-// Job returns the common settings of workers and server in a training by sums.
-func Job(c *rl.Config) process.Job {
+// SumJob returns the common settings of workers and server in a training by sums.
+func SumJob(c *rl.Config) process.Job {
 	return process.Job{ID: olaf.ClusterID(1), Workers: c.Workers, Values: ppo.Params, Lanes: sumLanes,
 		Vectors: c.Iterations}
 }

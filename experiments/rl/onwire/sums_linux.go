@@ -38,7 +38,7 @@ func TrainSums(ctx context.Context, c rl.Config, mode string, o Options) (_ *Sum
 		mode = string(xdp.Native)
 	}
 	r, err := demo.RunDemo(ctx, demo.Config{
-		Job: Job(&c), Group: lab.DefaultGroup, Line: sumLine, Rate: sumRate, Mode: xdp.Mode(mode),
+		Job: SumJob(&c), Group: lab.DefaultGroup, Line: sumLine, Rate: sumRate, Mode: xdp.Mode(mode),
 		Say: func(string, ...any) {},
 		Command: func(args ...string) *exec.Cmd {
 			if args[0] == workerProgram {
@@ -53,7 +53,7 @@ func TrainSums(ctx context.Context, c rl.Config, mode string, o Options) (_ *Sum
 	if err != nil {
 		return nil, err
 	}
-	return summed(&c, r, o)
+	return readSummed(&c, r, o)
 }
 
 // Line rates of a worker and of the aggregator in a training by sums, whose vectors are short.
@@ -65,8 +65,8 @@ const (
 // workerProgram is the command of a worker.
 const workerProgram = "worker"
 
-// summed reads the workers' reports, which must all have the same weights.
-func summed(c *rl.Config, r *demo.Report, o Options) (*Summed, error) {
+// readSummed reads the workers' reports, which must all have the same weights.
+func readSummed(c *rl.Config, r *demo.Report, o Options) (*Summed, error) {
 	s := &Summed{Curves: make([][]rl.Point, c.Workers), Kernel: r.Kernel}
 	for k := range r.Workers {
 		var l Learned

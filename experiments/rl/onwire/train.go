@@ -89,8 +89,8 @@ type Check struct {
 // Holds reports whether both sides are equal.
 func (c *Check) Holds() bool { return c.Left == c.Right }
 
-// Hosts returns the numbers of hosts and addresses of a testbed for a training.
-func Hosts(c *rl.Config) (workers, addresses int) { return c.Workers, Layout().Packets() }
+// HostCounts returns the numbers of hosts and addresses of a testbed for a training.
+func HostCounts(c *rl.Config) (workers, addresses int) { return c.Workers, GradientLayout().Packets() }
 
 // Rates that eight workers on two processors can offer in time while they fly, and an output that they overload
 // threefold.
@@ -99,10 +99,10 @@ const (
 	TimelyOutRate = 600 * olaf.Kbps
 )
 
-// Fits rejects rates beyond half of a testbed's measured rate, and suggests rates that are known to work.
-func Fits(c *rl.Config, carried int64) error {
+// CheckRates rejects rates beyond half of a testbed's measured rate, and suggests rates that are known to work.
+func CheckRates(c *rl.Config, carried int64) error {
 	n := &c.Network
-	packet := float64(Update().Bits()) / float64(Layout().Packets())
+	packet := float64(UpdateSize().Bits()) / float64(GradientLayout().Packets())
 	limit, asked := float64(carried/2), float64(max(n.Rate, n.OutRate))/packet
 	if asked <= limit {
 		return nil
@@ -111,22 +111,22 @@ func Fits(c *rl.Config, carried int64) error {
 		fpga.ErrRefused, carried, max(n.Rate, n.OutRate), asked, TimelyRate, TimelyOutRate)
 }
 
-// address returns the address of a packet's place in a worker's vectors.
-func address(first netip.Addr, place int) netip.Addr {
+// placeAddress returns the address of a packet's place in a worker's vectors.
+func placeAddress(first netip.Addr, place int) netip.Addr {
 	for range place {
 		first = first.Next()
 	}
 	return first
 }
 
-// tables returns tables that map each address to a cluster and worker.
-func tables(c *rl.Config, h *testbed.Hosts) p4ctl.Tables {
+// buildTables returns tables that map each address to a cluster and worker.
+func buildTables(c *rl.Config, h *testbed.Hosts) p4ctl.Tables {
 	t := p4ctl.Tables{Servers: []netip.Addr{h.Server.Address}}
-	packets := Layout().Packets()
+	packets := GradientLayout().Packets()
 	for k := range h.Workers {
 		for place := range packets {
 			t.Workers = append(t.Workers, p4ctl.Worker{
-				Address: address(h.Workers[k].Address, place),
+				Address: placeAddress(h.Workers[k].Address, place),
 				Cluster: c.Cluster(k)*olaf.ClusterID(packets) + olaf.ClusterID(place), ID: olaf.WorkerID(k),
 			})
 		}
@@ -158,7 +158,7 @@ type run struct {
 func Train(ctx context.Context, c rl.Config, bed *testbed.Testbed, o Options) (*Outcome, error) {
 	r := &run{Options: o, config: &c, bed: bed, device: bed.Cards[0].Device,
 		out: &Outcome{Curves: make([][]rl.Point, c.Workers)}}
-	if err := errors.Join(c.Check(), Fits(&c, bed.Hosts.Carried)); err != nil {
+	if err := errors.Join(c.Check(), CheckRates(&c, bed.Hosts.Carried)); err != nil {
 		return nil, err
 	}
 	if err := r.prepare(ctx); err != nil {
@@ -184,15 +184,15 @@ func (r *run) play(ctx context.Context) error {
 
 // because returns why a training failed: a part of the testbed that is gone, rather than the programs' errors about it.
 func (r *run) because(ctx context.Context, err error) error {
-	if bed, ok := r.device.(interface{ CheckIntact() error }); ok && ctx.Err() == nil {
-		return cmp.Or(bed.CheckIntact(), err)
+	if bed, ok := r.device.(interface{ Intact() error }); ok && ctx.Err() == nil {
+		return cmp.Or(bed.Intact(), err)
 	}
 	return err
 }
 
-// prepare fills the tables and configures the queue.
+// prepare writes the tables and configures the queue.
 func (r *run) prepare(ctx context.Context) error {
-	if _, err := r.bed.Program(ctx, tables(r.config, r.bed.Hosts)); err != nil {
+	if _, err := r.bed.Program(ctx, buildTables(r.config, r.bed.Hosts)); err != nil {
 		return err
 	}
 	n := &r.config.Network
@@ -200,7 +200,7 @@ func (r *run) prepare(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: --out-rate: %w", rl.ErrConfig, err)
 	}
-	queue := fpga.QueueConfig{Discipline: n.Kind, Depth: n.Slots * Layout().Packets(),
+	queue := fpga.QueueConfig{Discipline: n.Kind, Depth: n.Slots * GradientLayout().Packets(),
 		Output: engine.Output{Rate: rate}}
 	if err := fpga.ConfigureQueue(ctx, r.device, queue); err != nil {
 		return err
@@ -240,7 +240,7 @@ func (r *run) start(ctx context.Context) error {
 	select {
 	case <-listening:
 	case <-r.server.process.Done():
-		return r.server.ended()
+		return r.server.awaitEnd()
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -248,7 +248,7 @@ func (r *run) start(ctx context.Context) error {
 	for k := range hosts.Workers {
 		args := append([]string{"worker", "--worker", strconv.Itoa(k), "--listen", at(hosts.Workers[k].Address),
 			"--server", at(hosts.Server.Address), "--start", begin}, common...)
-		w, err := r.launch(&hosts.Workers[k], text, append(args, r.Control...), func(line []byte) { r.heard(k, line) })
+		w, err := r.launch(&hosts.Workers[k], text, append(args, r.Control...), func(line []byte) { r.recordUpdate(k, line) })
 		if err != nil {
 			return err
 		}
@@ -257,8 +257,8 @@ func (r *run) start(ctx context.Context) error {
 	return nil
 }
 
-// heard records a worker's update.
-func (r *run) heard(k int, line []byte) {
+// recordUpdate records a worker's update.
+func (r *run) recordUpdate(k int, line []byte) {
 	var v Vector
 	if json.Unmarshal(line, &v) != nil || v.Vector == nil { // the report
 		return
@@ -283,7 +283,7 @@ func (r *run) launch(h *testbed.Node, stdin []byte, args []string, line func([]b
 	return launch(h.Start, args[0]+" on "+h.Address.String(), r.Command(args...), stdin, line)
 }
 
-// launch starts a program and passes every line that it prints to a function.
+// launch starts a program and passes every line that it prints to line.
 func launch(start func(*exec.Cmd) (testbed.Process, error), name string, cmd *exec.Cmd, stdin []byte,
 	line func([]byte)) (*child, error) {
 	k := &child{name: name}
@@ -308,8 +308,8 @@ func launch(start func(*exec.Cmd) (testbed.Process, error), name string, cmd *ex
 	return k, nil
 }
 
-// ended waits for a program that has ended, and returns why it failed.
-func (k *child) ended() error {
+// awaitEnd waits for a program that has ended, and returns why it failed.
+func (k *child) awaitEnd() error {
 	err := k.process.Wait()
 	k.lines.Wait()
 	if err != nil {
@@ -318,14 +318,14 @@ func (k *child) ended() error {
 	return nil
 }
 
-// report waits for a program and reads its last line.
+// report waits for a program and decodes its last line.
 func (k *child) report(ctx context.Context, into any) error {
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-k.process.Done():
 	}
-	if err := k.ended(); err != nil {
+	if err := k.awaitEnd(); err != nil {
 		return err
 	}
 	if err := json.Unmarshal(k.last, into); err != nil {
@@ -347,7 +347,7 @@ func (r *run) watch(ctx context.Context) error {
 		for _, w := range r.workers {
 			select {
 			case <-w.process.Done():
-				if err := w.ended(); err != nil {
+				if err := w.awaitEnd(); err != nil {
 					return err
 				}
 			default:
@@ -356,7 +356,7 @@ func (r *run) watch(ctx context.Context) error {
 		}
 		select {
 		case <-r.server.process.Done():
-			return errors.Join(fmt.Errorf("%w: %s", ErrHost, r.server.name), r.server.ended())
+			return errors.Join(fmt.Errorf("%w: %s", ErrHost, r.server.name), r.server.awaitEnd())
 		default:
 		}
 	}

@@ -16,14 +16,14 @@ import (
 // parts is the number of packets per gradient: as few as the kernel can merge.
 const parts = (ppo.Params + process.MaxOpenLanes - 1) / process.MaxOpenLanes
 
-// Layout returns how a gradient is divided into packets that can be merged.
-func Layout() endpoint.Layout {
+// GradientLayout returns how a gradient is divided into packets that can be merged.
+func GradientLayout() endpoint.Layout {
 	return endpoint.Layout{Values: ppo.Params, PerPacket: (ppo.Params + parts - 1) / parts}
 }
 
-// Update returns the size of a gradient on the wire, in all its packets.
-func Update() olaf.Size {
-	l, sum := Layout(), olaf.Size(0)
+// UpdateSize returns the size of a gradient on the wire, in all its packets.
+func UpdateSize() olaf.Size {
+	l, sum := GradientLayout(), olaf.Size(0)
 	for i := range l.Packets() {
 		sum += olaf.FrameSize(l.Lanes(i))
 	}
@@ -46,7 +46,7 @@ func NewPilot(c *rl.Config, k int) (*Pilot, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	if err := c.Offers(Update()); err != nil {
+	if err := c.Offers(UpdateSize()); err != nil {
 		return nil, err
 	}
 	p, err := c.Pilot(k)
@@ -65,7 +65,7 @@ func (p *Pilot) Compute(context.Context, uint32) process.Computed {
 	for i, v := range gradient {
 		p.fixed[i] = uint32(rl.FixedPoint(v))
 	}
-	p.due += time.Duration(p.pilot.Period(Update()) / olaf.Nanosecond)
+	p.due += time.Duration(p.pilot.Period(UpdateSize()) / olaf.Nanosecond)
 	return process.Computed{Values: p.fixed,
 		Reward: int32(math.Round(min(max(reward*256, math.MinInt32), math.MaxInt32))), Due: p.due}
 }
@@ -81,7 +81,7 @@ func (p *Pilot) Apply(a *endpoint.Aggregate) {
 	}
 }
 
-// Servers is the work of a parameter server: the weights of every cluster.
+// Servers is the work of a parameter server, with the weights of every cluster.
 type Servers struct {
 	keepers  []*rl.Keeper
 	gradient []float32
@@ -94,7 +94,7 @@ func NewServers(c *rl.Config) (*Servers, error) {
 	}
 	s := &Servers{}
 	for cluster := range c.Clusters {
-		s.keepers = append(s.keepers, c.Keeper(cluster, Layout().PerPacket))
+		s.keepers = append(s.keepers, c.Keeper(cluster, GradientLayout().PerPacket))
 	}
 	return s, nil
 }
@@ -105,7 +105,7 @@ func (*Servers) Compute(context.Context, uint32) process.Computed { return proce
 // Apply implements process.Work: it steps a part of a cluster's weights by the mean of the sum, and answers with the
 // part.
 func (s *Servers) Apply(a *endpoint.Aggregate) {
-	l := Layout()
+	l := GradientLayout()
 	part := a.First / l.PerPacket
 	if int(a.Job) >= len(s.keepers) || part >= l.Packets() || len(a.Values) != l.Lanes(part) || a.Vectors == 0 {
 		a.Values = nil // not from our clusters

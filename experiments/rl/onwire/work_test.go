@@ -31,7 +31,7 @@ func TestAsTheSimulatedServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := c.Keeper(1, ppo.Params)
-	l := Layout()
+	l := GradientLayout()
 	for n, count := range []int{1, 3, 1, 2} {
 		gradient := make([]float32, ppo.Params)
 		fixed := make([]uint32, ppo.Params)
@@ -89,9 +89,9 @@ func TestPilot(t *testing.T) {
 		t.Errorf("%+v, reward %v", first, reward)
 	}
 	weights := c.Initial(0) // others
-	for part := range Layout().Packets() {
-		a := endpoint.Aggregate{First: part * Layout().PerPacket}
-		for i := range Layout().Lanes(part) {
+	for part := range GradientLayout().Packets() {
+		a := endpoint.Aggregate{First: part * GradientLayout().PerPacket}
+		for i := range GradientLayout().Lanes(part) {
 			a.Values = append(a.Values, math.Float32bits(weights[a.First+i]))
 		}
 		p.Apply(&a)
@@ -128,23 +128,23 @@ func TestTakes(t *testing.T) {
 	for i := range uint32(c.Iterations) {
 		last = p.Compute(t.Context(), i).Due
 	}
-	if said := Takes(&c); last < said*3/5 || last > said*5/3 {
+	if said := TrainingTime(&c); last < said*3/5 || last > said*5/3 {
 		t.Errorf("%v were said, it took %v", said, last)
 	}
 }
 
 func TestFits(t *testing.T) {
 	c := small()
-	if err := Fits(&c, 10_000); err != nil {
+	if err := CheckRates(&c, 10_000); err != nil {
 		t.Error(err)
 	}
 	c.Network.Rate = 400 * olaf.Mbps
-	if err := Fits(&c, 10_000); !errors.Is(err, fpga.ErrRefused) ||
+	if err := CheckRates(&c, 10_000); !errors.Is(err, fpga.ErrRefused) ||
 		!strings.Contains(err.Error(), "try --rate 1.8Mbps --out-rate 600kbps, ") {
 		t.Error(err)
 	}
 	c.Network.Rate, c.Network.OutRate = TimelyRate, TimelyOutRate
-	if err := Fits(&c, 10_000); err != nil {
+	if err := CheckRates(&c, 10_000); err != nil {
 		t.Errorf("what is suggested is refused: %v", err)
 	}
 }

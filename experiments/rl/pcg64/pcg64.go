@@ -1,8 +1,8 @@
-// Package pcg64 draws the same random numbers as numpy's default generator, numpy.random.Generator(PCG64(seed)), so that
-// an environment seeded here starts exactly like the original in Python.
+// Package pcg64 draws the same random numbers as numpy's default generator, numpy.random.Generator(PCG64(seed)), so
+// that an environment with the same seed starts exactly like the original in Python.
 //
-// SeedSequence spreads an integer seed over 256 bits of state (numpy NEP 19 and its documentation of SeedSequence); the
-// generator is O'Neill's PCG XSL-RR 128/64, which math/rand/v2 does not offer (its PCG is the DXSM variant).
+// SeedSequence spreads an integer seed over 256 bits of state (numpy NEP 19 and its documentation of SeedSequence);
+// the generator is O'Neill's PCG XSL-RR 128/64, which math/rand/v2 does not offer (its PCG is the DXSM variant).
 package pcg64
 
 import "math/bits"
@@ -42,9 +42,9 @@ func (a wide) mul(b wide) wide {
 	return wide{high + a.high*b.low + a.low*b.high, low}
 }
 
-// New seeds a source as numpy.random.PCG64(numpy.random.SeedSequence(seed)) does.
+// New seeds a source like numpy.random.PCG64(numpy.random.SeedSequence(seed)).
 func New(seed uint64) *Source {
-	state := expand(seed)
+	state := expandSeed(seed)
 	s := &Source{increment: wide{state[2]<<1 | state[3]>>63, state[3]<<1 | 1}}
 	s.advance()
 	s.state = s.state.add(wide{state[0], state[1]})
@@ -56,16 +56,16 @@ func (s *Source) advance() {
 	s.state = s.state.mul(wide{multHigh, multLow}).add(s.increment)
 }
 
-// Uint64 is the next 64 bits.
+// Uint64 returns the next 64 bits.
 func (s *Source) Uint64() uint64 {
 	s.advance()
 	return bits.RotateLeft64(s.state.high^s.state.low, -int(s.state.high>>58))
 }
 
-// Float64 is uniform in [0, 1) with 53 bits.
+// Float64 returns a uniform number in [0, 1) with 53 bits.
 func (s *Source) Float64() float64 { return float64(s.Uint64()>>11) * (1.0 / (1 << 53)) }
 
-// Uniform is uniform in [low, high).
+// Uniform returns a uniform number in [low, high).
 func (s *Source) Uniform(low, high float64) float64 { return low + (high-low)*s.Float64() }
 
 // hasher is the running constant of SeedSequence's word hash.
@@ -78,14 +78,14 @@ func (h *hasher) hash(word uint32) uint32 {
 	return word ^ word>>shift
 }
 
-func mix(a, b uint32) uint32 {
+func mixWords(a, b uint32) uint32 {
 	word := mixLeft*a - mixRight*b
 	return word ^ word>>shift
 }
 
-// expand is SeedSequence(seed).generate_state(4, uint64). A 64-bit seed is at most two words of entropy, which always
+// expandSeed returns SeedSequence(seed).generate_state(4, uint64). A 64-bit seed is at most two words of entropy, which
 // fit the pool of four.
-func expand(seed uint64) (state [4]uint64) {
+func expandSeed(seed uint64) (state [4]uint64) {
 	entropy := [poolWords]uint32{uint32(seed), uint32(seed >> 32)}
 	var pool [poolWords]uint32
 	in := hasher{initA, multA}
@@ -95,7 +95,7 @@ func expand(seed uint64) (state [4]uint64) {
 	for from := range pool {
 		for to := range pool {
 			if from != to {
-				pool[to] = mix(pool[to], in.hash(pool[from]))
+				pool[to] = mixWords(pool[to], in.hash(pool[from]))
 			}
 		}
 	}

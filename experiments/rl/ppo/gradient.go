@@ -2,16 +2,16 @@ package ppo
 
 import "math"
 
-// sample is one step of experience with what the update needs of it.
+// sample is one step of experience with the data that the update needs.
 type sample struct {
 	action    uint8
-	logProb   float32 // under the policy that acted
+	logProb   float32 // of the policy that acted
 	advantage float32
-	target    float32 // what the value should have been, in scaled reward
+	target    float32 // target for the value, in scaled reward
 }
 
-// backward adds the ascent gradient of the clipped objective at one sample to g. advantage is the normalised one, scale
-// is one over the minibatch size. The forward pass of the sample must have just been made with p.
+// backward adds the ascent gradient of the clipped objective at one sample to g. advantage is normalised, scale is
+// one over the minibatch size. p must contain the sample's forward pass.
 func (p *pass) backward(l, g *layers, s *sample, advantage, scale float32, c *Config) {
 	p.outputGradients(s, advantage, scale, c)
 	p.d2 = [Hidden]float32{}
@@ -37,7 +37,7 @@ func (p *pass) backward(l, g *layers, s *sample, advantage, scale float32, c *Co
 	}
 }
 
-// accumulate is one row of a layer's backward pass: the weights' gradient, and what flows to the layer below.
+// accumulate computes one row of a layer's backward pass: the weights' gradient, and the flow to the layer below.
 func accumulate(gradient, below, flow, weights *[Hidden]float32, d float32) {
 	for i := 0; i < Hidden; i += 4 {
 		gradient[i] += float32(d * below[i])
@@ -51,7 +51,8 @@ func accumulate(gradient, below, flow, weights *[Hidden]float32, d float32) {
 	}
 }
 
-// outputGradients is the derivative of clipped surrogate + entropy bonus − value loss towards logits and value.
+// outputGradients computes the derivative of clipped surrogate + entropy bonus − value loss with respect to logits
+// and value.
 func (p *pass) outputGradients(s *sample, advantage, scale float32, c *Config) {
 	ratio := float32(exp(float64(p.logProb[s.action] - s.logProb)))
 	var push float32 // d(surrogate)/d(log probability of the action)
@@ -73,8 +74,8 @@ func (p *pass) outputGradients(s *sample, advantage, scale float32, c *Config) {
 	p.dOutputs[actions] = float32(c.ValueWeight*(s.target-p.value)) * scale
 }
 
-// norm is the Euclidean length of g.
-func norm(g *Weights) float32 {
+// normOf returns the Euclidean length of g.
+func normOf(g *Weights) float32 {
 	sum := 0.0
 	for _, v := range g {
 		sum += float64(float64(v) * float64(v))
@@ -82,16 +83,16 @@ func norm(g *Weights) float32 {
 	return float32(math.Sqrt(sum))
 }
 
-// limit shortens g to at most longest.
-func limit(g *Weights, longest float32) {
-	if n := norm(g); n > longest {
+// limitNorm shortens g to at most longest.
+func limitNorm(g *Weights, longest float32) {
+	if n := normOf(g); n > longest {
 		for i := range g {
 			g[i] *= longest / n
 		}
 	}
 }
 
-// adam is the optimiser's memory (Kingma and Ba, 2015), ascending.
+// adam is the optimiser's state (Kingma and Ba, 2015), ascending.
 type adam struct {
 	first, second Weights
 	pow1, pow2    float64

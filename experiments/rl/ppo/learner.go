@@ -8,35 +8,35 @@ import (
 	"github.com/olafctl/olaf/experiments/rl/lander"
 )
 
-// Config is the hyper-parameters of one learner.
+// Config contains the hyper-parameters of a learner.
 type Config struct {
-	Steps       int     `json:"steps"`     // an iteration is whole episodes until at least this many steps
+	Steps       int     `json:"steps"`     // an iteration runs complete episodes until it has at least this many steps
 	Epochs      int     `json:"epochs"`    // passes over an iteration's samples
-	Minibatch   int     `json:"minibatch"` // samples a step of the optimiser
+	Minibatch   int     `json:"minibatch"` // samples per step of the optimiser
 	LearnRate   float32 `json:"learn_rate"`
 	Gamma       float32 `json:"gamma"`        // discount per step
 	Lambda      float32 `json:"lambda"`       // of the generalised advantage estimate
-	Clip        float32 `json:"clip"`         // how far the probability ratio may go from 1
+	Clip        float32 `json:"clip"`         // maximum distance of the probability ratio from 1
 	Entropy     float32 `json:"entropy"`      // weight of the entropy bonus
 	ValueWeight float32 `json:"value_weight"` // weight of the value loss, half a squared error
-	MaxNorm     float32 `json:"max_norm"`     // longest gradient of a minibatch
-	RewardScale float32 `json:"reward_scale"` // keeps value targets from drowning the policy on the shared trunk
+	MaxNorm     float32 `json:"max_norm"`     // maximum gradient length per minibatch
+	RewardScale float32 `json:"reward_scale"` // keeps value targets from dominating the policy on the shared trunk
 }
 
-// Defaults are the values that learn with asynchronous workers.
+// Defaults returns values that learn with asynchronous workers.
 func Defaults() Config {
 	return Config{Steps: 512, Epochs: 4, Minibatch: 64, LearnRate: 1e-4, Gamma: 0.995, Lambda: 0.98, Clip: 0.2,
 		Entropy: 0.003, ValueWeight: 0.5, MaxNorm: 0.5, RewardScale: 0.01}
 }
 
-// Check says what is wrong with c, nil if nothing is.
+// Check returns an error if c is invalid.
 func (c *Config) Check() error {
 	switch {
 	case c.Steps < 1:
 		return fmt.Errorf("ppo: steps per iteration %d, must be at least 1", c.Steps)
 	case c.Epochs < 1 || c.Minibatch < 2:
 		return fmt.Errorf("ppo: %d epochs with minibatches of %d, need at least 1 and 2", c.Epochs, c.Minibatch)
-	case !positive(c.LearnRate) || !positive(c.Clip) || !positive(c.MaxNorm) || !positive(c.RewardScale):
+	case !isPositive(c.LearnRate) || !isPositive(c.Clip) || !isPositive(c.MaxNorm) || !isPositive(c.RewardScale):
 		return fmt.Errorf("ppo: learn rate %g, clip %g, max norm %g and reward scale %g must be positive and finite",
 			c.LearnRate, c.Clip, c.MaxNorm, c.RewardScale)
 	case !(c.Gamma >= 0 && c.Gamma <= 1) || !(c.Lambda >= 0 && c.Lambda <= 1):
@@ -45,18 +45,18 @@ func (c *Config) Check() error {
 	return nil
 }
 
-// positive reports whether v is a finite number above 0.
-func positive[T float32 | float64](v T) bool { return v > 0 && v-v == 0 }
+// isPositive reports whether v is a finite number above 0.
+func isPositive[T float32 | float64](v T) bool { return v > 0 && v-v == 0 }
 
-// Iteration is what one iteration of a learner came to.
+// Iteration is the result of a learner's iteration.
 type Iteration struct {
 	Reward   float64 // mean return of its episodes, unscaled
 	Episodes int
 	Steps    int // of the environment, summed over episodes
 }
 
-// Learner is one worker: a world, its experience, and an optimiser whose memory outlives the iterations. Not safe for
-// concurrent use; learners share nothing.
+// Learner is one worker: a world, its experience, and an optimiser whose state persists over iterations. It is not
+// safe for concurrent use; learners share nothing.
 type Learner struct {
 	config  Config
 	random  *rand.Rand
@@ -65,14 +65,14 @@ type Learner struct {
 	local   Weights
 	grad    Weights
 	memory  adam
-	scene   []lander.Observation // one a sample
+	scene   []lander.Observation // one per sample
 	samples []sample
 	rewards []float32
 	values  []float32
 	order   []int32
 }
 
-// NewLearner makes worker number worker of a job; its world and its choices depend only on seed and worker.
+// NewLearner returns worker number worker of a job. Its world and its choices depend only on seed and worker.
 func NewLearner(config Config, seed uint64, worker int) (*Learner, error) {
 	if err := config.Check(); err != nil {
 		return nil, err
@@ -83,10 +83,10 @@ func NewLearner(config Config, seed uint64, worker int) (*Learner, error) {
 	return l, nil
 }
 
-// Local is the learner's own weights after its last iteration. It is overwritten by the next one.
+// Local returns the learner's weights after its last iteration. The next one overwrites them.
 func (l *Learner) Local() *Weights { return &l.local }
 
-// Improve flies one iteration with the weights start and then optimises for Config.Epochs; the result is Local.
+// Improve runs one iteration with the weights start and then optimises for Config.Epochs. The result is Local.
 func (l *Learner) Improve(start *Weights) Iteration {
 	l.local = *start
 	it := l.collect()
@@ -95,26 +95,26 @@ func (l *Learner) Improve(start *Weights) Iteration {
 		l.random.Shuffle(len(l.order), func(i, j int) { l.order[i], l.order[j] = l.order[j], l.order[i] })
 		for at := 0; at < len(l.order); at += l.config.Minibatch {
 			l.gradient(&ws, &g, l.order[at:min(at+l.config.Minibatch, len(l.order))])
-			limit(&l.grad, l.config.MaxNorm)
+			limitNorm(&l.grad, l.config.MaxNorm)
 			l.memory.step(&l.local, &l.grad, l.config.LearnRate)
 		}
 	}
 	return it
 }
 
-// Gradient flies one iteration with the weights start and leaves the one ascent gradient of the objective over all its
-// samples in into: the literal reading of the paper's g, without local steps and without an optimiser.
+// Gradient runs one iteration with the weights start and stores in into the ascent gradient of the objective over
+// all samples: the literal reading of the paper's g, without local steps and optimiser.
 func (l *Learner) Gradient(start, into *Weights) Iteration {
 	l.local = *start
 	it := l.collect()
 	ws, g := l.local.layers(), l.grad.layers()
 	l.gradient(&ws, &g, l.order)
-	limit(&l.grad, l.config.MaxNorm)
+	limitNorm(&l.grad, l.config.MaxNorm)
 	*into = l.grad
 	return it
 }
 
-// gradient fills l.grad with the mean ascent gradient over a minibatch, advantages normalised within it.
+// gradient stores the mean ascent gradient over a minibatch in l.grad, with advantages normalised within it.
 func (l *Learner) gradient(ws, g *layers, batch []int32) {
 	l.grad = Weights{}
 	mean, sd := l.advantageMoments(batch)
@@ -140,7 +140,7 @@ func (l *Learner) advantageMoments(batch []int32) (mean, sd float32) {
 	return float32(m), float32(math.Sqrt(squares/float64(len(batch)))) + 1e-8
 }
 
-// collect flies whole episodes with l.local until there are enough steps.
+// collect runs complete episodes with l.local until there are enough steps.
 func (l *Learner) collect() Iteration {
 	l.scene, l.samples, l.order = l.scene[:0], l.samples[:0], l.order[:0]
 	l.rewards, l.values = l.rewards[:0], l.values[:0]
@@ -158,7 +158,7 @@ func (l *Learner) collect() Iteration {
 	return it
 }
 
-// episode flies one episode, appends its samples, and returns its unscaled return.
+// episode runs one episode, appends its samples, and returns its unscaled return.
 func (l *Learner) episode() (total float64) {
 	first := len(l.samples)
 	s := l.world.Reset()
@@ -174,7 +174,7 @@ func (l *Learner) episode() (total float64) {
 		if !terminated && !truncated {
 			continue
 		}
-		var beyond float32 // a truncated episode would have gone on, and the value says how well
+		var beyond float32 // the value estimates the rest of a truncated episode
 		if !terminated {
 			_, _, beyond = l.policy.Sample(&s, l.random)
 		}
@@ -183,7 +183,7 @@ func (l *Learner) episode() (total float64) {
 	}
 }
 
-// advantages fills in the generalised advantage estimates (Schulman et al., 2016) of the samples from first on.
+// advantages computes the generalised advantage estimates (Schulman et al., 2016) of the samples from first on.
 func (l *Learner) advantages(first int, beyond float32) {
 	var running float32
 	next := beyond

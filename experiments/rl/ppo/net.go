@@ -1,9 +1,9 @@
-// Package ppo learns to fly lander.World by proximal policy optimisation (Schulman et al., 2017) with a network small
-// enough to travel in one frame: 8-40-40 tanh units, then four action logits and a value on the shared trunk.
+// Package ppo learns to fly lander.World by proximal policy optimisation (Schulman et al., 2017) with a network
+// small enough for one frame: 8-40-40 tanh units, then four action logits and a value on the shared trunk.
 //
-// Everything is flat float32 slices and no sample allocates. Products are rounded before they are added, so that
-// compilers for machines with fused multiply-add give the same bits, and tanh and exp are our own for the same reason.
-// (The Box2D port cannot be held to that: results are bit-identical only for one GOARCH and GOAMD64.)
+// Data are flat float32 slices, and no sample allocates. Products are rounded before they are added, so that
+// compilers for machines with fused multiply-add give the same bits; tanh and exp are our own for the same reason.
+// The Box2D port does not guarantee that: results are bit-identical only for one GOARCH and GOAMD64.
 package ppo
 
 import (
@@ -19,14 +19,14 @@ const (
 	inputs  = lander.ObservationSize
 	actions = lander.Actions
 	outputs = actions + 1 // the logits, then the value
-	// Params is how many weights the network has: 2,205 of the 2,243 lanes of a 9,036 byte frame.
+	// Params is the number of weights of the network: 2,205 of the 2,243 lanes of a 9,036 byte frame.
 	Params = Hidden*inputs + Hidden + Hidden*Hidden + Hidden + outputs*Hidden + outputs
 )
 
-// ParamsOf is the number of weights of the same network with hidden layers of another width.
+// ParamsOf returns the number of weights of the same network with hidden layers of another width.
 func ParamsOf(hidden int) int { return hidden*hidden + (inputs+2+outputs)*hidden + outputs }
 
-// WidestFor is the largest width whose weights fit the given number of lanes, 0 if none does.
+// WidestFor returns the largest width whose weights fit into lanes, 0 if none does.
 func WidestFor(lanes int) int {
 	hidden := 0
 	for ParamsOf(hidden+1) <= lanes {
@@ -35,10 +35,10 @@ func WidestFor(lanes int) int {
 	return hidden
 }
 
-// Weights is all parameters of the network in the order of the frame's lanes. Gradients have the same layout.
+// Weights contains all parameters of the network in the order of the frame's lanes. Gradients have the same layout.
 type Weights [Params]float32
 
-// layers is a view of Weights; matrices are row-major, one row an output.
+// layers is a view of Weights; matrices are row-major, one row per output.
 type layers struct {
 	w1 *[Hidden * inputs]float32
 	b1 *[Hidden]float32
@@ -65,8 +65,8 @@ func (w *Weights) layers() layers {
 	}
 }
 
-// Initial draws the weights to start from: Gaussian rows of standard deviation gain/sqrt(inputs), a nearly flat policy,
-// biases 0.
+// Initial draws initial weights: Gaussian rows of standard deviation gain/sqrt(inputs), a nearly flat policy, biases
+// 0.
 func Initial(random *rand.Rand) *Weights {
 	var w Weights
 	l := w.layers()
@@ -82,7 +82,7 @@ func Initial(random *rand.Rand) *Weights {
 	return &w
 }
 
-// pass is what one forward pass leaves for the backward pass.
+// pass contains the results of a forward pass for the backward pass.
 type pass struct {
 	in       lander.Observation
 	h1, h2   [Hidden]float32
@@ -123,7 +123,7 @@ func (p *pass) softmax(logits *[actions]float32) {
 		e[i] = exp(float64(v - top))
 		sum += e[i]
 	}
-	// Log1p, unlike Log, is compiled from Go on every machine we build for.
+	// Log1p, unlike Log, is compiled from Go for every architecture that we build for.
 	logSum := float32(math.Log1p(sum - 1))
 	for i, v := range logits {
 		p.prob[i] = float32(e[i] / sum)
@@ -131,7 +131,7 @@ func (p *pass) softmax(logits *[actions]float32) {
 	}
 }
 
-// dot sums in four chains, which is what lets the processor overlap the additions.
+// dot sums in four chains so that the processor can overlap the additions.
 func dot(w, x *[Hidden]float32) float32 {
 	var a, b, c, d float32
 	for i := 0; i < Hidden; i += 4 {
@@ -143,7 +143,7 @@ func dot(w, x *[Hidden]float32) float32 {
 	return (a + b) + (c + d)
 }
 
-// tanh is the seventh convergent of Lambert's continued fraction, good to 1e-4, held at ±1 from where it would pass 1.
+// tanh is the seventh convergent of Lambert's continued fraction, accurate to 1e-4 and limited to ±1.
 func tanh(x float32) float32 {
 	const limit = 4.97
 	if x > limit {
@@ -158,7 +158,7 @@ func tanh(x float32) float32 {
 	return numerator / denominator
 }
 
-// exp is e^x for float32 results: 2^k times a polynomial on [-ln2/2, ln2/2].
+// exp returns e^x for float32 results: 2^k times a polynomial on [-ln2/2, ln2/2].
 func exp(x float64) float64 {
 	if x < -87 {
 		return 0
@@ -173,13 +173,13 @@ func exp(x float64) float64 {
 	return math.Float64frombits(math.Float64bits(p) + uint64(int64(k))<<52)
 }
 
-// Policy is a network ready to fly. It is not safe for concurrent use.
+// Policy evaluates a network. It is not safe for concurrent use.
 type Policy struct {
 	weights layers
 	pass    pass
 }
 
-// Load makes the policy use w, which it keeps a view of.
+// Load makes the policy use w, without copying it.
 func (p *Policy) Load(w *Weights) { p.weights = w.layers() }
 
 // Sample draws an action; value is the network's estimate of the scaled return.
@@ -194,7 +194,7 @@ func (p *Policy) Sample(s *lander.Observation, random *rand.Rand) (action lander
 	return action, p.pass.logProb[action], p.pass.value
 }
 
-// Greedy is the likeliest action.
+// Greedy returns the likeliest action.
 func (p *Policy) Greedy(s lander.Observation) lander.Action {
 	p.pass.forward(&p.weights, &s)
 	best := 0

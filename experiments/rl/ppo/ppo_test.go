@@ -95,8 +95,8 @@ func TestClippedSampleDoesNotPush(t *testing.T) {
 	var g Weights
 	gl := g.layers()
 	p.backward(&l, &gl, &sample{action: 1, logProb: p.logProb[1] - 1}, 1, 1, &c)
-	if norm(&g) != 0 {
-		t.Errorf("a sample beyond the clip moved the weights by %g", norm(&g))
+	if normOf(&g) != 0 {
+		t.Errorf("a sample beyond the clip moved the weights by %g", normOf(&g))
 	}
 }
 

@@ -1,6 +1,6 @@
-// Package check says whether a plan keeps to its network and serves its jobs, whoever made it. It knows the problem and the
-// plan and nothing of the planners: every constraint of package sched is computed again here, from names and the plan's own
-// rates, and so are the plan's claims.
+// Package check checks whether a plan respects its network and serves its jobs. It uses only the problem and the
+// plan and shares no code with the planners: it recomputes every constraint of package sched from names and the
+// plan's rates, and the plan's claims.
 package check
 
 import (
@@ -16,47 +16,47 @@ import (
 // Rule is a constraint of the schedule.
 type Rule string
 
-// The rules, in the order in which they are listed.
+// The rules, in listing order.
 const (
-	Form            Rule = "form"        // the plan speaks of every job once, of slots and units that exist, in numbers
+	Form            Rule = "form"        // the plan lists every job once, and its slots, units and numbers are valid
 	Arrival         Rule = "arrival"     // nothing is sent before a job arrives
-	Aggregator      Rule = "aggregator"  // a switch aggregates only for whom it may
-	Capacity        Rule = "inc"         // jobs at a time in a switch
-	Memory          Rule = "memory"      // their segments
+	Aggregator      Rule = "aggregator"  // a switch aggregates only jobs that it may
+	Capacity        Rule = "inc"         // concurrent jobs in a switch
+	Memory          Rule = "memory"      // segments of these jobs
 	ServerRate      Rule = "server_rate" // interface of worker or parameter server
 	SwitchRate      Rule = "switch_rate" // a unit's switch
 	Ports           Rule = "ports"       // connections of a unit
 	PortRate        Rule = "port_rate"   // traffic between two units
-	FixedConnection Rule = "fixed"       // connections that can't be changed
-	Volume          Rule = "volume"      // every worker's volume, less what reconfigurations cost
-	Claim           Rule = "claim"       // what the plan says of itself
+	FixedConnection Rule = "fixed"       // connections that must not change
+	Volume          Rule = "volume"      // every worker's volume, after the loss by reconfigurations
+	Claim           Rule = "claim"       // the plan's own figures
 )
 
-// tolerance is how far, relative to a limit, sums of floating-point rates may be above it.
+// tolerance is how far sums of floating-point rates may exceed a limit, relative to it.
 const tolerance = 1e-6
 
-// Violation is one rule that a plan breaks. Over a span of slots it stands once, where it is worst.
+// Violation is one broken rule. A violation over several slots is listed once, at its worst.
 type Violation struct {
 	Rule Rule   `json:"rule"`
 	What string `json:"what"` // one sentence
-	Slot int    `json:"slot"` // -1 where it is of no slot
+	Slot int    `json:"slot"` // -1 if it concerns no slot
 	Job  string `json:"job,omitempty"`
 	Unit string `json:"unit,omitempty"`
 }
 
-// Verdict is what the checker found.
+// Verdict is the checker's result.
 type Verdict struct {
 	Violations []Violation   `json:"violations"`
-	Outcome    sched.Outcome `json:"outcome"` // computed again; only as good as the plan where there are violations
-	// Carried is the bits that each job's slowest worker has sent, in the order of the problem's jobs.
+	Outcome    sched.Outcome `json:"outcome"` // recomputed; reliable only without violations
+	// Carried contains the bits that each job's slowest worker has sent, in the order of the problem's jobs.
 	Carried []float64 `json:"-"`
 }
 
-// OK says that every rule is kept.
+// OK reports whether every rule is satisfied.
 func (v *Verdict) OK() bool { return len(v.Violations) == 0 }
 
-// Broken counts violations by rule, as text for one line.
-func (v *Verdict) Broken() string {
+// Summary returns the numbers of violations by rule, as text for one line.
+func (v *Verdict) Summary() string {
 	var order []Rule
 	count := map[Rule]int{}
 	for _, one := range v.Violations {
@@ -78,19 +78,20 @@ type checking struct {
 	plan    *sched.Plan
 	units   map[string]*sched.Unit
 	jobs    map[string]*sched.Job
-	links   map[[2]string]*link // by pair of names, the smaller first
+	links   map[[2]string]*link // by pair of names in alphabetical order
 	verdict Verdict
 }
 
-// link is the connections between two units: so many before slot 0, and from the slots at on, which rise, so many.
+// link contains the connections between two units: the number before slot 0, and the numbers from the ascending
+// slots in at on.
 type link struct {
 	before int
 	at     []int
 	count  []int
 }
 
-// in is how many there are in slot i.
-func (l *link) in(i int) int {
+// countIn returns the number of connections in slot i.
+func (l *link) countIn(i int) int {
 	if l == nil {
 		return 0
 	}
@@ -104,18 +105,18 @@ func (l *link) in(i int) int {
 	return l.count[k]
 }
 
-// grown is by how much they become more in slot i.
-func (l *link) grown(i int) int {
+// increaseIn returns by how much the connections increase in slot i.
+func (l *link) increaseIn(i int) int {
 	if l == nil {
 		return 0
 	}
 	if i == 0 {
-		return max(0, l.in(0)-l.before)
+		return max(0, l.countIn(0)-l.before)
 	}
-	return max(0, l.in(i)-l.in(i-1))
+	return max(0, l.countIn(i)-l.countIn(i-1))
 }
 
-// Check judges a plan by its own problem, which must be one that sched.Problem.Check accepts.
+// Check checks a plan against its own problem, which must satisfy sched.Problem.Check.
 func Check(plan *sched.Plan) *Verdict {
 	c := &checking{problem: plan.Problem, plan: plan, units: map[string]*sched.Unit{}, jobs: map[string]*sched.Job{}}
 	for i := range c.problem.Units {
@@ -135,14 +136,14 @@ func Check(plan *sched.Plan) *Verdict {
 	return &c.verdict
 }
 
-func (c *checking) broken(rule Rule, slot int, job, unit, format string, args ...any) {
+func (c *checking) addViolation(rule Rule, slot int, job, unit, format string, args ...any) {
 	c.verdict.Violations = append(c.verdict.Violations, Violation{rule, fmt.Sprintf(format, args...), slot, job, unit})
 }
 
-// form checks what everything else rests on; without it nothing more can be said.
+// form checks the plan's form; without it nothing else can be checked.
 func (c *checking) form() bool {
 	if c.plan.Slots < 0 || c.plan.Slots > c.problem.Longest() {
-		c.broken(Form, -1, "", "", "the plan has %d slots; 0 to %d", c.plan.Slots, c.problem.Longest())
+		c.addViolation(Form, -1, "", "", "the plan has %d slots; 0 to %d", c.plan.Slots, c.problem.Longest())
 		return false
 	}
 	seen := map[string]bool{}
@@ -150,30 +151,30 @@ func (c *checking) form() bool {
 		a := &c.plan.Jobs[i]
 		switch {
 		case c.jobs[a.Job] == nil:
-			c.broken(Form, -1, a.Job, "", "the plan serves %q, which is no job of its problem", a.Job)
+			c.addViolation(Form, -1, a.Job, "", "the plan serves %q, which is no job of its problem", a.Job)
 		case seen[a.Job]:
-			c.broken(Form, -1, a.Job, "", "the plan serves job %s twice", a.Job)
+			c.addViolation(Form, -1, a.Job, "", "the plan serves job %s twice", a.Job)
 		case a.INC != "" && c.units[a.INC] == nil:
-			c.broken(Form, -1, a.Job, a.INC, "job %s is aggregated in %q, which is no unit", a.Job, a.INC)
+			c.addViolation(Form, -1, a.Job, a.INC, "job %s is aggregated in %q, which is no unit", a.Job, a.INC)
 		case a.Start < 0 || a.Start > c.plan.Slots-len(a.Rates):
-			c.broken(Form, -1, a.Job, "", "job %s sends in slots %d to %d; the plan has slots 0 to %d", a.Job, a.Start, a.Start+len(a.Rates)-1, c.plan.Slots-1)
+			c.addViolation(Form, -1, a.Job, "", "job %s sends in slots %d to %d; the plan has slots 0 to %d", a.Job, a.Start, a.Start+len(a.Rates)-1, c.plan.Slots-1)
 		}
 		seen[a.Job] = true
 		for k, r := range a.Rates {
 			if math.IsNaN(r) || math.IsInf(r, 0) || r < 0 {
-				c.broken(Form, a.Start+k, a.Job, "", "job %s has rate %v in slot %d", a.Job, r, a.Start+k)
+				c.addViolation(Form, a.Start+k, a.Job, "", "job %s has rate %v in slot %d", a.Job, r, a.Start+k)
 				break
 			}
 		}
 	}
 	for i := range c.problem.Jobs {
 		if id := c.problem.Jobs[i].ID; !seen[id] {
-			c.broken(Form, -1, id, "", "the plan has no job %s", id)
+			c.addViolation(Form, -1, id, "", "the plan has no job %s", id)
 		}
 	}
 	for _, k := range c.plan.Connections {
 		if c.units[k.Between[0]] == nil || c.units[k.Between[1]] == nil || k.Between[0] == k.Between[1] || k.Count < 0 || k.Slot < 0 || k.Slot >= max(c.plan.Slots, 1) {
-			c.broken(Form, k.Slot, "", "", "%d connections between %s and %s from slot %d make no sense", k.Count, k.Between[0], k.Between[1], k.Slot)
+			c.addViolation(Form, k.Slot, "", "", "%d connections between %s and %s from slot %d make no sense", k.Count, k.Between[0], k.Between[1], k.Slot)
 		}
 	}
 	return c.verdict.OK()
@@ -186,7 +187,7 @@ func pairOf(a, b string) [2]string {
 	return [2]string{a, b}
 }
 
-// connect gathers the connections of all pairs.
+// connect collects the connections of all pairs.
 func (c *checking) connect() {
 	c.links = map[[2]string]*link{}
 	of := func(a, b string) *link {
@@ -204,7 +205,7 @@ func (c *checking) connect() {
 	for _, k := range changes {
 		l := of(k.Between[0], k.Between[1])
 		if n := len(l.at); n > 0 && l.at[n-1] == k.Slot {
-			l.count[n-1] = k.Count // said twice: the last word counts
+			l.count[n-1] = k.Count // for duplicates, the last one counts
 			continue
 		}
 		l.at, l.count = append(l.at, k.Slot), append(l.count, k.Count)
@@ -212,12 +213,12 @@ func (c *checking) connect() {
 	for _, pair := range c.pairs() {
 		l := c.links[pair]
 		if k := slices.IndexFunc(l.count, func(n int) bool { return n != l.before }); c.problem.Fixed && k >= 0 {
-			c.broken(FixedConnection, l.at[k], "", pair[0], "connections between %s and %s become %d in slot %d; they are fixed at %d", pair[0], pair[1], l.count[k], l.at[k], l.before)
+			c.addViolation(FixedConnection, l.at[k], "", pair[0], "connections between %s and %s become %d in slot %d; they are fixed at %d", pair[0], pair[1], l.count[k], l.at[k], l.before)
 		}
 	}
 }
 
-// pairs lists the pairs that have connections at any time, in order.
+// pairs returns the pairs that ever have connections, in order.
 func (c *checking) pairs() [][2]string {
 	out := make([][2]string, 0, len(c.links))
 	for pair := range c.links {
@@ -227,16 +228,16 @@ func (c *checking) pairs() [][2]string {
 	return out
 }
 
-// rate is what job a's workers send at in slot i.
-func rate(a *sched.Assignment, i int) float64 {
+// rateIn returns the rate of job a's workers in slot i.
+func rateIn(a *sched.Assignment, i int) float64 {
 	if k := i - a.Start; k >= 0 && k < len(a.Rates) {
 		return a.Rates[k]
 	}
 	return 0
 }
 
-// span is the first and one past the last slot in which a sends; both 0 when it never does.
-func span(a *sched.Assignment) (from, to int) {
+// sendingSpan returns the first and one past the last slot in which a sends; both 0 if it never does.
+func sendingSpan(a *sched.Assignment) (from, to int) {
 	from, to = -1, 0
 	for k, r := range a.Rates {
 		if r > 0 {
@@ -249,52 +250,52 @@ func span(a *sched.Assignment) (from, to int) {
 	return max(from, 0), to
 }
 
-// whole says whether all of j's workers are in one unit.
-func whole(j *sched.Job) bool { return len(j.Workers) == 1 }
+// isWhole reports whether all of j's workers are in one unit.
+func isWhole(j *sched.Job) bool { return len(j.Workers) == 1 }
 
-// offloaded says whether a switch does without j's server.
-func offloaded(j *sched.Job, inc string) bool { return inc != "" && whole(j) && j.Workers[inc] > 0 }
+// isOffloaded reports whether a switch replaces j's server.
+func isOffloaded(j *sched.Job, inc string) bool { return inc != "" && isWhole(j) && j.Workers[inc] > 0 }
 
-// streams is how many streams leave j's workers in a unit for the server.
-func streams(j *sched.Job, unit, inc string) float64 {
+// streamsOf returns the number of streams from j's workers in a unit to the server.
+func streamsOf(j *sched.Job, unit, inc string) float64 {
 	switch {
 	case unit != inc:
 		return float64(j.Workers[unit])
-	case whole(j):
+	case isWhole(j):
 		return 0
 	}
 	return 1
 }
 
-// each checks what concerns one job alone.
+// each checks constraints of single jobs.
 func (c *checking) each() {
 	for i := range c.plan.Jobs {
 		a := &c.plan.Jobs[i]
 		j := c.jobs[a.Job]
-		from, to := span(a)
+		from, to := sendingSpan(a)
 		if arrives := c.arrives(j); to > 0 && from < arrives {
-			c.broken(Arrival, from, a.Job, "", "job %s sends in slot %d; it arrives at %v, so slot %d is its first", a.Job, from, j.Arrival, arrives)
+			c.addViolation(Arrival, from, a.Job, "", "job %s sends in slot %d; it arrives at %v, so slot %d is its first", a.Job, from, j.Arrival, arrives)
 		}
 		c.aggregator(a, j)
 		into := 0.0 // streams into the server's interface
 		for unit := range j.Workers {
-			into += streams(j, unit, a.INC)
+			into += streamsOf(j, unit, a.INC)
 		}
 		limit := float64(c.problem.ServerRate)
 		for k, r := range a.Rates {
 			if r > limit*(1+tolerance) {
-				c.broken(ServerRate, a.Start+k, a.Job, "", "workers of %s send at %s in slot %d, above their interfaces' %v", a.Job, gbps(r), a.Start+k, c.problem.ServerRate)
+				c.addViolation(ServerRate, a.Start+k, a.Job, "", "workers of %s send at %s in slot %d, above their interfaces' %v", a.Job, formatGbps(r), a.Start+k, c.problem.ServerRate)
 				break
 			}
 			if r*into > limit*(1+tolerance) {
-				c.broken(ServerRate, a.Start+k, a.Job, j.Server, "%g streams of %s come to the server of %s in slot %d, above its interface's %v", into, gbps(r), a.Job, a.Start+k, c.problem.ServerRate)
+				c.addViolation(ServerRate, a.Start+k, a.Job, j.Server, "%g streams of %s come to the server of %s in slot %d, above its interface's %v", into, formatGbps(r), a.Job, a.Start+k, c.problem.ServerRate)
 				break
 			}
 		}
 	}
 }
 
-// arrives is the first slot that begins at j's arrival or later.
+// arrives returns the first slot that begins at or after j's arrival.
 func (c *checking) arrives(j *sched.Job) int {
 	n := j.Arrival / c.problem.Slot
 	if n*c.problem.Slot < j.Arrival {
@@ -310,19 +311,19 @@ func (c *checking) aggregator(a *sched.Assignment, j *sched.Job) {
 	u := c.units[a.INC]
 	switch {
 	case j.ServerOnly:
-		c.broken(Aggregator, a.Start, a.Job, a.INC, "job %s is for its server only, and the switch of %s aggregates it", a.Job, a.INC)
+		c.addViolation(Aggregator, a.Start, a.Job, a.INC, "job %s is for its server only, and the switch of %s aggregates it", a.Job, a.INC)
 	case j.Workers[a.INC] == 0:
-		c.broken(Aggregator, a.Start, a.Job, a.INC, "the switch of %s aggregates job %s, which has no workers there", a.INC, a.Job)
-	case !whole(j) && !c.problem.PartialINC:
-		c.broken(Aggregator, a.Start, a.Job, a.INC, "the switch of %s aggregates job %s, whose workers are in %d units", a.INC, a.Job, len(j.Workers))
+		c.addViolation(Aggregator, a.Start, a.Job, a.INC, "the switch of %s aggregates job %s, which has no workers there", a.INC, a.Job)
+	case !isWhole(j) && !c.problem.PartialINC:
+		c.addViolation(Aggregator, a.Start, a.Job, a.INC, "the switch of %s aggregates job %s, whose workers are in %d units", a.INC, a.Job, len(j.Workers))
 	case u.Memory > 0 && j.Segment > u.Memory:
-		c.broken(Memory, a.Start, a.Job, a.INC, "job %s needs a segment of %v, more than the switch of %s has (%v)", a.Job, j.Segment, a.INC, u.Memory)
+		c.addViolation(Memory, a.Start, a.Job, a.INC, "job %s needs a segment of %v, more than the switch of %s has (%v)", a.Job, j.Segment, a.INC, u.Memory)
 	}
 }
 
-func gbps(r float64) string { return fmt.Sprintf("%.6g Gbps", r/1e9) }
+func formatGbps(r float64) string { return fmt.Sprintf("%.6g Gbps", r/1e9) }
 
-// load is what one unit has to do in one slot.
+// load is one unit's load in one slot.
 type load struct {
 	jobs    int
 	segment olaf.Size
@@ -330,7 +331,7 @@ type load struct {
 	ports   int
 }
 
-// perSlot checks what jobs share. Of a rule that a unit or pair breaks in several slots, the first is listed.
+// perSlot checks constraints that jobs share. If a unit or pair breaks a rule in several slots, the first is listed.
 func (c *checking) perSlot() {
 	said := map[string]bool{}
 	once := func(key string) bool {
@@ -351,8 +352,8 @@ func (c *checking) perSlot() {
 	}
 }
 
-// active lists the plan's jobs by the slots from their first to their last in which they send. Slots in which nobody
-// sends are in it where connections change, or to begin with.
+// active returns the plan's jobs by slot, from their first to their last. Slots without jobs are included if
+// connections change, and slot 0 always.
 func (c *checking) active() map[int][]int {
 	slots := map[int][]int{0: nil}
 	for _, l := range c.links {
@@ -361,7 +362,7 @@ func (c *checking) active() map[int][]int {
 		}
 	}
 	for k := range c.plan.Jobs {
-		from, to := span(&c.plan.Jobs[k])
+		from, to := sendingSpan(&c.plan.Jobs[k])
 		for i := from; i < to; i++ {
 			slots[i] = append(slots[i], k)
 		}
@@ -369,7 +370,7 @@ func (c *checking) active() map[int][]int {
 	return slots
 }
 
-// loads adds up what the active jobs ask of units and of directions between units in slot i.
+// loads sums the loads of units and of directions between units in slot i.
 func (c *checking) loads(i int, active []int) (map[string]*load, map[[2]string]float64) {
 	loads, flows := make(map[string]*load, len(c.units)), map[[2]string]float64{}
 	for name := range c.units {
@@ -377,13 +378,13 @@ func (c *checking) loads(i int, active []int) (map[string]*load, map[[2]string]f
 	}
 	for _, k := range active {
 		a := &c.plan.Jobs[k]
-		j, r := c.jobs[a.Job], rate(a, i)
+		j, r := c.jobs[a.Job], rateIn(a, i)
 		if a.INC != "" {
 			loads[a.INC].jobs++
 			loads[a.INC].segment += j.Segment
 		}
 		for unit, workers := range j.Workers {
-			n := streams(j, unit, a.INC)
+			n := streamsOf(j, unit, a.INC)
 			loads[unit].moved += float64(float64(workers) * r) // up from the workers
 			loads[j.Server].moved += float64(n * r)            // down to the server
 			if unit != j.Server {
@@ -392,8 +393,8 @@ func (c *checking) loads(i int, active []int) (map[string]*load, map[[2]string]f
 		}
 	}
 	for pair, l := range c.links {
-		loads[pair[0]].ports += l.in(i)
-		loads[pair[1]].ports += l.in(i)
+		loads[pair[0]].ports += l.countIn(i)
+		loads[pair[1]].ports += l.countIn(i)
 	}
 	return loads, flows
 }
@@ -403,16 +404,16 @@ func (c *checking) judgeUnits(i int, loads map[string]*load, once func(string) b
 		u := &c.problem.Units[k]
 		l := loads[u.Name]
 		if l.jobs > u.INC && once("inc "+u.Name) {
-			c.broken(Capacity, i, "", u.Name, "the switch of %s aggregates for %d jobs in slot %d; it can for %d", u.Name, l.jobs, i, u.INC)
+			c.addViolation(Capacity, i, "", u.Name, "the switch of %s aggregates for %d jobs in slot %d; it can for %d", u.Name, l.jobs, i, u.INC)
 		}
 		if u.Memory > 0 && l.segment > u.Memory && once("memory "+u.Name) {
-			c.broken(Memory, i, "", u.Name, "segments in the switch of %s need %v in slot %d; it has %v", u.Name, l.segment, i, u.Memory)
+			c.addViolation(Memory, i, "", u.Name, "segments in the switch of %s need %v in slot %d; it has %v", u.Name, l.segment, i, u.Memory)
 		}
 		if u.SwitchRate > 0 && l.moved > float64(u.SwitchRate)*(1+tolerance) && once("switch "+u.Name) {
-			c.broken(SwitchRate, i, "", u.Name, "the switch of %s moves %s in slot %d; it can move %v", u.Name, gbps(l.moved), i, u.SwitchRate)
+			c.addViolation(SwitchRate, i, "", u.Name, "the switch of %s moves %s in slot %d; it can move %v", u.Name, formatGbps(l.moved), i, u.SwitchRate)
 		}
 		if l.ports > u.Ports && once("ports "+u.Name) {
-			c.broken(Ports, i, "", u.Name, "%s has %d connections in slot %d and %d ports", u.Name, l.ports, i, u.Ports)
+			c.addViolation(Ports, i, "", u.Name, "%s has %d connections in slot %d and %d ports", u.Name, l.ports, i, u.Ports)
 		}
 	}
 }
@@ -424,19 +425,19 @@ func (c *checking) judgePairs(i int, flows map[[2]string]float64, once func(stri
 	}
 	slices.SortFunc(ways, func(a, b [2]string) int { return strings.Compare(a[0]+" "+a[1], b[0]+" "+b[1]) })
 	for _, way := range ways {
-		count := c.links[pairOf(way[0], way[1])].in(i)
+		count := c.links[pairOf(way[0], way[1])].countIn(i)
 		flow, limit := flows[way], float64(count)*float64(c.problem.PortRate)
 		if c.problem.HalfDuplex {
 			flow += flows[[2]string{way[1], way[0]}]
 		}
-		// A hair for pairs without connections, where nothing is relative to anything.
+		// The margin is for pairs without connections.
 		if flow > float64(limit*(1+tolerance))+1 && once("pair "+way[0]+" "+way[1]) {
-			c.broken(PortRate, i, "", way[0], "%s flow from %s to %s in slot %d over %d connections of %v", gbps(flow), way[0], way[1], i, count, c.problem.PortRate)
+			c.addViolation(PortRate, i, "", way[0], "%s flow from %s to %s in slot %d over %d connections of %v", formatGbps(flow), way[0], way[1], i, count, c.problem.PortRate)
 		}
 	}
 }
 
-// volumes adds up what every worker sent, less what was lost while connections were set up.
+// volumes sums what every worker sent, minus the loss while connections were set up.
 func (c *checking) volumes() {
 	carried := map[string]float64{}
 	for k := range c.plan.Jobs {
@@ -451,7 +452,7 @@ func (c *checking) volumes() {
 		carried[a.Job] = least
 		volume := float64(j.Volume.Bits())
 		if served := a.Finish > 0; served && least < volume*(1-tolerance) {
-			c.broken(Volume, -1, a.Job, where, "workers of %s in %s send %.6g of %.6g Gb", a.Job, where, least/1e9, volume/1e9)
+			c.addViolation(Volume, -1, a.Job, where, "workers of %s in %s send %.6g of %.6g Gb", a.Job, where, least/1e9, volume/1e9)
 		}
 	}
 	for i := range c.problem.Jobs {
@@ -468,14 +469,14 @@ func sortedUnits(j *sched.Job) []string {
 	return names
 }
 
-// carried is the bits that one worker of a in unit sends.
+// carried returns the bits that one worker of a in unit sends.
 func (c *checking) carried(a *sched.Assignment, j *sched.Job, unit string) float64 {
 	slot, epsilon := c.problem.Slot.Seconds(), c.problem.Reconfiguration.Seconds()
-	crosses := unit != j.Server && !offloaded(j, a.INC)
+	crosses := unit != j.Server && !isOffloaded(j, a.INC)
 	sum, last := 0.0, 0.0
 	for k, r := range a.Rates {
 		sum += float64(r * slot)
-		if crosses && r > last && c.links[pairOf(unit, j.Server)].grown(a.Start+k) > 0 {
+		if crosses && r > last && c.links[pairOf(unit, j.Server)].increaseIn(a.Start+k) > 0 {
 			sum -= float64((r - last) * epsilon)
 		}
 		last = r
@@ -483,7 +484,7 @@ func (c *checking) carried(a *sched.Assignment, j *sched.Job, unit string) float
 	return sum
 }
 
-// claims computes the outcome and compares it with what the plan says.
+// claims computes the outcome and compares it with the plan's.
 func (c *checking) claims() {
 	out := &c.verdict.Outcome
 	origin, end := olaf.Duration(math.MaxInt64), olaf.Duration(0)
@@ -501,7 +502,7 @@ func (c *checking) claims() {
 		}
 		finish := c.finish(a, j)
 		if a.Finish != finish {
-			c.broken(Claim, -1, j.ID, "", "the plan ends job %s at %v; it ends at %v", j.ID, a.Finish, finish)
+			c.addViolation(Claim, -1, j.ID, "", "the plan ends job %s at %v; it ends at %v", j.ID, a.Finish, finish)
 		}
 		end = max(end, finish)
 		out.TotalJCT += finish - j.Arrival
@@ -511,17 +512,17 @@ func (c *checking) claims() {
 	}
 	for _, l := range c.links {
 		for _, i := range l.at {
-			out.Reconfigurations += l.grown(i)
+			out.Reconfigurations += l.increaseIn(i)
 		}
 	}
 	c.compare(&c.plan.Outcome, out)
 }
 
-// finish is when a job is done that has sent everything.
+// finish returns when a job with no volume left is done.
 func (c *checking) finish(a *sched.Assignment, j *sched.Job) olaf.Duration {
-	_, to := span(a)
+	_, to := sendingSpan(a)
 	end := c.problem.Slot * olaf.Duration(to)
-	if offloaded(j, a.INC) {
+	if isOffloaded(j, a.INC) {
 		return end
 	}
 	return end + j.Update
@@ -538,10 +539,10 @@ func (c *checking) compare(said, is *sched.Outcome) {
 		{"unfinished jobs, namely", fmt.Sprint(said.Unfinished), fmt.Sprint(is.Unfinished)},
 	} {
 		if claim.said != claim.is {
-			c.broken(Claim, -1, "", "", "the plan claims %s %v; it is %v", claim.name, claim.said, claim.is)
+			c.addViolation(Claim, -1, "", "", "the plan claims %s %v; it is %v", claim.name, claim.said, claim.is)
 		}
 	}
 	if p := c.plan.Proof; p != nil && p.Bound > is.CTBTI && len(is.Unfinished) == 0 {
-		c.broken(Claim, -1, "", "", "the plan claims that nothing is below %v, and is itself at %v", p.Bound, is.CTBTI)
+		c.addViolation(Claim, -1, "", "", "the plan claims that nothing is below %v, and is itself at %v", p.Bound, is.CTBTI)
 	}
 }

@@ -175,7 +175,7 @@ func TestPartial(t *testing.T) {
 
 func TestBroken(t *testing.T) {
 	v := Verdict{Violations: []Violation{{Rule: Ports}, {Rule: Volume}, {Rule: Ports}}}
-	if got := v.Broken(); got != "ports 2×, volume 1×" {
+	if got := v.Summary(); got != "ports 2×, volume 1×" {
 		t.Error(got)
 	}
 }

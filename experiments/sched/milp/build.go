@@ -11,51 +11,51 @@ import (
 
 // mode is one way to serve a job: by its server, or by a unit's switch.
 type mode struct {
-	unit int     // whose switch aggregates, or NoSwitch
-	late float64 // s that follow the transfer
-	most float64 // Gbit/s that a worker can use at most
+	unit int     // unit whose switch aggregates, or NoSwitch
+	late float64 // seconds after the transfer
+	most float64 // maximum useful rate per worker, Gbit/s
 	free bool    // has nothing to send, by the printed Eqs. (4) and (8)
 }
 
-// program is the model of an instance with the places of its variables. Volumes are Gbit, rates Gbit/s, times s.
+// in order, so that the model is always the same
 type program struct {
 	Model
 	in      *sched.Instance
 	repairs sched.Repairs
 	slots   int
-	end     int   // variable: when the last job is done
-	busy    []int // by slot: somebody sends in it or later
+	end     int   // variable: time when the last job is done
+	busy    []int // by slot: a job sends in it or later
 	jobs    []columns
 	pairs   []pair
 	pairOf  map[[2]int]int
-	// least is a time that no schedule is below, by each job on its own.
+	// least is a lower bound of the time of any schedule, from each job alone.
 	least float64
 }
 
 // columns are the variables of one job.
 type columns struct {
 	modes  []mode
-	chosen []int          // by mode: it serves the job; nil where there is only one mode
+	chosen []int          // by mode: it serves the job; nil if there is only one
 	sends  []int          // by slot: within the transfer; -1 before the arrival
 	rates  [][]int        // by mode and slot, -1 before the arrival
-	held   [][]int        // by mode and slot: the switch holds the job's place; nil for the server
-	lost   map[[3]int]int // by mode, share and slot: by how much the rate rose over connections that were being set up
+	held   [][]int        // by mode and slot: the switch has the job's place; nil for the server
+	lost   map[[3]int]int // by mode, share and slot: increase of the rate over connections being set up
 }
 
 // pair is two units with traffic between them.
 type pair struct {
 	v, u   int
-	count  []int // by slot: connections; nil where they are fixed
-	rises  []int // by slot: they become more
+	count  []int // by slot: connections; nil if they are fixed
+	rises  []int // by slot: their number increases
 	before int
 	most   int
 }
 
-// giga is the scale of volumes and rates in a model, for the sake of the solvers' tolerances.
+// giga scales volumes and rates in a model, because of the solvers' tolerances.
 const giga = 1e9
 
-// build makes the model of a problem over so many slots. No schedule that is done later than cutoff is in it.
-func build(in *sched.Instance, repairs sched.Repairs, slots int, cutoff olaf.Duration) *program {
+// buildModel returns the model of a problem over the given number of slots. It excludes schedules that end after cutoff.
+func buildModel(in *sched.Instance, repairs sched.Repairs, slots int, cutoff olaf.Duration) *program {
 	b := &program{in: in, repairs: repairs, slots: slots, pairOf: map[[2]int]int{}}
 	b.notes()
 	b.end = b.add("t_end", 0, cutoff.Seconds(), false)
@@ -66,7 +66,7 @@ func build(in *sched.Instance, repairs sched.Repairs, slots int, cutoff olaf.Dur
 	for k := range in.Jobs {
 		b.jobs = append(b.jobs, b.columns(k))
 	}
-	for _, c := range in.Problem.Connections { // those that nobody needs take ports until they are torn down
+	for _, c := range in.Problem.Connections { // unneeded ones occupy ports until they are torn down
 		b.pair(in.Unit(c.Between[0]), in.Unit(c.Between[1]))
 	}
 	b.connections()
@@ -76,12 +76,12 @@ func build(in *sched.Instance, repairs sched.Repairs, slots int, cutoff olaf.Dur
 	b.switches()
 	b.links()
 	b.time()
-	// The cut-off as a row, too: solvers that read bounds of a continuous variable loosely still see it.
+	// Also as a row, for solvers that treat bounds of a continuous variable loosely.
 	b.row("t_cutoff", AtMost, cutoff.Seconds(), Term{b.end, 1})
 	return b
 }
 
-// notes says in the LP file what the short names mean.
+// notes explains the short names in the LP file.
 func (b *program) notes() {
 	p := b.in.Problem
 	b.Notes = append(b.Notes,
@@ -97,7 +97,7 @@ func (b *program) notes() {
 
 func (b *program) has(r sched.Repairs) bool { return b.repairs.Has(r) }
 
-// first is the first slot in which the model lets a job send.
+// first returns the first slot in which the model lets a job send.
 func (b *program) first(m *sched.Member) int {
 	if b.has(sched.ArrivalSlot) {
 		return m.Arrival
@@ -105,12 +105,12 @@ func (b *program) first(m *sched.Member) int {
 	return 0
 }
 
-// modesOf lists the ways to serve a job, the server first.
+// modesOf returns the ways to serve a job, the server first.
 func (b *program) modesOf(m *sched.Member) []mode {
 	var out []mode
 	for _, unit := range append([]int{sched.NoSwitch}, m.Switches...) {
 		one := mode{unit: unit, late: m.Update, most: b.most(m, unit)}
-		if m.Offloaded(unit) {
+		if m.IsOffloaded(unit) {
 			one.late = 0
 			one.free = !b.has(sched.Volume) && m.Server != unit
 		}
@@ -119,8 +119,8 @@ func (b *program) modesOf(m *sched.Member) []mode {
 	return out
 }
 
-// most is the rate above which a worker gains nothing: what interfaces, switches and ports can carry of the job alone,
-// and what moves its volume within one slot.
+// most returns the rate above which a worker gains nothing: what interfaces, switches and ports can carry for the
+// job alone, and what moves its volume within one slot.
 func (b *program) most(m *sched.Member, unit int) float64 {
 	in := b.in
 	slot := in.Slot
@@ -143,15 +143,15 @@ func (b *program) most(m *sched.Member, unit int) float64 {
 		limit = min(limit, in.Server/float64(max(1, streams)))
 	}
 	for v := range in.Units {
-		if cap, n := float64(in.Units[v].SwitchRate), moved(m, v, unit); cap > 0 && n > 0 {
+		if cap, n := float64(in.Units[v].SwitchRate), movedStreams(m, v, unit); cap > 0 && n > 0 {
 			limit = min(limit, cap/n)
 		}
 	}
 	return limit / giga
 }
 
-// moved is how many streams of a job go through the switch of unit v, up and down (Eq. (5)).
-func moved(m *sched.Member, v, unit int) (n float64) {
+// movedStreams returns the number of a job's streams through the switch of unit v, up and down (Eq. (5)).
+func movedStreams(m *sched.Member, v, unit int) (n float64) {
 	for _, s := range m.Shares {
 		if s.Unit == v {
 			n += float64(s.Workers)
@@ -163,7 +163,7 @@ func moved(m *sched.Member, v, unit int) (n float64) {
 	return n
 }
 
-// columns makes the variables of job k.
+// columns creates the variables of job k.
 func (b *program) columns(k int) columns {
 	m := &b.in.Jobs[k]
 	c := columns{modes: b.modesOf(m), lost: map[[3]int]int{}}
@@ -202,7 +202,7 @@ func (b *program) columns(k int) columns {
 	return c
 }
 
-// pairsOf notes between which units a mode of a job has traffic.
+// pairsOf records the units between which a mode of a job has traffic.
 func (b *program) pairsOf(m *sched.Member, n int, c *columns) {
 	for _, s := range m.Shares {
 		if s.Unit != m.Server && m.Streams(s, c.modes[n].unit) > 0 {
@@ -211,7 +211,7 @@ func (b *program) pairsOf(m *sched.Member, n int, c *columns) {
 	}
 }
 
-// pair notes two units between which there are connections or may be.
+// pair records two units that have or may have connections.
 func (b *program) pair(v, u int) {
 	key := [2]int{min(v, u), max(v, u)}
 	if _, known := b.pairOf[key]; known {
@@ -222,7 +222,7 @@ func (b *program) pair(v, u int) {
 		most: min(b.in.Units[key[0]].Ports, b.in.Units[key[1]].Ports)})
 }
 
-// connections makes the variables of pairs and the rows of ports (Eqs. (6), (7)).
+// connections creates the variables of pairs and the rows of ports (Eqs. (6), (7)).
 func (b *program) connections() {
 	if b.in.Problem.Fixed {
 		return
@@ -252,7 +252,8 @@ func (b *program) connections() {
 	}
 }
 
-// rise says that the connections of a pair become more in slot i: by more than 0, or as printed by more than −1.
+// rise adds the rows for an increase of a pair's connections in slot i: by more than 0, or as printed by more than
+// −1.
 func (b *program) rise(p *pair, i int) {
 	grown, big := 0.0, float64(p.most)
 	if !b.has(sched.Rise) {
@@ -266,7 +267,7 @@ func (b *program) rise(p *pair, i int) {
 	b.row(name, AtMost, -grown, Term{p.count[i], 1}, Term{p.count[i-1], -1}, Term{p.rises[i], -big})
 }
 
-// serve makes the rows of job k: one mode, one transfer without a gap, and everything carried.
+// serve adds the rows of job k: one mode, one transfer without a gap, and the complete volume.
 func (b *program) serve(k int) {
 	m, c := &b.in.Jobs[k], &b.jobs[k]
 	if c.chosen != nil {
@@ -283,8 +284,8 @@ func (b *program) serve(k int) {
 	}
 }
 
-// span bounds rates by the transfer, and the transfer by its length. Only a place in a switch makes gaps matter: without
-// one, a slot within the transfer costs nothing.
+// span bounds rates by the transfer, and the transfer by its length. Gaps matter only for a place in a switch:
+// otherwise an idle slot within the transfer costs nothing.
 func (b *program) span(k int, m *sched.Member, c *columns) {
 	var all, starts []Term
 	for i, x := range c.sends {
@@ -317,7 +318,7 @@ func (b *program) span(k int, m *sched.Member, c *columns) {
 	b.row(fmt.Sprintf("length_j%d", k), AtLeast, float64(b.shortest(m, c)), all...)
 }
 
-// shortest is how many slots a job needs even alone.
+// shortest returns the minimum number of slots for a job alone.
 func (b *program) shortest(m *sched.Member, c *columns) int {
 	least := math.MaxInt
 	for _, way := range c.modes {
@@ -331,7 +332,7 @@ func (b *program) shortest(m *sched.Member, c *columns) int {
 	return least
 }
 
-// slotsOf is how many slots a job needs in a mode, even alone; 0 where it can't be served so.
+// slotsOf returns the minimum number of slots for a job alone in a mode; 0 if it cannot be served that way.
 func (b *program) slotsOf(m *sched.Member, way mode) int {
 	switch {
 	case way.free:
@@ -342,7 +343,8 @@ func (b *program) slotsOf(m *sched.Member, way mode) int {
 	return max(1, int(math.Ceil(m.Volume/giga/(way.most*b.in.Slot)-1e-9)))
 }
 
-// use lets mode n of job k send only if it is the chosen one, and keeps its place in the switch from first to last.
+// use lets mode n of job k send only if it is chosen, and keeps its place in the switch from its first slot to its
+// last.
 func (b *program) use(k, n int, c *columns) {
 	for i, r := range c.rates[n] {
 		if r < 0 || c.chosen == nil {
@@ -361,7 +363,7 @@ func (b *program) use(k, n int, c *columns) {
 	}
 }
 
-// carry is Eqs. (8) to (10): what the workers of each share send, less what a reconfiguration costs, is their volume.
+// carry adds Eqs. (8) to (10): the workers of each share send their volume, minus the loss by reconfigurations.
 func (b *program) carry(k, n int, m *sched.Member, c *columns) {
 	way := c.modes[n]
 	if way.free {
@@ -401,8 +403,8 @@ func (b *program) volume(name string, n int, m *sched.Member, c *columns, lost [
 	b.row(name, AtLeast, 0, append(terms, Term{c.chosen[n], -volume})...)
 }
 
-// losses makes the variables of what a share loses to reconfigurations: in a slot in which its pair's connections become
-// more, the rise of the rate for the time of the reconfiguration.
+// losses creates the variables of a share's loss by reconfigurations: in a slot in which its pair's connections
+// increase, the rise of the rate for the time of the reconfiguration.
 func (b *program) losses(k, n, s int, m *sched.Member, c *columns) []Term {
 	share := m.Shares[s]
 	p := &b.pairs[b.pairOf[[2]int{min(share.Unit, m.Server), max(share.Unit, m.Server)}]]
@@ -428,8 +430,8 @@ func (b *program) losses(k, n, s int, m *sched.Member, c *columns) []Term {
 	return out
 }
 
-// switches are the rows of units: places and memory (Eq. (3)), and bandwidth (Eq. (5)). What a slot can hold is held only
-// as long as anybody is busy, which tightens the relaxation.
+// switches adds the rows of units: places and memory (Eq. (3)), and bandwidth (Eq. (5)). The limits apply only while
+// a job sends, which tightens the relaxation.
 func (b *program) switches() {
 	for v := range b.in.Units {
 		u := &b.in.Units[v]
@@ -445,7 +447,7 @@ func (b *program) switches() {
 						places = append(places, Term{c.held[n][i], 1})
 						memory = append(memory, Term{c.held[n][i], float64(m.Segment) / 1e6})
 					}
-					if through := moved(m, v, way.unit); through > 0 {
+					if through := movedStreams(m, v, way.unit); through > 0 {
 						bandwidth = append(bandwidth, Term{c.rates[n][i], through})
 					}
 				}
@@ -457,15 +459,15 @@ func (b *program) switches() {
 	}
 }
 
-// within bounds a sum by a limit in slots in which anybody is busy.
+// within bounds a sum by a limit in slots in which a job sends.
 func (b *program) within(name string, i int, limit float64, binds bool, terms []Term) {
 	if binds && len(terms) > 0 {
 		b.row(name, AtMost, 0, append(slices.Clone(terms), Term{b.busy[i], -limit})...)
 	}
 }
 
-// links are the rows of traffic between units (Eq. (6)), and that of all traffic of a unit, which follows from them and
-// the ports but is what makes the relaxation see how busy the ports are.
+// links adds the rows of traffic between units (Eq. (6)) and of each unit's total traffic. The latter follow from
+// the former and the ports, but make the relaxation account for busy ports.
 func (b *program) links() {
 	for i := range b.slots {
 		flows := b.flows(i)
@@ -496,7 +498,7 @@ func (b *program) links() {
 	}
 }
 
-// flows lists what goes from unit to unit in slot i.
+// flows returns the traffic from unit to unit in slot i.
 func (b *program) flows(i int) map[[2]int][]Term {
 	flows := map[[2]int][]Term{}
 	for k := range b.jobs {
@@ -523,7 +525,7 @@ func (b *program) link(name string, p *pair, i int, terms []Term) {
 	}
 }
 
-// time is Eq. (11): the end is that of every job's last slot, and the update of those whose server makes one.
+// time adds Eq. (11): the end is at or after every job's last slot plus its server's update.
 func (b *program) time() {
 	slot := b.in.Slot
 	all := []Term{{b.end, 1}}
@@ -560,7 +562,7 @@ func (b *program) time() {
 	b.row("t_least", AtLeast, b.least, Term{b.end, 1})
 }
 
-// after is 1 where a slot counts to its end, and 0 as printed.
+// after returns 1 if a slot counts to its end, and 0 as printed.
 func (b *program) after() int {
 	if b.has(sched.SlotEnd) {
 		return 1
@@ -568,7 +570,7 @@ func (b *program) after() int {
 	return 0
 }
 
-// leastOf raises the bound to the time that a job needs alone.
+// leastOf raises the lower bound to the time of a job alone.
 func (b *program) leastOf(m *sched.Member, c *columns) {
 	alone := math.Inf(1)
 	for _, way := range c.modes {

@@ -12,7 +12,7 @@ import (
 // CBC is COIN-OR's branch and cut.
 type CBC struct{}
 
-// Name is that of its program.
+// Name returns the name of its program.
 func (CBC) Name() string { return "cbc" }
 
 // Find looks for the program.
@@ -28,7 +28,7 @@ func (s CBC) Solve(ctx context.Context, m *Model, l Limits) (answer Answer, err 
 		return Answer{}, err
 	}
 	err = inFolder(m, func(model, solution string) error {
-		args := []string{model, "timeMode", "elapsed", "ratioGap", number(l.Gap), "allowableGap", "0"}
+		args := []string{model, "timeMode", "elapsed", "ratioGap", formatNumber(l.Gap), "allowableGap", "0"}
 		if l.Time > 0 {
 			args = append(args, "seconds", strconv.FormatFloat(l.Time.Seconds(), 'f', 3, 64))
 		}
@@ -38,7 +38,7 @@ func (s CBC) Solve(ctx context.Context, m *Model, l Limits) (answer Answer, err 
 		}
 		text, err := os.ReadFile(solution)
 		if err != nil {
-			return broken(s.Name(), "wrote no solution and said %q", said(out))
+			return broken(s.Name(), "wrote no solution and said %q", lastLine(out))
 		}
 		answer, err = readCBC(m, string(text), out)
 		return err
@@ -48,12 +48,12 @@ func (s CBC) Solve(ctx context.Context, m *Model, l Limits) (answer Answer, err 
 
 var cbcBound = regexp.MustCompile(`(?m)^Lower bound: +(\S+)`)
 
-// readCBC reads a solution file: a line of status, then a line for each variable that is not 0: number, name, value, and
-// its reduced cost. A variable whose value breaks a bound has ** ahead of it.
+// readCBC parses a solution file: a line of status, then a line for each variable that is not 0: number, name,
+// value, and its reduced cost. A value that violates a bound has ** before it.
 func readCBC(m *Model, text, log string) (Answer, error) {
 	a := Answer{Bound: math.Inf(-1)}
 	if found := cbcBound.FindStringSubmatch(log); found != nil {
-		v, err := value("cbc", found[1])
+		v, err := parseValue("cbc", found[1])
 		if err != nil {
 			return Answer{}, err
 		}
@@ -62,7 +62,7 @@ func readCBC(m *Model, text, log string) (Answer, error) {
 	status, rest, _ := strings.Cut(text, "\n")
 	what, objective, ok := strings.Cut(status, " - objective value ")
 	if !ok {
-		return Answer{}, broken("cbc", "wrote the status line %q", said(status))
+		return Answer{}, broken("cbc", "wrote the status line %q", lastLine(status))
 	}
 	switch what = strings.TrimSpace(what); {
 	case what == "Optimal":
@@ -76,10 +76,10 @@ func readCBC(m *Model, text, log string) (Answer, error) {
 		return Answer{}, broken("cbc", "wrote the unknown status %q", what)
 	}
 	var err error
-	if a.Objective, err = value("cbc", strings.TrimSpace(objective)); err != nil {
+	if a.Objective, err = parseValue("cbc", strings.TrimSpace(objective)); err != nil {
 		return Answer{}, err
 	}
-	index := m.named()
+	index := m.indexByName()
 	a.Values = make([]float64, len(m.Variables))
 	for line := range strings.Lines(rest) {
 		f := strings.Fields(strings.TrimPrefix(strings.TrimSpace(line), "**"))
@@ -87,14 +87,14 @@ func readCBC(m *Model, text, log string) (Answer, error) {
 			continue
 		}
 		if len(f) < 3 {
-			return Answer{}, broken("cbc", "wrote the line %q", said(line))
+			return Answer{}, broken("cbc", "wrote the line %q", lastLine(line))
 		}
 		k, known := index[f[1]]
-		v, err := value("cbc", f[2])
+		v, err := parseValue("cbc", f[2])
 		if !known || err != nil {
-			return Answer{}, broken("cbc", "wrote the line %q", said(line))
+			return Answer{}, broken("cbc", "wrote the line %q", lastLine(line))
 		}
 		a.Values[k] = v
 	}
-	return judged(a), nil
+	return withBound(a), nil
 }

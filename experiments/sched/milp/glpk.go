@@ -13,7 +13,7 @@ import (
 // GLPK is glpsol of the GNU Linear Programming Kit.
 type GLPK struct{}
 
-// Name is that of its program.
+// Name returns the name of its program.
 func (GLPK) Name() string { return "glpsol" }
 
 // Find looks for the program.
@@ -29,7 +29,7 @@ func (s GLPK) Solve(ctx context.Context, m *Model, l Limits) (answer Answer, err
 		return Answer{}, err
 	}
 	err = inFolder(m, func(model, solution string) error {
-		args := []string{"--lp", model, "--write", solution, "--mipgap", number(l.Gap), "--cuts"}
+		args := []string{"--lp", model, "--write", solution, "--mipgap", formatNumber(l.Gap), "--cuts"}
 		if l.Time > 0 {
 			args = append(args, "--tmlim", strconv.Itoa(int(math.Ceil(l.Time.Seconds()))))
 		}
@@ -39,7 +39,7 @@ func (s GLPK) Solve(ctx context.Context, m *Model, l Limits) (answer Answer, err
 		}
 		text, err := os.ReadFile(solution)
 		if err != nil {
-			return broken(s.Name(), "wrote no solution and said %q", said(out))
+			return broken(s.Name(), "wrote no solution and said %q", lastLine(out))
 		}
 		answer, err = readGLPK(m, string(text), out)
 		return err
@@ -50,7 +50,8 @@ func (s GLPK) Solve(ctx context.Context, m *Model, l Limits) (answer Answer, err
 // glpkBound finds the bound in a line of progress: "+ 123: mip = 2.1 >= 0.57 72.9% (5; 1)".
 var glpkBound = regexp.MustCompile(`(?m)^\+ *\d+: (?:mip =|>>>>>).*>= +(\S+) `)
 
-// readGLPK reads a solution in GLPK's raw format, whose columns are in the order in which the LP file first names them.
+// readGLPK parses a solution in GLPK's raw format, whose columns are in the order in which the LP file first names
+// them.
 func readGLPK(m *Model, text, log string) (Answer, error) {
 	a := Answer{Bound: math.Inf(-1)}
 	for _, found := range glpkBound.FindAllStringSubmatch(log, -1) {
@@ -88,7 +89,7 @@ func readGLPK(m *Model, text, log string) (Answer, error) {
 	switch status {
 	case "o":
 		a.Optimal = true
-		return judged(a), nil
+		return withBound(a), nil
 	case "f":
 		return a, nil
 	case "n":
@@ -100,7 +101,7 @@ func readGLPK(m *Model, text, log string) (Answer, error) {
 	return Answer{}, broken("glpsol", "wrote the unknown status %q", status)
 }
 
-// readColumn reads "j COLUMN VALUE", or of a model without integers "j COLUMN STATUS VALUE DUAL".
+// readColumn parses "j COLUMN VALUE", or for a model without integers "j COLUMN STATUS VALUE DUAL".
 func readColumn(a *Answer, f []string, order []int) error {
 	if len(f) < 3 || a.Values == nil {
 		return broken("glpsol", "wrote the column %v", f)
@@ -118,7 +119,7 @@ func readColumn(a *Answer, f []string, order []int) error {
 	return nil
 }
 
-// appearance lists the variables in the order in which WriteLP names them first.
+// appearance returns the variables in the order in which WriteLP first names them.
 func (m *Model) appearance() []int {
 	seen := make([]bool, len(m.Variables))
 	order := make([]int, 0, len(m.Variables))
@@ -145,8 +146,8 @@ func (m *Model) appearance() []int {
 	return order
 }
 
-// named finds a model's variables by their names.
-func (m *Model) named() map[string]int {
+// indexByName maps variables' names to indexes.
+func (m *Model) indexByName() map[string]int {
 	index := make(map[string]int, len(m.Variables))
 	for k := range m.Variables {
 		index[m.Variables[k].Name] = k
@@ -154,8 +155,8 @@ func (m *Model) named() map[string]int {
 	return index
 }
 
-// value reads one number of a solver.
-func value(solver, text string) (float64, error) {
+// parseValue parses one number of a solver.
+func parseValue(solver, text string) (float64, error) {
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(v) {
 		return 0, broken(solver, "wrote the number %q", fmt.Sprintf("%.40s", text))

@@ -15,20 +15,20 @@ import (
 	"time"
 )
 
-// Highs is HiGHS: its own program where there is one, else the one inside of scipy.
+// Highs is HiGHS: its own program if installed, otherwise the one in scipy.
 type Highs struct{}
 
-// Name is that of its program.
+// Name returns the name of its program.
 func (Highs) Name() string { return "highs" }
 
 //go:embed highs.py
 var script string
 
-// pythons are tried in turn: the first on PATH may be one without scipy beside the system's.
+// pythons are tried in order: the first on PATH may lack scipy while the system's has it.
 var pythons = []string{"python3", "/usr/bin/python3"}
 
-// python is an interpreter with scipy.optimize.milp, scipy 1.9 or newer. The error matches ErrAbsent.
-func python() (string, error) {
+// findPython returns an interpreter with scipy.optimize.milp, scipy 1.9 or newer. The error matches ErrAbsent.
+func findPython() (string, error) {
 	for _, name := range pythons {
 		path, err := exec.LookPath(name)
 		if err != nil {
@@ -41,18 +41,18 @@ func python() (string, error) {
 	return "", fmt.Errorf("%w: no highs on PATH and no scipy of python3 (Debian package python3-scipy)", ErrAbsent)
 }
 
-// own says whether there is a program of HiGHS itself.
-func (Highs) own() bool {
+// hasProgram reports whether HiGHS's own program is installed.
+func (Highs) hasProgram() bool {
 	_, err := exec.LookPath("highs")
 	return err == nil
 }
 
 // Find looks for the program, then for scipy.
 func (s Highs) Find() error {
-	if s.own() {
+	if s.hasProgram() {
 		return nil
 	}
-	_, err := python()
+	_, err := findPython()
 	return err
 }
 
@@ -68,13 +68,13 @@ func (s Highs) Solve(ctx context.Context, m *Model, l Limits) (Answer, error) {
 	return answers[0], nil
 }
 
-// program runs HiGHS itself.
+// program runs HiGHS's own program.
 func (s Highs) program(ctx context.Context, path string, m *Model, l Limits) (answer Answer, err error) {
 	err = inFolder(m, func(model, solution string) error {
 		options := solution + ".options"
-		text := fmt.Sprintf("mip_rel_gap = %s\nmip_abs_gap = 0\nthreads = 1\nlog_file = %s\n", number(l.Gap), solution+".log")
+		text := fmt.Sprintf("mip_rel_gap = %s\nmip_abs_gap = 0\nthreads = 1\nlog_file = %s\n", formatNumber(l.Gap), solution+".log")
 		if l.Time > 0 {
-			text += fmt.Sprintf("time_limit = %s\n", number(l.Time.Seconds()))
+			text += fmt.Sprintf("time_limit = %s\n", formatNumber(l.Time.Seconds()))
 		}
 		if err := os.WriteFile(options, []byte(text), 0o600); err != nil {
 			return err
@@ -85,7 +85,7 @@ func (s Highs) program(ctx context.Context, path string, m *Model, l Limits) (an
 		}
 		written, err := os.ReadFile(solution)
 		if err != nil {
-			return broken(s.Name(), "wrote no solution and said %q", said(out))
+			return broken(s.Name(), "wrote no solution and said %q", lastLine(out))
 		}
 		answer, err = readHighs(m, string(written), out)
 		return err
@@ -95,8 +95,8 @@ func (s Highs) program(ctx context.Context, path string, m *Model, l Limits) (an
 
 var highsBound = regexp.MustCompile(`(?m)^ +Dual bound +(\S+)`)
 
-// readHighs reads a solution file of HiGHS: the status of the model, then "# Primal solution values" with "Feasible",
-// "Objective VALUE", "# Columns N" and a line for each variable: name and value.
+// readHighs parses a solution file of HiGHS: the status of the model, then "# Primal solution values" with
+// "Feasible", "Objective VALUE", "# Columns N" and a line for each variable: name and value.
 func readHighs(m *Model, text, log string) (Answer, error) {
 	a := Answer{Bound: math.Inf(-1)}
 	if found := highsBound.FindStringSubmatch(log); found != nil {
@@ -116,7 +116,7 @@ func readHighs(m *Model, text, log string) (Answer, error) {
 		return Answer{Infeasible: true}, nil
 	case "Time limit reached", "Iteration limit reached", "Solution limit reached", "Interrupted by user":
 	default:
-		return Answer{}, broken("highs", "wrote the unknown status %q", said(status))
+		return Answer{}, broken("highs", "wrote the unknown status %q", lastLine(status))
 	}
 	lines := strings.Split(strings.TrimSpace(rest), "\n")
 	if len(lines) < 2 || strings.TrimSpace(lines[0]) != "Feasible" {
@@ -126,35 +126,35 @@ func readHighs(m *Model, text, log string) (Answer, error) {
 		return a, nil
 	}
 	objective, ok := strings.CutPrefix(lines[1], "Objective ")
-	v, err := value("highs", strings.TrimSpace(objective))
+	v, err := parseValue("highs", strings.TrimSpace(objective))
 	if !ok || err != nil {
-		return Answer{}, broken("highs", "wrote the objective %q", said(lines[1]))
+		return Answer{}, broken("highs", "wrote the objective %q", lastLine(lines[1]))
 	}
 	a.Objective = v
 	if a.Values, err = highsColumns(m, lines[2:]); err != nil {
 		return Answer{}, err
 	}
-	return judged(a), nil
+	return withBound(a), nil
 }
 
 func highsColumns(m *Model, lines []string) ([]float64, error) {
 	if len(lines) < 1+len(m.Variables) || !strings.HasPrefix(lines[0], "# Columns") {
 		return nil, broken("highs", "wrote a solution that breaks off")
 	}
-	index, values := m.named(), make([]float64, len(m.Variables))
+	index, values := m.indexByName(), make([]float64, len(m.Variables))
 	for _, line := range lines[1 : 1+len(m.Variables)] {
 		name, number, _ := strings.Cut(strings.TrimSpace(line), " ")
 		k, known := index[name]
-		v, err := value("highs", strings.TrimSpace(number))
+		v, err := parseValue("highs", strings.TrimSpace(number))
 		if !known || err != nil {
-			return nil, broken("highs", "wrote the line %q", said(line))
+			return nil, broken("highs", "wrote the line %q", lastLine(line))
 		}
 		values[k] = v
 	}
 	return values, nil
 }
 
-// document is a model as highs.py reads it. Infinities are words, since JSON has none.
+// document is a model in the format of highs.py. Infinities are strings, since JSON has none.
 type document struct {
 	Cost    []float64 `json:"cost"`
 	Values  []float64 `json:"values"`
@@ -180,7 +180,7 @@ func documentOf(m *Model, l Limits) document {
 		if v.Integer {
 			integer = 1
 		}
-		d.Lower, d.Upper, d.Integer = append(d.Lower, number(v.Lower)), append(d.Upper, number(v.Upper)), append(d.Integer, integer)
+		d.Lower, d.Upper, d.Integer = append(d.Lower, formatNumber(v.Lower)), append(d.Upper, formatNumber(v.Upper)), append(d.Integer, integer)
 	}
 	for i := range m.Rows {
 		r := &m.Rows[i]
@@ -190,17 +190,17 @@ func documentOf(m *Model, l Limits) document {
 		d.Starts = append(d.Starts, len(d.Values))
 		low, high := "-inf", "inf"
 		if r.Sense != AtMost {
-			low = number(r.Right)
+			low = formatNumber(r.Right)
 		}
 		if r.Sense != AtLeast {
-			high = number(r.Right)
+			high = formatNumber(r.Right)
 		}
 		d.Low, d.High = append(d.Low, low), append(d.High, high)
 	}
 	return d
 }
 
-// answered is one line of highs.py.
+// answered is one line of highs.py's output.
 type answered struct {
 	Status    int       `json:"status"`
 	Message   string    `json:"message"`
@@ -209,9 +209,9 @@ type answered struct {
 	Values    []float64 `json:"values"`
 }
 
-// SolveAll solves several models with one start of scipy, which takes longer than a small model does.
+// SolveAll solves several models with one start of scipy, which takes longer than solving a small model.
 func (s Highs) SolveAll(ctx context.Context, models []*Model, l Limits) ([]Answer, error) {
-	path, err := python()
+	path, err := findPython()
 	if err != nil {
 		return nil, err
 	}
@@ -241,18 +241,18 @@ func (s Highs) SolveAll(ctx context.Context, models []*Model, l Limits) ([]Answe
 	return answers, nil
 }
 
-// readScipy reads an answer of highs.py. Its status is 0 for optimal, 1 for a limit, 2 for infeasible.
+// readScipy parses an answer of highs.py. Its status is 0 for optimal, 1 for a limit, 2 for infeasible.
 func readScipy(m *Model, line string) (Answer, error) {
 	var got answered
 	if err := json.Unmarshal([]byte(line), &got); err != nil {
-		return Answer{}, broken("scipy", "answered %q", said(line))
+		return Answer{}, broken("scipy", "answered %q", lastLine(line))
 	}
 	a := Answer{Bound: math.Inf(-1), Optimal: got.Status == 0}
 	switch {
 	case got.Status == 2:
 		return Answer{Infeasible: true}, nil
 	case got.Status != 0 && got.Status != 1:
-		return Answer{}, broken("scipy", "failed: %s", said(got.Message))
+		return Answer{}, broken("scipy", "failed: %s", lastLine(got.Message))
 	case got.Values != nil && (len(got.Values) != len(m.Variables) || got.Objective == nil), got.Values == nil && a.Optimal:
 		return Answer{}, broken("scipy", "answered with %d of %d values", len(got.Values), len(m.Variables))
 	}
@@ -262,5 +262,5 @@ func readScipy(m *Model, line string) (Answer, error) {
 	if a.Values = got.Values; a.Values != nil {
 		a.Objective = *got.Objective
 	}
-	return judged(a), nil
+	return withBound(a), nil
 }

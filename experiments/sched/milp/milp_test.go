@@ -52,7 +52,7 @@ func quick(solvers []Solver) (out []Solver) {
 // its answers are asked for first and played back.
 func together(t *testing.T, s Solver, problems []*sched.Problem, o Options) []*sched.Plan {
 	t.Helper()
-	if highs, ok := s.(Highs); ok && !highs.own() {
+	if highs, ok := s.(Highs); ok && !highs.hasProgram() {
 		s = &batched{Highs: highs, t: t, problems: problems, o: o}
 	}
 	var plans []*sched.Plan

@@ -9,10 +9,10 @@ import (
 	"strconv"
 )
 
-// Sense is how a row binds.
+// Sense is the relation of a row.
 type Sense string
 
-// The senses, as the LP format writes them.
+// The senses, as in the LP format.
 const (
 	AtMost  Sense = "<="
 	AtLeast Sense = ">="
@@ -40,22 +40,22 @@ type Row struct {
 	Right float64
 }
 
-// Model is a mixed integer linear program that is to be minimised.
+// Model is a mixed integer linear program to minimise.
 type Model struct {
-	Notes     []string // lines of comment
+	Notes     []string // comment lines
 	Objective []Term
 	Variables []Variable
 	Rows      []Row
 }
 
-// add makes a variable and returns its index.
+// add adds a variable and returns its index.
 func (m *Model) add(name string, lower, upper float64, integer bool) int {
 	m.Variables = append(m.Variables, Variable{name, lower, upper, integer})
 	return len(m.Variables) - 1
 }
 
-// row makes a constraint. Terms of one variable are added up, and those of coefficient 0 left out: readers of LP files
-// take no variable twice.
+// row adds a constraint. It sums terms of one variable and drops those with coefficient 0, because readers of LP
+// files accept no variable twice.
 func (m *Model) row(name string, sense Sense, right float64, terms ...Term) {
 	kept := make([]Term, 0, len(terms))
 	for _, t := range terms {
@@ -66,10 +66,11 @@ func (m *Model) row(name string, sense Sense, right float64, terms ...Term) {
 		kept = append(kept, t)
 	}
 	kept = slices.DeleteFunc(kept, func(t Term) bool { return t.Coefficient == 0 })
+	// 0 turns -0 into 0
 	m.Rows = append(m.Rows, Row{name, kept, sense, right + 0}) // + 0 makes -0 a 0
 }
 
-// Size counts variables, those of them that are integers, and rows.
+// Size returns the numbers of variables, integer variables and rows.
 func (m *Model) Size() (variables, integers, rows int) {
 	for i := range m.Variables {
 		if m.Variables[i].Integer {
@@ -79,7 +80,7 @@ func (m *Model) Size() (variables, integers, rows int) {
 	return len(m.Variables), integers, len(m.Rows)
 }
 
-// termsPerLine keeps lines of an LP file within what every reader takes.
+// termsPerLine keeps lines of an LP file short enough for every reader.
 const termsPerLine = 6
 
 // WriteLP writes the model in the LP format that HiGHS, CBC, GLPK, Gurobi and CPLEX read.
@@ -95,16 +96,16 @@ func (m *Model) WriteLP(w io.Writer) error {
 		r := &m.Rows[i]
 		fmt.Fprintf(out, " %s:", r.Name)
 		m.writeTerms(out, r.Terms)
-		fmt.Fprintf(out, " %s %s\n", r.Sense, number(r.Right))
+		fmt.Fprintf(out, " %s %s\n", r.Sense, formatNumber(r.Right))
 	}
 	fmt.Fprint(out, "Bounds\n")
 	for i := range m.Variables {
 		v := &m.Variables[i]
 		if math.IsInf(v.Upper, 1) {
-			fmt.Fprintf(out, " %s >= %s\n", v.Name, number(v.Lower))
+			fmt.Fprintf(out, " %s >= %s\n", v.Name, formatNumber(v.Lower))
 			continue
 		}
-		fmt.Fprintf(out, " %s <= %s <= %s\n", number(v.Lower), v.Name, number(v.Upper))
+		fmt.Fprintf(out, " %s <= %s <= %s\n", formatNumber(v.Lower), v.Name, formatNumber(v.Upper))
 	}
 	m.writeIntegers(out)
 	fmt.Fprint(out, "End\n")
@@ -113,7 +114,7 @@ func (m *Model) WriteLP(w io.Writer) error {
 
 func (m *Model) writeTerms(out io.Writer, terms []Term) {
 	if len(terms) == 0 && len(m.Variables) > 0 {
-		terms = []Term{{0, 0}} // readers want at least one
+		terms = []Term{{0, 0}} // readers need at least one term
 	}
 	for k, t := range terms {
 		if k > 0 && k%termsPerLine == 0 {
@@ -123,7 +124,7 @@ func (m *Model) writeTerms(out io.Writer, terms []Term) {
 		if t.Coefficient < 0 {
 			sign = "-"
 		}
-		fmt.Fprintf(out, " %s %s %s", sign, number(math.Abs(t.Coefficient)), m.Variables[t.Variable].Name)
+		fmt.Fprintf(out, " %s %s %s", sign, formatNumber(math.Abs(t.Coefficient)), m.Variables[t.Variable].Name)
 	}
 }
 
@@ -140,5 +141,5 @@ func (m *Model) writeIntegers(out io.Writer) {
 	}
 }
 
-// number prints so that it reads back the same.
-func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }
+// formatNumber formats v so that it reads back the same.
+func formatNumber(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

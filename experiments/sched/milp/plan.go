@@ -1,8 +1,9 @@
-// Package milp finds the schedule with the least CT-BTI, or how near one is to it: the repaired model of the paper's §IV-B
-// as a mixed integer linear program, written as an LP file and given to a solver that is installed.
+// Package milp finds the schedule with the least CT-BTI, or a bound for it: the repaired model of the paper's §IV-B
+// as a mixed integer linear program, written as an LP file and solved by an installed solver.
 //
-// Against the printed model it has the repairs of package sched, start variables instead of a variable for every interval
-// of slots, and the rows of unit traffic and busy slots, which follow from the others and tighten the relaxation.
+// Compared with the printed model it has the repairs of package sched, start variables instead of a variable for
+// every interval of slots, and rows for unit traffic and busy slots, which follow from the others and tighten the
+// relaxation.
 package milp
 
 import (
@@ -19,27 +20,27 @@ import (
 	"github.com/olafctl/olaf/experiments/sched/policy"
 )
 
-// ErrInfeasible says that no schedule is done within the horizon.
+// ErrInfeasible: no schedule ends within the horizon.
 var ErrInfeasible = olaf.NewError(olaf.Missed, "no schedule is done in time")
 
-// ErrTooBig says that a model would be larger than any solver can make use of.
+// ErrTooBig: the model would exceed what solvers can handle.
 var ErrTooBig = olaf.NewError(olaf.Usage, "the model is too big")
 
-// maxVariables is where building a model stops to make sense; solvers give up long before.
+// maxVariables bounds a model; solvers give up long before.
 const maxVariables = 2_000_000
 
-// Options are how the least is looked for.
+// Options configures the search.
 type Options struct {
 	Solver  Solver
 	Repairs sched.Repairs
 	Limits  Limits
-	// Horizon is how many slots there are; 0 for as many as the best policy needs.
+	// Horizon is the number of slots; 0 uses as many as the best policy needs.
 	Horizon int
-	// Fewest looks for the fewest reconfigurations among the schedules with the CT-BTI that was found.
+	// Fewest searches for the fewest reconfigurations among the schedules with the CT-BTI found.
 	Fewest bool
-	// Export receives the model as an LP file before it is solved; nil for none.
+	// Export receives the model as an LP file before it is solved; may be nil.
 	Export io.Writer
-	// Progress is told what is being done; nil for nobody.
+	// Progress receives progress messages; may be nil.
 	Progress func(string)
 }
 
@@ -49,9 +50,9 @@ func (o *Options) say(format string, args ...any) {
 	}
 }
 
-// Plan schedules a problem that sched.Problem.Check accepts. It starts from the better of the two policies, whose CT-BTI
-// cuts the search off and whose plan stands where the solver finds none better in time. The error matches ErrInfeasible,
-// ErrTooBig, ErrAbsent, ErrSolver, or is ctx's.
+// Plan schedules a problem that satisfies sched.Problem.Check. It starts from the better of the two policies, whose
+// CT-BTI bounds the search and whose plan is the result if the solver finds no better one in time. The error matches
+// ErrInfeasible, ErrTooBig, ErrAbsent, ErrSolver, or is ctx's.
 func Plan(ctx context.Context, p *sched.Problem, o Options) (*sched.Plan, error) {
 	start, err := incumbent(ctx, p, o.Repairs)
 	if err != nil {
@@ -76,8 +77,8 @@ func Plan(ctx context.Context, p *sched.Problem, o Options) (*sched.Plan, error)
 	return s.plan(), nil
 }
 
-// incumbent is the better plan of the policies. Plans by the printed text can be wrong; they are only taken as far as
-// they keep to the problem.
+// incumbent returns the better plan of the policies. Plans by the printed text can be wrong and are only used if
+// they satisfy the problem.
 func incumbent(ctx context.Context, p *sched.Problem, r sched.Repairs) (*sched.Plan, error) {
 	var best *sched.Plan
 	var failed error
@@ -99,24 +100,24 @@ func incumbent(ctx context.Context, p *sched.Problem, r sched.Repairs) (*sched.P
 	return best, nil
 }
 
-// search is the state of one.
+// search is the state of a search.
 type search struct {
 	in    *sched.Instance
 	o     *Options
 	best  *sched.Plan
-	from  string        // policy that best is of; empty when it is the solver's
+	from  string        // policy that made best; empty if the solver did
 	bound olaf.Duration // on CT-BTI
-	done  bool          // the solver says that there is none better than within the gap
+	done  bool          // the solver found no better plan within the gap
 	spent time.Duration
 }
 
-// model is that of all schedules which end no later than the best so far.
+// model returns the model of all schedules that end no later than the best so far.
 func (s *search) model() *program {
 	cutoff := s.best.Outcome.CTBTI + s.in.Origin()
-	return build(s.in, s.o.Repairs, int(cutoff/s.in.Problem.Slot), cutoff)
+	return buildModel(s.in, s.o.Repairs, int(cutoff/s.in.Problem.Slot), cutoff)
 }
 
-// solve looks for the least CT-BTI.
+// solve searches for the least CT-BTI.
 func (s *search) solve(ctx context.Context) error {
 	b := s.model()
 	if s.o.Export != nil {
@@ -149,8 +150,8 @@ func (s *search) solve(ctx context.Context) error {
 	return s.take(ctx, b, a)
 }
 
-// raise takes a bound of the solver on the end, in s. Ends are whole slots, with an update behind or not, so the bound is
-// the least of those that it leaves.
+// raise applies a solver's lower bound on the end, in s. Ends are whole slots, with or without an update, so the
+// bound is the least end at or above it.
 func (s *search) raise(b *program, end float64) {
 	end = max(end, b.least) - 1e-6
 	least := olaf.Duration(math.MaxInt64)
@@ -164,11 +165,11 @@ func (s *search) raise(b *program, end float64) {
 	s.bound = least - s.in.Origin()
 }
 
-// take turns a solver's point into a plan and believes it only if it is one.
+// take converts a solver's point to a plan and accepts it only if it is valid.
 func (s *search) take(ctx context.Context, b *program, a Answer) error {
 	plan, verdict := b.read(a.Values, s.o)
 	if !verdict.OK() && s.o.Repairs == sched.AllRepairs {
-		// Solvers take 0.999999 for 1. With the whole numbers fixed, the rates become exact.
+		// Solvers accept 0.999999 for 1. With fixed integers, the rates become exact.
 		polished, err := s.o.Solver.Solve(ctx, b.fixed(a.Values), Limits{Time: s.o.Limits.Time})
 		if err != nil {
 			return err
@@ -198,10 +199,10 @@ func (s *search) take(ctx context.Context, b *program, a Answer) error {
 	return nil
 }
 
-// lastSlot is how many slots the best schedule takes.
+// lastSlot returns the number of slots of the best schedule.
 func (s *search) lastSlot() int { return s.best.Slots }
 
-// tooShort says that a horizon is, and the shortest that works as far as it is known.
+// tooShort returns the error for a short horizon, with the shortest one that works, as far as known.
 func (s *search) tooShort(works int) error {
 	least := int((s.bound + s.in.Origin()) / s.in.Problem.Slot)
 	if s.bound == s.best.Outcome.CTBTI {
@@ -213,13 +214,13 @@ func (s *search) tooShort(works int) error {
 	return fmt.Errorf("%w: none was found for %d slots within the time limit; %d work", ErrInfeasible, s.o.Horizon, works)
 }
 
-// fewest looks for a plan of the same CT-BTI with the fewest connections set up.
+// fewest searches for a plan of the same CT-BTI with the fewest connections set up.
 func (s *search) fewest(ctx context.Context) error {
 	if s.in.Problem.Fixed || s.o.Repairs != sched.AllRepairs {
 		return nil
 	}
 	cutoff := s.best.Outcome.CTBTI + s.in.Origin()
-	b := build(s.in, s.o.Repairs, s.best.Slots, cutoff)
+	b := buildModel(s.in, s.o.Repairs, s.best.Slots, cutoff)
 	b.countRises(s.best.Outcome.Reconfigurations)
 	s.o.say("%s: the fewest reconfigurations of a schedule of %v; %d so far", s.o.Solver.Name(), s.best.Outcome.CTBTI, s.best.Outcome.Reconfigurations)
 	limits := s.o.Limits
@@ -240,7 +241,7 @@ func (s *search) fewest(ctx context.Context) error {
 	return nil
 }
 
-// plan is the best one with what is proved of it.
+// plan returns the best plan with its proof.
 func (s *search) plan() *sched.Plan {
 	p := s.best
 	p.Policy = sched.Policy{Name: "milp", Repairs: s.o.Repairs}
@@ -258,7 +259,7 @@ func (s *search) plan() *sched.Plan {
 	return p
 }
 
-// countRises changes the model's objective from the end to the connections that are set up, of which at most so many.
+// countRises changes the model's objective from the end to the number of connections set up, which is at most most.
 func (b *program) countRises(most int) {
 	b.Objective = nil
 	for k := range b.pairs {
@@ -277,7 +278,7 @@ func (b *program) countRises(most int) {
 	b.row("most", AtMost, float64(most), b.Objective...)
 }
 
-// fixed is the model with its whole numbers as in a point, and rates free.
+// fixed returns the model with its integers fixed as in a point, and free rates.
 func (b *program) fixed(values []float64) *Model {
 	m := b.Model
 	m.Variables = append([]Variable(nil), m.Variables...)
@@ -290,8 +291,8 @@ func (b *program) fixed(values []float64) *Model {
 	return &m
 }
 
-// read makes a plan of a point, judged by the checker. Its claims are the checker's own figures, except where the model
-// was asked to believe the printed text.
+// read converts a point to a plan with the checker's verdict. Its claims are the checker's figures, unless the model
+// follows the printed text.
 func (b *program) read(values []float64, o *Options) (*sched.Plan, *check.Verdict) {
 	p := &sched.Plan{
 		Schema: sched.PlanSchema, Policy: sched.Policy{Name: "milp", Repairs: b.repairs}, Problem: b.in.Problem,
@@ -315,7 +316,7 @@ func (b *program) read(values []float64, o *Options) (*sched.Plan, *check.Verdic
 	return p, b.claim(p)
 }
 
-// assignment reads how job k is served.
+// assignment returns how job k is served.
 func (b *program) assignment(k int, values []float64) sched.Assignment {
 	m, c := &b.in.Jobs[k], &b.jobs[k]
 	way := 0
@@ -357,7 +358,7 @@ func (b *program) assignment(k int, values []float64) sched.Assignment {
 	return a
 }
 
-// outcome adds up what the model believes.
+// outcome sums the outcome by the model.
 func (b *program) outcome(p *sched.Plan) {
 	end := olaf.Duration(0)
 	for k := range p.Jobs {
@@ -368,14 +369,14 @@ func (b *program) outcome(p *sched.Plan) {
 	p.Outcome.CTBTI = end - b.in.Origin()
 }
 
-// claim checks a plan. With all repairs its number of reconfigurations is then the checker's.
+// claim checks a plan. With all repairs, its number of reconfigurations is then the checker's.
 func (b *program) claim(p *sched.Plan) *check.Verdict {
 	first := check.Check(p)
 	p.Outcome.Reconfigurations = first.Outcome.Reconfigurations
 	return check.Check(p)
 }
 
-// changes reads the connections of a point.
+// changes returns the connections of a point.
 func (b *program) changes(values []float64, slots int) []sched.Change {
 	out := []sched.Change{}
 	for i := range slots {
@@ -400,8 +401,8 @@ func (b *program) change(slot int, p *pair, count int) sched.Change {
 	return sched.Change{Slot: slot, Between: [2]string{b.in.Units[p.v].Name, b.in.Units[p.u].Name}, Count: count}
 }
 
-// needed is the connections that the rates of a plan need, kept as long as no port is wanted elsewhere. A solver, which
-// is asked for time alone, sets up others at random.
+// needed returns the connections that the rates of a plan need, kept as long as no other pair needs the ports. A
+// solver that minimises only time sets up others at random.
 func (b *program) needed(p *sched.Plan) []sched.Change {
 	out := []sched.Change{}
 	if b.in.Problem.Fixed {
@@ -431,7 +432,7 @@ func (b *program) needed(p *sched.Plan) []sched.Change {
 	return out
 }
 
-// need is the connections that a slot's rates need, by pair, and the ports that they take, by unit.
+// need returns the connections that a slot's rates need, by pair, and the ports that they take, by unit.
 func (b *program) need(p *sched.Plan, i int) (need, used []int) {
 	flow := map[[2]int]float64{}
 	for k := range p.Jobs {

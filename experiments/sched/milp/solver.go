@@ -17,24 +17,24 @@ import (
 	"github.com/olafctl/olaf/internal/tempfolder"
 )
 
-// Kinds of solver errors; match them with errors.Is.
+// Kinds of solver errors, for errors.Is.
 var (
-	// ErrAbsent says that a solver's program is not installed.
+	// ErrAbsent: the solver's program is not installed.
 	ErrAbsent = olaf.NewError(olaf.Failed, "solver not installed")
-	// ErrSolver says that a solver died, or answered something that is no answer or is not true.
+	// ErrSolver: the solver crashed or gave an invalid answer.
 	ErrSolver = olaf.NewError(olaf.Failed, "solver failed")
 )
 
-// Answer is what a solver says of a model.
+// Answer is a solver's answer for a model.
 type Answer struct {
 	Infeasible bool
-	Values     []float64 // of the best point found, by variable; nil where none was found
-	Objective  float64   // of that point, as the solver says
-	Bound      float64   // no point is below it, as the solver says; −Inf where it says nothing
-	Optimal    bool      // the solver says that no point is better, within the gap that was asked for
+	Values     []float64 // of the best point found, by variable; nil if there is none
+	Objective  float64   // of that point, by the solver
+	Bound      float64   // lower bound by the solver; −Inf if there is none
+	Optimal    bool      // the solver found no better point within the requested gap
 }
 
-// Limits are what a search may cost and how near it has to come.
+// Limits bounds a search in time and precision.
 type Limits struct {
 	Time time.Duration // 0 for none
 	Gap  float64       // relative, between point and bound; 0 for a proof
@@ -42,20 +42,20 @@ type Limits struct {
 
 // Solver is a program for mixed integer linear programs.
 type Solver interface {
-	// Name is what --solver calls it.
+	// Name is its name for --solver.
 	Name() string
-	// Find says whether it is there; the error matches ErrAbsent and names the Debian package.
+	// Find returns an error if it is not installed, which matches ErrAbsent and names the Debian package.
 	Find() error
-	// Solve asks for the least of a model. After the time limit, or when ctx ends, the answer is what was found by then;
-	// ctx ending is an error. The error matches ErrAbsent, ErrSolver, or is ctx's.
+	// Solve minimises a model. After the time limit the answer is the best found so far; the end of ctx is an error.
+	// The error matches ErrAbsent, ErrSolver, or is ctx's.
 	Solve(ctx context.Context, m *Model, l Limits) (Answer, error)
 }
 
-// Solvers lists the solvers in the order in which they are looked for.
+// Solvers returns the solvers in order of preference.
 func Solvers() []Solver { return []Solver{Highs{}, CBC{}, GLPK{}} }
 
-// Find is the named solver, or for an empty name the first that is there. The error matches ErrAbsent, or is plain where
-// there is no such solver.
+// Find returns the named solver, or for an empty name the first that is installed. The error matches ErrAbsent, or
+// no kind for an unknown name.
 func Find(name string) (Solver, error) {
 	var absent []string
 	for _, s := range Solvers() {
@@ -76,7 +76,7 @@ func Find(name string) (Solver, error) {
 	return nil, fmt.Errorf("there is no solver %q; there are highs, cbc and glpsol", name)
 }
 
-// onPath looks a program up.
+// onPath returns the path of a program.
 func onPath(program, pack string) (string, error) {
 	path, err := exec.LookPath(program)
 	if err != nil {
@@ -85,13 +85,13 @@ func onPath(program, pack string) (string, error) {
 	return path, nil
 }
 
-// grace is how long after its time limit a solver may take to say what it found.
+// grace is the time that a solver may take after its time limit to report its result.
 const grace = 10 * time.Second
 
-// maxOutput is how much of what a solver prints is kept.
+// maxOutput bounds the output that is kept of a solver.
 const maxOutput = 256 << 20
 
-// capped keeps what an answer needs and stops a program that never stops talking.
+// capped is a buffer that fails a program with too much output.
 type capped struct{ bytes.Buffer }
 
 func (b *capped) Write(p []byte) (int, error) {
@@ -101,7 +101,8 @@ func (b *capped) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// command runs a solver's program and returns what it printed. A program that does not end in time is stopped and failed.
+// command runs a solver's program and returns its output. It stops a program that does not end in time, which is an
+// error.
 func command(ctx context.Context, l Limits, stdin io.Reader, program string, args ...string) (string, error) {
 	limited := ctx
 	if l.Time > 0 {
@@ -121,13 +122,13 @@ func command(ctx context.Context, l Limits, stdin io.Reader, program string, arg
 	case limited.Err() != nil:
 		return "", fmt.Errorf("%w: %s did not end %v after its time limit", ErrSolver, filepath.Base(program), grace)
 	case err != nil:
-		return "", fmt.Errorf("%w: %s ended with %w and said %q", ErrSolver, filepath.Base(program), err, said(stderr.String()+stdout.String()))
+		return "", fmt.Errorf("%w: %s ended with %w and said %q", ErrSolver, filepath.Base(program), err, lastLine(stderr.String()+stdout.String()))
 	}
 	return stdout.String(), nil
 }
 
-// said is the last line of a program's output, for a message.
-func said(out string) string {
+// lastLine returns the last line of a program's output, for a message.
+func lastLine(out string) string {
 	lines := strings.Split(strings.TrimSpace(out), "\n")
 	last := lines[len(lines)-1]
 	if len(last) > 160 {
@@ -136,8 +137,8 @@ func said(out string) string {
 	return last
 }
 
-// inFolder writes the model into a folder of its own, which is gone afterwards, and runs f with the paths of the model and
-// of the solution that is to be written.
+// inFolder writes the model to a temporary folder and calls f with the paths of the model and of the solution to
+// write.
 func inFolder(m *Model, f func(model, solution string) error) (err error) {
 	folder, remove, err := tempfolder.Make()
 	if err != nil {
@@ -155,13 +156,13 @@ func inFolder(m *Model, f func(model, solution string) error) (err error) {
 	return f(model, filepath.Join(folder, "solution.txt"))
 }
 
-// broken makes the error of an answer that can't be read.
+// broken returns the error for an unreadable answer.
 func broken(solver, format string, args ...any) error {
 	return fmt.Errorf("%w: %s %s", ErrSolver, solver, fmt.Sprintf(format, args...))
 }
 
-// judged completes an answer: an optimal point without a bound is its own.
-func judged(a Answer) Answer {
+// withBound completes an answer: an optimal point without a bound is its own bound.
+func withBound(a Answer) Answer {
 	if a.Optimal && math.IsInf(a.Bound, -1) {
 		a.Bound = a.Objective
 	}

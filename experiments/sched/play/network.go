@@ -180,7 +180,7 @@ func (p *play) newJob(k int, stands float64) (j job, whole bool) {
 		start: int64(a.Start) * int64(p.in.Problem.Slot), late: m.Late, marks: program.MarkWorkers(m.Workers, 0)}
 	if a.INC != "" {
 		j.inc = p.in.Unit(a.INC)
-		if whole = m.Offloaded(j.inc); whole {
+		if whole = m.IsOffloaded(j.inc); whole {
 			j.late = 0
 		}
 	}

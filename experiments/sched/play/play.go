@@ -128,7 +128,7 @@ func (o *Options) setDefaults(plan *sched.Plan) error {
 		return fmt.Errorf("%w: %d packets; 1 to %d", ErrPlay, o.Packets, MaxPackets)
 	}
 	if v := check.Check(plan); !v.OK() {
-		return fmt.Errorf("%w: it breaks rules: %s; 'olafctl schedule check' lists them", ErrPlay, v.Broken())
+		return fmt.Errorf("%w: it breaks rules: %s; 'olafctl schedule check' lists them", ErrPlay, v.Summary())
 	}
 	if len(plan.Outcome.Unfinished) > 0 {
 		return fmt.Errorf("%w: it leaves %d jobs undone, such as %s", ErrPlay, len(plan.Outcome.Unfinished),

@@ -6,8 +6,9 @@ import (
 	"github.com/olafctl/olaf/experiments/sched"
 )
 
-// match is the matching of greatest weight between units and candidates: by candidate its unit, or NoSwitch. Where every
-// candidate has one unit only, as without partial aggregation, that is the heaviest candidate of each unit.
+// match returns the matching of greatest weight between units and candidates, as the unit of each candidate or
+// NoSwitch. If every candidate has one unit, as without partial aggregation, it is the heaviest candidate of each
+// unit.
 func match(units int, candidates []candidate) []int {
 	single := true
 	for _, c := range candidates {

@@ -7,7 +7,7 @@ import (
 	"github.com/olafctl/olaf/experiments/sched"
 )
 
-// network is what a slot's rates have taken so far, and the connections.
+// network contains the rates allocated in a slot, and the connections.
 type network struct {
 	in      *sched.Instance
 	n       int       // units
@@ -16,19 +16,19 @@ type network struct {
 	printed bool      // Eq. (7) as printed: connections that stay count as reconfigured
 	nic     float64   // of a server, +Inf for none
 	load    []float64 // bit/s from v to u at v·n+u
-	need    []int     // connections that the loads need, both ways round
-	live    []int     // connections there are, both ways round
+	need    []int     // connections that the loads need, in both orders
+	live    []int     // existing connections, in both orders
 	risen   []bool
 	used    []int     // ports that need takes, by unit
 	moved   []float64 // bit/s through the switches
 	loaded  [][2]int  // pairs with a load in this slot, v < u
 	wired   [][2]int  // pairs with connections, v < u
-	// unchanged counts pairs whose connections stayed, in the last slot.
+	// unchanged counts pairs whose connections did not change in the last slot.
 	unchanged int
 }
 
-// unlimited is how many times its rate a server's interface takes where the printed text lets it take anything. Lines
-// 19–31 end only when nothing more fits, so traffic within a unit needs some limit.
+// unlimited is a server's interface in multiples of its rate where the printed text has no limit. Lines 19–31 end
+// only when nothing more fits, so traffic within a unit needs some limit.
 const unlimited = 100
 
 func (w *network) init(in *sched.Instance, r sched.Repairs) {
@@ -57,7 +57,7 @@ func byUnits(a, b [2]int) int {
 	return a[1] - b[1]
 }
 
-// clear takes all loads away.
+// clear removes all loads.
 func (w *network) clear() {
 	for _, p := range w.loaded {
 		a, b := p[0]*w.n+p[1], p[1]*w.n+p[0]
@@ -68,7 +68,7 @@ func (w *network) clear() {
 	clear(w.moved)
 }
 
-// rose says whether the connections between two units became more in this slot.
+// rose reports whether the connections between two units increased in this slot.
 func (w *network) rose(v, u int) bool { return w.risen[v*w.n+u] }
 
 // crossing calls f for every share whose streams go to a server in another unit.
@@ -80,7 +80,7 @@ func crossing(t *task, f func(unit, streams int)) {
 	}
 }
 
-// into is how many streams come to the task's server.
+// into returns the number of streams to the task's server.
 func into(t *task) (n int) {
 	for _, s := range t.Shares {
 		n += t.Streams(s, t.inc)
@@ -88,7 +88,7 @@ func into(t *task) (n int) {
 	return n
 }
 
-// headroom is how much more each worker of a task can send: want, or with parts what fits of it, or 0.
+// headroom returns how much more each worker of a task can send: want, or with parts the part of it that fits, or 0.
 func (w *network) headroom(t *task, want float64, parts bool) float64 {
 	limit := min(want, w.ends(t))
 	if limit < want && !parts || limit <= 0 {
@@ -100,7 +100,7 @@ func (w *network) headroom(t *task, want float64, parts bool) float64 {
 	if !parts {
 		return 0
 	}
-	// What the present connections hold; else one more connection where there is none left.
+	// What the present connections carry, else one more connection if they are full.
 	if present := w.slack(t, 0); present > 1 {
 		return min(limit, present)
 	}
@@ -110,7 +110,7 @@ func (w *network) headroom(t *task, want float64, parts bool) float64 {
 	return 0
 }
 
-// ends is what the interfaces of workers and server and the switches of the units leave to each worker of a task.
+// ends returns what interfaces of workers and server and the units' switches leave to each worker of a task.
 func (w *network) ends(t *task) float64 {
 	streams := into(t)
 	limit := w.nic/float64(max(1, streams)) - t.rate
@@ -131,7 +131,7 @@ func (w *network) ends(t *task) float64 {
 	return limit
 }
 
-// pairNeed is how many connections two units need with so much more from v to u.
+// pairNeed returns the number of connections for two units with more bit/s from v to u.
 func (w *network) pairNeed(v, u int, more float64) int {
 	there, back := w.load[v*w.n+u]+float64(more), w.load[u*w.n+v]
 	if w.half {
@@ -140,7 +140,7 @@ func (w *network) pairNeed(v, u int, more float64) int {
 	return int(math.Ceil(max(there, back)/w.in.Port - 1e-9))
 }
 
-// fits says whether there are connections, or ports for them, for so much more of each worker.
+// fits reports whether there are connections, or ports for them, for more bit/s of each worker.
 func (w *network) fits(t *task, more float64) bool {
 	ok, atServer := true, 0
 	crossing(t, func(v, streams int) {
@@ -157,8 +157,8 @@ func (w *network) fits(t *task, more float64) bool {
 	return ok && w.used[t.Server]+atServer <= w.in.Units[t.Server].Ports
 }
 
-// slack is how much more each worker of a task can send over the connections that this slot's loads need already; where
-// they are full, over so many more. Fixed connections count as they are.
+// slack returns how much more each worker of a task can send over the connections that this slot's loads need
+// already, plus extra ones. Fixed connections count as they are.
 func (w *network) slack(t *task, extra int) float64 {
 	least := math.Inf(1)
 	crossing(t, func(v, streams int) {
@@ -180,7 +180,7 @@ func (w *network) slack(t *task, extra int) float64 {
 	return least
 }
 
-// take books so much more of each worker of a task.
+// take allocates more bit/s for each worker of a task.
 func (w *network) take(t *task, more float64) {
 	crossing(t, func(v, streams int) {
 		u := t.Server
@@ -200,8 +200,8 @@ func (w *network) take(t *task, more float64) {
 	w.moved[t.Server] += float64(more * float64(into(t)))
 }
 
-// settle makes the connections those that the loads need, and keeps others as long as no port is wanted elsewhere. It
-// calls changed for every pair whose connections are not what they were.
+// settle sets the connections that the loads need and keeps others as long as no other pair needs the ports. It
+// calls changed for every pair whose connections change.
 func (w *network) settle(changed func(v, u, was, is int)) {
 	if w.fixed && !w.printed {
 		return

@@ -1,6 +1,6 @@
-// Package policy holds the schedulers that decide slot by slot (paper §V, §VII-A): TW, which gives ports that will be busy
-// longest their bandwidth first, and FCFS, which serves jobs in the order of their arrival. Both plan with the printed
-// text where a repair is left out; such a plan is what the text believes, and package check says what is wrong with it.
+// Package policy contains the schedulers that decide slot by slot (paper §V, §VII-A): TW, which first serves the
+// ports that will be busy longest, and FCFS, which serves jobs in order of arrival. Without a repair they follow the
+// printed text; such a plan reflects the text, and package check reports its faults.
 package policy
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/experiments/sched"
 )
 
-// ErrHorizon says that a policy did not finish all jobs: the horizon is too short, or some job can never be served.
+// ErrHorizon: a policy did not finish all jobs, because the horizon is too short or a job can never be served.
 var ErrHorizon = olaf.NewError(olaf.Missed, "not all jobs are done")
 
 // Name is a policy.
@@ -25,15 +25,15 @@ const (
 	FCFS Name = "fcfs"
 )
 
-// Options are how a plan is made.
+// Options configures a policy.
 type Options struct {
 	Repairs sched.Repairs
-	// Horizon is how many slots there are; 0 for as many as it takes.
+	// Horizon is the number of slots; 0 means as many as needed.
 	Horizon int
 }
 
-// Plan schedules the jobs of a problem that sched.Problem.Check accepts. A plan that leaves jobs unfinished comes back
-// together with an error that matches ErrHorizon.
+// Plan schedules the jobs of a problem that satisfies sched.Problem.Check. A plan with unfinished jobs is returned
+// with an error that matches ErrHorizon.
 func Plan(ctx context.Context, p *sched.Problem, name Name, o Options) (*sched.Plan, error) {
 	allocate := map[Name]func(*state){TW: (*state).timeWindows, FCFS: (*state).firstCome}[name]
 	if allocate == nil {
@@ -45,25 +45,25 @@ func Plan(ctx context.Context, p *sched.Problem, name Name, o Options) (*sched.P
 	}
 	plan := s.plan(name)
 	if left := plan.Outcome.Unfinished; len(left) > 0 {
-		return plan, fmt.Errorf("%w: %s after %d slots", ErrHorizon, some(left), plan.Slots)
+		return plan, fmt.Errorf("%w: %s after %d slots", ErrHorizon, someOf(left), plan.Slots)
 	}
 	return plan, nil
 }
 
-// some names a few of many.
-func some(ids []string) string {
+// someOf lists a few of many names.
+func someOf(ids []string) string {
 	if len(ids) <= 3 {
 		return strings.Join(ids, ", ")
 	}
 	return fmt.Sprintf("%s and %d more", strings.Join(ids[:3], ", "), len(ids)-3)
 }
 
-// task is a job on its way.
+// task is a job in progress.
 type task struct {
 	*sched.Member
 	index int
 	inc   int // unit whose switch aggregates, or NoSwitch
-	// left is the bits that each worker of a share still has to send, as the planner sees it.
+	// left contains the bits that each worker of a share still has to send, by the planner.
 	left   []float64
 	rate   float64 // of each worker in this slot
 	last   float64 // in the slot before
@@ -73,7 +73,7 @@ type task struct {
 	finish olaf.Duration
 }
 
-// remaining is what its slowest worker has left.
+// remaining returns the bits that its slowest worker has left.
 func (t *task) remaining() float64 {
 	if len(t.left) == 1 {
 		return t.left[0]
@@ -81,31 +81,31 @@ func (t *task) remaining() float64 {
 	return slices.Max(t.left)
 }
 
-// late is the update that follows its transfer, s.
+// late returns the update after its transfer, in s.
 func (t *task) late() float64 {
-	if t.Offloaded(t.inc) {
+	if t.IsOffloaded(t.inc) {
 		return 0
 	}
 	return t.Update
 }
 
-// state is a schedule in the making.
+// state is a schedule in progress.
 type state struct {
 	in      *sched.Instance
 	repairs sched.Repairs
 	tasks   []task
-	active  []*task // arrived and not done, in the order of arrival
+	active  []*task // arrived and unfinished, in order of arrival
 	slot    int
 	network network
 	changes []sched.Change
-	// placeholders of TW's windows, kept from slot to slot
+	// placeholders of TW's windows, reused in every slot
 	ports []virtualPort
 	heap  iterations
-	// incUsed and memoryUsed are what the switches hold.
+	// incUsed and memoryUsed are the switches' used places and memory.
 	incUsed    []int
 	memoryUsed []olaf.Size
 	rises      int
-	moved      bool // something was sent in this slot
+	moved      bool // a job sent in this slot
 }
 
 func newState(p *sched.Problem, r sched.Repairs) *state {
@@ -123,8 +123,8 @@ func newState(p *sched.Problem, r sched.Repairs) *state {
 	return s
 }
 
-// run is Algorithm 1: slot by slot, take in what arrived, allocate, and let flow. Slots in which nobody waits are passed
-// over. It ends when all is done, at the horizon, or when nothing moves and nothing else will arrive.
+// run is Algorithm 1: slot by slot, add arrivals, allocate, and send. It skips slots without waiting jobs. It ends
+// when all jobs are done, at the horizon, or when nothing moves and no job will arrive.
 func (s *state) run(ctx context.Context, allocate func(*state), horizon int) error {
 	waiting := make([]*task, len(s.tasks))
 	for i := range s.tasks {
@@ -161,7 +161,7 @@ func (s *state) run(ctx context.Context, allocate func(*state), horizon int) err
 	return nil
 }
 
-// clear takes back all bandwidth; who aggregates stays.
+// clear frees all bandwidth; aggregators stay.
 func (s *state) clear() {
 	s.network.clear()
 	for _, t := range s.active {
@@ -184,7 +184,7 @@ func (s *state) flow() {
 	s.active = rest
 }
 
-// settle fixes the slot's connections and notes what changed.
+// settle sets the slot's connections and records the changes.
 func (s *state) settle() {
 	names := s.in.Units
 	s.network.settle(func(v, u, was, is int) {
@@ -196,7 +196,7 @@ func (s *state) settle() {
 	}
 }
 
-// send lets a task's rate flow for a slot.
+// send sends at a task's rate for a slot.
 func (s *state) send(t *task) {
 	if t.rate > 0 {
 		s.moved = true
@@ -211,7 +211,7 @@ func (s *state) send(t *task) {
 	most := 0.0
 	for k, share := range t.Shares {
 		sent := float64(t.rate * s.in.Slot)
-		if t.rate > t.last && share.Unit != t.Server && !t.Offloaded(t.inc) && s.network.rose(share.Unit, t.Server) {
+		if t.rate > t.last && share.Unit != t.Server && !t.IsOffloaded(t.inc) && s.network.rose(share.Unit, t.Server) {
 			sent -= float64((t.rate - t.last) * s.in.Epsilon)
 		}
 		t.left[k] = max(0, t.left[k]-sent)
@@ -220,7 +220,7 @@ func (s *state) send(t *task) {
 	if s.free(t) {
 		most, s.moved = 0, true
 	}
-	// A billionth of the volume is what rounding leaves.
+	// Less than a billionth of the volume is rounding.
 	if most > 1e-9*t.Volume {
 		return
 	}
@@ -231,13 +231,13 @@ func (s *state) send(t *task) {
 	t.done, t.finish = true, s.in.Finish(t.Member, last, t.inc)
 }
 
-// free says whether the printed Eqs. (4) and (8) leave a task nothing to send: it is aggregated in the unit of all its
-// workers while its server is elsewhere.
+// free reports whether the printed Eqs. (4) and (8) leave a task nothing to send: it is aggregated in the unit of
+// all its workers while its server is elsewhere.
 func (s *state) free(t *task) bool {
-	return !s.repairs.Has(sched.Volume) && t.Offloaded(t.inc) && t.Server != t.inc
+	return !s.repairs.Has(sched.Volume) && t.IsOffloaded(t.inc) && t.Server != t.inc
 }
 
-// release gives back a finished task's place in a switch.
+// release frees a finished task's place in a switch.
 func (s *state) release(t *task) {
 	if t.inc != sched.NoSwitch {
 		s.incUsed[t.inc]--
@@ -245,7 +245,7 @@ func (s *state) release(t *task) {
 	}
 }
 
-// room says whether a unit's switch can take a task.
+// room reports whether a unit's switch can take a task.
 func (s *state) room(t *task, unit int) bool {
 	u := &s.in.Units[unit]
 	return s.incUsed[unit] < u.INC && (u.Memory == 0 || s.memoryUsed[unit]+t.Segment <= u.Memory)
@@ -258,12 +258,12 @@ func (s *state) aggregate(t *task, unit int) {
 	s.memoryUsed[unit] += t.Segment
 }
 
-// undecided says whether a task's aggregator can still be chosen.
+// undecided reports whether a task's aggregator can still be chosen.
 func (s *state) undecided(t *task) bool {
 	return t.inc == sched.NoSwitch && len(t.Switches) > 0 && (t.start < 0 || !s.repairs.Has(sched.KeepINC))
 }
 
-// raise gives each worker of a task up to a step more and says whether it got anything.
+// raise gives each worker of a task up to one step more and reports whether it got any.
 func (s *state) raise(t *task) bool {
 	want := s.in.Step
 	if s.repairs.Has(sched.Enough) {
@@ -281,18 +281,18 @@ func (s *state) raise(t *task) bool {
 	return true
 }
 
-// enough is the rate at which a task is done within this slot. Where it may have to wait for connections it is the rate
-// that makes up for that.
+// enough returns the rate at which a task finishes within this slot. If it may have to wait for connections, the
+// rate compensates for that.
 func (s *state) enough(t *task) float64 {
-	if t.Whole() && (t.Shares[0].Unit == t.Server || t.Offloaded(t.inc)) || s.in.Slot <= s.in.Epsilon {
+	if t.IsWhole() && (t.Shares[0].Unit == t.Server || t.IsOffloaded(t.inc)) || s.in.Slot <= s.in.Epsilon {
 		return t.remaining() / s.in.Slot
 	}
-	// Of the rate, last flows for the whole slot, and the rest for a slot less the reconfiguration.
+	// Of the rate, last applies to the whole slot, and the rest to a slot minus the reconfiguration.
 	steady := min(t.last, t.remaining()/s.in.Slot)
 	return steady + (t.remaining()-float64(steady*s.in.Slot))/(s.in.Slot-s.in.Epsilon)
 }
 
-// firstCome is FCFS: in the order of arrival, a switch where one is free and all the bandwidth there is.
+// firstCome is FCFS: in order of arrival, a switch if one is free, and all available bandwidth.
 func (s *state) firstCome() {
 	for _, t := range s.active {
 		if s.undecided(t) {
@@ -308,7 +308,7 @@ func (s *state) firstCome() {
 	}
 }
 
-// plan writes down what was decided.
+// plan returns the decisions as a plan.
 func (s *state) plan(name Name) *sched.Plan {
 	p := &sched.Plan{
 		Schema: sched.PlanSchema, Policy: sched.Policy{Name: string(name), Repairs: s.repairs}, Problem: s.in.Problem, Slots: s.slot,

@@ -17,7 +17,8 @@ func (s *state) timeWindows() {
 	}
 }
 
-// assign is lines 1–14. Each round gives every unit at most one job, the rounds so many as a switch has places.
+// assign is lines 1–14. Each round gives every unit at most one job; there are as many rounds as a switch has
+// places.
 func (s *state) assign() {
 	rounds := 0
 	for v := range s.in.Units {
@@ -41,15 +42,15 @@ func (s *state) assign() {
 	}
 }
 
-// candidate is a job that may still get a switch, with what each of its switches would spare.
+// candidate is a job that may still get a switch, with the traffic that each switch would save.
 type candidate struct {
 	*task
 	units   []int
 	weights []float64
 }
 
-// candidates lists the jobs that may get a place now. The weight of an edge is the traffic between units that it spares;
-// where there is none to spare, a vanishing part of the job's volume, so that places nobody needs more are not left empty.
+// candidates returns the jobs that may get a place now. The weight of an edge is the traffic between units that it
+// saves, or else a tiny part of the job's volume, so that unneeded places are used.
 func (s *state) candidates() []candidate {
 	var out []candidate
 	for _, t := range s.active {
@@ -70,7 +71,7 @@ func (s *state) candidates() []candidate {
 	return out
 }
 
-// spared is the bits between units that aggregating a task in a unit saves.
+// spared returns the bits between units that aggregating a task in a unit saves.
 func (s *state) spared(t *task, unit int) float64 {
 	bits := 1e-6 * t.remaining() * float64(t.Workers)
 	for _, share := range t.Shares {
@@ -102,7 +103,7 @@ func (p *virtualPort) add(t *task, volume float64) {
 	p.volumes = append(p.volumes, volume)
 }
 
-// windows is line 16: the ports that have something to do, by the end of their windows, the latest first.
+// windows is line 16: the ports with traffic, by the end of their windows, latest first.
 func (s *state) windows() []virtualPort {
 	n := len(s.in.Units)
 	if s.ports == nil {
@@ -117,7 +118,7 @@ func (s *state) windows() []virtualPort {
 		s.ports[2*v+1].cap = float64(s.in.Units[v].Ports) * s.in.Port
 	}
 	for _, t := range s.active {
-		if !t.served(s.repairs) {
+		if !t.isServed(s.repairs) {
 			continue
 		}
 		s.demand(t)
@@ -141,18 +142,20 @@ func (s *state) windows() []virtualPort {
 	return busy
 }
 
-// served says whether a task is still in J after line 8.
-func (t *task) served(r sched.Repairs) bool { return r.Has(sched.ServeINC) || t.inc == sched.NoSwitch }
+// isServed reports whether a task is still in J after line 8.
+func (t *task) isServed(r sched.Repairs) bool {
+	return r.Has(sched.ServeINC) || t.inc == sched.NoSwitch
+}
 
-// demand puts what a task has to send at the ports on its way (Eq. (8)). The server side of a unit without a switch_rate
-// is as fast as the interfaces below it.
+// demand adds a task's volume to the ports on its way (Eq. (8)). The server side of a unit without a switch_rate is
+// as fast as the interfaces below it.
 func (s *state) demand(t *task) {
 	for k, share := range t.Shares {
 		side, left := &s.ports[2*share.Unit], t.left[k]
 		streams := float64(t.Streams(share, t.inc)) * left
 		own := float64(share.Workers) * left
 		crosses := share.Unit != t.Server && streams > 0
-		if !crosses && !s.repairs.Has(sched.LocalShare) && !t.Whole() {
+		if !crosses && !s.repairs.Has(sched.LocalShare) && !t.IsWhole() {
 			own = 0
 		}
 		side.add(t, own)
@@ -165,13 +168,13 @@ func (s *state) demand(t *task) {
 			s.ports[2*t.Server].add(t, streams)
 		}
 	}
-	if s.in.Units[t.Server].SwitchRate == 0 && !t.Offloaded(t.inc) {
+	if s.in.Units[t.Server].SwitchRate == 0 && !t.IsOffloaded(t.inc) {
 		s.ports[2*t.Server].cap += s.in.Server
 	}
 }
 
-// window is Algorithm 3: the time after which the port can have moved everything, update included, found by bisection to
-// a width of threshold seconds.
+// window is Algorithm 3: the time after which the port can have moved everything, including updates, found by
+// bisection to a width of threshold seconds.
 func (p *virtualPort) window(threshold float64, r sched.Repairs) float64 {
 	total, late := 0.0, 0.0
 	for k, t := range p.members {
