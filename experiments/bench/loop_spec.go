@@ -418,8 +418,7 @@ func (p *Plan) clusterID(c olaf.ClusterID) olaf.ClusterID {
 // checkLooper checks that closed-loop hosts can run on a device for a configuration's switch.
 func checkLooper(dev fpga.Device, c *Config) error {
 	if _, ok := dev.(fpga.Looper); !ok {
-		return fmt.Errorf("%w: %s and the others answer their workers differently, so they cannot run side by side",
-			fpga.ErrRefused,
+		return fmt.Errorf("%w: closed-loop workers cannot run on %s", fpga.ErrRefused,
 			dev.Identity().Address)
 	}
 	return fpga.CheckProgramBuilt(dev, c.system.SwitchProgram())

@@ -184,8 +184,8 @@ func (r *run) play(ctx context.Context) error {
 
 // because returns why a training failed: a part of the testbed that is gone, rather than the programs' errors about it.
 func (r *run) because(ctx context.Context, err error) error {
-	if bed, ok := r.device.(interface{ Intact() error }); ok && ctx.Err() == nil {
-		return cmp.Or(bed.Intact(), err)
+	if bed, ok := r.device.(interface{ CheckIntact() error }); ok && ctx.Err() == nil {
+		return cmp.Or(bed.CheckIntact(), err)
 	}
 	return err
 }
