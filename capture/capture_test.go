@@ -160,7 +160,7 @@ func TestRandomCaptures(t *testing.T) {
 
 // tshark reads our files, with our times to the nanosecond and no malformed frame; and we read files from editcap.
 func TestTshark(t *testing.T) {
-	tshark := peer.Need(t, "tshark")
+	tshark := peer.NeedProgram(t, "tshark")
 	for _, name := range []string{"out.pcap", "out.pcapng"} {
 		path := filepath.Join(t.TempDir(), name)
 		if err := os.WriteFile(path, sample(t, FormatOf(name), 4), 0o644); err != nil {

@@ -13,11 +13,11 @@ import (
 
 // TestNoRoomForAHeader expects no file if even the header does not fit.
 func TestNoRoomForAHeader(t *testing.T) {
-	if fulldisk.Apart(t) {
+	if fulldisk.RunInProcess(t) {
 		return
 	}
 	folder := t.TempDir()
-	fulldisk.At(t, 0, func() {
+	fulldisk.WithLimit(t, 0, func() {
 		if f, err := CreateFrom(filepath.Join(folder, "a.pcapng"), false,
 			Interface{Comment: strings.Repeat("c", 9000)}); f != nil || err == nil {
 			t.Errorf("made %v, %v", f, err)

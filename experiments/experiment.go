@@ -138,7 +138,7 @@ func (s Set) suggest(typed string) string {
 		}
 	}
 	var meant []string
-	for _, near := range suggest.Names(typed, names, 3) {
+	for _, near := range suggest.NearestNames(typed, names, 3) {
 		for i, name := range names {
 			if name == near && !slices.Contains(meant, full[i]) {
 				meant = append(meant, full[i])

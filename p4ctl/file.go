@@ -56,7 +56,7 @@ func (e *FileError) Unwrap() error { return ErrTables }
 //
 // Unknown fields and values out of range are a *FileError with line and field.
 func ParseTables(text []byte, known ...program.Description) (Tables, error) {
-	root, second, err := yamldoc.Root(text)
+	root, second, err := yamldoc.FindRoot(text)
 	switch {
 	case err != nil:
 		return Tables{}, &FileError{Text: "no YAML: " + strings.TrimPrefix(err.Error(), "yaml: ")}

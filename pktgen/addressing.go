@@ -27,7 +27,7 @@ func (a Addressing) Validate(workers int) error {
 	if !a.Workers.Is4() || !a.Server.Is4() {
 		return fmt.Errorf("%w: addresses %v and %v must be IPv4", ErrWorkload, a.Workers, a.Server)
 	}
-	base, server := number(a.Workers), number(a.Server)
+	base, server := ipNumber(a.Workers), ipNumber(a.Server)
 	if uint64(base)+uint64(workers) > 1<<32 {
 		return fmt.Errorf("%w: %d workers from %v leave the IPv4 address space", ErrWorkload, workers, a.Workers)
 	}
@@ -38,27 +38,27 @@ func (a Addressing) Validate(workers int) error {
 }
 
 // WorkerAddresses returns source and destination of worker w's frames.
-func (a Addressing) Worker(w int) olaf.Addresses {
-	src, dst := octets(number(a.Workers)+uint32(w)), a.Server.As4()
-	return olaf.Addresses{SrcMAC: hardware(src), DstMAC: hardware(dst), SrcIP: src, DstIP: dst, SrcPort: sourcePort(w)}
+func (a Addressing) WorkerAddresses(w int) olaf.Addresses {
+	src, dst := ipOctets(ipNumber(a.Workers)+uint32(w)), a.Server.As4()
+	return olaf.Addresses{SrcMAC: macOf(src), DstMAC: macOf(dst), SrcIP: src, DstIP: dst, SrcPort: sourcePort(w)}
 }
 
 // AnswerAddresses returns source and destination of the parameter server's frames to worker w.
-func (a Addressing) Answer(w int) olaf.Addresses {
-	d := a.Worker(w)
+func (a Addressing) AnswerAddresses(w int) olaf.Addresses {
+	d := a.WorkerAddresses(w)
 	d.SrcMAC, d.DstMAC, d.SrcIP, d.DstIP, d.SrcPort = d.DstMAC, d.SrcMAC, d.DstIP, d.SrcIP, olaf.UDPPort
 	return d
 }
 
 // FindWorker returns the worker that has an address; ok is false if none of the workers has it.
-func (a Addressing) Lookup(ip [4]byte, workers int) (w int, ok bool) {
-	d := binary.BigEndian.Uint32(ip[:]) - number(a.Workers)
+func (a Addressing) FindWorker(ip [4]byte, workers int) (w int, ok bool) {
+	d := binary.BigEndian.Uint32(ip[:]) - ipNumber(a.Workers)
 	return int(d), uint64(d) < uint64(workers)
 }
 
 // makeFlow returns the generator's flow for a segment of worker w.
-func (a Addressing) flow(w, segment int, p Placement, size olaf.Size, template uint16, wire Wire) regmap.Flow {
-	d := a.Worker(w)
+func (a Addressing) makeFlow(w, segment int, p Placement, size olaf.Size, template uint16, wire Wire) regmap.Flow {
+	d := a.WorkerAddresses(w)
 	return regmap.Flow{
 		SourceIP: d.SrcIP, DestIP: d.DstIP, SourceMAC: d.SrcMAC, DestMAC: d.DstMAC,
 		SourcePort: d.SrcPort, DestPort: olaf.UDPPort,
@@ -71,14 +71,14 @@ func (a Addressing) flow(w, segment int, p Placement, size olaf.Size, template u
 // sourcePort spreads workers over the dynamic ports, so that a server's receive queues share the load.
 func sourcePort(w int) uint16 { return uint16(49152 + w%16384) }
 
-func hardware(ip [4]byte) [6]byte { return [6]byte{2, 0, ip[0], ip[1], ip[2], ip[3]} }
+func macOf(ip [4]byte) [6]byte { return [6]byte{2, 0, ip[0], ip[1], ip[2], ip[3]} }
 
-func number(a netip.Addr) uint32 {
+func ipNumber(a netip.Addr) uint32 {
 	b := a.As4()
 	return binary.BigEndian.Uint32(b[:])
 }
 
-func octets(v uint32) (b [4]byte) {
+func ipOctets(v uint32) (b [4]byte) {
 	binary.BigEndian.PutUint32(b[:], v)
 	return b
 }

@@ -51,7 +51,7 @@ type Preset struct {
 }
 
 // ListPresets returns the workloads of the paper's micro-benchmarks, with the traffic shape that fits its Table 1.
-func Presets() []Preset {
+func ListPresets() []Preset {
 	table1 := Burst{
 		Placement: Placement{Workers: 27, Clusters: 9}, UpdatesPerWorker: 500, Size: 256,
 		LineRate: 100 * olaf.Gbps, MeanRate: 60 * olaf.Gbps,
@@ -73,7 +73,7 @@ func Presets() []Preset {
 // PresetBurst returns a preset's workload. The error matches ErrWorkload and lists the names.
 func PresetBurst(name string) (Burst, error) {
 	var names []string
-	for _, p := range Presets() {
+	for _, p := range ListPresets() {
 		if p.Name == name {
 			return p.Burst, nil
 		}
@@ -166,7 +166,7 @@ func (w *Burst) Total() int { return w.Workers * w.UpdatesPerWorker }
 func (w *Burst) Lanes() int { return lanesOf(w.Size) }
 
 // Segments returns the number of frames per update.
-func (w *Burst) Segments() int { return segments(w.Values, w.Size) }
+func (w *Burst) Segments() int { return countSegments(w.Values, w.Size) }
 
 // Frames returns the number of frames of all workers.
 func (w *Burst) Frames() int { return w.Total() * w.Segments() }
@@ -175,7 +175,7 @@ func (w *Burst) Frames() int { return w.Total() * w.Segments() }
 func (w *Burst) Flows() int { return w.Workers * w.Segments() }
 
 // countSegments returns the number of frames for a vector of the given number of values.
-func segments(values int, frame olaf.Size) int {
+func countSegments(values int, frame olaf.Size) int {
 	lanes := lanesOf(frame)
 	if lanes == 0 {
 		return 1
@@ -188,7 +188,7 @@ func lanesOf(frame olaf.Size) int { return int(frame-olaf.HeaderBytes) / olaf.La
 
 // segmentSize returns the length of a segment's frame; the last one has the rest of the vector.
 func segmentSize(segment, values int, frame olaf.Size) olaf.Size {
-	last := segments(values, frame) - 1
+	last := countSegments(values, frame) - 1
 	if segment < last || last == 0 {
 		return frame
 	}

@@ -140,7 +140,7 @@ func TestEveryReasonHasItsWords(t *testing.T) {
 	} {
 		c := newFakeCard()
 		c.regs[regmap.GeneratorEvents] = bit
-		if got := NewGenerator(c).reasons(); got != want {
+		if got := NewGenerator(c).errorText(); got != want {
 			t.Errorf("events %#x: %q, want %q", bit, got, want)
 		}
 	}
@@ -248,7 +248,7 @@ func TestAddressesReachTheEnd(t *testing.T) {
 	if err := a.Validate(257); !errors.Is(err, ErrWorkload) {
 		t.Errorf("one worker more: %v", err)
 	}
-	if back := a.Answer(3); back.SrcPort != 20300 || back.DstIP != [4]byte{255, 255, 255, 3} || back.SrcIP != [4]byte{10, 0, 0, 1} {
+	if back := a.AnswerAddresses(3); back.SrcPort != 20300 || back.DstIP != [4]byte{255, 255, 255, 3} || back.SrcIP != [4]byte{10, 0, 0, 1} {
 		t.Errorf("an answer: %+v", back)
 	}
 }
@@ -265,7 +265,7 @@ func TestFractionsAddUp(t *testing.T) {
 		{burstClock{mean: 2, line: 3, parts: 1, cycles: 100_000_000, p: -1}, 100_000_000 - 83_333_333},
 		{burstClock{mean: 6, line: 3, parts: 1, cycles: 100_000_000, p: -1}, 100_000_000 - 83_333_334},
 	} {
-		if got := c.clock.step(0); got != c.want {
+		if got := c.clock.nextCycle(0); got != c.want {
 			t.Errorf("%+v: %d, want %d", c.clock, got, c.want)
 		}
 	}

@@ -133,15 +133,15 @@ func (g *Generator) Limits() (Limits, error) {
 }
 
 // countFlows returns the number of flows for a job.
-func (j *Job) flows() int { return j.Workers * segments(j.Values, j.Size) }
+func (j *Job) countFlows() int { return j.Workers * countSegments(j.Values, j.Size) }
 
 // checkJob returns an error if a job does not fit. It runs before anything is written.
-func (l Limits) check(job *Job) error {
+func (l Limits) checkJob(job *Job) error {
 	for _, c := range []struct {
 		need, built int64
 		what        string
 	}{
-		{int64(job.flows()), int64(l.Flows), "flows (one a worker and segment), built_flows"},
+		{int64(job.countFlows()), int64(l.Flows), "flows (one a worker and segment), built_flows"},
 		{int64(job.Source.Total()), int64(l.Descriptors), "descriptors (one a frame), built_descriptors"},
 		{int64(job.Template) + 1, int64(l.Templates), "templates, built_templates"},
 		{int64(job.Size), int64(l.Packet), "bytes a frame, max_packet_bytes"},
@@ -155,8 +155,8 @@ func (l Limits) check(job *Job) error {
 
 // checkFlows returns an error if a job has too many flows.
 func (l Limits) checkFlows(job *Job) error {
-	if job.flows() > int(l.Flows) {
-		return fmt.Errorf("%w: %d flows, built_flows is %d", ErrLimit, job.flows(), l.Flows)
+	if job.countFlows() > int(l.Flows) {
+		return fmt.Errorf("%w: %d flows, built_flows is %d", ErrLimit, job.countFlows(), l.Flows)
 	}
 	return nil
 }
@@ -173,10 +173,10 @@ func (g *Generator) Program(ctx context.Context, job Job) error {
 	if err != nil {
 		return err
 	}
-	if err := limits.check(&job); err != nil {
+	if err := limits.checkJob(&job); err != nil {
 		return err
 	}
-	if err := g.still(); err != nil {
+	if err := g.checkIdle(); err != nil {
 		return err
 	}
 	if err := g.regs.Write32(regmap.GeneratorEvents, allEvents); err != nil {
@@ -186,12 +186,12 @@ func (g *Generator) Program(ctx context.Context, job Job) error {
 	if err := g.loadFlows(ctx, &job); err != nil {
 		return err
 	}
-	if err := g.load(ctx, regmap.GeneratorMemSelectMemoryDescriptors, total*regmap.DescriptorWords,
+	if err := g.loadMemory(ctx, regmap.GeneratorMemSelectMemoryDescriptors, total*regmap.DescriptorWords,
 		g.descriptorWords(job.Source)); err != nil {
 		return fmt.Errorf("load the descriptors: %w", err)
 	}
 	for _, w := range []struct{ addr, value uint32 }{
-		{regmap.GeneratorFlows, uint32(job.flows())},
+		{regmap.GeneratorFlows, uint32(job.countFlows())},
 		{regmap.GeneratorDescriptors, uint32(total)},
 		{regmap.GeneratorStopAfter, 0},
 		{regmap.GeneratorStopAfter + 4, 0},
@@ -200,12 +200,12 @@ func (g *Generator) Program(ctx context.Context, job Job) error {
 			return err
 		}
 	}
-	return g.refusals("programming")
+	return g.checkRefused("programming")
 }
 
 // checkIdle returns an error that matches ErrState if the generator is busy, so that its memories cannot be
 // changed.
-func (g *Generator) still() error {
+func (g *Generator) checkIdle() error {
 	switch state, err := g.State(); {
 	case err != nil:
 		return err
@@ -216,7 +216,7 @@ func (g *Generator) still() error {
 }
 
 func (g *Generator) loadFlows(ctx context.Context, job *Job) error {
-	if err := g.load(ctx, regmap.GeneratorMemSelectMemoryFlows, job.flows()*regmap.FlowWords,
+	if err := g.loadMemory(ctx, regmap.GeneratorMemSelectMemoryFlows, job.countFlows()*regmap.FlowWords,
 		g.flowWords(job)); err != nil {
 		return fmt.Errorf("load the flow table: %w", err)
 	}
@@ -225,7 +225,7 @@ func (g *Generator) loadFlows(ctx context.Context, job *Job) error {
 
 // WriteFlows writes a job's flow table only and does not use its Source. It serves flows that change later, or
 // flows of hosts outside the card. Errors are those of Program.
-func (g *Generator) Describe(ctx context.Context, job Job) error {
+func (g *Generator) WriteFlows(ctx context.Context, job Job) error {
 	if err := job.Addressing.Validate(job.Workers); err != nil {
 		return err
 	}
@@ -233,26 +233,26 @@ func (g *Generator) Describe(ctx context.Context, job Job) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(limits.checkFlows(&job), g.still()); err != nil {
+	if err := errors.Join(limits.checkFlows(&job), g.checkIdle()); err != nil {
 		return err
 	}
 	if err := g.loadFlows(ctx, &job); err != nil {
 		return err
 	}
-	if err := g.regs.Write32(regmap.GeneratorFlows, uint32(job.flows())); err != nil {
+	if err := g.regs.Write32(regmap.GeneratorFlows, uint32(job.countFlows())); err != nil {
 		return err
 	}
-	return g.refusals("describing flows")
+	return g.checkRefused("describing flows")
 }
 
 // ReadFlows reads the flow table of the card, up to the number of entries in use. Errors match ErrState if the
 // generator is busy or the table changes meanwhile, ErrLimit if the number of entries is impossible, or are those
 // of the registers.
-func (g *Generator) Flows() ([]regmap.Flow, error) {
+func (g *Generator) ReadFlows() ([]regmap.Flow, error) {
 	const looks = 4
 	var before []regmap.Flow
 	for i := range looks {
-		flows, err := g.flows()
+		flows, err := g.readFlowsOnce()
 		if err != nil {
 			return nil, err
 		}
@@ -267,8 +267,8 @@ func (g *Generator) Flows() ([]regmap.Flow, error) {
 }
 
 // readFlowsOnce reads the flow table once.
-func (g *Generator) flows() ([]regmap.Flow, error) {
-	if err := g.still(); err != nil {
+func (g *Generator) readFlowsOnce() ([]regmap.Flow, error) {
+	if err := g.checkIdle(); err != nil {
 		return nil, err
 	}
 	n, err := g.regs.Read32(regmap.GeneratorFlows)
@@ -296,12 +296,12 @@ func (g *Generator) flows() ([]regmap.Flow, error) {
 
 // flowWords returns a function that yields the flow table in chunks of g.words.
 func (g *Generator) flowWords(job *Job) func() ([]uint32, error) {
-	next, each := 0, segments(job.Values, job.Size)
+	next, each := 0, countSegments(job.Values, job.Size)
 	return func() ([]uint32, error) {
-		n := min(job.flows()-next, chunkWords/regmap.FlowWords)
+		n := min(job.countFlows()-next, chunkWords/regmap.FlowWords)
 		for i := range n {
 			worker, segment := (next+i)/each, (next+i)%each
-			f := job.Addressing.flow(worker, segment, job.Placement, segmentSize(segment, job.Values, job.Size),
+			f := job.Addressing.makeFlow(worker, segment, job.Placement, segmentSize(segment, job.Values, job.Size),
 				job.Template, job.Wire)
 			f.Put(g.words[i*regmap.FlowWords:])
 		}
@@ -327,7 +327,7 @@ func (g *Generator) descriptorWords(src Source) func() ([]uint32, error) {
 }
 
 // loadMemory writes total words yielded by next to a memory from address 0 and compares CRCs.
-func (g *Generator) load(ctx context.Context, memory uint32, total int, next func() ([]uint32, error)) error {
+func (g *Generator) loadMemory(ctx context.Context, memory uint32, total int, next func() ([]uint32, error)) error {
 	if err := g.regs.Write32(regmap.GeneratorMemSelect, memory); err != nil {
 		return err
 	}
@@ -356,7 +356,7 @@ func (g *Generator) load(ctx context.Context, memory uint32, total int, next fun
 		crc = crc32.Update(crc, crc32.IEEETable, g.littleEndian(words))
 		left -= len(words)
 	}
-	return g.verify(uint32(total), crc)
+	return g.verifyCRC(uint32(total), crc)
 }
 
 // writeChunk writes words in bursts of the proxy's limit and waits after each.
@@ -388,7 +388,7 @@ func (g *Generator) littleEndian(words []uint32) []byte {
 }
 
 // verifyCRC compares the proxy's CRC over the first words of the selected memory with crc.
-func (g *Generator) verify(words, crc uint32) error {
+func (g *Generator) verifyCRC(words, crc uint32) error {
 	if err := g.regs.Write32(regmap.GeneratorMemLength, words); err != nil {
 		return err
 	}
@@ -434,26 +434,26 @@ func (g *Generator) State() (State, error) {
 // Arm lets the generator check flows and descriptors and stop its run clock at 0. For an invalid job the error
 // matches ErrState and gives the reason.
 func (g *Generator) Arm() error {
-	return g.command(regmap.GeneratorCommandArm, "arm", Armed)
+	return g.runCommand(regmap.GeneratorCommandArm, "arm", Armed)
 }
 
 // Start releases the run clock of an armed generator.
 func (g *Generator) Start() error {
-	return g.command(regmap.GeneratorCommandStart, "start", Running, Stopping, Done)
+	return g.runCommand(regmap.GeneratorCommandStart, "start", Running, Stopping, Done)
 }
 
 // Stop lets the packet in flight finish.
 func (g *Generator) Stop() error {
-	return g.command(regmap.GeneratorCommandStop, "stop", Idle, Stopping, Done)
+	return g.runCommand(regmap.GeneratorCommandStop, "stop", Idle, Stopping, Done)
 }
 
 // Abort stops at once, from any state.
 func (g *Generator) Abort() error {
-	return g.command(regmap.GeneratorCommandAbort, "abort", Idle)
+	return g.runCommand(regmap.GeneratorCommandAbort, "abort", Idle)
 }
 
 // runCommand issues one command and checks that the generator reached one of the goal states.
-func (g *Generator) command(bit uint32, verb string, goals ...State) error {
+func (g *Generator) runCommand(bit uint32, verb string, goals ...State) error {
 	if err := g.regs.Write32(regmap.GeneratorEvents,
 		regmap.GeneratorEventsRefused|regmap.GeneratorEventsValue); err != nil {
 		return err
@@ -465,7 +465,7 @@ func (g *Generator) command(bit uint32, verb string, goals ...State) error {
 	if err != nil {
 		return err
 	}
-	if err := g.refusals(verb); err != nil {
+	if err := g.checkRefused(verb); err != nil {
 		return err
 	}
 	for _, goal := range goals {
@@ -473,23 +473,23 @@ func (g *Generator) command(bit uint32, verb string, goals ...State) error {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: after %s it is %v%s", ErrState, verb, state, g.reasons())
+	return fmt.Errorf("%w: after %s it is %v%s", ErrState, verb, state, g.errorText())
 }
 
 // checkRefused converts sticky events about refused writes to an error.
-func (g *Generator) refusals(doing string) error {
+func (g *Generator) checkRefused(doing string) error {
 	v, err := g.regs.Read32(regmap.GeneratorEvents)
 	if err != nil {
 		return err
 	}
 	if v&(regmap.GeneratorEventsRefused|regmap.GeneratorEventsValue) != 0 {
-		return fmt.Errorf("%w: %s%s", ErrState, doing, g.reasons())
+		return fmt.Errorf("%w: %s%s", ErrState, doing, g.errorText())
 	}
 	return nil
 }
 
 // errorText describes the sticky error events, with a leading colon; it returns "" if there are none.
-func (g *Generator) reasons() string {
+func (g *Generator) errorText() string {
 	v, err := g.regs.Read32(regmap.GeneratorEvents)
 	if err != nil {
 		return ""

@@ -178,7 +178,7 @@ func TestDescribe(t *testing.T) {
 	before.Get(c.memory[1][26*regmap.FlowWords:])
 	descriptors := slices.Clone(c.memory[0])
 	job.Wire, job.Source = Wire{Format: 1, ToS: 0x0c}, nil
-	if err := g.Describe(context.Background(), job); err != nil {
+	if err := g.WriteFlows(context.Background(), job); err != nil {
 		t.Fatal(err)
 	}
 	f.Get(c.memory[1][26*regmap.FlowWords:])
@@ -186,23 +186,23 @@ func TestDescribe(t *testing.T) {
 	if f != before || c.regs[regmap.GeneratorFlows] != 27 || !slices.Equal(descriptors, c.memory[0]) {
 		t.Errorf("flow 26 is %+v, want %+v", f, before)
 	}
-	if flows, err := g.Flows(); err != nil || len(flows) != 27 || flows[26] != before || flows[0].Worker != 0 {
+	if flows, err := g.ReadFlows(); err != nil || len(flows) != 27 || flows[26] != before || flows[0].Worker != 0 {
 		t.Errorf("%d flows, %v", len(flows), err)
 	}
 	job.Workers = 1 << 17
-	if err := g.Describe(context.Background(), job); !errors.Is(err, ErrLimit) {
+	if err := g.WriteFlows(context.Background(), job); !errors.Is(err, ErrLimit) {
 		t.Errorf("too many: %v", err)
 	}
 	job.Workers = 27
 	c.regs[regmap.GeneratorFlows] = 1<<32 - 1 // as of a card that is gone
-	if _, err := g.Flows(); !errors.Is(err, ErrLimit) {
+	if _, err := g.ReadFlows(); !errors.Is(err, ErrLimit) {
 		t.Errorf("read of more than there can be: %v", err)
 	}
 	c.regs[regmap.GeneratorState] = uint32(Running)
-	if err := g.Describe(context.Background(), job); !errors.Is(err, ErrState) {
+	if err := g.WriteFlows(context.Background(), job); !errors.Is(err, ErrState) {
 		t.Errorf("while it runs: %v", err)
 	}
-	if _, err := g.Flows(); !errors.Is(err, ErrState) {
+	if _, err := g.ReadFlows(); !errors.Is(err, ErrState) {
 		t.Errorf("read while it runs: %v", err)
 	}
 }
@@ -305,15 +305,15 @@ func TestCommands(t *testing.T) {
 func TestAddressing(t *testing.T) {
 	a := DefaultAddressing()
 	for _, w := range []int{0, 5, 255, 256, 65535} {
-		to, back := a.Worker(w), a.Answer(w)
-		if got, ok := a.Lookup(to.SrcIP, 65536); !ok || got != w || back.DstIP != to.SrcIP || back.SrcMAC != to.DstMAC {
+		to, back := a.WorkerAddresses(w), a.AnswerAddresses(w)
+		if got, ok := a.FindWorker(to.SrcIP, 65536); !ok || got != w || back.DstIP != to.SrcIP || back.SrcMAC != to.DstMAC {
 			t.Errorf("worker %d: %+v, looked up %d %v", w, to, got, ok)
 		}
 	}
-	if _, ok := a.Lookup([4]byte{10, 1, 0, 27}, 27); ok {
+	if _, ok := a.FindWorker([4]byte{10, 1, 0, 27}, 27); ok {
 		t.Error("worker 27 of 27 was found")
 	}
-	if _, ok := a.Lookup([4]byte{10, 0, 255, 255}, 27); ok {
+	if _, ok := a.FindWorker([4]byte{10, 0, 255, 255}, 27); ok {
 		t.Error("an address below the first worker was found")
 	}
 	tests := []struct{ workers, server, say string }{
@@ -338,7 +338,7 @@ func TestAddressing(t *testing.T) {
 // Frames of the schedule's workers carry the addresses that the tables will be asked for.
 func TestAddressesOnTheWire(t *testing.T) {
 	a := DefaultAddressing()
-	addr := a.Worker(300)
+	addr := a.WorkerAddresses(300)
 	b := make([]byte, 256)
 	n, err := olaf.EncodeUpdate(b, &addr, &olaf.Update{Count: 1, Lanes: 48}, nil)
 	if err != nil {
@@ -373,7 +373,7 @@ func BenchmarkProgram(b *testing.B) {
 	for b.Loop() {
 		schedule.Reset(1)
 		words := 13500 * regmap.DescriptorWords
-		if err := g.load(context.Background(), 0, words, g.descriptorWords(schedule)); !errors.Is(err, ErrImage) {
+		if err := g.loadMemory(context.Background(), 0, words, g.descriptorWords(schedule)); !errors.Is(err, ErrImage) {
 			b.Fatal(err)
 		}
 	}

@@ -113,7 +113,7 @@ func (s *Schedule) Next(d *regmap.Descriptor) bool {
 		return false
 	}
 	if s.segment == 0 {
-		s.draws()
+		s.drawUpdate()
 	}
 	*d = s.update
 	d.Flow += uint16(s.segment)
@@ -122,17 +122,17 @@ func (s *Schedule) Next(d *regmap.Descriptor) bool {
 	if s.segment++; s.segment == s.segments {
 		s.segment, size = 0, s.rest
 	}
-	d.Time = s.clock.step(size)
+	d.Time = s.clock.nextCycle(size)
 	s.sent++
 	return true
 }
 
 // drawUpdate draws the next update's worker and reward.
-func (s *Schedule) draws() {
+func (s *Schedule) drawUpdate() {
 	if s.left == 0 {
 		s.startBurst()
 	}
-	worker := s.pick()
+	worker := s.pickWorker()
 	s.update = regmap.Descriptor{
 		Flow: worker * uint16(s.segments), Sequence: (s.next[worker] - 1) * uint32(s.segments),
 		Reward: int32(math.RoundToEven(exactmath.NormFloat64(s.prize) * 256)),
@@ -149,25 +149,25 @@ func (s *Schedule) startBurst() {
 	if s.w.GapDist == Exponential {
 		gap = exactmath.ExpFloat64(s.draw)
 	}
-	s.clock.start(gap)
+	s.clock.startBurst(gap)
 	fresh := s.bursts%s.w.HoldBursts == 0
 	if fresh {
 		s.period++
 	}
 	s.bursts++
 	if fresh || s.w.ActiveClusters > 0 {
-		s.activate()
+		s.activateClusters()
 	}
 	s.last = -1
 }
 
 // activateClusters selects the clusters of a burst and puts their weights into the tree.
-func (s *Schedule) activate() {
+func (s *Schedule) activateClusters() {
 	n := len(s.open)
 	if s.w.ActiveClusters > 0 && s.w.ActiveClusters < n {
 		n = s.w.ActiveClusters
 		for i := range n { // the first n positions of a shuffle
-			s.swapOpen(i, i+int(s.below(uint64(len(s.open)-i))))
+			s.swapOpen(i, i+int(s.uniformBelow(uint64(len(s.open)-i))))
 		}
 	}
 	s.active = append(s.active[:0], s.open[:n]...)
@@ -191,32 +191,32 @@ func (s *Schedule) activate() {
 }
 
 // pickWorker draws the next sender and counts its update.
-func (s *Schedule) pick() uint16 {
+func (s *Schedule) pickWorker() uint16 {
 	if s.tree.total == 0 { // all clusters of the burst have finished
-		s.activate()
+		s.activateClusters()
 	}
 	at := s.last
 	if at < 0 || s.w.ClusterRunProb == 0 || s.draw.Float64() >= s.w.ClusterRunProb {
-		at = s.tree.find(s.below(s.tree.total))
+		at = s.tree.find(s.uniformBelow(s.tree.total))
 	}
 	s.last = at
 	c := s.active[at]
 	members := s.members[s.first[c] : s.first[c]+s.live[c]]
-	i := s.below(uint64(len(members)))
+	i := s.uniformBelow(uint64(len(members)))
 	worker := members[i]
 	s.next[worker]++
 	if int(s.next[worker]) == s.w.UpdatesPerWorker {
 		members[i] = members[len(members)-1]
 		s.live[c]--
 		if s.live[c] == 0 {
-			s.close(at, c)
+			s.closeCluster(at, c)
 		}
 	}
 	return worker
 }
 
 // closeCluster removes a cluster whose workers have all finished from the draw.
-func (s *Schedule) close(at int, c int32) {
+func (s *Schedule) closeCluster(at int, c int32) {
 	s.tree.remove(at, s.weights[at])
 	s.last = -1
 	end := len(s.open) - 1
@@ -231,7 +231,7 @@ func (s *Schedule) swapOpen(i, j int) {
 }
 
 // uniformBelow returns a uniform number in 0 … n-1; its bias is below n/2^64.
-func (s *Schedule) below(n uint64) uint64 {
+func (s *Schedule) uniformBelow(n uint64) uint64 {
 	hi, _ := bits.Mul64(s.pcg.Uint64(), n)
 	return hi
 }
@@ -254,7 +254,7 @@ func newBurstClock(w *Burst) burstClock {
 }
 
 // startBurst begins a burst, after a gap of this many mean gaps unless it is the first.
-func (c *burstClock) start(gap float64) {
+func (c *burstClock) startBurst(gap float64) {
 	if c.begun {
 		w := c.burst
 		if gap != 1 {
@@ -269,7 +269,7 @@ func (c *burstClock) start(gap float64) {
 }
 
 // nextCycle returns the cycle of the burst's next packet; size is its length in bits.
-func (c *burstClock) step(size int64) uint64 {
+func (c *burstClock) nextCycle(size int64) uint64 {
 	p, negative := uint64(c.p), c.p < 0
 	if negative {
 		p = uint64(-c.p)

@@ -40,7 +40,7 @@ func play(t testing.TB, w Burst, seed uint64) []regmap.Descriptor {
 }
 
 func TestPresetsAreValid(t *testing.T) {
-	for _, p := range Presets() {
+	for _, p := range ListPresets() {
 		w, err := PresetBurst(p.Name)
 		if err != nil || w.Validate() != nil || p.About == "" {
 			t.Errorf("%s: %v, %v", p.Name, err, w.Validate())
@@ -195,7 +195,7 @@ func TestBurstClock(t *testing.T) {
 		var m, p int64
 		for n := range 30 {
 			gap := rapid.SampledFrom([]float64{1, 0.5, 0.25, 2, 7, 100}).Draw(t, "gap")
-			c.start(gap)
+			c.startBurst(gap)
 			if n > 0 {
 				m += int64(gap * float64(2048*w.BurstPackets))
 				p -= int64(gap * float64(2048*w.BurstPackets))
@@ -205,7 +205,7 @@ func TestBurstClock(t *testing.T) {
 				exact.Add(exact, big.NewRat(p, line))
 				exact.Mul(exact, big.NewRat(ClockHz, 1))
 				want := new(big.Int).Quo(exact.Num(), exact.Denom()).Uint64()
-				if got := c.step(2048); got != want {
+				if got := c.nextCycle(2048); got != want {
 					t.Fatalf("cycle %d, want %d = floor %v", got, want, exact)
 				}
 				p += 2048

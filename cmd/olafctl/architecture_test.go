@@ -66,7 +66,7 @@ var otherBuilds = []otherBuild{
 		return nil
 	}},
 	{name: "arm64", build: []string{"GOARCH=arm64"}, through: func(t *testing.T) []string {
-		return []string{peer.Need(t, "qemu-aarch64-static")}
+		return []string{peer.NeedProgram(t, "qemu-aarch64-static")}
 	}},
 }
 
@@ -81,7 +81,7 @@ func TestSameBytesOnEveryArchitecture(t *testing.T) {
 	}
 	reference := &builtOlafctl{binary: buildFor(t, "GOARCH=amd64", "GOAMD64=v1"), store: t.TempDir()}
 	lines := slices.Clone(alike)
-	if solver, err := peer.Find("z3"); solver == "" {
+	if solver, err := peer.FindProgram("z3"); solver == "" {
 		if err != nil {
 			t.Error(err)
 		}

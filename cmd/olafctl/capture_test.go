@@ -115,7 +115,8 @@ func TestCaptureUntilInterrupted(t *testing.T) {
 			t.Errorf("%+v, want %+v", r, want)
 		}
 		var out, stderr bytes.Buffer
-		if code := run(t.Context(), testEnvironment(&out, &stderr), []string{"replay", file, "-o", "csv"}); code != cli.ExitDone || !strings.Contains(out.String(), "\nsent,500,") {
+		if code := run(t.Context(), testEnvironment(&out, &stderr), []string{"replay", file, "-o", "csv"}); code != cli.ExitDone ||
+			!strings.Contains(out.String(), "\nsent,500,") {
 			t.Errorf("replay: exit code %d\n%s%s", code, out.String(), stderr.String())
 		}
 	}
@@ -142,7 +143,8 @@ func TestCaptureTellsAges(t *testing.T) {
 		interrupt()
 	})
 	aom := r.Ages.Metrics.Of("aom_cluster_ns")
-	if code != cli.ExitDone || r.Ages.Clock != ages.WallClock || !(aom > 0 && aom < 1e9) || len(r.Ages.Clusters) != 1 || r.Ages.Clusters[0].Deliveries != 30 {
+	if code != cli.ExitDone || r.Ages.Clock != ages.WallClock || !(aom > 0 && aom < 1e9) || len(r.Ages.Clusters) != 1 ||
+		r.Ages.Clusters[0].Deliveries != 30 {
 		t.Errorf("exit code %d, %+v\n%s", code, r.Ages, c.stderr.all.String())
 	}
 }
@@ -151,11 +153,13 @@ func TestCaptureLimits(t *testing.T) {
 	c := newCable(t)
 	file := filepath.Join(t.TempDir(), "run.pcapng")
 	code, r := c.run(func(func()) { c.send(50) }, "--count", "20", "--all", "-w", file)
-	if code != cli.ExitDone || r.Partial || !r.All || r.Capture.Packets != 20 || r.Capture.Updates != 19 || r.Capture.Bypassed != 1 || len(r.Faults) != 1 {
+	if code != cli.ExitDone || r.Partial || !r.All || r.Capture.Packets != 20 || r.Capture.Updates != 19 || r.Capture.Bypassed != 1 ||
+		len(r.Faults) != 1 {
 		t.Errorf("exit code %d, %+v", code, r)
 	}
 	code, r = c.run(func(interrupt func()) { c.send(50); interrupt() }, "--duration", "1h", "--force", "-w", file)
-	if code != cli.ExitInterrupted || !r.Partial || r.Capture.Updates != 50 || !r.Valid || !strings.Contains(c.stderr.all.String(), "interrupted; what is shown is partial") {
+	if code != cli.ExitInterrupted || !r.Partial || r.Capture.Updates != 50 || !r.Valid ||
+		!strings.Contains(c.stderr.all.String(), "interrupted; what is shown is partial") {
 		t.Errorf("exit code %d, %+v\n%s", code, r, c.stderr.all.String())
 	}
 	if r, err := capture.Open(file); err != nil {
@@ -175,13 +179,15 @@ func TestCaptureThatLost(t *testing.T) {
 	const sent = 20_000
 	file := filepath.Join(t.TempDir(), "run.pcapng")
 	code, r := c.run(func(interrupt func()) { c.send(sent); interrupt() }, "--buffer", "2304B", "-w", file)
-	if code != cli.ExitFailed || r.Valid || r.Partial || r.Drops.Socket == 0 || r.Dropped != r.Drops.Total() || r.Capture.CaptureDropped != r.Dropped {
+	if code != cli.ExitFailed || r.Valid || r.Partial || r.Drops.Socket == 0 || r.Dropped != r.Drops.Total() ||
+		r.Capture.CaptureDropped != r.Dropped {
 		t.Errorf("exit code %d, %+v", code, r)
 	}
 	if r.Capture.Updates+r.Dropped != sent {
 		t.Errorf("%d captured and %d dropped of %d", r.Capture.Updates, r.Dropped, sent)
 	}
-	if want := fmt.Sprintf("olafctl: the capture lost %d packets: the socket %d, the interface %d;", r.Dropped, r.Drops.Socket, r.Drops.Interface()); !strings.Contains(c.stderr.all.String(), want) {
+	if want := fmt.Sprintf("olafctl: the capture lost %d packets: the socket %d, the interface %d;", r.Dropped, r.Drops.Socket,
+		r.Drops.Interface()); !strings.Contains(c.stderr.all.String(), want) {
 		t.Errorf("%s, want %s", c.stderr.all.String(), want)
 	}
 	if got := dropsIn(t, file); got != r.Dropped {
@@ -192,7 +198,8 @@ func TestCaptureThatLost(t *testing.T) {
 		{"-r", file, "-X", `read_format:MIME Files Format`, "-V"}, // print the file's metadata
 	} {
 		text := tshark(t, words...)
-		if want := fmt.Sprintf("Number of Dropped Packets: %d", r.Dropped); !strings.Contains(text, "server") || len(words) == 5 && !strings.Contains(text, want) {
+		if want := fmt.Sprintf("Number of Dropped Packets: %d", r.Dropped); !strings.Contains(text, "server") || len(words) == 5 &&
+			!strings.Contains(text, want) {
 			t.Errorf("tshark does not say %q:\n%s", want, text[max(0, len(text)-2000):])
 		}
 	}
@@ -239,7 +246,8 @@ func TestCaptureIsKeptBesideAnother(t *testing.T) {
 		}
 		interrupt()
 	}, "-w", file)
-	if text := c.stderr.all.String(); code != cli.ExitUsage || r.Capture.Updates != 5 || !strings.Contains(text, "this one is now "+filepath.Join(dir, "run-2.pcapng")) {
+	if text := c.stderr.all.String(); code != cli.ExitUsage || r.Capture.Updates != 5 ||
+		!strings.Contains(text, "this one is now "+filepath.Join(dir, "run-2.pcapng")) {
 		t.Errorf("exit code %d, %+v, %s", code, r, text)
 	}
 	if text, _ := os.ReadFile(file); string(text) != "theirs" || dropsIn(t, filepath.Join(dir, "run-2.pcapng")) != 0 {
@@ -263,7 +271,7 @@ func dropsIn(t *testing.T, file string) int64 {
 
 func tshark(t *testing.T, args ...string) string {
 	t.Helper()
-	out, err := exec.Command(peer.Need(t, "tshark"), args...).CombinedOutput()
+	out, err := exec.Command(peer.NeedProgram(t, "tshark"), args...).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}

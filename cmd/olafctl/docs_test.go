@@ -22,7 +22,7 @@ var repository = filepath.Join("..", "..")
 
 // TestPages runs the console blocks of the guide and of README as a reader would, line by line, and compares the output.
 func TestPages(t *testing.T) {
-	raced.Skip(t)
+	raced.SkipRaced(t)
 	pages, err := filepath.Glob(filepath.Join(repository, "docs", "guide", "*.md"))
 	if err != nil || len(pages) < 15 {
 		t.Fatalf("found %d pages of the guide: %v", len(pages), err)
@@ -40,7 +40,7 @@ func TestPages(t *testing.T) {
 		}
 		t.Run(strings.TrimSuffix(filepath.Base(path), ".md"), func(t *testing.T) {
 			for _, m := range neededProgram.FindAllStringSubmatch(string(page), -1) {
-				peer.Need(t, m[1])
+				peer.NeedProgram(t, m[1])
 			}
 			script := filepath.Join(t.TempDir(), "page.txtar")
 			if err := os.WriteFile(script, txtar.Format(story), 0o644); err != nil {
@@ -117,7 +117,8 @@ func prints(ts *testscript.TestScript, neg bool, args []string) {
 	if shown == "" {
 		return
 	}
-	if what := elided(strings.Split(strings.TrimRight(shown, "\n"), "\n"), strings.Split(strings.TrimRight(ts.ReadFile("stdout"), "\n"), "\n")); what != "" {
+	if what := elided(strings.Split(strings.TrimRight(shown, "\n"), "\n"),
+		strings.Split(strings.TrimRight(ts.ReadFile("stdout"), "\n"), "\n")); what != "" {
 		ts.Fatalf("%s", what)
 	}
 }

@@ -47,7 +47,8 @@ var faulted = []struct {
 	{args: "reg dump -o csv"},
 	{args: "reg dump generator --no-latch -o csv"},
 	{args: "reg read queue.depth queue.status queue.in generator.state generator.start_cycle common.build_hash"},
-	{args: "reg write queue.control.enable=0 queue.depth=5 queue.mode.discipline=fifo queue.limiter_overhead=24", holds: register(regmap.QueueDepth), want: "0x5"},
+	{args: "reg write queue.control.enable=0 queue.depth=5 queue.mode.discipline=fifo queue.limiter_overhead=24",
+		holds: register(regmap.QueueDepth), want: "0x5"},
 	{args: "reg write replication.group_index=3 replication.group_size=2 replication.member_data=1 replication.member_data=2"},
 	{args: "reg flows -o csv"},
 	{args: "reg slots", sums: true, holds: register(regmap.QueueControl), want: "0x0"},
@@ -57,7 +58,8 @@ var faulted = []struct {
 	{args: "device watch --count 2 -o csv", lent: true},
 	{args: "reg dump -o csv", lent: true},
 	{args: "reg slots", sums: true, lent: true, holds: register(regmap.QueueControl), want: "0x0"},
-	{args: "reg write queue.control.enable=0 queue.depth=5 queue.mode.discipline=fifo", lent: true, holds: register(regmap.QueueDepth), want: "0x5"},
+	{args: "reg write queue.control.enable=0 queue.depth=5 queue.mode.discipline=fifo", lent: true, holds: register(regmap.QueueDepth),
+		want: "0x5"},
 	{args: "device reset", lent: true, holds: register(regmap.QueueDepth), want: "0x8"},
 	{args: "device reset", holds: register(regmap.QueueDepth), want: "0x8"},
 	{args: "device reset --part box", holds: register(regmap.QueueDepth), want: "0x8"},
@@ -219,8 +221,10 @@ func (everybody) Version() uint64 { return 1 }
 // holdSums sends five updates of the run again to a program that needs many more, and stops its queue.
 func holdSums(t *testing.T, card *pcietest.Card) error {
 	for _, w := range []struct{ at, value uint32 }{
-		{regmap.QueueControl, 0}, {regmap.AggregatorProgram, iswitch.Describe().Code}, {regmap.AggregatorH, 200}, {regmap.QueueControl, regmap.QueueControlEnable},
-		{regmap.GeneratorStopAfter, 5}, {regmap.GeneratorCommand, regmap.GeneratorCommandArm}, {regmap.GeneratorCommand, regmap.GeneratorCommandStart},
+		{regmap.QueueControl, 0}, {regmap.AggregatorProgram, iswitch.Describe().Code}, {regmap.AggregatorH, 200},
+		{regmap.QueueControl, regmap.QueueControlEnable},
+		{regmap.GeneratorStopAfter, 5}, {regmap.GeneratorCommand, regmap.GeneratorCommandArm},
+		{regmap.GeneratorCommand, regmap.GeneratorCommandStart},
 	} {
 		if err := card.Twin().Write32(w.at, w.value); err != nil {
 			return err
@@ -254,7 +258,8 @@ func timeless(s string) string {
 // session's reset.
 func (p played) right(truths []played) bool {
 	got := cells(p.stdout)
-	shapes := slices.DeleteFunc(slices.Clone(truths), func(w played) bool { return w.code != p.code || len(cells(w.stdout)) != len(got) })
+	shapes := slices.DeleteFunc(slices.Clone(truths),
+		func(w played) bool { return w.code != p.code || len(cells(w.stdout)) != len(got) })
 	for i := range got {
 		if !slices.ContainsFunc(shapes, func(w played) bool { return cells(w.stdout)[i] == got[i] }) {
 			return false
@@ -275,7 +280,8 @@ func others(m pcietest.Met) bool {
 // unwitnessed reports whether a fault flips a bit of an answer that cannot be read twice: of the shell, whose registers
 // we do not know well enough, and of the clock, which changes every nanosecond.
 func unwitnessed(m pcietest.Met) bool {
-	return m.Kind == pcietest.Flip && !m.Write && (m.Offset < regmap.CommonBase || m.Offset == regmap.CommonCycles || m.Offset == regmap.CommonCycles+4)
+	return m.Kind == pcietest.Flip && !m.Write &&
+		(m.Offset < regmap.CommonBase || m.Offset == regmap.CommonCycles || m.Offset == regmap.CommonCycles+4)
 }
 
 // agreeing returns two faults that change the same register in the same way, so that one confirms the other.
@@ -350,7 +356,8 @@ func (c *campaign) judge(t *testing.T, command int, faults []pcietest.Fault) str
 	case agreeing(met) >= 0:
 		c.passed["twice at "+met[agreeing(met)].Where()]++
 	default:
-		return fmt.Sprintf("%s ended with %d after %v and holds %q\n%s%s", faulted[command].args, p.code, met, p.held, p.stderr, cmp.Diff(can[0].stdout, p.stdout))
+		return fmt.Sprintf("%s ended with %d after %v and holds %q\n%s%s", faulted[command].args, p.code, met, p.held, p.stderr,
+			cmp.Diff(can[0].stdout, p.stdout))
 	}
 	return ""
 }
@@ -360,7 +367,7 @@ func (c *campaign) judge(t *testing.T, command int, faults []pcietest.Fault) str
 func (c *campaign) drawFaults(r *rapid.T, command int) []pcietest.Fault {
 	well := c.truths[command][0].script
 	fault := rapid.Map(rapid.Uint64(), func(seed uint64) pcietest.Fault {
-		draw := func(n uint64, of int) int { return int(splitmix.Mix(seed+n) % uint64(of)) }
+		draw := func(n uint64, of int) int { return int(splitmix.MixBits(seed+n) % uint64(of)) }
 		f := pcietest.Fault{Access: draw(0, well.Done), Kind: pcietest.Kind(draw(1, int(pcietest.Kinds))), Bit: draw(2, 32)}
 		if writes := well.Writes; len(writes) > 0 && draw(3, 2) == 0 {
 			f.Access = writes[draw(4, len(writes))]
@@ -399,7 +406,7 @@ func TestFaultsThatWereTakenForAnswers(t *testing.T) {
 // TestFaults checks that every command ends with the right answer or with an error of some kind, whatever goes wrong in
 // its accesses to a card. `make faults` runs 10,000 scripts.
 func TestFaults(t *testing.T) {
-	raced.Skip(t)
+	raced.SkipRaced(t)
 	c := newCampaign(t)
 	rapid.Check(t, func(r *rapid.T) {
 		command := rapid.IntRange(0, len(faulted)-1).Draw(r, "command")

@@ -88,7 +88,7 @@ func same(shown, unit string, value float64) bool {
 // TestFiveScreensShowOneRun checks that the table, the plain stream, the dashboard's last frame, the report and the
 // workbook show the same losses, counts and ages of one kept run, to the last digit that each prints.
 func TestFiveScreensShowOneRun(t *testing.T) {
-	raced.Skip(t)
+	raced.SkipRaced(t)
 	k := keepOne(t, "bench", "--runs", "1", "--out-rate", "20G", "-q")
 	var document results.Bench
 	if err := json.Unmarshal([]byte(k.olafctl("runs", "show", "last", "-o", "json")), &document); err != nil {
@@ -205,7 +205,8 @@ func (k *kept) lastFrame() string {
 		k.t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(k.t.Context())
-	player, err := slowmotion.NewPlayer(ctx, plan, slowmotion.Options{Device: "twin:"}, slowmotion.AsFastAsPossible, false, watch.NewClock(k.env.Now))
+	player, err := slowmotion.NewPlayer(ctx, plan, slowmotion.Options{Device: "twin:"}, slowmotion.AsFastAsPossible, false,
+		watch.NewClock(k.env.Now))
 	if err != nil {
 		stop()
 		k.t.Fatal(err)
@@ -244,7 +245,8 @@ func tableRow(page, queue string) map[string]string {
 		case len(cells) == len(header) && cells[0] == queue:
 			for i, h := range header {
 				name, _, _ := strings.Cut(h, ",")
-				if of := map[string]string{"RECEIVED": "received", "AGGREGATED": "aggregated", "LOST %": "lost_pct", "AOM/CLUSTER": "aom_cluster_ns", "AOM/WORKER": "aom_worker_ns"}[name]; of != "" {
+				if of := map[string]string{"RECEIVED": "received", "AGGREGATED": "aggregated", "LOST %": "lost_pct",
+					"AOM/CLUSTER": "aom_cluster_ns", "AOM/WORKER": "aom_worker_ns"}[name]; of != "" {
 					row[of] = cells[i]
 				}
 			}

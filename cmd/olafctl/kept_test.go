@@ -43,7 +43,7 @@ func earlierStore(t *testing.T) (*kept, []string) {
 
 // TestRunsOfEarlierBuildsStayValid verifies, shows, compares and exports every run that an earlier build kept.
 func TestRunsOfEarlierBuildsStayValid(t *testing.T) {
-	raced.Skip(t)
+	raced.SkipRaced(t)
 	k, ids := earlierStore(t)
 	kinds := map[string]bool{}
 	for _, id := range ids {
@@ -62,7 +62,8 @@ func TestRunsOfEarlierBuildsStayValid(t *testing.T) {
 			}
 		})
 	}
-	for _, kind := range []string{"bench", "simulate", "sweep-bench", "sweep-simulate", "train", "olaf/table2", "iswitch/table5", "p4inc/fig6"} {
+	for _, kind := range []string{"bench", "simulate", "sweep-bench", "sweep-simulate", "train", "olaf/table2", "iswitch/table5",
+		"p4inc/fig6"} {
 		if !kinds[kind] {
 			t.Errorf("%s has no run of the kind %s", keptRuns, kind)
 		}
@@ -111,7 +112,7 @@ func (k *kept) comparable(id string) bool {
 // TestComparingDefinitionsNamesThem compares a simulation of an earlier build with the same one of this build: metrics
 // that both define are equal, and those of only one are listed with their side.
 func TestComparingDefinitionsNamesThem(t *testing.T) {
-	raced.Skip(t)
+	raced.SkipRaced(t)
 	k, ids := earlierStore(t)
 	for _, id := range ids {
 		command := k.manifest(id).Provenance.Command
@@ -123,7 +124,10 @@ func TestComparingDefinitionsNamesThem(t *testing.T) {
 		if err := json.Unmarshal([]byte(k.olafctl("runs", "compare", id, "last", "-o", "json")), &d); err != nil {
 			t.Fatal(err)
 		}
-		if !slices.ContainsFunc(d.Warnings, func(w string) bool { return strings.Contains(w, "only B") && strings.Contains(w, "window_sent") }) {
+		if !slices.ContainsFunc(d.Warnings, func(w string) bool {
+			return strings.Contains(w, "only B") &&
+				strings.Contains(w, "window_sent")
+		}) {
 			t.Errorf("window_sent is new since %s was kept, which the comparison must say; it warns of %q", id, d.Warnings)
 		}
 		for i := range d.Lines {

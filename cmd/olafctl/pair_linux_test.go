@@ -21,11 +21,12 @@ import (
 // TestPairIsOne checks that a kept run of real packets next to the twin has the same ages everywhere: in its document,
 // as text, in a comparison, in the workbook and in the report. What is withheld is missing in all of them.
 func TestPairIsOne(t *testing.T) {
-	raced.Skip(t)
+	raced.SkipRaced(t)
 	if !canReal() {
 		t.Skip("no rights for real packets")
 	}
-	k := keepOne(t, "bench", "-d", "xdp:", "--rate", "4M", "--line-rate", "4M", "--out-rate", "2M", "--burst", "1", "--updates", "30", "--runs", "1", "--beside", "twin", "-q")
+	k := keepOne(t, "bench", "-d", "xdp:", "--rate", "4M", "--line-rate", "4M", "--out-rate", "2M", "--burst", "1", "--updates", "30",
+		"--runs", "1", "--beside", "twin", "-q")
 	var document results.Bench
 	if err := json.Unmarshal([]byte(k.olafctl("runs", "show", "last", "-o", "json")), &document); err != nil {
 		t.Fatal(err)
@@ -64,7 +65,8 @@ func TestPairIsOne(t *testing.T) {
 			if s.Unit != "ns" { // not an age, but computed from ages
 				continue
 			}
-			if s.Column != "" && !holds(shown, s.Column, r.Queue, text.Duration(s.Beside.Plan), text.Duration(s.Beside.Twin), text.Duration(s.Beside.Measured)) {
+			if s.Column != "" && !holds(shown, s.Column, r.Queue, text.Duration(s.Beside.Plan), text.Duration(s.Beside.Twin),
+				text.Duration(s.Beside.Measured)) {
 				t.Errorf("%s of %s is not in\n%s", s.Name, r.Queue, shown)
 			}
 			found := false
@@ -108,6 +110,7 @@ func inBook(cells [][]string, queue string, b *results.Beside) bool {
 				return err == nil && math.Abs(v-float64(age)) <= 1e-12*math.Abs(v)
 			})
 		}
-		return len(line) > 0 && strings.HasPrefix(line[0], queue) && has(b.Plan) && has(b.Twin) && (has(b.Measured) || !b.Measured.Known())
+		return len(line) > 0 && strings.HasPrefix(line[0], queue) && has(b.Plan) && has(b.Twin) &&
+			(has(b.Measured) || !b.Measured.Known())
 	})
 }

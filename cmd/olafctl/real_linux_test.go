@@ -14,7 +14,7 @@ import (
 
 // canReal reports whether this process may create namespaces and load programs.
 func canReal() bool {
-	return netlab.Missing(slices.Concat(netlab.NamespaceRights, netlab.PacketRights, xdp.LoadRights)...) == nil
+	return netlab.CheckRights(slices.Concat(netlab.NamespaceRights, netlab.PacketRights, xdp.LoadRights)...) == nil
 }
 
 // TestInterruptedDemo checks the message of a demo that is interrupted before it has results.

@@ -198,7 +198,7 @@ func suggestFlag(cmd *cobra.Command, err error) string {
 			described = append(described, f.Name)
 		}
 	})
-	switch near := suggest.Names(typed, names, 1); {
+	switch near := suggest.NearestNames(typed, names, 1); {
 	case len(near) > 0:
 		return fmt.Sprintf("; did you mean --%s?", near[0])
 	case len(described) == 1:

@@ -51,7 +51,7 @@ var screenKinds = []struct {
 // TestEveryScreenShowsOneNumber runs one of every kind, and checks that a metric has one value in its document, in the
 // comparison of the run with itself, in the exported statistics and in the list of runs.
 func TestEveryScreenShowsOneNumber(t *testing.T) {
-	raced.Skip(t)
+	raced.SkipRaced(t)
 	for _, kind := range screenKinds {
 		t.Run(kind.name, func(t *testing.T) {
 			k := keepOne(t, append(kind.command, "-q")...)
@@ -91,7 +91,8 @@ func (s numbersShown) agrees(t *testing.T, name string, other numbersShown) (sha
 			}
 			shared++
 			if math.Abs(mine-v) > 1e-9*math.Abs(v) {
-				t.Errorf("%s of %s is %v in the document and %v by %s: one name must have one value", metric, configuration, mine, v, name)
+				t.Errorf("%s of %s is %v in the document and %v by %s: one name must have one value", metric, configuration, mine, v,
+					name)
 			}
 		}
 	}
@@ -234,7 +235,7 @@ func trainingScreen(t *testing.T, raw []byte) numbersShown {
 
 // TestPlaybackShowsOneNumber plays a plan, and compares its CSV with its document.
 func TestPlaybackShowsOneNumber(t *testing.T) {
-	raced.Skip(t)
+	raced.SkipRaced(t)
 	k := newKept(t)
 	jobs, plan := filepath.Join(k.dir, "jobs.yaml"), filepath.Join(k.dir, "plan.json")
 	k.olafctl("schedule", "jobs", "--jobs", "4", "-w", jobs)

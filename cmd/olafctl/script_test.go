@@ -99,7 +99,7 @@ func condition(name string) (bool, error) {
 	case "mount":
 		return canMount()
 	case "race":
-		return raced.Watched(), nil
+		return raced.IsWatched(), nil
 	case "real":
 		return canReal(), nil
 	}
@@ -107,6 +107,6 @@ func condition(name string) (bool, error) {
 	if !ok {
 		return false, fmt.Errorf("unknown condition %q", name)
 	}
-	path, err := peer.Find(program)
+	path, err := peer.FindProgram(program)
 	return path != "", err
 }

@@ -220,11 +220,13 @@ func (p *plant) alone() string {
 
 // server hands out work, machine takes it, and coordinator runs or resumes the sweep.
 func (p *plant) server(flags ...string) *running {
-	return p.olafctl("server", "handing out work at", append([]string{"sweep", "serve", "--listen", p.address, "--store", "queue"}, flags...)...)
+	return p.olafctl("server", "handing out work at",
+		append([]string{"sweep", "serve", "--listen", p.address, "--store", "queue"}, flags...)...)
 }
 
 func (p *plant) machine(name string) *running {
-	return p.olafctl(name, "taking jobs from", append([]string{"sweep", "work", "--from", "nats://" + p.address, "--processes", "2", "--store", name}, p.secure...)...)
+	return p.olafctl(name, "taking jobs from", append([]string{"sweep", "work", "--from", "nats://" + p.address, "--processes", "2",
+		"--store", name}, p.secure...)...)
 }
 
 func (p *plant) coordinator(goesOn bool) *running {
@@ -232,7 +234,8 @@ func (p *plant) coordinator(goesOn bool) *running {
 	if goesOn {
 		what = []string{"resume", "last"}
 	}
-	return p.olafctl("coordinator", "", slices.Concat([]string{"sweep"}, what, []string{"-q", "--store", "lab", "--workers", "nats://" + p.address}, p.secure)...)
+	return p.olafctl("coordinator", "", slices.Concat([]string{"sweep"}, what,
+		[]string{"-q", "--store", "lab", "--workers", "nats://" + p.address}, p.secure)...)
 }
 
 // harvest counts stored results as they appear.
@@ -333,7 +336,8 @@ func TestBuiltKilled(t *testing.T) {
 	if got := coordinator.digest(); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	t.Logf("%v killed at %d results of %d; %v after the last one the digest is the one of one machine: %s", killed, moments, disturbedResults, time.Since(began).Round(time.Second), want)
+	t.Logf("%v killed at %d results of %d; %v after the last one the digest is the one of one machine: %s", killed, moments,
+		disturbedResults, time.Since(began).Round(time.Second), want)
 }
 
 // TestBuiltMeets runs the built programs with a machine of another build whose clock is five hours ahead. Coordinator
@@ -343,7 +347,8 @@ func TestBuiltMeets(t *testing.T) {
 	want := p.alone()
 	server := p.server()
 	server.begin()
-	q, err := queue.Dial(t.Context(), queue.Options{URL: "nats://" + p.address, Name: "far", Token: sweepcmd.OwnToken(testEnvironment(nil, nil), "nats://"+p.address)})
+	q, err := queue.Dial(t.Context(), queue.Options{URL: "nats://" + p.address, Name: "far",
+		Token: sweepcmd.OwnToken(testEnvironment(nil, nil), "nats://"+p.address)})
 	p.must(err)
 	defer q.Close()
 	other := sweep.Build{Commit: "0123456789abcdef", Go: "another", Arch: "riscv"}
@@ -366,7 +371,8 @@ func TestBuiltMeets(t *testing.T) {
 	idle := p.olafctl("idle", "", "sweep", "work", "--from", "nats://"+p.address, "--store", "idle")
 	idle.begin()
 	<-idle.ended
-	if said := idle.said.String(); idle.err == nil || !strings.Contains(said, "far hands out work of 0123456789ab another riscv") || !strings.Contains(said, "use the same program on both sides") {
+	if said := idle.said.String(); idle.err == nil || !strings.Contains(said, "far hands out work of 0123456789ab another riscv") ||
+		!strings.Contains(said, "use the same program on both sides") {
 		t.Errorf("%v\n%s", idle.err, said)
 	}
 }
@@ -442,7 +448,7 @@ func TestBuiltDiskOfServer(t *testing.T) {
 // only machine.
 func TestBuiltPartitions(t *testing.T) {
 	p := newPlant(t)
-	pair := netlabtest.Connect(t)
+	pair := netlabtest.NewPair(t)
 	in := func(n *netlab.Node, r *running) *running {
 		r.start = func(cmd *exec.Cmd) (func() error, error) {
 			started, err := n.Start(cmd)
@@ -457,8 +463,10 @@ func TestBuiltPartitions(t *testing.T) {
 	file := func(name string) string { return filepath.Join(keys, name) }
 	want := p.alone()
 	p.address = netlabtest.Near + ":4222"
-	p.secure = []string{"--tls-ca", file("lab.pem"), "--tls-cert", file("client.pem"), "--tls-key", file("client.key"), "--tls-server-name", "agent"}
-	server := in(pair.Near, p.server("--tls-cert", file("agent.pem"), "--tls-key", file("agent.key"), "--tls-client-ca", file("lab.pem")))
+	p.secure = []string{"--tls-ca", file("lab.pem"), "--tls-cert", file("client.pem"), "--tls-key", file("client.key"),
+		"--tls-server-name", "agent"}
+	server := in(pair.Near, p.server("--tls-cert", file("agent.pem"), "--tls-key", file("agent.key"), "--tls-client-ca",
+		file("lab.pem")))
 	machine, results, coordinator := in(pair.Far, p.machine("far")), p.watchResults("lab"), in(pair.Near, p.coordinator(false))
 	begin(server, machine, coordinator)
 	const cuts, between, dead = 20, 10, 200 * time.Millisecond
@@ -469,5 +477,6 @@ func TestBuiltPartitions(t *testing.T) {
 	if got := coordinator.digest(); got != want {
 		t.Errorf("%s, want %s", got, want)
 	}
-	t.Logf("%d partitions of %v in a sweep of %d results over TLS: the digest is the one of one machine: %s", cuts, dead, disturbedResults, want)
+	t.Logf("%d partitions of %v in a sweep of %d results over TLS: the digest is the one of one machine: %s", cuts, dead,
+		disturbedResults, want)
 }

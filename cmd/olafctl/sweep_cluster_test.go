@@ -32,7 +32,8 @@ func exported(t *testing.T, name string) (objects map[string]map[string]any, spe
 			t.Fatal(err)
 		}
 	}
-	step{"sweep export DIR/" + name + " --k8s DIR/job.yml --shards 3 --store DIR/store", 0, "", ""}.run(t, strings.NewReplacer("DIR", dir))
+	step{"sweep export DIR/" + name + " --k8s DIR/job.yml --shards 3 --store DIR/store", 0, "", ""}.run(t,
+		strings.NewReplacer("DIR", dir))
 	text, err := os.ReadFile(filepath.Join(dir, "job.yml"))
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +61,8 @@ func exportScript(t *testing.T, name, text string, flags ...string) (script, std
 		t.Fatal(err)
 	}
 	var out, said bytes.Buffer
-	code = run(t.Context(), testEnvironment(&out, &said), append(append([]string{"sweep", "export"}, flags...), "--store", "store", "--", name))
+	code = run(t.Context(), testEnvironment(&out, &said),
+		append(append([]string{"sweep", "export"}, flags...), "--store", "store", "--", name))
 	written, err := os.ReadFile("script")
 	if err != nil && code == 0 {
 		t.Fatal(err)
@@ -75,7 +77,7 @@ var strangeNames = []string{"slots.yaml", "my sweep.yaml", "it's.yaml", "$(touch
 // TestSlurmScriptQuotes checks that a share is called with exactly the file's name, whatever its characters, and that
 // shellcheck accepts the script, if it is installed.
 func TestSlurmScriptQuotes(t *testing.T) {
-	shellcheck, err := peer.Find("shellcheck")
+	shellcheck, err := peer.FindProgram("shellcheck")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +167,8 @@ func TestConfigMapKeepsText(t *testing.T) {
 		strings.ReplaceAll(clusterSweep, "\n", "\r\n"),
 		"# a tab\there, and : # colons\n" + clusterSweep,
 	} {
-		script, stderr, code := exportScript(t, "a.yaml", text, "--k8s", "script", "--shards", "2", "--image", "lab.example:5000/olafctl@sha256:00")
+		script, stderr, code := exportScript(t, "a.yaml", text, "--k8s", "script", "--shards", "2", "--image",
+			"lab.example:5000/olafctl@sha256:00")
 		if code != 0 {
 			t.Fatalf("%q: exit code %d: %s", text, code, stderr)
 		}
@@ -199,10 +202,12 @@ func TestKubernetes(t *testing.T) {
 		objects, spec := exported(t, name)
 		files, job := objects["ConfigMap"], objects["Job"]
 		called := in(t, job, "metadata", "name").(string)
-		if !regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?$`).MatchString(called) || in(t, files, "metadata", "name") != called {
+		if !regexp.MustCompile(`^[a-z0-9]([-a-z0-9]{0,48}[a-z0-9])?$`).MatchString(called) ||
+			in(t, files, "metadata", "name") != called {
 			t.Errorf("%s: job %q, files %v", name, called, in(t, files, "metadata", "name"))
 		}
-		if in(t, job, "spec", "completionMode") != "Indexed" || in(t, job, "spec", "completions") != 3 || in(t, job, "spec", "template", "spec", "restartPolicy") != "Never" {
+		if in(t, job, "spec", "completionMode") != "Indexed" || in(t, job, "spec", "completions") != 3 ||
+			in(t, job, "spec", "template", "spec", "restartPolicy") != "Never" {
 			t.Errorf("%v", job["spec"])
 		}
 		pod := in(t, job, "spec", "template", "spec")
@@ -215,7 +220,8 @@ func TestKubernetes(t *testing.T) {
 				t.Errorf("%v is mounted, and there are %v", m, volumes)
 			}
 		}
-		if line := in(t, pod, "containers", 0, "args", 0).(string); !strings.Contains(line, `sweep work /sweep/sweep.yaml --shard "$((JOB_COMPLETION_INDEX + 1))/3"`) {
+		if line := in(t, pod, "containers", 0, "args", 0).(string); !strings.Contains(line,
+			`sweep work /sweep/sweep.yaml --shard "$((JOB_COMPLETION_INDEX + 1))/3"`) {
 			t.Error(line)
 		}
 		text := in(t, files, "data", "sweep.yaml").(string)
@@ -225,7 +231,8 @@ func TestKubernetes(t *testing.T) {
 		}
 	}
 	dir := t.TempDir()
-	for file, text := range map[string]string{"a.yaml": "command: bench\nfile: ../spec.yaml\nsweep: [slots=2..3]\n", "../spec.yaml": "schema: olafctl.bench-spec/v1\n"} {
+	for file, text := range map[string]string{"a.yaml": "command: bench\nfile: ../spec.yaml\nsweep: [slots=2..3]\n",
+		"../spec.yaml": "schema: olafctl.bench-spec/v1\n"} {
 		if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -239,7 +246,8 @@ func TestKubernetesSchemas(t *testing.T) {
 		t.Skip("without -kubernetes FOLDER there are no schemas; it is api/openapi-spec/v3 of Kubernetes' sources")
 	}
 	objects, _ := exported(t, "slots.yaml")
-	for kind, at := range map[string][2]string{"Job": {"apis__batch__v1_openapi.json", "io.k8s.api.batch.v1.Job"}, "ConfigMap": {"api__v1_openapi.json", "io.k8s.api.core.v1.ConfigMap"}} {
+	for kind, at := range map[string][2]string{"Job": {"apis__batch__v1_openapi.json", "io.k8s.api.batch.v1.Job"},
+		"ConfigMap": {"api__v1_openapi.json", "io.k8s.api.core.v1.ConfigMap"}} {
 		schema := publishedSchema(t, at[0], at[1])
 		holds := func(object map[string]any) error {
 			raw, err := json.Marshal(object)

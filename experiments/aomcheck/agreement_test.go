@@ -19,7 +19,7 @@ func needSolvers(t *testing.T) []smt.Solver {
 	t.Helper()
 	solvers := []smt.Solver{smt.Z3(), smt.CVC5()}
 	for _, s := range solvers {
-		peer.Need(t, s.Program)
+		peer.NeedProgram(t, s.Program)
 	}
 	return solvers
 }
@@ -210,7 +210,8 @@ func TestSolversAgreeWithEnumeration(t *testing.T) {
 				t.Fatalf("case %d: %v\n%+v", i, err, p)
 			}
 			if (got.Status == smt.Sat) != wantBroken || got.Status == smt.Unknown {
-				t.Errorf("%s case %d: solvers say %v, %d enumerated paths say broken=%v\n%+v", model, i, got.Status, paths, wantBroken, p)
+				t.Errorf("%s case %d: solvers say %v, %d enumerated paths say broken=%v\n%+v", model, i, got.Status, paths, wantBroken,
+					p)
 			}
 			switch {
 			case wantBroken:
@@ -260,7 +261,8 @@ func TestEncodingFollowsTheEngine(t *testing.T) {
 		outcomes[want]++
 		m.violate()
 		if got := ask(t, m); (got == smt.Sat) != want {
-			t.Fatalf("case %d: the engine breaks the objective: %v, the equations say %v\n%+v\n%v", i, want, got, p, p.Judge(run).Broken)
+			t.Fatalf("case %d: the engine breaks the objective: %v, the equations say %v\n%+v\n%v", i, want, got, p,
+				p.Judge(run).Broken)
 		}
 	}
 	if outcomes[true] < 10 || outcomes[false] < 10 {
@@ -373,8 +375,10 @@ func TestWaitsRepeat(t *testing.T) {
 					if early < k {
 						twins++
 					}
-					if got, want := deliveries[k].At-deliveries[k].Generated, deliveries[early].At-deliveries[early].Generated; got != want {
-						t.Fatalf("update %d of %s waits %d steps, its twin %d waits %d\n%+v\n%v", k, p.Clusters[u].Name, got, early, want, p, path.Arrivals)
+					if got, want := deliveries[k].At-deliveries[k].Generated,
+						deliveries[early].At-deliveries[early].Generated; got != want {
+						t.Fatalf("update %d of %s waits %d steps, its twin %d waits %d\n%+v\n%v", k, p.Clusters[u].Name, got, early,
+							want, p, path.Arrivals)
 					}
 				}
 			}

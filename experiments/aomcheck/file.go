@@ -61,7 +61,7 @@ func has(mapping *yaml.Node, key string) bool {
 }
 
 func document(data []byte) (*yaml.Node, error) {
-	root, second, err := yamldoc.Root(data)
+	root, second, err := yamldoc.FindRoot(data)
 	switch {
 	case err != nil:
 		return nil, fmt.Errorf("%w: %w", ErrFile, err)

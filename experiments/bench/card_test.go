@@ -138,7 +138,7 @@ func TestGeneratorFeedsItsQueue(t *testing.T) {
 
 // TestWhatACardLeavesInDoubt checks the verdicts for faults of frames and clocks on the way.
 func TestWhatACardLeavesInDoubt(t *testing.T) {
-	raced.Skip(t)
+	raced.SkipRaced(t)
 	spec := cardSpec()
 	spec.Runs, spec.Versus, spec.OutRates = 2, "", spec.OutRates[:1]
 	spec.Workload.UpdatesPerWorker = 300 // a run of 0.3 ms is polled several times

@@ -65,7 +65,7 @@ func holdsReal(t *testing.T, r *results.Row) {
 // TestBothEnds lets tshark read a run at both ends of real packets: every frame is ours, the counts at workers and
 // server agree, and the updates in them are those sent minus those lost.
 func TestBothEnds(t *testing.T) {
-	tshark := peer.Need(t, "tshark")
+	tshark := peer.NeedProgram(t, "tshark")
 	lua := filepath.Join(t.TempDir(), "inagg.lua")
 	must(t, os.WriteFile(lua, []byte(frame.DissectorScript()), 0o644))
 	for _, device := range []testbed.Device{testbed.KernelDevice(), testbed.HostDevice()} {

@@ -14,7 +14,7 @@ import (
 // TestLotsAreTheWholeBench checks that a bench in parts, one configuration and a few runs at a time, gives the runs of
 // the whole under every profile, with lots of different cards in turn.
 func TestLotsAreTheWholeBench(t *testing.T) {
-	raced.Skip(t)
+	raced.SkipRaced(t)
 	var lots Lots // the same twin for all that can share one
 	defer func() { must(t, lots.Close()) }()
 	numbers := map[string]string{}

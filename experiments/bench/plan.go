@@ -99,7 +99,7 @@ func NewPlan(s Spec) (*Plan, error) {
 	p.addAnswering()
 	for i := range p.Seeds {
 		// Spread neighbouring run numbers over the whole seed space.
-		p.Seeds[i] = splitmix.Mix(s.Seed*1_000_003 + uint64(i))
+		p.Seeds[i] = splitmix.MixBits(s.Seed*1_000_003 + uint64(i))
 	}
 	return p, p.checkLoops()
 }
@@ -173,7 +173,7 @@ func (p *Plan) Tables() (p4ctl.Tables, error) {
 	w, a := &p.Spec.Workload, p.addressPlan()
 	t := p4ctl.Tables{Servers: []netip.Addr{a.Server}}
 	for i := range w.Workers {
-		t.Workers = append(t.Workers, p4ctl.Worker{Address: netip.AddrFrom4(a.Worker(i).SrcIP),
+		t.Workers = append(t.Workers, p4ctl.Worker{Address: netip.AddrFrom4(a.WorkerAddresses(i).SrcIP),
 			Cluster: p.clusterID(w.Cluster(i)), ID: olaf.WorkerID(i)})
 	}
 	t = t.WithGroups(workerPort)

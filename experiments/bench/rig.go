@@ -152,7 +152,7 @@ func (r *Rig) describeFlows(ctx context.Context, c *Config) error {
 	}
 	job := r.Plan.generatorJob(nil)
 	job.Wire = wire
-	if err := r.Generator.Describe(ctx, job); err != nil {
+	if err := r.Generator.WriteFlows(ctx, job); err != nil {
 		return fmt.Errorf("program the generator: %w", err)
 	}
 	r.wire = wire
@@ -169,7 +169,7 @@ func (r *Rig) describeHosts(ctx context.Context, c *Config, parts *system.Parts)
 	full := program.Packet{Kind: program.Data, Job: closedloop.FirstJob, Lanes: uint16(parts.PerPacket)}
 	job := pktgen.Job{Placement: r.Plan.Spec.Workload.Placement, Addressing: r.Plan.addressPlan(),
 		Size: parts.FrameSize(&full, false), Wire: wire}
-	if err := r.Generator.Describe(ctx, job); err != nil {
+	if err := r.Generator.WriteFlows(ctx, job); err != nil {
 		return fmt.Errorf("describe the hosts: %w", err)
 	}
 	return nil

@@ -46,13 +46,13 @@ func NewTraceTraffic(name string, w *pktgen.Burst) (t *TraceTraffic, err error) 
 			ErrSpec, name, h.Lanes, olaf.MaxLanes)
 	}
 	if h.Scaled == nil {
-		if t.recording, err = trace.Load(reader); err != nil {
+		if t.recording, err = trace.LoadRecording(reader); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
 		t.Digest = t.recording.Digest()
 		return t, nil
 	}
-	if t.Digest, t.Updates, err = trace.Identify(reader); err != nil {
+	if t.Digest, t.Updates, err = trace.IdentifySource(reader); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	w.Placement = pktgen.Placement{Workers: h.Workers, Clusters: h.Clusters}

@@ -102,7 +102,7 @@ func TestTraceOfAStoredSpecification(t *testing.T) {
 func TestScaledTraceIsPlayedAsItIs(t *testing.T) {
 	reader, closer, err := trace.Open("builtin:lander8")
 	must(t, err)
-	recording, err := trace.Load(reader)
+	recording, err := trace.LoadRecording(reader)
 	must(t, errors.Join(err, closer.Close()))
 	scaling := trace.DefaultScaling()
 	scaling.Workers, scaling.Clusters, scaling.Updates, scaling.Rate = 12, 4, 30, 40*olaf.Gbps
@@ -111,7 +111,7 @@ func TestScaledTraceIsPlayedAsItIs(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := filepath.Join(t.TempDir(), "scaled.trace")
-	file, err := trace.Create(path, *scaler.Header())
+	file, err := trace.CreateFile(path, *scaler.Header())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,7 +18,7 @@ type whoseFlows struct {
 // Event implements Sink.
 func (w *whoseFlows) Event(e Event) (err error) {
 	if done, is := e.(RunDone); is {
-		w.by[done.Run.Config], err = w.generator.Flows()
+		w.by[done.Run.Config], err = w.generator.ReadFlows()
 	}
 	return err
 }

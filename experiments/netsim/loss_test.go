@@ -33,10 +33,10 @@ func TestLinksLoseByCounter(t *testing.T) {
 	topology.Clusters[0].Workers = 1
 	var got []uint32
 	r := mustRun(t, topology, Options{Observer: observer(func(o *olaf.Observation) { got = append(got, o.Update.Seq) })})
-	share, salt := 0.2, splitmix.Mix(topology.Seed^1<<32)
+	share, salt := 0.2, splitmix.MixBits(topology.Seed^1<<32)
 	var want []uint32
 	for seq := range uint32(r.Of("window_sent")) {
-		if splitmix.Mix(salt+uint64(seq)+1)>>1 >= uint64(share*(1<<63)) {
+		if splitmix.MixBits(salt+uint64(seq)+1)>>1 >= uint64(share*(1<<63)) {
 			want = append(want, seq)
 		}
 	}

@@ -51,7 +51,7 @@ func collidingSends(step, offset int64) func(io.Writer) {
 		fmt.Fprintln(w, SendsHeader)
 		state := uint64(step)
 		for range 30_000 {
-			state = splitmix.Mix(state)
+			state = splitmix.MixBits(state)
 			fmt.Fprintf(w, "%d,%d\n", int64(state%uint64(60e9/step))*step+int64(state>>40%2)*offset, state>>20%100)
 		}
 	}
@@ -206,7 +206,7 @@ func txRates() []string {
 	rates := []string{"1", "3", "1000000", "999983", "848000", "16000000000", "64000000000", "4124000000", "2147483648"}
 	state := uint64(1)
 	for i := range 60 {
-		state = splitmix.Mix(state)
+		state = splitmix.MixBits(state)
 		rates = append(rates, strconv.FormatUint(1+state%(uint64(1)<<(4+i/2)), 10))
 	}
 	return rates

@@ -320,7 +320,7 @@ func compareWithQueue(t *testing.T, queue string, profile engine.Profile, seed u
 	var sends []Send
 	state := seed
 	for at := olaf.Time(0); at < olaf.Time(end); {
-		state = splitmix.Mix(state)
+		state = splitmix.MixBits(state)
 		at += olaf.Time(state%24) * olaf.Time(olaf.Cycle) // 4 ns … 96 ns, mean 44; also several at once
 		sends = append(sends, Send{at, int(state >> 32 % (clusters * perCluster))})
 	}

@@ -91,7 +91,7 @@ func (s *sim) decideSend(w *worker) bool {
 	if !s.t.Control.Enabled {
 		return true
 	}
-	draw := uniformDraw(splitmix.Mix(w.base ^ saltControl + uint64(w.seq)))
+	draw := uniformDraw(splitmix.MixBits(w.base ^ saltControl + uint64(w.seq)))
 	return s.listeners[w.listener].Decide(s.control, olaf.Time(s.now), draw)
 }
 

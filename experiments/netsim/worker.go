@@ -75,22 +75,22 @@ const never = math.MaxInt64
 // generationTime returns when update w.seq is generated; the previous one was at w.gen.
 func (s *source) generationTime(w *worker) int64 {
 	if s.poisson {
-		gap := -exactmath.Log1p(-uniformDraw(splitmix.Mix(w.base ^ saltGap + uint64(w.seq))))
+		gap := -exactmath.Log1p(-uniformDraw(splitmix.MixBits(w.base ^ saltGap + uint64(w.seq))))
 		return w.gen + int64(gap*float64(w.period)/1000)*1000
 	}
 	at := w.offset + int64(w.seq)*w.period
 	if s.jitter > 0 {
-		at += int64(splitmix.Mix(w.base+uint64(w.seq))%s.jitter) * 1000
+		at += int64(splitmix.MixBits(w.base+uint64(w.seq))%s.jitter) * 1000
 	}
 	return at
 }
 
 // newWorker returns a worker with its phase and period. index counts over the whole network.
 func (k *Clusters) newWorker(seed uint64, index int) worker {
-	w := worker{base: splitmix.Mix(seed*1000003 + uint64(index)), period: int64(k.Period), offset: int64(k.Start)}
+	w := worker{base: splitmix.MixBits(seed*1000003 + uint64(index)), period: int64(k.Period), offset: int64(k.Start)}
 	w.gen = w.offset
 	if k.Spread > 0 {
-		u := float64(2*uniformDraw(splitmix.Mix(w.base^saltSpread))) - 1
+		u := float64(2*uniformDraw(splitmix.MixBits(w.base^saltSpread))) - 1
 		w.period += int64(math.Round(float64(u*float64(k.Spread)) * float64(k.Period)))
 	}
 	span := k.Phase

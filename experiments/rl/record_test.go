@@ -19,7 +19,7 @@ func record(t *testing.T, c Config, ctx context.Context, then Observer) ([]byte,
 	if err != nil {
 		t.Fatal(err)
 	}
-	f, err := trace.Create(path, h)
+	f, err := trace.CreateFile(path, h)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -284,7 +284,7 @@ func virtualTime(ns int64) olaf.Time { return olaf.Time(ns * int64(olaf.Nanoseco
 func (w *worker) row(atNS int64) trace.Update {
 	return trace.Update{GenNS: atNS, Worker: olaf.WorkerID(w.id), Cluster: w.cluster, Seq: w.seq, BaseVersion: w.base,
 		Reward: w.result.Reward, Episodes: uint32(w.result.Episodes), EnvSteps: uint32(w.result.Steps), CostNS: w.cost,
-		GradNorm: gradientNorm(&w.gradient), Digest: trace.Digest(w.gradient[:])}
+		GradNorm: gradientNorm(&w.gradient), Digest: trace.GradientDigest(w.gradient[:])}
 }
 
 // checkFinite returns an error if the worker's weights or gradient are not finite. The lander would fly on with such

@@ -34,7 +34,7 @@ type rows struct {
 }
 
 func (r *rows) Generated(u *trace.Update, g *ppo.Weights) error {
-	if d := trace.Digest(g[:]); d != u.Digest {
+	if d := trace.GradientDigest(g[:]); d != u.Digest {
 		r.t.Errorf("update %d has digest %x, its gradient %x", len(r.all), u.Digest, d)
 	}
 	r.all = append(r.all, *u)
@@ -54,7 +54,7 @@ func run(t testing.TB, c Config) (*Outcome, []trace.Update) {
 func digest(out *Outcome, all []trace.Update) uint64 {
 	h := fnv.New64a()
 	for i := range out.Weights {
-		d := trace.Digest(out.Weights[i][:])
+		d := trace.GradientDigest(out.Weights[i][:])
 		h.Write([]byte{byte(d), byte(d >> 16), byte(d >> 32), byte(d >> 48)})
 	}
 	for _, u := range all {
@@ -130,7 +130,8 @@ func TestEveryUpdateIsAccountedFor(t *testing.T) {
 			inside += s.Inside
 		}
 		if received != n.Released || inside != n.SumReleased {
-			t.Errorf("%s: servers got %d frames with %d updates, the queue sent %d with %d", kind, received, inside, n.Released, n.SumReleased)
+			t.Errorf("%s: servers got %d frames with %d updates, the queue sent %d with %d", kind, received, inside, n.Released,
+				n.SumReleased)
 		}
 		if n.In() == n.Class[engine.Appended] {
 			t.Errorf("%s: the bottleneck never bit", kind)
@@ -170,7 +171,8 @@ func TestPackets(t *testing.T) {
 func TestRowsMakeAValidTrace(t *testing.T) {
 	c := small()
 	_, all := run(t, c)
-	w, err := trace.NewWriter(discard{}, trace.Header{Clock: trace.Virtual, Workers: c.Workers, Clusters: c.Clusters, Lanes: ppo.Params})
+	w, err := trace.NewWriter(discard{}, trace.Header{Clock: trace.Virtual, Workers: c.Workers, Clusters: c.Clusters,
+		Lanes: ppo.Params})
 	if err != nil {
 		t.Fatal(err)
 	}

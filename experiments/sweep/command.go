@@ -135,7 +135,7 @@ const mostListed = 12
 // suggestNames lists the names similar to name, or else all.
 func suggestNames(name string, names []string) string {
 	const some = 3
-	if n := suggest.Names(name, names, some); len(n) > 0 {
+	if n := suggest.NearestNames(name, names, some); len(n) > 0 {
 		return "near are " + strings.Join(n, ", ")
 	}
 	more := ""

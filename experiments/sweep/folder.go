@@ -145,7 +145,7 @@ func (f *Folders) List() (ids []string, err error) {
 }
 
 // IsHeld reports whether a process is working on a sweep.
-func (f *Folders) IsHeld(id string) bool { return lockfile.Held(filepath.Join(f.dir, id, lockName)) }
+func (f *Folders) IsHeld(id string) bool { return lockfile.IsHeld(filepath.Join(f.dir, id, lockName)) }
 
 // Find finds a sweep, unfinished or finished, by its id, a unique prefix, or "last" for the newest. The error matches
 // ErrUnknown and names candidates.
@@ -176,7 +176,7 @@ func (f *Folders) Find(name string, finished []string) (id string, err error) {
 			len(matches), matches[0], matches[1])
 	}
 	const some = 3
-	if near := suggest.Names(name, ids, some); len(near) > 0 {
+	if near := suggest.NearestNames(name, ids, some); len(near) > 0 {
 		return "", fmt.Errorf("%w: %q; near are %s", ErrUnknown, name, strings.Join(near, ", "))
 	}
 	return "", fmt.Errorf("%w: %q; 'olafctl sweep status' lists unfinished ones, 'olafctl runs' the others, and the last one is %s", ErrUnknown, name, slices.Max(ids))

@@ -21,7 +21,7 @@ func openPlayback(_ context.Context, path string, _ DeviceOptions) (fpga.Device,
 		return nil, fmt.Errorf("%w: %w", playback.ErrSession, err)
 	}
 	defer file.Close()
-	p, err := playback.Play(file)
+	p, err := playback.NewPlayer(file)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}

@@ -19,7 +19,7 @@ const maxSocketPath = 103
 // privateAddress returns an address for a socket of this user only, until remove is called. If the temporary folder's
 // path is too long, it returns a free port of the loopback interface.
 func privateAddress() (address string, remove func() error, err error) {
-	dir, remove, err := tempfolder.Make()
+	dir, remove, err := tempfolder.MakeFolder()
 	if err != nil {
 		return "", nil, fmt.Errorf("make room for a private socket: %w", err)
 	}

@@ -86,7 +86,7 @@ func (f Format) DecodeWithLines(text []byte, into any) (Lines, error) {
 	if len(text) > maxSize {
 		return nil, f.Fail(0, fmt.Sprintf("the file has %d bytes; a %s has at most %d", len(text), f.Name, maxSize))
 	}
-	root, second, err := yamldoc.Root(text)
+	root, second, err := yamldoc.FindRoot(text)
 	switch {
 	case err != nil:
 		return nil, f.syntaxError(text, err)
@@ -364,7 +364,7 @@ func Fields(t reflect.Type) []reflect.StructField {
 
 // Suggest formats the end of a message: the nearest of the names, or a list of all.
 func Suggest(got string, names []string) string {
-	if near := suggest.Names(got, names, 1); len(near) > 0 {
+	if near := suggest.NearestNames(got, names, 1); len(near) > 0 {
 		return fmt.Sprintf("; did you mean %q?", near[0])
 	}
 	if len(names) == 0 || len(names) > 20 {

@@ -30,12 +30,12 @@ func addWords(dst, src []uint32) {
 
 // addSaturatingBlocks and addStickyBlocks add blocks up to the first that needs checks, and return the number of
 // lanes done.
-func addSaturating(dst, src []uint32) (done int) {
+func addSaturatingBlocks(dst, src []uint32) (done int) {
 	n := len(dst) / block
 	return (n - saturatingBlocks(unsafe.SliceData(dst), unsafe.SliceData(src), n)) * block
 }
 
-func addSticky(dst, src []uint32) (done int) {
+func addStickyBlocks(dst, src []uint32) (done int) {
 	n := len(dst) / block
 	return (n - stickyBlocks(unsafe.SliceData(dst), unsafe.SliceData(src), n)) * block
 }

@@ -17,31 +17,31 @@ const block = 8
 // AddFloats adds src to dst, both as float32 bits with IEEE 754 rounding, up to the shorter length. Lanes are words
 // because most programs add integers. Converting each float to and from a word would cost as much as the addition,
 // too much for sums of 366 lanes per packet.
-func Floats(dst, src []uint32) {
+func AddFloats(dst, src []uint32) {
 	n := min(len(dst), len(src))
 	whole := n &^ (block - 1)
 	addFloats(dst[:whole], src[:whole])
-	d, s := floats(dst[whole:n]), floats(src[whole:n])
+	d, s := asFloats(dst[whole:n]), asFloats(src[whole:n])
 	for i, v := range s {
 		d[i] += v
 	}
 }
 
 // asFloats views words as float32 in place: both are 32 bits wide, equally aligned, and free of pointers.
-func floats(words []uint32) []float32 {
+func asFloats(words []uint32) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(words))), len(words))
 }
 
 // asWords views lanes as unsigned words in place.
-func words[T Word](lanes []T) []uint32 {
+func asWords[T Word](lanes []T) []uint32 {
 	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(lanes))), len(lanes))
 }
 
 // AddWrapping adds src to dst modulo 2^32, up to the shorter length.
-func Wrapping[T Word](dst, src []T) {
+func AddWrapping[T Word](dst, src []T) {
 	n := min(len(dst), len(src))
 	whole := n &^ (block - 1)
-	addWords(words(dst[:whole]), words(src[:whole]))
+	addWords(asWords(dst[:whole]), asWords(src[:whole]))
 	for i, v := range src[whole:n] {
 		dst[whole+i] += v
 	}
@@ -49,24 +49,24 @@ func Wrapping[T Word](dst, src []T) {
 
 // AddSaturating adds src to dst as int32 clamped to its range, up to the shorter length. It returns the number of
 // clamped lanes.
-func Saturating[T Word](dst, src []T) (held uint64) {
+func AddSaturating[T Word](dst, src []T) (held uint64) {
 	n := min(len(dst), len(src))
-	d, s := words(dst[:n]), words(src[:n])
+	d, s := asWords(dst[:n]), asWords(src[:n])
 	for {
-		done := addSaturating(d, s)
+		done := addSaturatingBlocks(d, s)
 		if d, s = d[done:], s[done:]; len(d) < block {
-			return held + addSlowly(d, s)
+			return held + addSaturatingLanes(d, s)
 		}
-		held += addSlowly(d[:block], s[:block])
+		held += addSaturatingLanes(d[:block], s[:block])
 		d, s = d[block:], s[block:]
 	}
 }
 
 // addSaturatingLanes is AddSaturating lane by lane.
-func addSlowly(dst, src []uint32) (held uint64) {
+func addSaturatingLanes(dst, src []uint32) (held uint64) {
 	for i, v := range src {
 		sum := int64(int32(dst[i])) + int64(int32(v))
-		kept := Saturate(sum)
+		kept := ClampInt32(sum)
 		if int64(kept) != sum {
 			held++
 		}
@@ -76,31 +76,31 @@ func addSlowly(dst, src []uint32) (held uint64) {
 }
 
 // ClampInt32 returns the int32 nearest to v.
-func Saturate(v int64) int32 { return int32(max(math.MinInt32, min(math.MaxInt32, v))) }
+func ClampInt32(v int64) int32 { return int32(max(math.MinInt32, min(math.MaxInt32, v))) }
 
 // AddSticky adds src to dst as int32 clamped to its range, up to the shorter length. A lane at a limit stays there,
 // so that a reader recognizes an invalid sum; the lower limit is -MaxInt32.
-func Sticky(dst, src []uint32) {
+func AddSticky(dst, src []uint32) {
 	n := min(len(dst), len(src))
 	dst, src = dst[:n], src[:n]
 	for {
-		done := addSticky(dst, src)
+		done := addStickyBlocks(dst, src)
 		if dst, src = dst[done:], src[done:]; len(dst) < block {
-			stickSlowly(dst, src)
+			addStickyLanes(dst, src)
 			return
 		}
-		stickSlowly(dst[:block], src[:block])
+		addStickyLanes(dst[:block], src[:block])
 		dst, src = dst[block:], src[block:]
 	}
 }
 
 // addStickyLanes is AddSticky lane by lane.
-func stickSlowly(dst, src []uint32) {
+func addStickyLanes(dst, src []uint32) {
 	for i, v := range src {
-		if have := int32(dst[i]); !atRail(have) {
-			dst[i] = uint32(Saturate(int64(have) + int64(int32(v))))
+		if have := int32(dst[i]); !atLimit(have) {
+			dst[i] = uint32(ClampInt32(int64(have) + int64(int32(v))))
 		}
 	}
 }
 
-func atRail(lane int32) bool { return lane == math.MaxInt32 || lane <= -math.MaxInt32 }
+func atLimit(lane int32) bool { return lane == math.MaxInt32 || lane <= -math.MaxInt32 }

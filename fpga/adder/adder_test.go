@@ -29,9 +29,9 @@ var sums = map[string]func(have, more int32) (sum int64, kept int32){
 
 // adders are those that are held against them; held is 0 where none counts.
 var adders = map[string]func(dst, src []int32) (held uint64){
-	"wrapping":   func(dst, src []int32) uint64 { Wrapping(dst, src); return 0 },
-	"saturating": Saturating[int32],
-	"sticky":     func(dst, src []int32) uint64 { Sticky(words(dst), words(src)); return 0 },
+	"wrapping":   func(dst, src []int32) uint64 { AddWrapping(dst, src); return 0 },
+	"saturating": AddSaturating[int32],
+	"sticky":     func(dst, src []int32) uint64 { AddSticky(asWords(dst), asWords(src)); return 0 },
 }
 
 // TestIntegers holds every adder against lanes one by one, at every length and with many edges; what only one side has stays.
@@ -91,7 +91,7 @@ func TestSticky(t *testing.T) {
 		for _, place := range []int{0, block - 1, block} {
 			dst, src := make([]uint32, block+2), make([]uint32, block+2)
 			dst[place], dst[block+1], src[place] = uint32(c.have), 9, uint32(c.more)
-			if Sticky(dst, src); int32(dst[place]) != c.want || dst[block+1] != 9 {
+			if AddSticky(dst, src); int32(dst[place]) != c.want || dst[block+1] != 9 {
 				t.Errorf("%d and %d in lane %d: %d, want %d", c.have, c.more, place, int32(dst[place]), c.want)
 			}
 		}
@@ -110,7 +110,7 @@ func TestFloats(t *testing.T) {
 		for i := range min(len(dst), len(src)) {
 			dst[i] += src[i]
 		}
-		Floats(have, more)
+		AddFloats(have, more)
 		for i, want := range bits(dst) {
 			if have[i] != want && !(dst[i] != dst[i] && math.IsNaN(float64(math.Float32frombits(have[i])))) {
 				t.Fatalf("lane %d is %v, want %v", i, math.Float32frombits(have[i]), dst[i])
@@ -134,8 +134,8 @@ func BenchmarkAdd(b *testing.B) {
 		lanes int
 		add   func(dst, src []uint32)
 	}{
-		{"floats", 366, Floats}, {"wrapping", 64, Wrapping[uint32]},
-		{"saturating", 48, func(dst, src []uint32) { Saturating(dst, src) }}, {"sticky", 62, Sticky},
+		{"floats", 366, AddFloats}, {"wrapping", 64, AddWrapping[uint32]},
+		{"saturating", 48, func(dst, src []uint32) { AddSaturating(dst, src) }}, {"sticky", 62, AddSticky},
 	} {
 		b.Run(fmt.Sprintf("%s/lanes=%d", c.name, c.lanes), func(b *testing.B) {
 			dst, src := make([]uint32, c.lanes), make([]uint32, c.lanes)

@@ -78,13 +78,13 @@ func (a *Aggregator) Program() program.Program { return a.program }
 func (a *Aggregator) Clear() {
 	for c, known := range a.known {
 		if known {
-			a.end(c)
+			a.endJob(c)
 		}
 	}
 }
 
 // endJob removes a cluster's job and its partial sums.
-func (a *Aggregator) end(c int) {
+func (a *Aggregator) endJob(c int) {
 	a.program.Remove(olaf.ClusterID(c))
 	a.known[c] = false
 	for i := c * a.cfg.Segments; i < (c+1)*a.cfg.Segments; i++ {
@@ -93,14 +93,14 @@ func (a *Aggregator) end(c int) {
 }
 
 // KeepJobs discards the partial sums of all clusters that are not among jobs.
-func (a *Aggregator) Keep(jobs []program.Job) {
+func (a *Aggregator) KeepJobs(jobs []program.Job) {
 	kept := make(map[olaf.ClusterID]bool, len(jobs))
 	for i := range jobs {
 		kept[jobs[i].ID] = true
 	}
 	for c, known := range a.known {
 		if known && !kept[olaf.ClusterID(c)] {
-			a.end(c)
+			a.endJob(c)
 		}
 	}
 }
@@ -154,29 +154,31 @@ func (a *Aggregator) Offer(now olaf.Time, u *olaf.Update, seg uint64, lanes []in
 	a.reward = u.Reward
 	before := a.program.Counts()[a.vectors]
 	a.sent = false
-	class := a.program.Receive(now, program.Port(u.Worker), &a.packet, a.words(lanes), a)
+	class := a.program.Receive(now, program.Port(u.Worker), &a.packet, a.toWords(lanes), a)
 	if !a.sent && a.program.Counts()[a.vectors] > before {
-		a.keep(a.place(u.Cluster, seg))
+		a.addContributor(a.slotOf(u.Cluster, seg))
 	}
 	return class
 }
 
 // slotOf returns the slot of a cluster's segment.
-func (a *Aggregator) place(c olaf.ClusterID, seg uint64) int { return int(c)*a.cfg.Segments + int(seg) }
-
-// addContributor records the current packet as part of the sum in a slot.
-func (a *Aggregator) keep(place int) {
-	a.inside[place] = append(a.inside[place], a.pending)
-	a.rewards[place] = saturated(int64(a.rewards[place]) + int64(a.reward))
+func (a *Aggregator) slotOf(c olaf.ClusterID, seg uint64) int {
+	return int(c)*a.cfg.Segments + int(seg)
 }
 
-func saturated(v int64) int32 { return int32(min(max(v, math.MinInt32), math.MaxInt32)) }
+// addContributor records the current packet as part of the sum in a slot.
+func (a *Aggregator) addContributor(place int) {
+	a.inside[place] = append(a.inside[place], a.pending)
+	a.rewards[place] = clampInt32(int64(a.rewards[place]) + int64(a.reward))
+}
+
+func clampInt32(v int64) int32 { return int32(min(max(v, math.MinInt32), math.MaxInt32)) }
 
 // Emit implements program.Out: the sum of a segment, including the current packet, leaves as an update.
 func (a *Aggregator) Emit(_ program.Dest, p *program.Packet, lanes []uint32) {
-	place := a.place(p.Job, p.Seg)
+	place := a.slotOf(p.Job, p.Seg)
 	a.sent = true
-	a.keep(place)
+	a.addContributor(place)
 	inside := a.inside[place]
 	newest := &inside[0]
 	for i := range inside {
@@ -201,7 +203,7 @@ func (a *Aggregator) Emit(_ program.Dest, p *program.Packet, lanes []uint32) {
 }
 
 // toWords converts lanes to a program's words.
-func (a *Aggregator) words(lanes []int32) []uint32 {
+func (a *Aggregator) toWords(lanes []int32) []uint32 {
 	if lanes == nil {
 		return nil
 	}

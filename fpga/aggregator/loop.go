@@ -30,7 +30,7 @@ type Loop struct {
 // Configure admits a job after checking it against the program's tables, if any.
 func (l *Loop) Configure(j program.Job) error {
 	if tables := l.Tables(); tables != nil {
-		if err := told(tables, l.Of, &j); err != nil {
+		if err := checkTables(tables, l.Of, &j); err != nil {
 			return err
 		}
 	}
@@ -45,7 +45,7 @@ func (l *Loop) Configure(j program.Job) error {
 
 // checkTables returns an error if the tables lack a job or have it with another number of members or another
 // partition.
-func told(tables Admission, d *program.Description, j *program.Job) error {
+func checkTables(tables Admission, d *program.Description, j *program.Job) error {
 	jobs, has := tables.Jobs(d)
 	if !has {
 		return nil
@@ -99,7 +99,7 @@ func (l *Loop) Partial(index int) (p Partial, ok bool) {
 }
 
 // ReadCounters returns a program's counts in register form.
-func Counters(p program.Program) (c regmap.AggregatorCounters) {
+func ReadCounters(p program.Program) (c regmap.AggregatorCounters) {
 	for i, n := range p.Counts() {
 		*c.At(regmap.AggregatorCount0 + uint32(8*i)) = n
 	}
@@ -108,7 +108,7 @@ func Counters(p program.Program) (c regmap.AggregatorCounters) {
 
 // ClearOffsets returns the values to add to a program's counters so that they restart at 0. Levels are kept and
 // carried over.
-func Cleared(p program.Program, l *olaf.Ledger) (c regmap.AggregatorCounters) {
+func ClearOffsets(p program.Program, l *olaf.Ledger) (c regmap.AggregatorCounters) {
 	for i, n := range p.Counts() {
 		if l.Counters[i].Gauge {
 			c.CarriedVectors += n

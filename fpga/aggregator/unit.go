@@ -16,7 +16,7 @@ func (u *Unit) Rate() olaf.Rate {
 }
 
 // TransferTime returns the time of a frame on the bus.
-func (u *Unit) Takes(size olaf.Size) olaf.Duration {
+func (u *Unit) TransferTime(size olaf.Size) olaf.Duration {
 	beats := (int64(size) + int64(u.BusBytes) - 1) / int64(u.BusBytes)
 	return olaf.Duration(beats) * u.Beat
 }
@@ -38,7 +38,7 @@ func (i *Inlet) Pass(now olaf.Time, size olaf.Size) (olaf.Time, bool) {
 	if i.until[i.next] > now {
 		return 0, false
 	}
-	i.free = max(i.free, now).Add(i.unit.Takes(size))
+	i.free = max(i.free, now).Add(i.unit.TransferTime(size))
 	i.until[i.next] = i.free
 	i.next = (i.next + 1) % len(i.until)
 	return i.free.Add(olaf.Duration(i.unit.Pipeline) * i.unit.Beat), true

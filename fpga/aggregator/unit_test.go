@@ -9,8 +9,8 @@ import (
 // A frame waits for those before it; beyond the room there is it is lost, until the first is through.
 func TestInlet(t *testing.T) {
 	u := Unit{BusBytes: 32, Beat: 5 * olaf.Nanosecond, Pipeline: 16, Room: 3}
-	if u.Rate() != 51_200*olaf.Mbps || u.Takes(256) != 40*olaf.Nanosecond || u.Takes(257) != 45*olaf.Nanosecond {
-		t.Fatalf("%v, a frame takes %v", u.Rate(), u.Takes(257))
+	if u.Rate() != 51_200*olaf.Mbps || u.TransferTime(256) != 40*olaf.Nanosecond || u.TransferTime(257) != 45*olaf.Nanosecond {
+		t.Fatalf("%v, a frame takes %v", u.Rate(), u.TransferTime(257))
 	}
 	i := NewInlet(u)
 	for n := range u.Room + 1 {

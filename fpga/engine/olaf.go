@@ -117,7 +117,7 @@ func (q *olafQueue) mergeUpdate(w *place, u *olaf.Update, keep int32) {
 	flags := m.Flags&olaf.Flags(keep) | u.Flags
 	reward := int64(m.Reward&keep) + int64(u.Reward)
 	if reward != int64(int32(reward)) {
-		reward = int64(adder.Saturate(reward))
+		reward = int64(adder.ClampInt32(reward))
 		q.stats.RewardSaturations++
 	}
 	count := uint32(m.Count)&uint32(keep) + uint32(u.Count)

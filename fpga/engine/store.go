@@ -106,7 +106,7 @@ func (s *store) moveLanes(o Outcome, u *olaf.Update, lanes []int32, inside []ola
 	switch {
 	case joins:
 		if lanes != nil {
-			s.stats.LaneSaturations += adder.Saturating(mine, lanes)
+			s.stats.LaneSaturations += adder.AddSaturating(mine, lanes)
 		}
 	case lanes == nil:
 		clear(mine)

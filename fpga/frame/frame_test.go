@@ -518,7 +518,7 @@ func BenchmarkCodec(b *testing.B) {
 
 // tshark is the peer: with our dissector it reads of every message what we wrote.
 func TestDissector(t *testing.T) {
-	tshark := peer.Need(t, "tshark")
+	tshark := peer.NeedProgram(t, "tshark")
 	dir := t.TempDir()
 	lua := filepath.Join(dir, "inagg.lua")
 	if err := os.WriteFile(lua, []byte(DissectorScript()), 0o644); err != nil {

@@ -83,8 +83,8 @@ func (s *Switch) Start() {
 			s.members[p.Job] = append(s.members[p.Job], i)
 		}
 	}
-	s.ears, s.done = netlab.Listen(sockets...), make(chan struct{})
-	s.ears.Hold()
+	s.ears, s.done = netlab.NewEars(sockets...), make(chan struct{})
+	s.ears.BypassScheduler()
 	s.in, s.out, s.lanes = make([]byte, 1<<16), make([]byte, olaf.MaxFrame), make([]uint32, olaf.MaxLanes)
 	go s.run()
 }

@@ -54,11 +54,11 @@ func (d *Divergence) String() string {
 
 // CompareCards runs a and b through the stream of a seed. The divergence is nil if there is none; otherwise its
 // cycle is exact. The error is that of a card that cannot continue.
-func Compare(ctx context.Context, a, b Side, seed uint64) (*Divergence, Seen, error) {
+func CompareCards(ctx context.Context, a, b Side, seed uint64) (*Divergence, Seen, error) {
 	var stops []int64
 	for {
 		r := &run{ctx: ctx, a: a, b: b, story: newStory(seed), stops: stops}
-		err := r.play()
+		err := r.playStory()
 		var d *Divergence
 		if !errors.As(err, &d) {
 			return nil, r.seen, err
@@ -98,33 +98,33 @@ type run struct {
 }
 
 // playStory runs the story. The error is a *Divergence, or that of a card that cannot continue.
-func (r *run) play() error {
-	if err := r.level(); err != nil {
+func (r *run) playStory() error {
+	if err := r.alignCards(); err != nil {
 		return err
 	}
 	for i := range r.story.steps {
 		s := &r.story.steps[i]
 		r.step = s.String()
-		if err := r.take(s); err != nil {
+		if err := r.takeStep(s); err != nil {
 			return err
 		}
 	}
-	return r.finish()
+	return r.drainCards()
 }
 
 // drainCards lets all frames leave and compares the rest.
-func (r *run) finish() error {
+func (r *run) drainCards() error {
 	r.step = "the end"
 	for range endsWithin {
-		rests, err := r.rests()
+		rests, err := r.bothIdle()
 		if err != nil {
 			return err
 		}
-		if err := r.take(&step{sleep: endStep}); err != nil || rests {
-			return errors.Join(err, r.allMatched())
+		if err := r.takeStep(&step{sleep: endStep}); err != nil || rests {
+			return errors.Join(err, r.compareRest())
 		}
 	}
-	return r.allMatched()
+	return r.compareRest()
 }
 
 // Limits for the end of a stream; the last step lets frames on the bus leave.
@@ -134,7 +134,7 @@ const (
 )
 
 // bothIdle reports whether both cards have sent everything.
-func (r *run) rests() (bool, error) {
+func (r *run) bothIdle() (bool, error) {
 	for _, side := range r.sides() {
 		status, err := side.Device.Read32(regmap.QueueStatus)
 		if err != nil {
@@ -151,7 +151,7 @@ func (r *run) rests() (bool, error) {
 const generatorRunning = 2
 
 // alignCards resets both cards and brings them to the same cycle, without leftovers from before.
-func (r *run) level() error {
+func (r *run) alignCards() error {
 	cycles := [2]int64{}
 	for i, side := range r.sides() {
 		side.Tap.Record(true)
@@ -188,9 +188,9 @@ func (r *run) level() error {
 func (r *run) sides() [2]Side { return [2]Side{r.a, r.b} }
 
 // takeStep runs one step on both cards and compares their answers; after a sleep it compares everything.
-func (r *run) take(s *step) error {
+func (r *run) takeStep(s *step) error {
 	if s.sleep == 0 {
-		return r.write(s)
+		return r.compareWrite(s)
 	}
 	for left := s.sleep; left > 0; {
 		part := left
@@ -206,7 +206,7 @@ func (r *run) take(s *step) error {
 		r.slept = part
 		r.seen.Cycles += part
 		left -= part
-		if err := r.look(); err != nil {
+		if err := r.compareState(); err != nil {
 			return err
 		}
 	}
@@ -214,7 +214,7 @@ func (r *run) take(s *step) error {
 }
 
 // compareWrite makes a write on both cards and compares the results.
-func (r *run) write(s *step) error {
+func (r *run) compareWrite(s *step) error {
 	var answers [2]string
 	for i, side := range r.sides() {
 		var err error
@@ -235,11 +235,11 @@ func (r *run) write(s *step) error {
 		}
 	}
 	r.slept = 0
-	return r.differ(nameOf(s.addr), answers[0], answers[1])
+	return r.compareValues(nameOf(s.addr), answers[0], answers[1])
 }
 
 // compareValues returns a *Divergence if two values differ.
-func (r *run) differ(what, a, b string) error {
+func (r *run) compareValues(what, a, b string) error {
 	if a == b {
 		return nil
 	}
@@ -247,7 +247,7 @@ func (r *run) differ(what, a, b string) error {
 }
 
 // compareState compares the frames since the last call, the counters and all registers.
-func (r *run) look() error {
+func (r *run) compareState() error {
 	if err := r.compareFrames(); err != nil {
 		return err
 	}
@@ -266,7 +266,7 @@ func (r *run) look() error {
 			values[i] = v
 		}
 		r.seen.Registers++
-		if err := r.differ(nameOf(at), fmt.Sprintf("%#x", values[0]), fmt.Sprintf("%#x", values[1])); err != nil {
+		if err := r.compareValues(nameOf(at), fmt.Sprintf("%#x", values[0]), fmt.Sprintf("%#x", values[1])); err != nil {
 			return err
 		}
 	}
@@ -287,14 +287,14 @@ func (r *run) compareFrames() error {
 			if r.packets[k].Kind == twin.Bypassed {
 				kind = detours
 			}
-			r.unmatched[kind][i] = append(r.unmatched[kind][i], worded(&r.packets[k]))
+			r.unmatched[kind][i] = append(r.unmatched[kind][i], formatPacket(&r.packets[k]))
 		}
 	}
 	for kind := range r.unmatched {
 		q := &r.unmatched[kind]
 		n := min(len(q[0]), len(q[1]))
 		for k := range n {
-			if err := r.differ(fmt.Sprintf("%s %d", streams[kind], r.matched[kind]+k), q[0][k], q[1][k]); err != nil {
+			if err := r.compareValues(fmt.Sprintf("%s %d", streams[kind], r.matched[kind]+k), q[0][k], q[1][k]); err != nil {
 				return err
 			}
 		}
@@ -305,10 +305,10 @@ func (r *run) compareFrames() error {
 }
 
 // compareRest compares the remaining frames of both.
-func (r *run) allMatched() error {
+func (r *run) compareRest() error {
 	for kind := range r.unmatched {
 		q := &r.unmatched[kind]
-		if err := r.differ(fmt.Sprintf("%s %d", streams[kind], r.matched[kind]), first(q[0]), first(q[1])); err != nil {
+		if err := r.compareValues(fmt.Sprintf("%s %d", streams[kind], r.matched[kind]), firstOrNone(q[0]), firstOrNone(q[1])); err != nil {
 			return err
 		}
 	}
@@ -316,7 +316,7 @@ func (r *run) allMatched() error {
 	return nil
 }
 
-func first(list []string) string {
+func firstOrNone(list []string) string {
 	if len(list) == 0 {
 		return "none"
 	}
@@ -333,7 +333,7 @@ const (
 var streams = [...]string{"observation", "packet", "bypassed packet"}
 
 // formatPacket formats a frame with all its bytes; gradients are shown as a checksum.
-func worded(p *twin.Packet) string {
+func formatPacket(p *twin.Packet) string {
 	sum := crc32.NewIEEE()
 	_ = binary.Write(sum, binary.LittleEndian, p.Lanes) // a hash accepts everything
 	some := p.Lanes[:min(len(p.Lanes), 4)]

@@ -23,7 +23,7 @@ func (t table) Version() uint64                              { return 1 }
 func card(t *testing.T, ports int) *twin.Twin {
 	t.Helper()
 	tables := table{}
-	for _, w := range Workers() {
+	for _, w := range TableWorkers() {
 		tables[w.Address] = w
 	}
 	c, err := twin.New(twin.Config{ReadPorts: ports, Tables: tables, Wire: true, Slots: 64, Clusters: 1024, Descriptors: 32768})
@@ -38,7 +38,7 @@ func card(t *testing.T, ports int) *twin.Twin {
 func TestEqualCards(t *testing.T) {
 	a, b := card(t, 1), card(t, 1)
 	for seed := range uint64(len(kinds)) {
-		d, seen, err := Compare(t.Context(), Side{a, a}, Side{b, b}, seed)
+		d, seen, err := CompareCards(t.Context(), Side{a, a}, Side{b, b}, seed)
 		if err != nil || d != nil {
 			t.Fatalf("%s: %v, %v", kinds[seed].name, d, err)
 		}
@@ -52,7 +52,7 @@ func TestEqualCards(t *testing.T) {
 func TestPortsAreTold(t *testing.T) {
 	a, b := card(t, 1), card(t, 2)
 	for seed := range uint64(len(kinds)) {
-		d, _, err := Compare(t.Context(), Side{a, a}, Side{b, b}, seed)
+		d, _, err := CompareCards(t.Context(), Side{a, a}, Side{b, b}, seed)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -77,7 +77,7 @@ func (b bent) Read32(addr uint32) (uint32, error) {
 // TestOneRegister holds that one wrong answer is found and named, in the first cycle that shows it.
 func TestOneRegister(t *testing.T) {
 	a, b := card(t, 2), card(t, 2)
-	d, _, err := Compare(t.Context(), Side{a, a}, Side{bent{b}, b}, 2) // a queue that fills
+	d, _, err := CompareCards(t.Context(), Side{a, a}, Side{bent{b}, b}, 2) // a queue that fills
 	if err != nil || d == nil || d.What != "queue.peak_occupancy" || d.A != "0x1" || d.B != "0x2" {
 		t.Errorf("%v, %v", d, err)
 	}

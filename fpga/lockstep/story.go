@@ -48,7 +48,7 @@ type Worker struct {
 }
 
 // TableWorkers returns the required contents of both cards' tables.
-func Workers() []Worker {
+func TableWorkers() []Worker {
 	all := make([]Worker, workers)
 	for w := range all {
 		all[w] = Worker{netip.AddrFrom4(addressOf(w)), clusterOf(w), olaf.WorkerID(w)}
@@ -57,11 +57,11 @@ func Workers() []Worker {
 }
 
 // ServerAddress returns the address of the parameter server.
-func Server() netip.Addr { return netip.AddrFrom4([4]byte{10, 1, 0, 1}) }
+func ServerAddress() netip.Addr { return netip.AddrFrom4([4]byte{10, 1, 0, 1}) }
 
 func addressOf(w int) [4]byte            { return [4]byte{10, 0, 0, byte(w + 1)} }
 func clusterOf(w int) olaf.ClusterID     { return olaf.ClusterID(w % clusters) }
-func pick[T any](s *story, of ...T) T    { return of[s.IntN(len(of))] }
+func pickOne[T any](s *story, of ...T) T { return of[s.IntN(len(of))] }
 func (s *story) chance(percent int) bool { return s.IntN(100) < percent }
 
 // story is one stream: its parameters and steps. Parameters not set by its kind are drawn.
@@ -93,11 +93,11 @@ var kinds = []struct {
 }{
 	{"random", func(*story) {}},
 	{"train onto a locked head", func(s *story) {
-		s.rate, s.discipline = pick(s, 2.5, 5.0), "olaf"
+		s.rate, s.discipline = pickOne(s, 2.5, 5.0), "olaf"
 		first := s.IntN(workers)
 		s.worker = func() int { return (first + clusters*s.IntN(3)) % workers }
 	}},
-	{"full queue", func(s *story) { s.rate, s.depth = pick(s, 2.5, 1.25), 1+s.IntN(2) }},
+	{"full queue", func(s *story) { s.rate, s.depth = pickOne(s, 2.5, 1.25), 1+s.IntN(2) }},
 	{"every length", func(s *story) {
 		at := shortFrame + int(s.seed)*52%(longFrame-shortFrame)/4*4
 		s.sizes = func() int {
@@ -106,26 +106,26 @@ var kinds = []struct {
 			}
 			return at
 		}
-		s.rate = pick(s, 0.0, 40)
+		s.rate = pickOne(s, 0.0, 40)
 	}},
 	{"saturation", func(s *story) {
 		s.template, s.discipline, s.rate = bigLanes, "olaf", 5
-		s.reward = func() int32 { return pick[int32](s, 1<<31-1, -1<<31, 1<<30) }
+		s.reward = func() int32 { return pickOne[int32](s, 1<<31-1, -1<<31, 1<<30) }
 	}},
 	{"reconfiguration", func(s *story) {
 		s.during = func(s *story) {
 			if s.chance(40) {
-				s.write(regmap.QueueControl, 0)
-				s.pass(int64(s.IntN(400)) + 1)
-				s.configure()
+				s.addWrite(regmap.QueueControl, 0)
+				s.addSleep(int64(s.IntN(400)) + 1)
+				s.configureQueue()
 			}
 		}
 	}},
 	{"reset", func(s *story) {
 		s.during = func(s *story) {
 			if s.chance(25) {
-				s.write(regmap.CommonCommand, regmap.CommonCommandReset)
-				s.pass(int64(s.IntN(20)) + 1)
+				s.addWrite(regmap.CommonCommand, regmap.CommonCommandReset)
+				s.addSleep(int64(s.IntN(20)) + 1)
 				s.setUp()
 			}
 		}
@@ -133,37 +133,37 @@ var kinds = []struct {
 	{"reset at every phase", func(s *story) {
 		s.everyPhase()
 		s.during = func(s *story) {
-			s.write(regmap.CommonCommand, regmap.CommonCommandReset)
-			s.pass(1)
+			s.addWrite(regmap.CommonCommand, regmap.CommonCommandReset)
+			s.addSleep(1)
 			s.setUp()
 		}
 	}},
 	{"reconfiguration at every phase", func(s *story) {
 		s.everyPhase()
 		s.during = func(s *story) {
-			s.write(regmap.QueueControl, 0)
-			s.pass(1)
-			s.configure()
-			s.pass(200) // queued frames leave
+			s.addWrite(regmap.QueueControl, 0)
+			s.addSleep(1)
+			s.configureQueue()
+			s.addSleep(200) // queued frames leave
 			s.setUp()
 		}
 	}},
 	{"malformed and strange", func(s *story) {
 		s.worker = func() int { return s.IntN(flows) }
 		s.flags = func() uint16 {
-			return pick[uint16](s, 0, 0, regmap.FlagBadChecksum, regmap.FlagBadLength, regmap.FlagNotOlaf,
+			return pickOne[uint16](s, 0, 0, regmap.FlagBadChecksum, regmap.FlagBadLength, regmap.FlagNotOlaf,
 				regmap.FlagRetransmission)
 		}
 	}},
-	{"frozen, inspected and flushed", func(s *story) { s.during = (*story).meddle }},
+	{"frozen, inspected and flushed", func(s *story) { s.during = (*story).disturb }},
 	{"short frames at the line", func(s *story) {
 		s.sizes = func() int { return shortFrame + olaf.LaneBytes*s.IntN(20) }
 		s.gap = func(int) uint64 { return 0 }
 		s.frames = 250
 	}},
 	{"long frames at the line", func(s *story) {
-		s.sizes = func() int { return pick(s, longFrame, longFrame-4, 1500, 4096) }
-		s.rate = pick(s, 0, 63.5, 40)
+		s.sizes = func() int { return pickOne(s, longFrame, longFrame-4, 1500, 4096) }
+		s.rate = pickOne(s, 0, 63.5, 40)
 		s.gap = func(int) uint64 { return uint64(s.IntN(20)) }
 		s.frames = 40
 	}},
@@ -174,17 +174,17 @@ func newStory(seed uint64) *story {
 	s := &story{Rand: rand.New(rand.NewPCG(seed, 0x6f6c6166)), seed: seed, round: int64(seed / uint64(len(kinds)))}
 	kind := &kinds[seed%uint64(len(kinds))]
 	s.kind = kind.name
-	s.discipline = pick(s, "olaf", "olaf", "olaf", "fifo")
+	s.discipline = pickOne(s, "olaf", "olaf", "olaf", "fifo")
 	s.depth = 1 + s.IntN(8)
-	s.rate = pick(s, 0.0, 64, 40, 20, 10, 7.3, 2.5)
-	usual := pick(s, 256, 256, 1500, 0)
+	s.rate = pickOne(s, 0.0, 64, 40, 20, 10, 7.3, 2.5)
+	usual := pickOne(s, 256, 256, 1500, 0)
 	s.sizes = func() int {
 		if usual != 0 {
 			return usual
 		}
 		return shortFrame + olaf.LaneBytes*s.IntN(100)
 	}
-	load := pick(s, 0.5, 1, 1.5, 3)
+	load := pickOne(s, 0.5, 1, 1.5, 3)
 	s.gap = func(size int) uint64 {
 		rate := s.rate
 		if rate == 0 {
@@ -194,14 +194,14 @@ func newStory(seed uint64) *story {
 	}
 	s.worker = func() int { return s.IntN(workers) }
 	s.reward = func() int32 { return int32(s.IntN(4096)) - 2048 }
-	s.flags = func() uint16 { return pick[uint16](s, 0, 0, 0, regmap.FlagRetransmission) }
+	s.flags = func() uint16 { return pickOne[uint16](s, 0, 0, 0, regmap.FlagRetransmission) }
 	s.frames = 20 + s.IntN(150)
-	s.piece = func(int) int64 { return int64(1 + s.IntN(pick(s, 10, 200, 1500))) }
+	s.piece = func(int) int64 { return int64(1 + s.IntN(pickOne(s, 10, 200, 1500))) }
 	s.during = func(s *story) {}
 	kind.set(s)
 	s.setUp()
 	for i := range pieces {
-		s.pass(s.piece(i))
+		s.addSleep(s.piece(i))
 		s.during(s)
 	}
 	return s
@@ -219,28 +219,30 @@ func (s *story) everyPhase() {
 	s.frames = 40 + int(from/2)
 }
 
-func (s *story) write(addr, value uint32) { s.steps = append(s.steps, step{addr: addr, value: value}) }
+func (s *story) addWrite(addr, value uint32) {
+	s.steps = append(s.steps, step{addr: addr, value: value})
+}
 
-func (s *story) burst(memory, address uint32, words []uint32) {
-	s.write(regmap.GeneratorMemSelect, memory)
-	s.write(regmap.GeneratorMemAddress, address)
+func (s *story) addBurst(memory, address uint32, words []uint32) {
+	s.addWrite(regmap.GeneratorMemSelect, memory)
+	s.addWrite(regmap.GeneratorMemAddress, address)
 	s.steps = append(s.steps, step{addr: regmap.GeneratorMemData, words: words})
 }
 
-func (s *story) pass(cycles int64) { s.steps = append(s.steps, step{sleep: cycles}) }
+func (s *story) addSleep(cycles int64) { s.steps = append(s.steps, step{sleep: cycles}) }
 
 // setUp configures the queue, loads the generator and starts it.
 func (s *story) setUp() {
-	s.configure()
-	s.load()
-	s.write(regmap.GeneratorCommand, regmap.GeneratorCommandArm)
-	s.pass(30) // prefetch of the first descriptors
-	s.write(regmap.GeneratorCommand, regmap.GeneratorCommandStart)
+	s.configureQueue()
+	s.loadGenerator()
+	s.addWrite(regmap.GeneratorCommand, regmap.GeneratorCommandArm)
+	s.addSleep(30) // prefetch of the first descriptors
+	s.addWrite(regmap.GeneratorCommand, regmap.GeneratorCommandStart)
 }
 
 // configureQueue draws a queue configuration. If the queue is not empty, writes are refused, which must also be
 // equal.
-func (s *story) configure() {
+func (s *story) configureQueue() {
 	kind, _ := engine.FindDiscipline(s.discipline)
 	mode := kind.Code
 	for _, bit := range []uint32{regmap.QueueModeRewardFilter, regmap.QueueModeFreeOnStart,
@@ -249,28 +251,28 @@ func (s *story) configure() {
 			mode |= bit
 		}
 	}
-	s.write(regmap.QueueMode, mode)
-	s.write(regmap.QueueDepth, uint32(s.depth))
-	s.write(regmap.QueueRewardThreshold, uint32(s.IntN(600)))
-	s.write(regmap.QueueLimiterControl, 0)
+	s.addWrite(regmap.QueueMode, mode)
+	s.addWrite(regmap.QueueDepth, uint32(s.depth))
+	s.addWrite(regmap.QueueRewardThreshold, uint32(s.IntN(600)))
+	s.addWrite(regmap.QueueLimiterControl, 0)
 	if s.rate != 0 {
-		s.write(regmap.QueueLimiterControl, regmap.QueueLimiterControlEnable)
-		s.write(regmap.QueueLimiterIncrement, uint32(s.rate*(1<<24)))
+		s.addWrite(regmap.QueueLimiterControl, regmap.QueueLimiterControlEnable)
+		s.addWrite(regmap.QueueLimiterIncrement, uint32(s.rate*(1<<24)))
 	}
-	s.write(regmap.QueueLimiterOverhead, pick[uint32](s, 0, 0, 24))
+	s.addWrite(regmap.QueueLimiterOverhead, pickOne[uint32](s, 0, 0, 24))
 	if s.chance(30) {
-		s.write(regmap.QueueDequeueCycles, uint32(s.IntN(3)))
-		s.write(regmap.QueueMergeCycles, uint32(s.IntN(3)))
+		s.addWrite(regmap.QueueDequeueCycles, uint32(s.IntN(3)))
+		s.addWrite(regmap.QueueMergeCycles, uint32(s.IntN(3)))
 	}
-	s.write(regmap.QueueControl, regmap.QueueControlEnable)
+	s.addWrite(regmap.QueueControl, regmap.QueueControlEnable)
 }
 
 // loadGenerator writes flows, descriptors and, if the kind needs it, a template.
-func (s *story) load() {
+func (s *story) loadGenerator() {
 	words := make([]uint32, flows*regmap.FlowWords)
 	for w := range flows {
 		f := regmap.Flow{
-			SourceIP: addressOf(w), DestIP: Server().As4(), SourceMAC: [6]byte{2, 0, 0, 0, 0, byte(w)},
+			SourceIP: addressOf(w), DestIP: ServerAddress().As4(), SourceMAC: [6]byte{2, 0, 0, 0, 0, byte(w)},
 			DestMAC:    [6]byte{2, 0, 0, 0, 1, 0},
 			SourcePort: uint16(40000 + w), DestPort: olaf.UDPPort, Cluster: clusterOf(w), Worker: olaf.WorkerID(w),
 			Length:   256,
@@ -284,13 +286,13 @@ func (s *story) load() {
 		}
 		f.Put(words[w*regmap.FlowWords:])
 	}
-	s.burst(1, 0, words)
+	s.addBurst(1, 0, words)
 	if s.template != 0 {
 		lanes := make([]uint32, regmap.TemplateWords)
 		for i := range lanes {
 			lanes[i] = s.Uint32()
 		}
-		s.burst(2, regmap.TemplateWords*uint32(s.template), lanes)
+		s.addBurst(2, regmap.TemplateWords*uint32(s.template), lanes)
 	}
 	words = make([]uint32, s.frames*regmap.DescriptorWords)
 	at := uint64(0)
@@ -302,33 +304,33 @@ func (s *story) load() {
 		d.Put(words[i*regmap.DescriptorWords:])
 		at += s.gap(int(d.Length))
 	}
-	s.burst(0, 0, words)
-	s.write(regmap.GeneratorFlows, flows)
-	s.write(regmap.GeneratorDescriptors, uint32(s.frames))
+	s.addBurst(0, 0, words)
+	s.addWrite(regmap.GeneratorFlows, flows)
+	s.addWrite(regmap.GeneratorDescriptors, uint32(s.frames))
 }
 
 // disturb makes a random operator access under traffic, allowed or not.
-func (s *story) meddle() {
+func (s *story) disturb() {
 	switch s.IntN(7) {
 	case 0:
-		s.write(regmap.QueueControl, regmap.QueueControlEnable|regmap.QueueControlFreeze)
+		s.addWrite(regmap.QueueControl, regmap.QueueControlEnable|regmap.QueueControlFreeze)
 		for i := range uint32(s.IntN(4)) {
-			s.write(regmap.QueueInspectIndex, i)
-			s.pass(int64(1 + s.IntN(20)))
+			s.addWrite(regmap.QueueInspectIndex, i)
+			s.addSleep(int64(1 + s.IntN(20)))
 		}
-		s.write(regmap.QueueControl, regmap.QueueControlEnable)
+		s.addWrite(regmap.QueueControl, regmap.QueueControlEnable)
 	case 1:
-		s.write(regmap.QueueCommand, regmap.QueueCommandFlush)
+		s.addWrite(regmap.QueueCommand, regmap.QueueCommandFlush)
 	case 2:
-		s.write(regmap.CommonCommand, regmap.CommonCommandClear)
+		s.addWrite(regmap.CommonCommand, regmap.CommonCommandClear)
 	case 3:
-		s.write(regmap.QueueClusterIndex, uint32(s.IntN(clusters+1)))
+		s.addWrite(regmap.QueueClusterIndex, uint32(s.IntN(clusters+1)))
 	case 4:
-		s.write(pick[uint32](s, regmap.QueueDepth, regmap.QueueMode, regmap.CommonMagic, regmap.QueueInspectIndex,
+		s.addWrite(pickOne[uint32](s, regmap.QueueDepth, regmap.QueueMode, regmap.CommonMagic, regmap.QueueInspectIndex,
 			0x101FFC, regmap.GeneratorFlows), s.Uint32N(9))
 	case 5:
-		s.write(regmap.GeneratorCommand, pick[uint32](s, regmap.GeneratorCommandStop, regmap.GeneratorCommandStart))
+		s.addWrite(regmap.GeneratorCommand, pickOne[uint32](s, regmap.GeneratorCommandStop, regmap.GeneratorCommandStart))
 	case 6:
-		s.write(regmap.CommonErrors, 0xf0f)
+		s.addWrite(regmap.CommonErrors, 0xf0f)
 	}
 }

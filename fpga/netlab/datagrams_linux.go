@@ -13,7 +13,7 @@ import (
 // Datagrams opens a UDP socket in the calling thread's namespace for hosts of kernel programs. Its datagrams have
 // no checksum, because the programs see frames before a network card fills it in.
 func Datagrams(ctx context.Context, at netip.AddrPort) (*net.UDPConn, error) {
-	config := net.ListenConfig{Control: prepare}
+	config := net.ListenConfig{Control: prepareSocket}
 	c, err := config.ListenPacket(ctx, "udp4", at.String())
 	if err != nil {
 		return nil, fmt.Errorf("%w: listen at %s: %w", ErrNetwork, at, err)
@@ -33,7 +33,7 @@ func (n *Node) Datagrams(at netip.AddrPort) (c *net.UDPConn, err error) {
 // receiveBytes is the requested size of the receive buffer; the kernel may give less.
 const receiveBytes = 8 << 20
 
-func prepare(_, _ string, c syscall.RawConn) error {
+func prepareSocket(_, _ string, c syscall.RawConn) error {
 	var set error
 	err := c.Control(func(fd uintptr) {
 		set = unix.SetsockoptInt(int(fd), unix.SOL_SOCKET, unix.SO_NO_CHECK, 1)

@@ -16,7 +16,7 @@ type Lab struct{ nodes []*Node }
 
 // New returns an empty lab. The error matches ErrRights, with a line for each missing right.
 func New() (*Lab, error) {
-	if err := Missing(NamespaceRights...); err != nil {
+	if err := CheckRights(NamespaceRights...); err != nil {
 		return nil, err
 	}
 	return &Lab{}, nil

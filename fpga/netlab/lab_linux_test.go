@@ -18,7 +18,7 @@ import (
 // lab is an empty one, closed with the test, which is skipped by name where rights are missing.
 func lab(t *testing.T) *Lab {
 	t.Helper()
-	if err := Missing(append(NamespaceRights[:len(NamespaceRights):len(NamespaceRights)], PacketRights...)...); err != nil {
+	if err := CheckRights(append(NamespaceRights[:len(NamespaceRights):len(NamespaceRights)], PacketRights...)...); err != nil {
 		t.Skip(err)
 	}
 	l, err := New()
@@ -44,7 +44,7 @@ func node(t *testing.T, l *Lab, name string) *Node {
 
 func cable(t *testing.T, l *Lab) *Cable {
 	t.Helper()
-	c, err := Connect(End{node(t, l, "left"), "right"}, End{node(t, l, "right"), "left"}, 1500)
+	c, err := ConnectNodes(End{node(t, l, "left"), "right"}, End{node(t, l, "right"), "left"}, 1500)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,11 +126,11 @@ func TestProcess(t *testing.T) {
 func TestRefused(t *testing.T) {
 	l := lab(t)
 	a, b := node(t, l, "a"), node(t, l, "b")
-	if _, err := Connect(End{a, "x"}, End{b, "y"}, 10); !errors.Is(err, ErrNetwork) {
+	if _, err := ConnectNodes(End{a, "x"}, End{b, "y"}, 10); !errors.Is(err, ErrNetwork) {
 		t.Errorf("an MTU of 10: %v", err)
 	}
 	for range 2 {
-		_, err := Connect(End{a, "x"}, End{b, "y"}, 1500)
+		_, err := ConnectNodes(End{a, "x"}, End{b, "y"}, 1500)
 		if err == nil {
 			continue
 		}

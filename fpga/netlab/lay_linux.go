@@ -11,23 +11,23 @@ import (
 // LayCable moves two interfaces of the calling thread's namespace that are joined by a cable to their nodes, like
 // Adopt. It waits until frames pass in both directions, because network cards renegotiate the link. If one may not
 // be taken, neither is. The error matches ErrNetwork, or ErrRights if frames may not be sent.
-func Lay(a, b End, virtual bool) (*Cable, error) {
-	below, err := a.Node.find(a.Name, virtual)
+func LayCable(a, b End, virtual bool) (*Cable, error) {
+	below, err := a.Node.findAdoptable(a.Name, virtual)
 	if err != nil {
 		return nil, err
 	}
-	above, err := b.Node.find(b.Name, virtual)
+	above, err := b.Node.findAdoptable(b.Name, virtual)
 	if err != nil {
 		return nil, err
 	}
 	c := new(Cable)
-	if c.A, err = a.Node.take(below); err != nil {
+	if c.A, err = a.Node.takeLink(below); err != nil {
 		return nil, err
 	}
-	if c.B, err = b.Node.take(above); err != nil {
+	if c.B, err = b.Node.takeLink(above); err != nil {
 		return nil, err
 	}
-	return c, errors.Join(joined(c.A, c.B, joinPatience), joined(c.B, c.A, joinPatience))
+	return c, errors.Join(waitForFrame(c.A, c.B, joinPatience), waitForFrame(c.B, c.A, joinPatience))
 }
 
 // joinPatience is the time for a frame to pass between two interfaces, joinPause the wait for each frame.
@@ -41,7 +41,7 @@ const (
 var probe = append([]byte{0x88, 0xb5}, "olafctl tries this cable"...)
 
 // waitForFrame sends frames from one interface to another until one arrives.
-func joined(from, to *Interface, patience time.Duration) (err error) {
+func waitForFrame(from, to *Interface, patience time.Duration) (err error) {
 	out, err := from.Packets(false)
 	if err != nil {
 		return err
@@ -57,14 +57,14 @@ func joined(from, to *Interface, patience time.Duration) (err error) {
 	for began := time.Now(); time.Since(began) < patience; {
 		refused = out.Send(frame)
 		in.Wait(int(joinPause / time.Millisecond))
-		if came(in, frame) {
+		if hasReceived(in, frame) {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: no frame got from interface %s to %s in %v; are they at the two ends of one cable, and both plugged in?%s", ErrNetwork, from.Name, to.Name, patience, because(refused))
+	return fmt.Errorf("%w: no frame got from interface %s to %s in %v; are they at the two ends of one cable, and both plugged in?%s", ErrNetwork, from.Name, to.Name, patience, refusedText(refused))
 }
 
-func because(err error) string {
+func refusedText(err error) string {
 	if err == nil {
 		return ""
 	}
@@ -72,7 +72,7 @@ func because(err error) string {
 }
 
 // hasReceived reports whether a frame is in a socket's receive queue.
-func came(in *Socket, frame []byte) bool {
+func hasReceived(in *Socket, frame []byte) bool {
 	buf := make([]byte, 2*len(frame))
 	for {
 		n, err := in.Receive(buf)

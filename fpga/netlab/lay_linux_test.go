@@ -11,12 +11,12 @@ import (
 func TestLay(t *testing.T) {
 	l := lab(t)
 	here, a, b := node(t, l, "here"), node(t, l, "a"), node(t, l, "b")
-	if _, err := Connect(End{here, "card0"}, End{here, "card1"}, 1400); err != nil {
+	if _, err := ConnectNodes(End{here, "card0"}, End{here, "card1"}, 1400); err != nil {
 		t.Fatal(err)
 	}
 	lay := func(lower, upper string, virtual bool) (c *Cable, err error) {
 		err = here.Do(func() error {
-			c, err = Lay(End{a, lower}, End{b, upper}, virtual)
+			c, err = LayCable(End{a, lower}, End{b, upper}, virtual)
 			return err
 		})
 		return c, err
@@ -54,19 +54,19 @@ func TestLay(t *testing.T) {
 func TestNotJoined(t *testing.T) {
 	l := lab(t)
 	left, right := node(t, l, "left"), node(t, l, "right")
-	one, err := Connect(End{left, "one0"}, End{right, "one1"}, 1500)
+	one, err := ConnectNodes(End{left, "one0"}, End{right, "one1"}, 1500)
 	if err != nil {
 		t.Fatal(err)
 	}
-	two, err := Connect(End{left, "two0"}, End{right, "two1"}, 1500)
+	two, err := ConnectNodes(End{left, "two0"}, End{right, "two1"}, 1500)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := joined(one.A, two.B, 3*joinPause); !errors.Is(err, ErrNetwork) ||
+	if err := waitForFrame(one.A, two.B, 3*joinPause); !errors.Is(err, ErrNetwork) ||
 		!strings.Contains(err.Error(), "no frame got from interface one0 to two1 in 60ms; are they at the two ends of one cable") {
 		t.Error(err)
 	}
-	if err := errors.Join(joined(one.A, one.B, time.Minute), joined(two.B, two.A, time.Minute)); err != nil {
+	if err := errors.Join(waitForFrame(one.A, one.B, time.Minute), waitForFrame(two.B, two.A, time.Minute)); err != nil {
 		t.Error(err)
 	}
 }

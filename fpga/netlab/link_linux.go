@@ -73,7 +73,7 @@ type End struct {
 
 // ConnectNodes creates a cable between two nodes and brings both ends up. Frames have up to mtu bytes after their
 // Ethernet header.
-func Connect(a, b End, mtu int) (*Cable, error) {
+func ConnectNodes(a, b End, mtu int) (*Cable, error) {
 	if mtu < 68 || mtu > 65535 {
 		return nil, fmt.Errorf("%w: an MTU of %d bytes from %s to %s; 68 to 65535 can be, and up to %d in native mode",
 			ErrNetwork, mtu, a.Node.name, b.Node.name, MaxMTU)
@@ -111,15 +111,15 @@ const physical = "device"
 // the kernel returns a network card, switched off; virtual also permits other interfaces, which end with the node.
 // An interface in use, with an address or part of a bridge or bond, is rejected. The error matches ErrNetwork.
 func (n *Node) Adopt(name string, virtual bool) (*Interface, error) {
-	link, err := n.find(name, virtual)
+	link, err := n.findAdoptable(name, virtual)
 	if err != nil {
 		return nil, err
 	}
-	return n.take(link)
+	return n.takeLink(link)
 }
 
 // findAdoptable finds an interface that may be taken, in the calling thread's namespace.
-func (n *Node) find(name string, virtual bool) (netlink.Link, error) {
+func (n *Node) findAdoptable(name string, virtual bool) (netlink.Link, error) {
 	link, err := netlink.LinkByName(name)
 	if err != nil {
 		return nil, fmt.Errorf("%w: interface %s for %s: %w; 'ip link' lists those that there are", ErrNetwork, name,
@@ -128,7 +128,7 @@ func (n *Node) find(name string, virtual bool) (netlink.Link, error) {
 	return link, n.mayTake(link, virtual)
 }
 
-func (n *Node) take(link netlink.Link) (*Interface, error) {
+func (n *Node) takeLink(link netlink.Link) (*Interface, error) {
 	name := link.Attrs().Name
 	if err := netlink.LinkSetNsFd(link, int(n.file.Fd())); err != nil {
 		return nil, fmt.Errorf("%w: take interface %s for %s: %w", ErrNetwork, name, n.name, err)

@@ -26,11 +26,11 @@ type Node struct {
 
 // newNode creates a namespace and its thread.
 func newNode(name string) (*Node, error) {
-	n, err := kept(name, func() error { return unix.Unshare(unix.CLONE_NEWNET) })
+	n, err := startNode(name, func() error { return unix.Unshare(unix.CLONE_NEWNET) })
 	if err != nil {
 		return nil, fmt.Errorf("make a namespace for %s: %w: %w", name, ErrNetwork, err)
 	}
-	if err := n.Do(n.prepare); err != nil {
+	if err := n.Do(n.configureNew); err != nil {
 		return nil, errors.Join(err, n.close())
 	}
 	return n, nil
@@ -43,7 +43,7 @@ func enterNode(name, path string) (*Node, error) {
 		return nil, fmt.Errorf("enter the namespace of %s: %w: %w", name, ErrNetwork, err)
 	}
 	defer file.Close()
-	n, err := kept(name, func() error { return unix.Setns(int(file.Fd()), unix.CLONE_NEWNET) })
+	n, err := startNode(name, func() error { return unix.Setns(int(file.Fd()), unix.CLONE_NEWNET) })
 	if err != nil {
 		return nil, fmt.Errorf("enter the namespace of %s: %w: %w", name, ErrNetwork, err)
 	}
@@ -51,16 +51,16 @@ func enterNode(name, path string) (*Node, error) {
 }
 
 // startNode starts a thread that enters a namespace and stays there.
-func kept(name string, into func() error) (*Node, error) {
+func startNode(name string, into func() error) (*Node, error) {
 	n := &Node{name: name, tasks: make(chan func()), ended: make(chan struct{}), processes: map[*Process]bool{}}
 	made := make(chan error)
-	go n.keep(into, made)
+	go n.runTasks(into, made)
 	return n, <-made
 }
 
 // runTasks enters a namespace and runs tasks until there are no more. Its thread is never unlocked, so it ends with
 // the goroutine.
-func (n *Node) keep(into func() error, made chan<- error) {
+func (n *Node) runTasks(into func() error, made chan<- error) {
 	defer close(n.ended)
 	runtime.LockOSThread()
 	err := into()
@@ -77,7 +77,7 @@ func (n *Node) keep(into func() error, made chan<- error) {
 }
 
 // configureNew stops the kernel's own traffic on new interfaces and brings the loopback interface up.
-func (n *Node) prepare() error {
+func (n *Node) configureNew() error {
 	for _, scope := range []string{"all", "default"} { // a kernel without IPv6 has no such file and sends nothing
 		_ = os.WriteFile("/proc/sys/net/ipv6/conf/"+scope+"/disable_ipv6", []byte("1"), 0)
 	}

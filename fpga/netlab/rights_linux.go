@@ -28,7 +28,7 @@ var (
 
 // CheckRights returns an error for each of the rights that the process lacks, which matches ErrRights and includes
 // advice. It returns nil if none is missing.
-func Missing(rights ...Right) error {
+func CheckRights(rights ...Right) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var sets [2]unix.CapUserData
 	if err := unix.Capget(&header, &sets[0]); err != nil {

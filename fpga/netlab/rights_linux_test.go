@@ -20,7 +20,7 @@ func TestMissing(t *testing.T) {
 			stays <- err
 			return
 		}
-		told <- Missing(append(NamespaceRights, append(PacketRights, NamespaceRights...)...)...)
+		told <- CheckRights(append(NamespaceRights, append(PacketRights, NamespaceRights...)...)...)
 	}()
 	var err error
 	select {

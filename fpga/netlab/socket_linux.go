@@ -26,7 +26,7 @@ var ErrAgain = errors.New("no frame is there")
 // Packets opens a packet socket at the interface. If hears, it receives incoming frames without blocking. A socket
 // that only sends costs the interface's other frames nothing.
 func (i *Interface) Packets(hears bool) (*Socket, error) {
-	if err := Missing(PacketRights...); err != nil {
+	if err := CheckRights(PacketRights...); err != nil {
 		return nil, err
 	}
 	s := &Socket{fd: -1, to: unix.RawSockaddrLinklayer{Family: unix.AF_PACKET, Ifindex: int32(i.Index), Halen: 6}}
@@ -66,7 +66,7 @@ func (s *Socket) Send(frame []byte) error {
 }
 
 // SetVisible shows sent frames to captures at the interface, which makes sending slightly slower, or hides them.
-func (s *Socket) Show(on bool) error {
+func (s *Socket) SetVisible(on bool) error {
 	past := 1
 	if on {
 		past = 0
@@ -104,7 +104,7 @@ type Ears struct {
 }
 
 // NewEars returns a set of sockets, which are numbered in this order.
-func Listen(sockets ...*Socket) *Ears {
+func NewEars(sockets ...*Socket) *Ears {
 	e := &Ears{fds: make([]unix.PollFd, len(sockets))}
 	for i, s := range sockets {
 		e.fds[i] = unix.PollFd{Fd: int32(s.fd), Events: unix.POLLIN}
@@ -114,7 +114,7 @@ func Listen(sockets ...*Socket) *Ears {
 
 // BypassScheduler hides Wait from Go's scheduler, like the sockets' calls. It is for a real-time thread that has a
 // reserved place among Go's running threads.
-func (e *Ears) Hold() { e.held = true }
+func (e *Ears) BypassScheduler() { e.held = true }
 
 // Wait sleeps until a frame has arrived at one of the sockets, for at most the given time, and calls ready for each
 // socket with a frame.
@@ -141,7 +141,7 @@ func (e *Ears) poll(until unix.Timespec) bool {
 }
 
 // TakeLost returns the number of frames dropped for lack of socket buffer since its last call.
-func (s *Socket) Lost() (uint32, error) {
+func (s *Socket) TakeLost() (uint32, error) {
 	stats, err := unix.GetsockoptTpacketStats(s.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
 	if err != nil {
 		return 0, err

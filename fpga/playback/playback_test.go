@@ -24,7 +24,7 @@ func record(t testing.TB, use func(fpga.Device)) []byte {
 		t.Fatal(err)
 	}
 	var session bytes.Buffer
-	r, err := playback.Record(d, &session)
+	r, err := playback.NewRecorder(d, &session)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +44,7 @@ func TestConformance(t *testing.T) {
 			}
 		})
 	})
-	player, err := playback.Play(bytes.NewReader(session))
+	player, err := playback.NewPlayer(bytes.NewReader(session))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestDivergence(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			p, err := playback.Play(bytes.NewReader(session))
+			p, err := playback.NewPlayer(bytes.NewReader(session))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -116,7 +116,7 @@ func TestErrorsKeepTheirKind(t *testing.T) {
 		_ = d.Close()
 		_, _ = d.Read32(regmap.QueueDepth)
 	})
-	p, err := playback.Play(bytes.NewReader(session))
+	p, err := playback.NewPlayer(bytes.NewReader(session))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +147,7 @@ func TestBadSessions(t *testing.T) {
 		{head + "w 4 1 !gone x\n", "line 3"},
 		{head + strings.Repeat("r", 2<<20), "too long"},
 	} {
-		_, err := playback.Play(strings.NewReader(c.text))
+		_, err := playback.NewPlayer(strings.NewReader(c.text))
 		if !errors.Is(err, playback.ErrSession) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%.40q: %v; want %q", c.text, err, c.says)
 		}
@@ -163,7 +163,7 @@ func TestRecordingThatCannotBeWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := playback.Record(d, full{})
+	r, err := playback.NewRecorder(d, full{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +180,7 @@ func FuzzPlay(f *testing.F) {
 	f.Add(record(f, func(d fpga.Device) { _ = use(d); _ = d.Write32(regmap.QueueDepth, 0) }))
 	f.Add([]byte(playback.Schema + "\nidentity {\"kind\":\"x\"}\nb 4\n+ 1 2 !gone \"a\\n\"\ns 1\n\n# end\n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		p, err := playback.Play(bytes.NewReader(text))
+		p, err := playback.NewPlayer(bytes.NewReader(text))
 		if err != nil {
 			if !errors.Is(err, playback.ErrSession) {
 				t.Errorf("%v", err)
@@ -205,7 +205,7 @@ func TestRecordingShowsPorts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := playback.Record(portedTwin{d}, io.Discard)
+	r, err := playback.NewRecorder(portedTwin{d}, io.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -27,7 +27,7 @@ var (
 )
 
 // NewRecorder records all accesses to d in w. The caller closes w after the device.
-func Record(d fpga.Device, w io.Writer) (*Recorder, error) {
+func NewRecorder(d fpga.Device, w io.Writer) (*Recorder, error) {
 	r := &Recorder{device: d, out: bufio.NewWriter(w)}
 	identity, err := json.Marshal(d.Identity())
 	if err != nil {
@@ -39,9 +39,9 @@ func Record(d fpga.Device, w io.Writer) (*Recorder, error) {
 
 // recordAccess writes one access. A write error ends the session, because a session with a missing access is
 // useless.
-func (r *Recorder) note(a access, err error) error {
+func (r *Recorder) recordAccess(a access, err error) error {
 	a.fails = failureOf(err)
-	r.scratch = a.append(r.scratch[:0])
+	r.scratch = a.appendTo(r.scratch[:0])
 	if _, writeErr := r.out.Write(r.scratch); writeErr != nil && r.err == nil {
 		r.err = fmt.Errorf("record a session: %w", writeErr)
 	}
@@ -58,25 +58,25 @@ func (r *Recorder) PortCounts() ([]fpga.Port, error) { return fpga.PortCounts(r.
 // Read32 reads a register and records it.
 func (r *Recorder) Read32(addr uint32) (uint32, error) {
 	v, err := r.device.Read32(addr)
-	return v, r.note(access{op: 'r', addr: addr, value: uint64(v)}, err)
+	return v, r.recordAccess(access{op: 'r', addr: addr, value: uint64(v)}, err)
 }
 
 // Write32 writes a register and records it.
 func (r *Recorder) Write32(addr, value uint32) error {
 	err := r.device.Write32(addr, value)
-	return r.note(access{op: 'w', addr: addr, value: uint64(value)}, err)
+	return r.recordAccess(access{op: 'w', addr: addr, value: uint64(value)}, err)
 }
 
 // WriteBurst writes a burst and records it.
 func (r *Recorder) WriteBurst(addr uint32, words []uint32) error {
 	err := r.device.WriteBurst(addr, words)
-	return r.note(access{op: 'b', addr: addr, words: words}, err)
+	return r.recordAccess(access{op: 'b', addr: addr, words: words}, err)
 }
 
 // Sleep sleeps and records it.
 func (r *Recorder) Sleep(ctx context.Context, d olaf.Duration) error {
 	err := r.device.Sleep(ctx, d)
-	return r.note(access{op: 's', value: uint64(max(d, 0))}, err)
+	return r.recordAccess(access{op: 's', value: uint64(max(d, 0))}, err)
 }
 
 // Close closes the device and returns an error if the recording is incomplete.
@@ -95,8 +95,8 @@ type Player struct {
 var _ fpga.Device = (*Player)(nil)
 
 // NewPlayer reads a session. The error matches ErrSession and includes the line.
-func Play(r io.Reader) (*Player, error) {
-	s, err := parse(r)
+func NewPlayer(r io.Reader) (*Player, error) {
+	s, err := parseSession(r)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +108,7 @@ func (p *Player) Left() int { return len(p.session.accesses) - p.next }
 
 // takeNext returns the next recorded access. The first deviation ends the playback: every later access returns the
 // same error.
-func (p *Player) take(asked access) (*access, error) {
+func (p *Player) takeNext(asked access) (*access, error) {
 	if p.err != nil {
 		return nil, p.err
 	}
@@ -117,7 +117,7 @@ func (p *Player) take(asked access) (*access, error) {
 		return nil, p.err
 	}
 	recorded := &p.session.accesses[p.next]
-	if !recorded.same(&asked) {
+	if !recorded.sameRequest(&asked) {
 		p.err = fmt.Errorf("%w: line %d has: %s; this run asks: %s", ErrDiverged, recorded.line, recorded, &asked)
 		return nil, p.err
 	}
@@ -134,7 +134,7 @@ func (p *Player) Identity() fpga.Identity {
 
 // Read32 returns the recorded value.
 func (p *Player) Read32(addr uint32) (uint32, error) {
-	a, err := p.take(access{op: 'r', addr: addr})
+	a, err := p.takeNext(access{op: 'r', addr: addr})
 	if err != nil {
 		return 0, err
 	}
@@ -143,12 +143,12 @@ func (p *Player) Read32(addr uint32) (uint32, error) {
 
 // Write32 returns the recorded result.
 func (p *Player) Write32(addr, value uint32) error {
-	return p.done(access{op: 'w', addr: addr, value: uint64(value)})
+	return p.replay(access{op: 'w', addr: addr, value: uint64(value)})
 }
 
 // WriteBurst returns the recorded result.
 func (p *Player) WriteBurst(addr uint32, words []uint32) error {
-	return p.done(access{op: 'b', addr: addr, words: slices.Clone(words)})
+	return p.replay(access{op: 'b', addr: addr, words: slices.Clone(words)})
 }
 
 // Sleep returns the recorded result at once.
@@ -156,11 +156,11 @@ func (p *Player) Sleep(ctx context.Context, d olaf.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return p.done(access{op: 's', value: uint64(max(d, 0))})
+	return p.replay(access{op: 's', value: uint64(max(d, 0))})
 }
 
-func (p *Player) done(asked access) error {
-	a, err := p.take(asked)
+func (p *Player) replay(asked access) error {
+	a, err := p.takeNext(asked)
 	if err != nil {
 		return err
 	}

@@ -99,7 +99,7 @@ func (f *failure) err() error {
 }
 
 // sameRequest reports whether two accesses make the same request; answers are not compared.
-func (a *access) same(b *access) bool {
+func (a *access) sameRequest(b *access) bool {
 	return a.op == b.op && a.addr == b.addr && slices.Equal(a.words, b.words) && (a.op == 'r' || a.value == b.value)
 }
 
@@ -117,7 +117,7 @@ func (a *access) String() string {
 }
 
 // appendTo appends the access to b as lines of a session.
-func (a *access) append(b []byte) []byte {
+func (a *access) appendTo(b []byte) []byte {
 	b = append(b, a.op, ' ')
 	switch a.op {
 	case 's':
@@ -154,11 +154,11 @@ func lineError(line int, format string, args ...any) error {
 }
 
 // parseSession reads a session.
-func parse(r io.Reader) (*session, error) {
+func parseSession(r io.Reader) (*session, error) {
 	s, lines := new(session), bufio.NewScanner(r)
 	lines.Buffer(nil, 1<<20)
 	for n := 1; lines.Scan(); n++ {
-		if err := s.line(n, lines.Text()); err != nil {
+		if err := s.parseLine(n, lines.Text()); err != nil {
 			return nil, err
 		}
 	}
@@ -171,7 +171,7 @@ func parse(r io.Reader) (*session, error) {
 	return s, nil
 }
 
-func (s *session) line(n int, text string) error {
+func (s *session) parseLine(n int, text string) error {
 	switch {
 	case n == 1:
 		if text != Schema {
@@ -229,11 +229,11 @@ func parseAccess(text string) (a access, err error) {
 	}
 	switch {
 	case a.op == '+' && len(numbers) > 0:
-		a.words = words(numbers)
+		a.words = toWords(numbers)
 	case a.op == 's' && len(numbers) == 1:
 		a.value = numbers[0]
 	case a.op == 'b' && len(numbers) > 0:
-		a.addr, a.words = uint32(numbers[0]), words(numbers[1:])
+		a.addr, a.words = uint32(numbers[0]), toWords(numbers[1:])
 	case (a.op == 'r' || a.op == 'w') && len(numbers) == 2:
 		a.addr, a.value = uint32(numbers[0]), numbers[1]
 	default:
@@ -242,7 +242,7 @@ func parseAccess(text string) (a access, err error) {
 	return a, nil
 }
 
-func words(numbers []uint64) []uint32 {
+func toWords(numbers []uint64) []uint32 {
 	w := make([]uint32, len(numbers))
 	for i, n := range numbers {
 		w[i] = uint32(n)

@@ -91,7 +91,7 @@ var (
 // Open creates the network and measures its capacity for half a second. Close or the end of the process removes
 // everything.
 func Open(b Backend, h Hosts) (*Card, error) {
-	if err := netlab.Missing(slices.Concat(netlab.NamespaceRights, netlab.PacketRights, b.Rights)...); err != nil {
+	if err := netlab.CheckRights(slices.Concat(netlab.NamespaceRights, netlab.PacketRights, b.Rights)...); err != nil {
 		return nil, err
 	}
 	if err := h.checkHosts(&b); err != nil {
@@ -204,7 +204,7 @@ func (c *Card) Server() *netlab.Interface { return c.out.B }
 func (c *Card) Workers() *netlab.Interface { return c.in[0].A }
 
 // SetVisible shows or hides the generator's frames to captures at Workers. Nothing must be sent meanwhile.
-func (c *Card) SetVisible(on bool) error { return c.generator.out.Show(on) }
+func (c *Card) SetVisible(on bool) error { return c.generator.out.SetVisible(on) }
 
 // Identity returns the device's identity.
 func (c *Card) Identity() fpga.Identity {

@@ -101,7 +101,7 @@ func (f *front) endLoop() {
 	defer f.mu.Unlock()
 	if f.loop != nil {
 		f.discardSums()
-		f.own.Add(aggregator.Counters(f.loop.Program))
+		f.own.Add(aggregator.ReadCounters(f.loop.Program))
 		f.loop = nil
 	}
 }
@@ -133,7 +133,7 @@ func (f *front) totalCounters() regmap.AggregatorCounters {
 	defer f.mu.Unlock()
 	total := f.own
 	if f.loop != nil {
-		total.Add(aggregator.Counters(f.loop.Program))
+		total.Add(aggregator.ReadCounters(f.loop.Program))
 	}
 	return total
 }
@@ -144,7 +144,7 @@ func (f *front) clearCounters() {
 	defer f.mu.Unlock()
 	f.own = regmap.AggregatorCounters{}
 	if f.loop != nil {
-		f.own, f.peak = aggregator.Cleared(f.loop.Program, f.loop.Of.Ledger), f.loop.Occupied()
+		f.own, f.peak = aggregator.ClearOffsets(f.loop.Program, f.loop.Of.Ledger), f.loop.Occupied()
 	}
 	f.held.Clear(f.cycle(), f.countOccupied())
 }

@@ -99,9 +99,9 @@ func (c *Card) connectHost(hub *netlab.Node, number int, name string) (host, her
 	}
 	var cable *netlab.Cable
 	if w, laid := c.hosts.Wires[number]; laid {
-		cable, err = netlab.Lay(netlab.End{Node: node, Name: w.Host}, netlab.End{Node: hub, Name: w.Hub}, w.Virtual)
+		cable, err = netlab.LayCable(netlab.End{Node: node, Name: w.Host}, netlab.End{Node: hub, Name: w.Hub}, w.Virtual)
 	} else {
-		cable, err = netlab.Connect(netlab.End{Node: node, Name: "uplink"}, netlab.End{Node: hub, Name: name}, mtu)
+		cable, err = netlab.ConnectNodes(netlab.End{Node: node, Name: "uplink"}, netlab.End{Node: hub, Name: name}, mtu)
 	}
 	if err != nil {
 		return nil, nil, err

@@ -83,7 +83,7 @@ func (l *Links) AddLink(out *netlab.Socket, c LinkConfig) int {
 	defer l.mu.Unlock()
 	l.links = append(l.links, &link{
 		out: out, clock: engine.PicosecondClock(c.Rate, c.Overhead), delay: int64(c.Delay) / psPerNS,
-		loss: uint64(c.Loss * (1 << 63)), salt: splitmix.Mix(c.Seed),
+		loss: uint64(c.Loss * (1 << 63)), salt: splitmix.MixBits(c.Seed),
 	})
 	return len(l.links) - 1
 }
@@ -99,7 +99,7 @@ func (l *Links) Send(number int, frame []byte) (left olaf.Duration) {
 	k.frames++
 	l.count.Frames++
 	l.count.Bytes += uint64(len(frame))
-	lost := k.loss > 0 && splitmix.Mix(k.salt+k.frames)>>1 < k.loss
+	lost := k.loss > 0 && splitmix.MixBits(k.salt+k.frames)>>1 < k.loss
 	h := held{ticks: ticks, came: now}
 	if lost { // a lost frame takes its time, too
 		l.count.Lost++

@@ -23,7 +23,7 @@ func cabled(t *testing.T) (from, to *netlab.Socket) {
 		ends[i], err = lab.Node([]string{"here", "there"}[i])
 		must(t, err)
 	}
-	cable, err := netlab.Connect(netlab.End{Node: ends[0], Name: "out"}, netlab.End{Node: ends[1], Name: "in"}, 1500)
+	cable, err := netlab.ConnectNodes(netlab.End{Node: ends[0], Name: "out"}, netlab.End{Node: ends[1], Name: "in"}, 1500)
 	must(t, err)
 	from, err = cable.A.Packets(false)
 	must(t, err)
@@ -49,7 +49,7 @@ func TestLinksHoldTheirRate(t *testing.T) {
 			t.Errorf("frame %d is out in %v", i, left)
 		}
 	}
-	heard, ears, last := 0, netlab.Listen(to), -1
+	heard, ears, last := 0, netlab.NewEars(to), -1
 	buf := make([]byte, 2048)
 	for l.Counts().Waits > 0 || heard < int(l.Counts().Sent) {
 		ears.Wait(10*time.Millisecond, func(int) {

@@ -16,7 +16,7 @@ import (
 func TestWires(t *testing.T) {
 	for _, b := range backends {
 		t.Run(b.Address, func(t *testing.T) {
-			if err := netlab.Missing(slices.Concat(netlab.NamespaceRights, netlab.PacketRights, b.Rights)...); err != nil {
+			if err := netlab.CheckRights(slices.Concat(netlab.NamespaceRights, netlab.PacketRights, b.Rights)...); err != nil {
 				t.Skip(err)
 			}
 			ground, err := netlab.New()
@@ -25,7 +25,7 @@ func TestWires(t *testing.T) {
 			here, err := ground.Node("here")
 			must(t, err)
 			for _, ends := range [][2]string{{"eth0", "eth1"}, {"eth2", "eth3"}} {
-				_, err := netlab.Connect(netlab.End{Node: here, Name: ends[0]}, netlab.End{Node: here, Name: ends[1]}, 1500)
+				_, err := netlab.ConnectNodes(netlab.End{Node: here, Name: ends[0]}, netlab.End{Node: here, Name: ends[1]}, 1500)
 				must(t, err)
 			}
 			var c *Card

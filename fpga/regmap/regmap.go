@@ -172,7 +172,7 @@ func FindRegister(name string) (Ref, error) {
 		}
 	}
 	if len(near) == 0 {
-		near = suggest.Names(strings.ToLower(name), all, 3)
+		near = suggest.NearestNames(strings.ToLower(name), all, 3)
 	}
 	if len(near) > 0 {
 		return Ref{}, fmt.Errorf("no register is named %q; did you mean %s?", name,

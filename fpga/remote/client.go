@@ -85,14 +85,14 @@ func Dial(ctx context.Context, target string, o Options) (*Device, error) {
 		return nil, fmt.Errorf("device agent %q: %w", target, err)
 	}
 	d := &Device{conn: conn, patience: o.Patience, counters: make(map[uint32]uint32)}
-	if err := d.greet(ctx, target, o); err != nil {
+	if err := d.openSession(ctx, target, o); err != nil {
 		d.cancel()
 		return nil, errors.Join(err, conn.Close())
 	}
 	return d, nil
 }
 
-func (d *Device) greet(ctx context.Context, target string, o Options) (err error) {
+func (d *Device) openSession(ctx context.Context, target string, o Options) (err error) {
 	session, cancel := context.WithCancel(context.Background())
 	d.cancel = cancel
 	defer context.AfterFunc(ctx, cancel)()
@@ -103,7 +103,7 @@ func (d *Device) greet(ctx context.Context, target string, o Options) (err error
 	if d.request, err = json.Marshal(greeting{Version: Version, ReadOnly: o.ReadOnly}); err != nil {
 		return err
 	}
-	if err := d.exchange(); err != nil {
+	if err := d.roundTrip(); err != nil {
 		return dialError(ctx, target, err)
 	}
 	g, err := parseGreeting(d.reply)
@@ -129,7 +129,7 @@ func dialError(ctx context.Context, target string, err error) error {
 	case status.Code(err) == codes.Unimplemented || status.Code(err) == codes.FailedPrecondition:
 		return fmt.Errorf("%s: %w: %s", target, ErrProtocol, status.Convert(err).Message())
 	}
-	if denied(target) {
+	if isDenied(target) {
 		return fmt.Errorf("%s: %w: this socket belongs to another user; run as that user, or with sudo", target, ErrDenied)
 	}
 	return fmt.Errorf("%s: %w: %s; 'olafctl device serve' starts one", target, ErrUnreachable, status.Convert(err).Message())
@@ -137,7 +137,7 @@ func dialError(ctx context.Context, target string, err error) error {
 
 // isDenied reports whether the target is a socket, or in a folder, that this user may not access. The connection's
 // error does not show that.
-func denied(target string) bool {
+func isDenied(target string) bool {
 	path, ok := strings.CutPrefix(target, "unix:")
 	if !ok {
 		return false
@@ -150,7 +150,7 @@ func denied(target string) bool {
 }
 
 // roundTrip sends d.request and waits for d.reply. It gives up if the agent does not answer in time.
-func (d *Device) exchange() error {
+func (d *Device) roundTrip() error {
 	d.watchdog.Reset(d.patience)
 	defer d.watchdog.Stop()
 	if err := d.stream.SendMsg(&d.request); err != nil && !errors.Is(err, io.EOF) { // the reason comes with the answer
@@ -161,21 +161,21 @@ func (d *Device) exchange() error {
 
 // sendRequest makes one request. After a broken connection the device counts as gone: the state of the request is
 // unknown, so nothing is repeated.
-func (d *Device) ask() (reader, error) {
+func (d *Device) sendRequest() (reader, error) {
 	if d.failed != nil {
 		return reader{}, d.failed
 	}
-	if err := d.exchange(); err != nil {
+	if err := d.roundTrip(); err != nil {
 		d.failed = fmt.Errorf("%s: %w: %s", d.identity.Address, fpga.ErrGone, status.Convert(err).Message())
 		return reader{}, d.failed
 	}
 	r := reader{b: d.reply}
-	return r, r.status()
+	return r, r.readStatus()
 }
 
-func (d *Device) begin(op byte) { d.request = append(d.request[:0], op) }
+func (d *Device) startRequest(op byte) { d.request = append(d.request[:0], op) }
 
-func (d *Device) put(values ...uint32) {
+func (d *Device) putWords(values ...uint32) {
 	for _, v := range values {
 		d.request = binary.LittleEndian.AppendUint32(d.request, v)
 	}
@@ -192,18 +192,18 @@ func (d *Device) Read32(addr uint32) (uint32, error) {
 	if v, ok := d.counters[addr]; ok && d.failed == nil {
 		return v, nil
 	}
-	d.begin(opRead)
-	d.put(addr)
-	r, err := d.ask()
+	d.startRequest(opRead)
+	d.putWords(addr)
+	r, err := d.sendRequest()
 	if err != nil {
 		return 0, err
 	}
-	return r.u32(), r.whole()
+	return r.u32(), r.checkComplete()
 }
 
 // checkComplete returns an error if an answer is too short or too long.
-func (r *reader) whole() error {
-	if !r.done() {
+func (r *reader) checkComplete() error {
+	if !r.atEnd() {
 		return fmt.Errorf("%w: a broken answer", ErrProtocol)
 	}
 	return nil
@@ -214,9 +214,9 @@ func (d *Device) Write32(addr, value uint32) error {
 	if addr == regmap.CommonCommand {
 		clear(d.counters)
 	}
-	d.begin(opWrite)
-	d.put(addr, value)
-	r, err := d.ask()
+	d.startRequest(opWrite)
+	d.putWords(addr, value)
+	r, err := d.sendRequest()
 	if err != nil {
 		return err
 	}
@@ -224,19 +224,19 @@ func (d *Device) Write32(addr, value uint32) error {
 		addr, v := r.u32(), r.u32()
 		d.counters[addr] = v
 	}
-	return r.whole()
+	return r.checkComplete()
 }
 
 // WriteBurst writes words to one address, at most a million per request.
 func (d *Device) WriteBurst(addr uint32, words []uint32) error {
 	for len(words) > 0 {
 		n := min(len(words), maxBurstWords)
-		d.begin(opBurst)
-		d.put(addr)
-		d.put(words[:n]...)
-		r, err := d.ask()
+		d.startRequest(opBurst)
+		d.putWords(addr)
+		d.putWords(words[:n]...)
+		r, err := d.sendRequest()
 		if err == nil {
-			err = r.whole()
+			err = r.checkComplete()
 		}
 		if err != nil {
 			return err
@@ -256,11 +256,11 @@ func (d *Device) Sleep(ctx context.Context, t olaf.Duration) error {
 			return err
 		}
 		slice := min(max(t, 0), sleepSlice)
-		d.begin(opSleep)
+		d.startRequest(opSleep)
 		d.request = binary.LittleEndian.AppendUint64(d.request, uint64(slice))
-		r, err := d.ask()
+		r, err := d.sendRequest()
 		if err == nil {
-			err = r.whole()
+			err = r.checkComplete()
 		}
 		if err != nil {
 			return err
@@ -273,8 +273,8 @@ func (d *Device) Sleep(ctx context.Context, t olaf.Duration) error {
 // Drain appends the updates delivered since its last call. Contributors are valid until the next call. A broken
 // connection is reported by the next register access.
 func (d *Device) Drain(buf []olaf.Observation) []olaf.Observation {
-	d.begin(opDrain)
-	r, err := d.ask()
+	d.startRequest(opDrain)
+	r, err := d.sendRequest()
 	if err != nil {
 		return buf
 	}
@@ -287,11 +287,11 @@ func (d *Device) Drain(buf []olaf.Observation) []olaf.Observation {
 	arena := d.inside[d.side][:0]
 	for range n {
 		var o olaf.Observation
-		r.observation(&o, &arena)
+		r.readObservation(&o, &arena)
 		buf = append(buf, o)
 	}
 	d.inside[d.side] = arena
-	if !r.done() {
+	if !r.atEnd() {
 		d.failed = fmt.Errorf("%w: a broken answer", ErrProtocol)
 	}
 	return buf
@@ -303,7 +303,7 @@ func (d *Device) Capture() (*fpga.Capture, error) {
 		return nil, d.failed
 	}
 	c := new(fpga.Capture)
-	return c, d.document(opCapture, c)
+	return c, d.requestJSON(opCapture, c)
 }
 
 // PortCounts returns the port counts of the agent's device, or none if it has no ports.
@@ -311,7 +311,7 @@ func (d *Device) PortCounts() (counts []fpga.Port, err error) {
 	if !d.offers.Ports {
 		return nil, d.failed
 	}
-	err = d.document(opPorts, &counts)
+	err = d.requestJSON(opPorts, &counts)
 	return counts, err
 }
 
@@ -327,9 +327,9 @@ func (d *Device) Arrivals() (all []fpga.Arrival, err error) {
 		return nil, fmt.Errorf("%w: %s does not log what reached its queue", fpga.ErrRefused, d.identity.Address)
 	}
 	for total := 1; len(all) < total; {
-		d.begin(opArrivals)
-		d.put(uint32(len(all)))
-		r, err := d.ask()
+		d.startRequest(opArrivals)
+		d.putWords(uint32(len(all)))
+		r, err := d.sendRequest()
 		if err != nil {
 			return nil, err
 		}
@@ -337,7 +337,7 @@ func (d *Device) Arrivals() (all []fpga.Arrival, err error) {
 		before := len(all)
 		for len(r.b) > 0 && !r.short {
 			var o olaf.Observation
-			r.observation(&o, &d.inside[d.side])
+			r.readObservation(&o, &d.inside[d.side])
 			all = append(all, fpga.Arrival{At: o.At, Update: o.Update})
 		}
 		if r.short || len(all) == before && total > before {
@@ -348,9 +348,9 @@ func (d *Device) Arrivals() (all []fpga.Arrival, err error) {
 }
 
 // requestJSON requests a JSON document.
-func (d *Device) document(op byte, into any) error {
-	d.begin(op)
-	r, err := d.ask()
+func (d *Device) requestJSON(op byte, into any) error {
+	d.startRequest(op)
+	r, err := d.sendRequest()
 	if err != nil {
 		return err
 	}

@@ -13,7 +13,7 @@ import (
 // TestDenied tells a socket that this user may not use from one where nobody listens, and from one where somebody does.
 func TestDenied(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s")
-	if denied("unix:"+path) || denied("127.0.0.1:1") {
+	if isDenied("unix:"+path) || isDenied("127.0.0.1:1") {
 		t.Error("denied where nothing is")
 	}
 	l, err := net.Listen("unix", path)
@@ -21,7 +21,7 @@ func TestDenied(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer l.Close()
-	if denied("unix:" + path) {
+	if isDenied("unix:" + path) {
 		t.Error("denied where somebody listens")
 	}
 	if err := os.Chmod(path, 0); err != nil {
@@ -33,7 +33,7 @@ func TestDenied(t *testing.T) {
 		if os.Getuid() == 0 {
 			_ = unix.Setfsuid(65534)
 		}
-		answer <- denied("unix:" + path)
+		answer <- isDenied("unix:" + path)
 	}()
 	if !<-answer {
 		t.Error("not denied where this user may not write")

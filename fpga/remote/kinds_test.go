@@ -13,7 +13,7 @@ import (
 func TestErrorsKeepTheirKind(t *testing.T) {
 	for _, kind := range []error{fpga.ErrGone, fpga.ErrAddress, fpga.ErrRefused, fpga.ErrDoubtful, errors.New("something else")} {
 		r := reader{b: appendStatus(nil, fmt.Errorf("queue.depth: %w", kind))}
-		err := r.status()
+		err := r.readStatus()
 		if k, declared := olaf.KindOf(err); k != olaf.Device || !declared || err.Error() != "queue.depth: "+kind.Error() {
 			t.Errorf("%v became %v, kind %v", kind, err, k)
 		}

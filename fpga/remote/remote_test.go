@@ -280,9 +280,9 @@ func FuzzAnswer(f *testing.F) {
 		if len(request) == 9 && request[0] == opSleep && request[7]|request[8] != 0 {
 			return // hours of a twin's time
 		}
-		r := reader{b: s.answer(context.Background(), nil, request, false)}
+		r := reader{b: s.answerRequest(context.Background(), nil, request, false)}
 		var failed *remoteError
-		if err := r.status(); err != nil && !errors.As(err, &failed) {
+		if err := r.readStatus(); err != nil && !errors.As(err, &failed) {
 			t.Errorf("%q: %v", request, err)
 		}
 	})
@@ -296,7 +296,7 @@ func FuzzObservations(f *testing.F) {
 		r := reader{b: b}
 		var o olaf.Observation
 		var arena []olaf.Contributor
-		r.observation(&o, &arena)
+		r.readObservation(&o, &arena)
 		if !r.short && !bytes.Equal(appendObservation(nil, &o), b[:len(b)-len(r.b)]) {
 			t.Errorf("%+v", o)
 		}

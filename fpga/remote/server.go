@@ -44,7 +44,7 @@ func NewServer(d fpga.Device, tap Tap) *Server {
 }
 
 // findCounters finds the addresses that a snapshot latches on this device.
-func (s *Server) latched() error {
+func (s *Server) findCounters() error {
 	if s.counters != nil {
 		return nil
 	}
@@ -72,13 +72,13 @@ func (s *Server) Do(f func()) {
 // Register registers the service with a gRPC server.
 func (s *Server) Register(r grpc.ServiceRegistrar) {
 	stream := streamDesc
-	stream.Handler = func(_ any, stream grpc.ServerStream) error { return s.session(stream) }
+	stream.Handler = func(_ any, stream grpc.ServerStream) error { return s.serveSession(stream) }
 	r.RegisterService(&grpc.ServiceDesc{ServiceName: serviceName, HandlerType: (*any)(nil),
 		Streams: []grpc.StreamDesc{stream}}, s)
 }
 
 // serveSession serves one client until it leaves.
-func (s *Server) session(stream grpc.ServerStream) (err error) {
+func (s *Server) serveSession(stream grpc.ServerStream) (err error) {
 	var request []byte
 	if err := stream.RecvMsg(&request); err != nil {
 		return err
@@ -89,10 +89,10 @@ func (s *Server) session(stream grpc.ServerStream) (err error) {
 	}
 	who := clientName(stream.Context())
 	if !hello.ReadOnly {
-		if other, quiet := s.claim(who, silence.Of(stream.Context())); other != "" {
+		if other, quiet := s.claimWriter(who, silence.Of(stream.Context())); other != "" {
 			return status.Errorf(codes.ResourceExhausted, "%s writes to it; wait until that has ended%s", other, silence.Clause(quiet))
 		}
-		defer func() { s.release(err != nil) }()
+		defer func() { s.releaseWriter(err != nil) }()
 	}
 	id := s.device.Identity()
 	_, captures := s.tap.(fpga.Capturer)
@@ -115,7 +115,7 @@ func (s *Server) session(stream grpc.ServerStream) (err error) {
 			}
 			return err
 		}
-		s.Do(func() { answer = s.answer(stream.Context(), answer[:0], request, hello.ReadOnly) })
+		s.Do(func() { answer = s.answerRequest(stream.Context(), answer[:0], request, hello.ReadOnly) })
 	}
 }
 
@@ -131,7 +131,7 @@ func clientName(ctx context.Context) string {
 }
 
 // claimWriter takes the right to write, or returns the name of its holder and for how long that was silent.
-func (s *Server) claim(who string, silence func() time.Duration) (other string, quiet time.Duration) {
+func (s *Server) claimWriter(who string, silence func() time.Duration) (other string, quiet time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.writer == "" {
@@ -144,7 +144,7 @@ func (s *Server) claim(who string, silence func() time.Duration) (other string, 
 // releaseWriter returns the right to write. If the writer was lost, for example killed, it cannot stop what it
 // started, so the generator is stopped for the next client. A writer that closes its session may leave the
 // generator running.
-func (s *Server) release(lost bool) {
+func (s *Server) releaseWriter(lost bool) {
 	s.Do(func() {
 		if lost && s.fired {
 			// A card that is gone is reported to the next client.
@@ -158,23 +158,23 @@ func (s *Server) release(lost bool) {
 var errReadOnly = fmt.Errorf("%w: the session is read-only", fpga.ErrRefused)
 
 // answerRequest executes one request and appends its answer to b.
-func (s *Server) answer(ctx context.Context, b, request []byte, readOnly bool) []byte {
+func (s *Server) answerRequest(ctx context.Context, b, request []byte, readOnly bool) []byte {
 	r := reader{b: request}
 	op := r.u8()
-	if readOnly && op != opRead || readOnly && moving(request) {
+	if readOnly && op != opRead || readOnly && movesIndex(request) {
 		return appendStatus(b, errReadOnly)
 	}
 	switch op {
 	case opRead:
 		addr := r.u32()
-		if r.done() {
+		if r.atEnd() {
 			v, err := s.device.Read32(addr)
 			return binary.LittleEndian.AppendUint32(appendStatus(b, err), v)
 		}
 	case opWrite:
 		addr, value := r.u32(), r.u32()
-		if r.done() {
-			return s.write(b, addr, value)
+		if r.atEnd() {
+			return s.writeRegister(b, addr, value)
 		}
 	case opBurst:
 		addr := r.u32()
@@ -186,11 +186,11 @@ func (s *Server) answer(ctx context.Context, b, request []byte, readOnly bool) [
 		}
 	case opSleep:
 		t := olaf.Duration(r.u64())
-		if r.done() && t >= 0 {
+		if r.atEnd() && t >= 0 {
 			return appendStatus(b, s.device.Sleep(ctx, t))
 		}
 	case opDrain, opCapture, opPorts, opArrivals:
-		return s.tell(op, b, &r)
+		return s.answerLog(op, b, &r)
 	}
 	return appendStatus(b, errBroken)
 }
@@ -199,25 +199,25 @@ func (s *Server) answer(ctx context.Context, b, request []byte, readOnly bool) [
 var errBroken = fmt.Errorf("%w: a broken request", ErrProtocol)
 
 // answerLog answers a request for data collected by the device.
-func (s *Server) tell(op byte, b []byte, r *reader) []byte {
+func (s *Server) answerLog(op byte, b []byte, r *reader) []byte {
 	switch op {
 	case opDrain:
-		if r.done() {
-			return s.drain(b)
+		if r.atEnd() {
+			return s.appendDrained(b)
 		}
 	case opCapture:
-		if c, ok := s.tap.(fpga.Capturer); ok && r.done() {
+		if c, ok := s.tap.(fpga.Capturer); ok && r.atEnd() {
 			v, err := c.Capture()
 			return appendJSON(b, v, err)
 		}
 	case opPorts:
-		if p, ok := s.device.(fpga.PortCounter); ok && r.done() {
+		if p, ok := s.device.(fpga.PortCounter); ok && r.atEnd() {
 			v, err := p.PortCounts()
 			return appendJSON(b, v, err)
 		}
 	case opArrivals:
 		first := r.u32()
-		if log, ok := fpga.FindArrivalLog(s.device); ok && r.done() {
+		if log, ok := fpga.FindArrivalLog(s.device); ok && r.atEnd() {
 			return appendArrivals(b, log, int(first))
 		}
 	}
@@ -225,10 +225,10 @@ func (s *Server) tell(op byte, b []byte, r *reader) []byte {
 }
 
 // atEnd reports whether all of a message was read and it was not too short.
-func (r *reader) done() bool { return !r.short && len(r.b) == 0 }
+func (r *reader) atEnd() bool { return !r.short && len(r.b) == 0 }
 
 // movesIndex reports whether a read advances an index.
-func moving(request []byte) bool {
+func movesIndex(request []byte) bool {
 	r := reader{b: request}
 	r.u8()
 	addr := r.u32()
@@ -237,7 +237,7 @@ func moving(request []byte) bool {
 
 // writeRegister writes a register. It answers a snapshot with all latched values, so that the client need not
 // request them.
-func (s *Server) write(b []byte, addr, value uint32) []byte {
+func (s *Server) writeRegister(b []byte, addr, value uint32) []byte {
 	if addr == regmap.GeneratorCommand {
 		// Also set if the command is refused, which does no harm.
 		s.fired = value&(regmap.GeneratorCommandArm|regmap.GeneratorCommandStart) != 0
@@ -247,7 +247,7 @@ func (s *Server) write(b []byte, addr, value uint32) []byte {
 	if b[from] != statusDone || addr != regmap.CommonCommand || value&regmap.CommonCommandSnapshot == 0 {
 		return b
 	}
-	if s.latched() != nil {
+	if s.findCounters() != nil {
 		return b[:from+1] // the client will request them and get the error
 	}
 	for _, c := range s.counters {
@@ -285,7 +285,7 @@ func appendArrivals(b []byte, log fpga.ArrivalLog, first int) []byte {
 	return b
 }
 
-func (s *Server) drain(b []byte) []byte {
+func (s *Server) appendDrained(b []byte) []byte {
 	b = appendStatus(b, nil)
 	if s.tap == nil {
 		return binary.LittleEndian.AppendUint32(b, 0)

@@ -171,7 +171,7 @@ func (r *reader) u32() uint32 { return binary.LittleEndian.Uint32(r.bytes(4)) }
 func (r *reader) u64() uint64 { return binary.LittleEndian.Uint64(r.bytes(8)) }
 
 // readStatus reads the start of an answer.
-func (r *reader) status() error {
+func (r *reader) readStatus() error {
 	code := r.u8()
 	if code == statusDone && !r.short {
 		return nil
@@ -220,7 +220,7 @@ func appendObservation(b []byte, o *olaf.Observation) []byte {
 }
 
 // readObservation reads one observation; contributors are appended to arena.
-func (r *reader) observation(o *olaf.Observation, arena *[]olaf.Contributor) {
+func (r *reader) readObservation(o *olaf.Observation, arena *[]olaf.Contributor) {
 	u := &o.Update
 	o.At, o.Queued = olaf.Time(r.u64()), olaf.Duration(r.u64())
 	u.GenNS, u.Seq, u.Reward = r.u64(), r.u32(), int32(r.u32())

@@ -75,20 +75,20 @@ func ParseBuild(text string) (Build, error) {
 	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) {
 		word, value, _ := strings.Cut(part, "=")
 		n, err := strconv.Atoi(value)
-		if err != nil || b.field(word) == nil {
+		if err != nil || b.sizeField(word) == nil {
 			return b, fmt.Errorf("%w: %q; write sizes as in rtl:ports=1,slots=8; there are %s", ErrSize, part,
 				sizeWords())
 		}
 		if n == 0 { // 0 would select the default
 			return b, fmt.Errorf("%w: %s is 0; leave it out for the usual size", ErrSize, word)
 		}
-		*b.field(word) = n
+		*b.sizeField(word) = n
 	}
-	b.defaults()
+	b.setDefaults()
 	return b, b.Validate()
 }
 
-func (b *Build) field(word string) *int {
+func (b *Build) sizeField(word string) *int {
 	for i := range sizes {
 		if sizes[i].word == word {
 			return sizes[i].of(b)
@@ -105,7 +105,7 @@ func sizeWords() string {
 	return strings.Join(words, ", ")
 }
 
-func (b *Build) defaults() {
+func (b *Build) setDefaults() {
 	for _, s := range sizes {
 		*s.of(b) = cmp.Or(*s.of(b), s.usual)
 	}
@@ -122,7 +122,7 @@ func (b *Build) Validate() error {
 }
 
 // addressName returns the part of the address after its scheme: the sizes that differ from the default.
-func (b *Build) name() string {
+func (b *Build) addressName() string {
 	var parts []string
 	for _, s := range sizes {
 		if n := *s.of(b); n != s.usual {
@@ -140,7 +140,7 @@ const (
 )
 
 // listSources returns the sources by name, and the order in which they are compiled: packages come first.
-func files() (names []string, content map[string][]byte) {
+func listSources() (names []string, content map[string][]byte) {
 	content = map[string][]byte{"olaf_regs.sv": regmap.Verilog}
 	err := fs.WalkDir(sources, ".", func(p string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
@@ -168,7 +168,7 @@ func files() (names []string, content map[string][]byte) {
 
 // sourcesHash is the SHA-256 of all sources; its first 32 bits are in common.build_hash.
 var sourcesHash = sync.OnceValue(func() string {
-	names, content := files()
+	names, content := listSources()
 	h := sha256.New()
 	for _, name := range names {
 		fmt.Fprintf(h, "%s %d\n", name, len(content[name]))
@@ -191,8 +191,8 @@ var flags = []string{
 }
 
 // verilatorArgs returns Verilator's arguments for b.
-func (b *Build) arguments() []string {
-	names, _ := files()
+func (b *Build) verilatorArgs() []string {
+	names, _ := listSources()
 	args := slices.Clone(flags)
 	for _, s := range sizes {
 		args = append(args, fmt.Sprintf("-G%s=%d", s.parameter, *s.of(b)))
@@ -202,13 +202,13 @@ func (b *Build) arguments() []string {
 
 // findProgram returns the path of the simulation of this build. It builds the program if the cache does not have
 // it. The cache key is a hash of sources, sizes and compilers, so an outdated build is never found.
-func (c *Config) program(ctx context.Context) (string, error) {
-	tools, err := compilers()
+func (c *Config) findProgram(ctx context.Context) (string, error) {
+	tools, err := findCompilers()
 	if err != nil {
 		return "", err
 	}
-	key := sha256.Sum256([]byte(strings.Join(append([]string{sourcesHash(), tools, optimize, profiled, training()},
-		c.Build.arguments()...), "\n")))
+	key := sha256.Sum256([]byte(strings.Join(append([]string{sourcesHash(), tools, optimize, profiled, trainingKey()},
+		c.Build.verilatorArgs()...), "\n")))
 	folder := c.Cache
 	if folder == "" {
 		user, err := os.UserCacheDir()
@@ -218,24 +218,24 @@ func (c *Config) program(ctx context.Context) (string, error) {
 		folder = filepath.Join(user, "olafctl", "rtl")
 	}
 	program := filepath.Join(folder, hex.EncodeToString(key[:16]))
-	if usable(program) {
+	if isUsable(program) {
 		return program, nil
 	}
-	if err := c.make(ctx, folder, program); err != nil {
+	if err := c.buildProgram(ctx, folder, program); err != nil {
 		return "", fmt.Errorf("%w: %w", ErrBuild, err)
 	}
 	return program, nil
 }
 
 // isUsable reports whether there is a finished program.
-func usable(program string) bool {
+func isUsable(program string) bool {
 	info, err := os.Stat(program)
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o100 != 0 && info.Size() > 0
 }
 
 // findCompilers returns a description of the build tools by path, size and time, which is fast to determine. The
 // error matches ErrTools.
-func compilers() (string, error) {
+func findCompilers() (string, error) {
 	var all strings.Builder
 	for _, tool := range []string{"verilator", "make", "c++"} {
 		at, err := exec.LookPath(tool)
@@ -259,7 +259,7 @@ const lockStep = 100 * time.Millisecond
 
 // buildProgram builds in a temporary folder and moves the result to its place. Only one of several processes
 // builds.
-func (c *Config) make(ctx context.Context, folder, program string) error {
+func (c *Config) buildProgram(ctx context.Context, folder, program string) error {
 	ctx, cancel := context.WithTimeout(ctx, buildTime)
 	defer cancel()
 	if err := os.MkdirAll(folder, 0o755); err != nil {
@@ -270,7 +270,7 @@ func (c *Config) make(ctx context.Context, folder, program string) error {
 		return err
 	}
 	defer lock.Close()
-	if usable(program) { // another process has built it
+	if isUsable(program) { // another process has built it
 		return nil
 	}
 	if c.Building != nil {
@@ -285,16 +285,16 @@ func (c *Config) make(ctx context.Context, folder, program string) error {
 		return err
 	}
 	defer os.RemoveAll(work)
-	_, content := files()
+	_, content := listSources()
 	for name, text := range content {
 		if err := os.WriteFile(filepath.Join(work, name), text, 0o644); err != nil {
 			return err
 		}
 	}
-	if err := runTool(ctx, work, "verilator", c.Build.arguments()...); err != nil {
+	if err := runTool(ctx, work, "verilator", c.Build.verilatorArgs()...); err != nil {
 		return err
 	}
-	built, err := c.compile(ctx, filepath.Join(work, "build"))
+	built, err := c.compileTwice(ctx, filepath.Join(work, "build"))
 	if err != nil {
 		return err
 	}
@@ -309,7 +309,7 @@ const (
 
 // compileTwice builds the program twice, the second time with a profile of the first under a saturating stream,
 // which makes it a third faster. If the compiler writes no profile, the second build does without.
-func (c *Config) compile(ctx context.Context, folder string) (program string, err error) {
+func (c *Config) compileTwice(ctx context.Context, folder string) (program string, err error) {
 	program = filepath.Join(folder, programName)
 	build := func(how string) error {
 		return runTool(ctx, folder, "make", "-s", "-j", strconv.Itoa(runtime.GOMAXPROCS(0)), "-f", makefile, "CXX=c++",
@@ -319,7 +319,7 @@ func (c *Config) compile(ctx context.Context, folder string) (program string, er
 	if err := build("-fprofile-generate"); err != nil {
 		return "", err
 	}
-	if err := c.train(ctx, program); err != nil {
+	if err := c.trainProgram(ctx, program); err != nil {
 		return "", err
 	}
 	how := profiled

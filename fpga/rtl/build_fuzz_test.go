@@ -18,8 +18,8 @@ func FuzzParseBuild(f *testing.F) {
 			}
 			return
 		}
-		if again, err := ParseBuild(b.name()); err != nil || again != b {
-			t.Errorf("%q is %+v, whose name %q reads as %+v, %v", text, b, b.name(), again, err)
+		if again, err := ParseBuild(b.addressName()); err != nil || again != b {
+			t.Errorf("%q is %+v, whose name %q reads as %+v, %v", text, b, b.addressName(), again, err)
 		}
 	})
 }

@@ -47,9 +47,9 @@ type listener interface {
 const clocksPerSecond = 20_000
 
 // startChild runs the program and checks the protocol version. The error matches fpga.ErrGone.
-func start(program string, patience time.Duration, heard listener) (*child, error) {
+func startChild(program string, patience time.Duration, heard listener) (*child, error) {
 	c := &child{patience: patience, heard: heard}
-	ours, theirs, err := pipes()
+	ours, theirs, err := makePipes()
 	if err != nil {
 		return nil, err
 	}
@@ -63,9 +63,9 @@ func start(program string, patience time.Duration, heard listener) (*child, erro
 		return nil, fmt.Errorf("rtl: %w: the simulation does not start: %w", fpga.ErrGone, err)
 	}
 	c.in = bufio.NewReaderSize(c.from, 1<<16)
-	answer, err := c.ask([]byte{'h'}, 12, 0)
+	answer, err := c.request([]byte{'h'}, 12, 0)
 	if err == nil && binary.LittleEndian.Uint32(answer) != protocol {
-		err = c.fail(fmt.Errorf("it speaks version %d of the protocol, not %d", binary.LittleEndian.Uint32(answer),
+		err = c.failWith(fmt.Errorf("it speaks version %d of the protocol, not %d", binary.LittleEndian.Uint32(answer),
 			protocol))
 	}
 	if err != nil {
@@ -76,7 +76,7 @@ func start(program string, patience time.Duration, heard listener) (*child, erro
 }
 
 // makePipes returns the parent's and the child's ends, each to read and to write.
-func pipes() (ours, theirs [2]*os.File, err error) {
+func makePipes() (ours, theirs [2]*os.File, err error) {
 	if theirs[0], ours[1], err = os.Pipe(); err != nil {
 		return ours, theirs, fmt.Errorf("rtl: %w", err)
 	}
@@ -112,7 +112,7 @@ var errClosed = fmt.Errorf("rtl: closed: %w", fpga.ErrGone)
 func (c *child) close() error {
 	if c.failed == nil {
 		c.failed = errClosed
-		c.end()
+		c.stop()
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func (c *child) close() error {
 // endTime is the time that a child may take to end.
 const endTime = 2 * time.Second
 
-func (c *child) end() {
+func (c *child) stop() {
 	_ = c.to.Close()
 	timer := time.AfterFunc(endTime, func() { _ = c.cmd.Process.Kill() })
 	_ = c.cmd.Wait()
@@ -129,12 +129,12 @@ func (c *child) end() {
 }
 
 // failWith ends a child after an error.
-func (c *child) fail(err error) error {
+func (c *child) failWith(err error) error {
 	if c.failed != nil {
 		return c.failed
 	}
 	_ = c.cmd.Process.Kill()
-	c.end()
+	c.stop()
 	what := err.Error()
 	switch {
 	case errors.Is(err, os.ErrDeadlineExceeded):
@@ -150,51 +150,51 @@ func (c *child) fail(err error) error {
 }
 
 // sendCommand sends a command. The child's deadline is its patience plus the time for the given number of clocks.
-func (c *child) send(command []byte, clocks int64) error {
+func (c *child) sendCommand(command []byte, clocks int64) error {
 	if c.failed != nil {
 		return c.failed
 	}
-	c.expect(clocks)
+	c.setDeadline(clocks)
 	if _, err := c.to.Write(command); err != nil {
-		return c.fail(err)
+		return c.failWith(err)
 	}
 	return nil
 }
 
 // setDeadline sets the deadline of the next answer.
-func (c *child) expect(clocks int64) {
+func (c *child) setDeadline(clocks int64) {
 	until := time.Now().Add(c.patience + time.Duration(clocks)*time.Second/clocksPerSecond)
 	_ = c.from.SetReadDeadline(until)
 	_ = c.to.SetWriteDeadline(until)
 }
 
 // nextBytes returns the next n bytes, valid until the next call.
-func (c *child) next(n int) ([]byte, error) {
+func (c *child) nextBytes(n int) ([]byte, error) {
 	_, _ = c.in.Discard(c.held) // it is buffered
 	c.held = 0
-	return c.longer(n)
+	return c.peekMore(n)
 }
 
 // peekMore returns the bytes of the last nextBytes, extended to n.
-func (c *child) longer(n int) ([]byte, error) {
+func (c *child) peekMore(n int) ([]byte, error) {
 	b, err := c.in.Peek(n)
 	if err != nil {
-		return nil, c.fail(err)
+		return nil, c.failWith(err)
 	}
 	c.held = n
 	return b, nil
 }
 
 // request sends a command and waits for an answer of n bytes.
-func (c *child) ask(command []byte, n int, clocks int64) ([]byte, error) {
-	if err := c.send(command, clocks); err != nil {
+func (c *child) request(command []byte, n int, clocks int64) ([]byte, error) {
+	if err := c.sendCommand(command, clocks); err != nil {
 		return nil, err
 	}
-	return c.next(n)
+	return c.nextBytes(n)
 }
 
 func (c *child) read(addr uint32) (response uint8, value uint32, err error) {
-	b, err := c.ask(binary.LittleEndian.AppendUint32([]byte{'r'}, addr), 5, 0)
+	b, err := c.request(binary.LittleEndian.AppendUint32([]byte{'r'}, addr), 5, 0)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -203,7 +203,7 @@ func (c *child) read(addr uint32) (response uint8, value uint32, err error) {
 
 func (c *child) write(addr, value uint32) (response uint8, err error) {
 	command := binary.LittleEndian.AppendUint32([]byte{'w'}, addr)
-	b, err := c.ask(binary.LittleEndian.AppendUint32(command, value), 1, 1<<22)
+	b, err := c.request(binary.LittleEndian.AppendUint32(command, value), 1, 1<<22)
 	if err != nil {
 		return 0, err
 	}
@@ -217,7 +217,7 @@ func (c *child) burst(addr uint32, words []uint32) (response uint8, err error) {
 	for _, w := range words {
 		command = binary.LittleEndian.AppendUint32(command, w)
 	}
-	b, err := c.ask(command, 1, 8*int64(len(words)))
+	b, err := c.request(command, 1, 8*int64(len(words)))
 	if err != nil {
 		return 0, err
 	}
@@ -225,24 +225,24 @@ func (c *child) burst(addr uint32, words []uint32) (response uint8, err error) {
 }
 
 // forgetSources clears the child's cache of source lookups.
-func (c *child) forget() error { return c.send([]byte{'k'}, 0) }
+func (c *child) forgetSources() error { return c.sendCommand([]byte{'k'}, 0) }
 
 // setReports selects the reports made while time passes, as bits; frames are always reported.
-func (c *child) watch(what uint32) error {
-	return c.send(binary.LittleEndian.AppendUint32([]byte{'m'}, what), 0)
+func (c *child) setReports(what uint32) error {
+	return c.sendCommand(binary.LittleEndian.AppendUint32([]byte{'m'}, what), 0)
 }
 
 // runCycles lets cycles pass and passes reports to the listener.
-func (c *child) run(cycles int64, untilRest bool) error {
+func (c *child) runCycles(cycles int64, untilRest bool) error {
 	command := binary.LittleEndian.AppendUint64([]byte{'g'}, uint64(cycles))
 	command = append(command, 0)
 	if untilRest {
 		command[len(command)-1] = 1
 	}
-	if err := c.send(command, cycles); err != nil {
+	if err := c.sendCommand(command, cycles); err != nil {
 		return err
 	}
-	end, err := c.listen('g', 16, cycles)
+	end, err := c.readRecords('g', 16, cycles)
 	if err != nil {
 		return err
 	}
@@ -252,25 +252,25 @@ func (c *child) run(cycles int64, untilRest bool) error {
 }
 
 // readRecords handles records up to the one that ends a command, whose length is size.
-func (c *child) listen(last byte, size int, clocks int64) ([]byte, error) {
+func (c *child) readRecords(last byte, size int, clocks int64) ([]byte, error) {
 	for {
-		kind, err := c.next(1)
+		kind, err := c.nextBytes(1)
 		if err != nil {
 			return nil, err
 		}
 		switch kind := kind[0]; kind {
 		case last:
-			return c.next(size)
+			return c.nextBytes(size)
 		case 'a':
-			source, err := c.next(4)
+			source, err := c.nextBytes(4)
 			if err != nil {
 				return nil, err
 			}
-			if err := c.answer([4]byte(source), clocks); err != nil {
+			if err := c.answerWorker([4]byte(source), clocks); err != nil {
 				return nil, err
 			}
 		default:
-			if err := c.hear(kind); err != nil {
+			if err := c.passRecord(kind); err != nil {
 				return nil, err
 			}
 		}
@@ -282,14 +282,14 @@ func (c *child) listen(last byte, size int, clocks int64) ([]byte, error) {
 var records = [256]int{'d': 10, 'l': 18, 'x': 3, 'c': 1, 'f': 30, 'w': 11, 'y': 11}
 
 // passRecord passes the record of the given kind to the listener.
-func (c *child) hear(kind byte) error {
+func (c *child) passRecord(kind byte) error {
 	n := records[kind]
 	if n == 0 {
-		return c.fail(fmt.Errorf("it sent a record of kind %q", kind))
+		return c.failWith(fmt.Errorf("it sent a record of kind %q", kind))
 	}
-	record, err := c.longer(n)
+	record, err := c.peekMore(n)
 	if err == nil && (kind == 'f' || kind == 'w' || kind == 'y') {
-		record, err = c.longer(n + int(binary.LittleEndian.Uint16(record[n-2:])))
+		record, err = c.peekMore(n + int(binary.LittleEndian.Uint16(record[n-2:])))
 	}
 	if err == nil {
 		c.heard.report(kind, record[1:])
@@ -298,12 +298,12 @@ func (c *child) hear(kind byte) error {
 }
 
 // answerWorker answers a lookup of a sender.
-func (c *child) answer(source [4]byte, clocks int64) error {
+func (c *child) answerWorker(source [4]byte, clocks int64) error {
 	cluster, worker, known := c.heard.worker(netip.AddrFrom4(source))
 	command := make([]byte, 1, 5)
 	if known {
 		command[0] = 1
 	}
 	command = binary.LittleEndian.AppendUint16(command, uint16(cluster))
-	return c.send(binary.LittleEndian.AppendUint16(command, uint16(worker)), clocks)
+	return c.sendCommand(binary.LittleEndian.AppendUint16(command, uint16(worker)), clocks)
 }

@@ -32,7 +32,7 @@ func TestSizes(t *testing.T) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
-	if b, err := ParseBuild("ports=1,slots=8"); err != nil || b.Ports != 1 || b.Slots != 8 || b.name() != "slots=8,ports=1" {
+	if b, err := ParseBuild("ports=1,slots=8"); err != nil || b.Ports != 1 || b.Slots != 8 || b.addressName() != "slots=8,ports=1" {
 		t.Errorf("%+v, %v", b, err)
 	}
 }
@@ -79,7 +79,7 @@ func TestLostChild(t *testing.T) {
 // TestDamagedCache holds that what lies in a cache is built again where it does not run. A script takes Verilator's place.
 func TestDamagedCache(t *testing.T) {
 	needTools(t)
-	sound, err := (&Config{Build: usual()}).program(t.Context())
+	sound, err := (&Config{Build: usual()}).findProgram(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +88,7 @@ func TestDamagedCache(t *testing.T) {
 	script := "#!/bin/sh\ncase $1 in --version) echo mine;; *) mkdir -p build && printf '" + programName + ":\\n\\tcp " + sound +
 		" $@\\n' >build/" + makefile + ";; esac\n"
 	write(t, filepath.Join(tools, "verilator"), script)
-	damaged, err := (&Config{Build: usual(), Cache: cache}).program(t.Context())
+	damaged, err := (&Config{Build: usual(), Cache: cache}).findProgram(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func (i *injection) encode(to []byte) []byte {
 }
 
 // inject puts a frame on the input while time passes.
-func (c *child) inject(i *injection) error { return c.send(i.encode([]byte{'i'}), 0) }
+func (c *child) inject(i *injection) error { return c.sendCommand(i.encode([]byte{'i'}), 0) }
 
 // ready says in how many of 65,536 cycles a consumer takes a beat, drawn from a seed: what leads to the parameter server, or
 // around the queue.
@@ -41,15 +41,15 @@ func (c *child) ready(around bool, of65536 uint32, seed uint64) error {
 		command[1] = 1
 	}
 	command = binary.LittleEndian.AppendUint32(command, of65536)
-	return c.send(binary.LittleEndian.AppendUint64(command, seed), 0)
+	return c.sendCommand(binary.LittleEndian.AppendUint64(command, seed), 0)
 }
 
 // present offers a frame while the output's clock stands, and says what became of it.
 func (c *child) present(i *injection) (engine.Class, error) {
-	if err := c.send(i.encode([]byte{'v'}), 10_000); err != nil {
+	if err := c.sendCommand(i.encode([]byte{'v'}), 10_000); err != nil {
 		return 0, err
 	}
-	b, err := c.listen('v', 1, 10_000)
+	b, err := c.readRecords('v', 1, 10_000)
 	if err != nil {
 		return 0, err
 	}
@@ -66,7 +66,7 @@ const leastClocks = 8
 func (c *child) post(addr, value uint32, clocks uint16) error {
 	command := binary.LittleEndian.AppendUint32([]byte{'p'}, addr)
 	command = binary.LittleEndian.AppendUint32(command, value)
-	return c.send(binary.LittleEndian.AppendUint16(command, clocks), 0)
+	return c.sendCommand(binary.LittleEndian.AppendUint16(command, clocks), 0)
 }
 
 // step lets cycles of the output's clock pass, each with more clocks for everything else, or stops once it is idle.
@@ -76,10 +76,10 @@ func (c *child) step(cycles int64, untilIdle bool) error {
 	if untilIdle {
 		command[len(command)-1] = 1
 	}
-	if err := c.send(command, 1<<20); err != nil {
+	if err := c.sendCommand(command, 1<<20); err != nil {
 		return err
 	}
-	b, err := c.listen('s', 8, 1<<20)
+	b, err := c.readRecords('s', 8, 1<<20)
 	if err != nil {
 		return err
 	}

@@ -26,7 +26,7 @@ func (t workerTable) Version() uint64                              { return 1 }
 
 func workers() workerTable {
 	t := workerTable{}
-	for _, w := range lockstep.Workers() {
+	for _, w := range lockstep.TableWorkers() {
 		t[w.Address] = w
 	}
 	return t
@@ -60,7 +60,7 @@ func TestLockstep(t *testing.T) {
 				list = append(list, seed)
 			}
 			for _, seed := range list {
-				d, _, err := lockstep.Compare(t.Context(), lockstep.Side{Device: model, Tap: model},
+				d, _, err := lockstep.CompareCards(t.Context(), lockstep.Side{Device: model, Tap: model},
 					lockstep.Side{Device: logic, Tap: logic}, seed)
 				if err != nil {
 					t.Fatal(err)

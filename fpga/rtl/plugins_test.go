@@ -40,7 +40,7 @@ func buildPlugins(t *testing.T) (program string) {
 	t.Helper()
 	needTools(t)
 	dir := t.TempDir()
-	names, content := files()
+	names, content := listSources()
 	sourceFiles := []string{}
 	for _, name := range names {
 		if name == "olaf_sim.sv" || name == "harness.cpp" {

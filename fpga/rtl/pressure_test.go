@@ -69,7 +69,7 @@ func (b *bench) ready(t *testing.T, server, around uint32) {
 func (b *bench) rest(t *testing.T, cycles int64) bool {
 	t.Helper()
 	until := b.child.cycle + cycles
-	if err := b.child.run(cycles, true); err != nil {
+	if err := b.child.runCycles(cycles, true); err != nil {
 		t.Fatal(err)
 	}
 	return b.child.cycle < until
@@ -256,7 +256,7 @@ func TestResetInFrame(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if err := b.child.run(phase, false); err != nil {
+		if err := b.child.runCycles(phase, false); err != nil {
 			t.Fatal(err)
 		}
 		b.work(t)

@@ -60,7 +60,7 @@ var _ fpga.Device = (*Card)(nil)
 // error matches ErrTools if a program is missing for that, ErrBuild if the sources cannot be built, and
 // fpga.ErrGone if the child does not answer.
 func Open(ctx context.Context, cfg Config) (*Card, error) {
-	cfg.Build.defaults()
+	cfg.Build.setDefaults()
 	if err := cfg.Build.Validate(); err != nil {
 		return nil, err
 	}
@@ -68,35 +68,35 @@ func Open(ctx context.Context, cfg Config) (*Card, error) {
 		cfg.Patience = patience
 	}
 	c := &Card{cfg: cfg, build: sourcesHash()[:8]}
-	if err := c.start(ctx); err != nil {
+	if err := c.startChild(ctx); err != nil {
 		return nil, err
 	}
-	return c, c.child.watch(reportLog)
+	return c, c.child.setReports(reportLog)
 }
 
 // startChild runs the build from the cache. If it does not answer the greeting, it was damaged and is rebuilt once.
-func (c *Card) start(ctx context.Context) error {
-	program, err := c.cfg.program(ctx)
+func (c *Card) startChild(ctx context.Context) error {
+	program, err := c.cfg.findProgram(ctx)
 	if err != nil {
 		return err
 	}
-	if c.child, err = start(program, c.cfg.Patience, c); err == nil {
+	if c.child, err = startChild(program, c.cfg.Patience, c); err == nil {
 		return nil
 	}
 	if os.Remove(program) != nil {
 		return err
 	}
-	if program, err = c.cfg.program(ctx); err != nil {
+	if program, err = c.cfg.findProgram(ctx); err != nil {
 		return err
 	}
-	c.child, err = start(program, c.cfg.Patience, c)
+	c.child, err = startChild(program, c.cfg.Patience, c)
 	return err
 }
 
 // Identity returns the device's identity; the build is the hash of the sources.
 func (c *Card) Identity() fpga.Identity {
 	return fpga.Identity{
-		Address:    "rtl:" + c.cfg.Build.name(),
+		Address:    "rtl:" + c.cfg.Build.addressName(),
 		Kind:       "rtl",
 		MapVersion: fmt.Sprintf("%d.%d.%d", regmap.VersionMajor, regmap.VersionMinor, regmap.VersionPatch),
 		Build:      c.build,
@@ -123,7 +123,7 @@ func (c *Card) Read32(addr uint32) (uint32, error) {
 	if err != nil {
 		return 0, err
 	}
-	return value, refusal(response, "read", addr)
+	return value, refusalError(response, "read", addr)
 }
 
 // Write32 writes a register without advancing time. The error follows the card's answer: fpga.ErrAddress or
@@ -136,14 +136,14 @@ func (c *Card) Write32(addr, value uint32) error {
 	if err != nil {
 		return err
 	}
-	if err := refusal(response, fmt.Sprintf("write %#x to", value), addr); err != nil {
+	if err := refusalError(response, fmt.Sprintf("write %#x to", value), addr); err != nil {
 		return err
 	}
-	return c.heed(addr, value)
+	return c.trackRunClock(addr, value)
 }
 
 // trackRunClock updates the run clock after writes that move it.
-func (c *Card) heed(addr, value uint32) error {
+func (c *Card) trackRunClock(addr, value uint32) error {
 	switch {
 	case addr == regmap.GeneratorCommand && value&regmap.GeneratorCommandStart != 0,
 		addr == regmap.CommonCommand && value&regmap.CommonCommandReset != 0:
@@ -176,18 +176,18 @@ func (c *Card) WriteBurst(addr uint32, words []uint32) error {
 	if len(words) == 0 {
 		return nil
 	}
-	if err := c.fits(len(words)); err != nil {
+	if err := c.checkRoom(len(words)); err != nil {
 		return err
 	}
 	response, err := c.child.burst(addr-boxBase, words)
 	if err != nil {
 		return err
 	}
-	return refusal(response, "write to", addr)
+	return refusalError(response, "write to", addr)
 }
 
 // checkRoom returns an error if n words do not fit into the selected memory from its address on.
-func (c *Card) fits(n int) error {
+func (c *Card) checkRoom(n int) error {
 	selected, err := c.Read32(regmap.GeneratorMemSelect)
 	if err != nil {
 		return err
@@ -213,7 +213,7 @@ const (
 )
 
 // refusalError converts the card's answer to an error.
-func refusal(response uint8, did string, addr uint32) error {
+func refusalError(response uint8, did string, addr uint32) error {
 	if response == axiOkay {
 		return nil
 	}
@@ -236,15 +236,15 @@ func refusal(response uint8, did string, addr uint32) error {
 // its error.
 func (c *Card) Sleep(ctx context.Context, d olaf.Duration) error {
 	cycles := int64(max(d, 0)+olaf.Cycle-1) / int64(olaf.Cycle)
-	return c.run(ctx, cycles, false)
+	return c.runCycles(ctx, cycles, false)
 }
 
 // runAtOnce is the number of cycles between two checks of the context: a few hundredths of a second.
 const runAtOnce = 100_000
 
 // runCycles lets cycles pass. If untilRest, it stops early when nothing is in flight.
-func (c *Card) run(ctx context.Context, cycles int64, untilRest bool) error {
-	if err := c.refresh(); err != nil {
+func (c *Card) runCycles(ctx context.Context, cycles int64, untilRest bool) error {
+	if err := c.refreshTables(); err != nil {
 		return err
 	}
 	for cycles > 0 {
@@ -253,7 +253,7 @@ func (c *Card) run(ctx context.Context, cycles int64, untilRest bool) error {
 		}
 		part := min(cycles, runAtOnce)
 		now := c.child.cycle
-		if err := c.child.run(part, untilRest); err != nil {
+		if err := c.child.runCycles(part, untilRest); err != nil {
 			return err
 		}
 		if c.child.cycle < now+part {
@@ -265,13 +265,13 @@ func (c *Card) run(ctx context.Context, cycles int64, untilRest bool) error {
 }
 
 // refreshTables clears the child's cache if the tables changed.
-func (c *Card) refresh() error {
+func (c *Card) refreshTables() error {
 	if c.cfg.Tables == nil {
 		return nil
 	}
 	if v := c.cfg.Tables.Version(); v != c.version {
 		c.version = v
-		return c.child.forget()
+		return c.child.forgetSources()
 	}
 	return nil
 }

@@ -20,13 +20,13 @@ import (
 // stream loads n frames of a size, one behind the other on the bus, and starts them.
 func (b *bench) stream(tb testing.TB, n, size int) {
 	tb.Helper()
-	words := make([]uint32, len(lockstep.Workers())*regmap.FlowWords)
-	for i, w := range lockstep.Workers() {
+	words := make([]uint32, len(lockstep.TableWorkers())*regmap.FlowWords)
+	for i, w := range lockstep.TableWorkers() {
 		f := regmap.Flow{SourceIP: w.Address.As4(), DestPort: olaf.UDPPort, Cluster: w.Cluster, Worker: w.ID, Enable: true}
 		f.Put(words[i*regmap.FlowWords:])
 	}
 	b.load(tb, 1, words)
-	flows := len(lockstep.Workers())
+	flows := len(lockstep.TableWorkers())
 	words = make([]uint32, n*regmap.DescriptorWords)
 	for i := range n {
 		d := regmap.Descriptor{Time: uint64(i * ((size + 63) / 64)), Flow: uint16(i * 5 % flows), Length: uint16(size),
@@ -151,7 +151,7 @@ func BenchmarkChild(b *testing.B) {
 	}
 	defer c.Close()
 	asked := record(b, c.child)
-	if err := c.child.watch(reportLog); err != nil {
+	if err := c.child.setReports(reportLog); err != nil {
 		b.Fatal(err)
 	}
 	e := &bench{Card: c}

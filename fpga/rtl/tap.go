@@ -41,7 +41,7 @@ func (c *Card) Record(on bool) {
 		what |= reportLanes | reportBypassed
 	}
 	c.tap.recording = on
-	_ = c.child.watch(what) // an error is returned by the next access
+	_ = c.child.setReports(what) // an error is returned by the next access
 }
 
 // DrainPackets appends the frames that left since the last DrainPackets, including those that bypassed the queue,
@@ -56,7 +56,7 @@ func (c *Card) DrainPackets(buf []twin.Packet) []twin.Packet {
 }
 
 // makePacket returns a complete frame as shown in captures.
-func (t *tap) packet(kind twin.Kind, at olaf.Time, queued olaf.Duration, u *olaf.Update, b []byte) twin.Packet {
+func (t *tap) makePacket(kind twin.Kind, at olaf.Time, queued olaf.Duration, u *olaf.Update, b []byte) twin.Packet {
 	arena := t.lanes[t.laneSide]
 	from := len(arena)
 	for at := olaf.HeaderBytes; at+olaf.LaneBytes <= len(b); at += olaf.LaneBytes {
@@ -87,15 +87,15 @@ func (c *Card) report(kind byte, r []byte) {
 	t := &c.tap
 	switch kind {
 	case 'l':
-		t.log(engine.Class(r[0]), binary.LittleEndian.Uint16(r[1:]), olaf.Contributor{
+		t.logUpdate(engine.Class(r[0]), binary.LittleEndian.Uint16(r[1:]), olaf.Contributor{
 			Worker: olaf.WorkerID(binary.LittleEndian.Uint16(r[3:])),
 			Seq:    binary.LittleEndian.Uint32(r[5:]),
 			GenNS:  binary.LittleEndian.Uint64(r[9:]),
 		})
 	case 'x':
 		slot := binary.LittleEndian.Uint16(r)
-		t.leaving = append(t.leaving, *t.slot(slot))
-		*t.slot(slot) = nil
+		t.leaving = append(t.leaving, *t.slotList(slot))
+		*t.slotList(slot) = nil
 	case 'c':
 		t.cut++
 	case 'f':
@@ -104,11 +104,11 @@ func (c *Card) report(kind byte, r []byte) {
 			At:           c.runTime(f.out, f.over),
 			Queued:       olaf.Duration(cycleTime(f.out - f.appended)),
 			Update:       f.update,
-			Contributors: t.contributors(),
+			Contributors: t.takeContributors(),
 		}
 		t.observations = append(t.observations, o)
 		if t.recording {
-			p := t.packet(twin.Delivered, o.At, o.Queued, &o.Update, f.bytes)
+			p := t.makePacket(twin.Delivered, o.At, o.Queued, &o.Update, f.bytes)
 			p.Contributors = o.Contributors
 			t.packets = append(t.packets, p)
 		}
@@ -118,15 +118,15 @@ func (c *Card) report(kind byte, r []byte) {
 			b = append(b[:len(b):len(b)], make([]byte, short)...)
 		}
 		u, out := updateOf(b, len(b)), int64(binary.LittleEndian.Uint64(r))
-		t.packets = append(t.packets, t.packet(twin.Bypassed, c.runTime(out, out), 0, &u, b))
+		t.packets = append(t.packets, t.makePacket(twin.Bypassed, c.runTime(out, out), 0, &u, b))
 	}
 }
 
 func cycleTime(cycles int64) olaf.Time { return olaf.Time(cycles * int64(olaf.Cycle)) }
 
 // logUpdate records one accepted update.
-func (t *tap) log(class engine.Class, slot uint16, who olaf.Contributor) {
-	list := t.slot(slot)
+func (t *tap) logUpdate(class engine.Class, slot uint16, who olaf.Contributor) {
+	list := t.slotList(slot)
 	if class != engine.Aggregated {
 		if *list == nil && len(t.spare) > 0 {
 			*list = t.spare[len(t.spare)-1]
@@ -138,15 +138,15 @@ func (t *tap) log(class engine.Class, slot uint16, who olaf.Contributor) {
 }
 
 // slotList returns the list of a slot's contributors.
-func (t *tap) slot(slot uint16) *[]olaf.Contributor {
-	for int(slot) >= len(t.slots) {
+func (t *tap) slotList(slotList uint16) *[]olaf.Contributor {
+	for int(slotList) >= len(t.slots) {
 		t.slots = append(t.slots, nil)
 	}
-	return &t.slots[slot]
+	return &t.slots[slotList]
 }
 
 // takeContributors removes and returns the contributors of the oldest finished frame; nil without a log.
-func (t *tap) contributors() []olaf.Contributor {
+func (t *tap) takeContributors() []olaf.Contributor {
 	if len(t.leaving) == 0 {
 		return nil
 	}

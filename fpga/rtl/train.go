@@ -21,14 +21,14 @@ const (
 )
 
 // trainingKey distinguishes builds with different training.
-func training() string {
+func trainingKey() string {
 	return fmt.Sprint(trainFlows, trainClusters, trainFrames, trainCycles, trainRounds, trainRate)
 }
 
 // trainProgram runs the training stream on a program, so that it writes a profile.
-func (c *Config) train(ctx context.Context, program string) (err error) {
+func (c *Config) trainProgram(ctx context.Context, program string) (err error) {
 	card := &Card{cfg: Config{Build: c.Build, Tables: trainees(min(trainClusters, c.Clusters))}}
-	if card.child, err = start(program, patience, card); err != nil {
+	if card.child, err = startChild(program, patience, card); err != nil {
 		return err
 	}
 	defer card.Close()
@@ -43,7 +43,7 @@ func (c *Config) train(ctx context.Context, program string) (err error) {
 			return err
 		}
 	}
-	if err := card.child.watch(reportLog); err != nil {
+	if err := card.child.setReports(reportLog); err != nil {
 		return err
 	}
 	for memory, words := range [][]uint32{trainingDescriptors(frames, flows, c.FrameBytes), trainingFlows(flows)} {
@@ -55,7 +55,7 @@ func (c *Config) train(ctx context.Context, program string) (err error) {
 		}
 	}
 	for range trainRounds {
-		if err := card.round(ctx); err != nil {
+		if err := card.playRound(ctx); err != nil {
 			return err
 		}
 	}
@@ -63,7 +63,7 @@ func (c *Config) train(ctx context.Context, program string) (err error) {
 }
 
 // playRound plays the loaded stream once.
-func (c *Card) round(ctx context.Context) error {
+func (c *Card) playRound(ctx context.Context) error {
 	if err := c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandArm); err != nil {
 		return err
 	}

@@ -262,7 +262,7 @@ func openBench(t *testing.T, build Build) *bench {
 // needTools skips a test where the RTL can't be built; on the machine that judges changes nothing may be missing.
 func needTools(t *testing.T) {
 	t.Helper()
-	if _, err := compilers(); err != nil {
+	if _, err := findCompilers(); err != nil {
 		if os.Getenv("CI") == "true" {
 			t.Fatal(err)
 		}
@@ -272,7 +272,7 @@ func needTools(t *testing.T) {
 
 func (b *bench) watch(t *testing.T, what uint32) {
 	t.Helper()
-	if err := b.child.watch(what); err != nil {
+	if err := b.child.setReports(what); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -288,7 +288,7 @@ func (b *bench) report(kind byte, r []byte) {
 	case 'f':
 		f := seen{frame: frameOf(r)}
 		f.bytes = slices.Clone(f.bytes)
-		f.inside = slices.Clone(b.tap.contributors())
+		f.inside = slices.Clone(b.tap.takeContributors())
 		b.frames = append(b.frames, f)
 	case 'c':
 		b.cut++

@@ -32,7 +32,7 @@ func TestGeneratorLeavesByTheWire(t *testing.T) {
 		b.write(t, regmap.GeneratorFlows, 3)
 		b.write(t, regmap.GeneratorDescriptors, frames)
 		b.write(t, regmap.GeneratorControl, wire)
-		if err := b.round(context.Background()); err != nil {
+		if err := b.playRound(context.Background()); err != nil {
 			t.Fatal(err)
 		}
 		b.write(t, regmap.CommonCommand, regmap.CommonCommandSnapshot)

@@ -157,7 +157,7 @@ func (t *Twin) followTables() {
 	}
 	if jobs, has := l.Jobs(t.front.program); has {
 		t.countDiscarded()
-		t.front.Keep(jobs)
+		t.front.KeepJobs(jobs)
 	}
 }
 
@@ -211,7 +211,7 @@ func (t *Twin) enqueueSum(_ olaf.Time, u *olaf.Update, lanes []int32, inside []o
 
 // frontCounts returns the counters of the active program.
 func (t *Twin) frontCounts() regmap.AggregatorCounters {
-	return aggregator.Counters(t.front.activeProgram())
+	return aggregator.ReadCounters(t.front.activeProgram())
 }
 
 func countRegister(i int) uint32 { return regmap.AggregatorCount0 + uint32(8*i) }
@@ -252,7 +252,7 @@ func (t *Twin) clearFront() {
 	if p == nil {
 		return
 	}
-	b.own = aggregator.Cleared(p, b.activeLedger())
+	b.own = aggregator.ClearOffsets(p, b.activeLedger())
 	b.peak = p.Occupied()
 }
 

@@ -37,7 +37,7 @@ func cableOf(t testing.TB, mtu int) *netlab.Cable {
 		}
 		ends[i] = netlab.End{Node: n, Name: "data"}
 	}
-	c, err := netlab.Connect(ends[0], ends[1], mtu)
+	c, err := netlab.ConnectNodes(ends[0], ends[1], mtu)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +185,7 @@ func TestRedirectToNobody(t *testing.T) {
 		a := loadAggregator(t, AggregatorBuild{Fragments: sums, Lanes: 8, Senders: 2}, 1)
 		// The uplink must be where the children's cable ends: both in one namespace.
 		hub := netlab.End{Node: c.B.Node, Name: "up"}
-		u, err := netlab.Connect(hub, netlab.End{Node: up.B.Node, Name: "down"}, 1500)
+		u, err := netlab.ConnectNodes(hub, netlab.End{Node: up.B.Node, Name: "down"}, 1500)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -58,7 +58,7 @@ func loadQueue(discipline string, k Kernel) error {
 // TestFeatures hands in a kernel without each thing that an object needs, and one without all of them: nothing is loaded, and a line
 // each says what is missing, what for, and what to do. Where nothing is known the running kernel decides.
 func TestFeatures(t *testing.T) {
-	if err := netlab.Missing(LoadRights...); err != nil {
+	if err := netlab.CheckRights(LoadRights...); err != nil {
 		t.Skip(err)
 	}
 	for name, object := range loaders {

@@ -38,7 +38,7 @@ type shared struct {
 // ErrKernel.
 func (p *programs) load(name string, spec *ebpf.CollectionSpec, s shared, constants map[string]any) error {
 	p.name = name
-	if err := netlab.Missing(LoadRights...); err != nil {
+	if err := netlab.CheckRights(LoadRights...); err != nil {
 		return err
 	}
 	if s.kernel == nil {

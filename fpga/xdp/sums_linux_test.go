@@ -114,7 +114,7 @@ func TestKilledAggregator(t *testing.T) {
 			os.Exit(1)
 		}
 	}
-	if err := netlab.Missing(append(append([]netlab.Right{}, netlab.NamespaceRights...),
+	if err := netlab.CheckRights(append(append([]netlab.Right{}, netlab.NamespaceRights...),
 		append(LoadRights, netlab.PacketRights...)...)...); err != nil {
 		t.Skip(err)
 	}
@@ -126,7 +126,7 @@ func TestKilledAggregator(t *testing.T) {
 	}
 	const packets = killFragments * killChildren
 	for i := range kills {
-		draw := splitmix.Mix(uint64(i))
+		draw := splitmix.MixBits(uint64(i))
 		if k.vector(i, int(draw%(packets+packets/4)), time.Duration(draw>>32%1000)*time.Microsecond) {
 			repeated++
 		}
@@ -166,7 +166,7 @@ func newKilled(t *testing.T) *killed {
 		return n
 	}
 	lay := func(a, b netlab.End) *netlab.Cable {
-		c, err := netlab.Connect(a, b, 1500)
+		c, err := netlab.ConnectNodes(a, b, 1500)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -277,7 +277,7 @@ func (k *killed) start() {
 }
 
 func killValue(vector, child, fragment, lane int) int32 {
-	return int32(splitmix.Mix(uint64(vector)<<40^uint64(child)<<32^uint64(fragment)<<16^uint64(lane))) >> 4
+	return int32(splitmix.MixBits(uint64(vector)<<40^uint64(child)<<32^uint64(fragment)<<16^uint64(lane))) >> 4
 }
 
 // vector sends one and takes its sums. A while after so many steps, of which each sends a packet as long as there are some, the

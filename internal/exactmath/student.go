@@ -162,9 +162,9 @@ func incompleteBetaInverse(a, b, want float64) float64 {
 	s := &betaSearch{a: a, b: b, want: want, given: [3]float64{a, b, want}, high: 1, to: 1, precise: 1e-6,
 		x: a / (a + b)}
 	s.y = incompleteBeta(a, b, s.x)
-	if s.halve() && !s.newton() {
+	if s.bisect() && !s.newton() {
 		s.precise = 256 * epsilon
-		s.halve()
+		s.bisect()
 	}
 	switch {
 	case !s.swapped:
@@ -176,11 +176,11 @@ func incompleteBetaInverse(a, b, want float64) float64 {
 }
 
 // bisect divides the interval until x is close enough. It reports whether Newton's method can continue from there.
-func (s *betaSearch) halve() bool {
+func (s *betaSearch) bisect() bool {
 	s.direction, s.share = 0, 0.5
 	for i := 0; i < 100; i++ {
 		if i != 0 {
-			if !s.divide() {
+			if !s.splitInterval() {
 				return false
 			}
 			s.y = incompleteBeta(s.a, s.b, s.x)
@@ -189,8 +189,8 @@ func (s *betaSearch) halve() bool {
 			}
 		}
 		if s.y < s.want {
-			if s.raise(); s.low > 0.75 {
-				s.swap()
+			if s.raiseLow(); s.low > 0.75 {
+				s.swapEnds()
 				i = -1
 			}
 			continue
@@ -199,7 +199,7 @@ func (s *betaSearch) halve() bool {
 			s.x = 0
 			return false
 		}
-		s.lower()
+		s.lowerHigh()
 	}
 	switch {
 	case s.low >= 1:
@@ -213,7 +213,7 @@ func (s *betaSearch) halve() bool {
 }
 
 // splitInterval sets x inside the interval. It reports whether there is room for it.
-func (s *betaSearch) divide() bool {
+func (s *betaSearch) splitInterval() bool {
 	s.x = s.low + float64(s.share*(s.high-s.low))
 	switch s.x {
 	case 1:
@@ -227,7 +227,7 @@ func (s *betaSearch) divide() bool {
 }
 
 // raiseLow makes x the lower end of the interval.
-func (s *betaSearch) raise() {
+func (s *betaSearch) raiseLow() {
 	s.low, s.from = s.x, s.y
 	switch {
 	case s.direction < 0:
@@ -243,7 +243,7 @@ func (s *betaSearch) raise() {
 }
 
 // lowerHigh makes x the upper end of the interval.
-func (s *betaSearch) lower() {
+func (s *betaSearch) lowerHigh() {
 	s.to = s.y
 	switch {
 	case s.direction > 0:
@@ -259,7 +259,7 @@ func (s *betaSearch) lower() {
 }
 
 // swapEnds continues with 1-x and the complete interval.
-func (s *betaSearch) swap() {
+func (s *betaSearch) swapEnds() {
 	if s.swapped = !s.swapped; s.swapped {
 		s.a, s.b, s.want = s.given[1], s.given[0], 1-s.given[2]
 	} else {
@@ -299,7 +299,7 @@ func (s *betaSearch) newton() bool {
 			return false
 		}
 		by := (s.y - s.want) / Exp(slope)
-		next, inside := s.confine(s.x - by)
+		next, inside := s.confineStep(s.x - by)
 		if !inside {
 			return false
 		}
@@ -311,7 +311,7 @@ func (s *betaSearch) newton() bool {
 }
 
 // confineStep moves a step that leaves the interval back into it. It reports whether the result is in (0, 1).
-func (s *betaSearch) confine(next float64) (float64, bool) {
+func (s *betaSearch) confineStep(next float64) (float64, bool) {
 	if next <= s.low {
 		s.y = (s.x - s.low) / (s.high - s.low)
 		next = s.low + float64(float64(0.5*s.y)*(s.x-s.low))

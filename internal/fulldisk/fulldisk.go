@@ -18,7 +18,7 @@ const apart = "OLAFCTL_TEST_APART"
 
 // RunInProcess runs the calling test in a separate process, because the limit affects all files of a process. It
 // returns true in the caller, which then has nothing left to do, and false in the separate process.
-func Apart(t *testing.T) bool {
+func RunInProcess(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(apart) != "" {
 		return false
@@ -38,7 +38,7 @@ func Apart(t *testing.T) bool {
 
 // WithLimit calls do while no file of this separate process can grow beyond room bytes. Further bytes are cut off
 // with an error to the writer, as on a full disk.
-func At(t testing.TB, room int64, do func()) {
+func WithLimit(t testing.TB, room int64, do func()) {
 	t.Helper()
 	if os.Getenv(apart) == "" {
 		t.Fatal("without its own process")

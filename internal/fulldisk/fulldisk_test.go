@@ -13,12 +13,12 @@ import (
 
 // What does not fit is missing, and that is said; afterwards there is room again.
 func TestAt(t *testing.T) {
-	if Apart(t) {
+	if RunInProcess(t) {
 		return
 	}
 	path := filepath.Join(t.TempDir(), "file")
 	var err error
-	At(t, 5, func() { err = os.WriteFile(path, []byte("too long"), 0o600) })
+	WithLimit(t, 5, func() { err = os.WriteFile(path, []byte("too long"), 0o600) })
 	if text, _ := os.ReadFile(path); !errors.Is(err, unix.EFBIG) || string(text) != "too l" {
 		t.Errorf("%q, %v", text, err)
 	}

@@ -72,25 +72,25 @@ func firstDifference(got, want string) string {
 // it.
 func Fields(v any) string {
 	var b strings.Builder
-	fields(&b, reflect.ValueOf(v))
+	writeFields(&b, reflect.ValueOf(v))
 	return b.String()
 }
 
-func fields(b *strings.Builder, v reflect.Value) {
+func writeFields(b *strings.Builder, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Struct:
 		b.WriteByte('{')
 		for i := range v.NumField() {
 			if f := v.Field(i); !f.IsZero() {
 				fmt.Fprintf(b, " %s:", v.Type().Field(i).Name)
-				fields(b, f)
+				writeFields(b, f)
 			}
 		}
 		b.WriteString(" }")
 	case reflect.Slice:
 		for i := range v.Len() {
 			b.WriteByte(' ')
-			fields(b, v.Index(i))
+			writeFields(b, v.Index(i))
 		}
 	default:
 		fmt.Fprintf(b, "%v", v)

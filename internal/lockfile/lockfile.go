@@ -40,7 +40,7 @@ func Take(path string, mode fs.FileMode) (*os.File, error) {
 }
 
 // IsHeld reports whether another process, or another Take in this one, has the lock.
-func Held(path string) bool {
+func IsHeld(path string) bool {
 	f, err := Open(path, os.O_WRONLY, 0)
 	if err != nil {
 		return false

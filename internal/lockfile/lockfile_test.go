@@ -13,7 +13,7 @@ import (
 // Locks are of open files, so that two in one process stand for two processes.
 func TestOneHolder(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
-	if Held(path) {
+	if IsHeld(path) {
 		t.Error("a file that is not there is held")
 	}
 	first, err := Take(path, 0o600)
@@ -23,7 +23,7 @@ func TestOneHolder(t *testing.T) {
 	if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 		t.Error(info, err)
 	}
-	if _, err := Take(path, 0o600); !errors.Is(err, ErrHeld) || !Held(path) {
+	if _, err := Take(path, 0o600); !errors.Is(err, ErrHeld) || !IsHeld(path) {
 		t.Errorf("a second one gets it: %v", err)
 	}
 	if err := first.Close(); err != nil {
@@ -34,7 +34,7 @@ func TestOneHolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	again.Close()
-	if Held(path) {
+	if IsHeld(path) {
 		t.Error("held after it was closed")
 	}
 }

@@ -11,7 +11,7 @@ import (
 
 // FindProgram looks for a program on PATH. It returns "" if the test is to be skipped. The error explains how to
 // install it in CI.
-func Find(program string) (path string, err error) {
+func FindProgram(program string) (path string, err error) {
 	if testing.Short() {
 		return "", nil
 	}
@@ -23,9 +23,9 @@ func Find(program string) (path string, err error) {
 }
 
 // NeedProgram returns the path of a program, or skips the test.
-func Need(t testing.TB, program string) (path string) {
+func NeedProgram(t testing.TB, program string) (path string) {
 	t.Helper()
-	path, err := Find(program)
+	path, err := FindProgram(program)
 	switch {
 	case err != nil:
 		t.Fatal(err)

@@ -18,14 +18,14 @@ func TestFind(t *testing.T) {
 	if testing.Short() {
 		found = ""
 	}
-	if path, err := Find("there"); path != found || err != nil {
+	if path, err := FindProgram("there"); path != found || err != nil {
 		t.Errorf("%q, %v", path, err)
 	}
-	if path, err := Find("absent"); path != "" || err != nil {
+	if path, err := FindProgram("absent"); path != "" || err != nil {
 		t.Errorf("absent: %q, %v", path, err)
 	}
 	t.Setenv("CI", "true")
-	if _, err := Find("absent"); (err == nil) != testing.Short() {
+	if _, err := FindProgram("absent"); (err == nil) != testing.Short() {
 		t.Errorf("absent in CI: %v", err)
 	}
 }

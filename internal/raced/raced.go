@@ -9,15 +9,15 @@ import (
 )
 
 // IsWatched reports whether this program was built with the race detector.
-func Watched() bool {
+func IsWatched() bool {
 	info, ok := debug.ReadBuildInfo()
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
 // SkipRaced skips a test under the race detector if the detector has nothing to find in it.
-func Skip(t testing.TB) {
+func SkipRaced(t testing.TB) {
 	t.Helper()
-	if Watched() {
+	if IsWatched() {
 		t.Skip("nothing in it runs at once that other tests do not")
 	}
 }

@@ -3,8 +3,8 @@ package suggest
 
 import "slices"
 
-// Names returns up to n of the names, the nearest first, that share more with the typed one than they differ in.
-func Names(typed string, names []string, n int) []string {
+// NearestNames returns up to n of the names, the nearest first, that share more with the typed one than they differ in.
+func NearestNames(typed string, names []string, n int) []string {
 	distance := make(map[string]int, len(names))
 	var near []string
 	for _, name := range names {

@@ -17,15 +17,15 @@ const (
 )
 
 // MakeFolder makes a folder that only this user can enter, until remove is called.
-func Make() (path string, remove func() error, err error) {
-	sweep(os.TempDir())
+func MakeFolder() (path string, remove func() error, err error) {
+	removeStale(os.TempDir())
 	for {
 		if path, err = os.MkdirTemp("", prefix); err != nil {
 			return "", nil, err
 		}
 		lock, err := lockfile.Take(filepath.Join(path, lockName), 0o600)
 		switch {
-		case err == nil && holds(path, lock):
+		case err == nil && stillHas(path, lock):
 			return path, func() error { return errors.Join(os.RemoveAll(path), lock.Close()) }, nil
 		case err == nil:
 			lock.Close()
@@ -36,7 +36,7 @@ func Make() (path string, remove func() error, err error) {
 }
 
 // stillHas reports whether the folder still contains the locked file.
-func holds(path string, lock *os.File) bool {
+func stillHas(path string, lock *os.File) bool {
 	named, errNamed := os.Stat(filepath.Join(path, lockName))
 	held, errHeld := lock.Stat()
 	return errNamed == nil && errHeld == nil && os.SameFile(named, held)
@@ -44,7 +44,7 @@ func holds(path string, lock *os.File) bool {
 
 // removeStale removes the folders of processes that ended without doing so. Folders that it cannot remove belong to
 // another user or are left for the next call.
-func sweep(parent string) {
+func removeStale(parent string) {
 	if !lockfile.Works {
 		return
 	}

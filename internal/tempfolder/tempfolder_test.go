@@ -12,7 +12,7 @@ import (
 
 func mustMake(t *testing.T) (string, func() error) {
 	t.Helper()
-	path, remove, err := Make()
+	path, remove, err := MakeFolder()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestManyAtOnce(t *testing.T) {
 	for range 8 {
 		wait.Go(func() {
 			for range 20 {
-				path, remove, err := Make()
+				path, remove, err := MakeFolder()
 				if err != nil {
 					t.Error(err)
 					return

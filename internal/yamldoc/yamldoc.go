@@ -11,7 +11,7 @@ import (
 
 // FindRoot returns the document in a text, nil if it is empty, and the line where a second document begins, 0 if
 // there is none, because a parser of the first would silently ignore the rest. The error is the parser's.
-func Root(text []byte) (root *yaml.Node, second int, err error) {
+func FindRoot(text []byte) (root *yaml.Node, second int, err error) {
 	var docs [2]yaml.Node
 	in := yaml.NewDecoder(bytes.NewReader(text))
 	for i := range docs {

@@ -13,7 +13,7 @@ func TestRoot(t *testing.T) {
 		"": {}, "# only words\n": {}, "---\n": {}, "~": {}, "null": {}, "'": {fails: true}, "a\n---\n'": {fails: true},
 		"a\x10": {fails: true},
 	} {
-		root, second, err := Root([]byte(text))
+		root, second, err := FindRoot([]byte(text))
 		value := ""
 		if root != nil {
 			value = root.Value

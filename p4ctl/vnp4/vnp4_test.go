@@ -50,7 +50,7 @@ func childCommand() *exec.Cmd {
 // standin compiles the stand-in library twice, because one shared object has one set of tables.
 func standin(t *testing.T) (one, two string) {
 	t.Helper()
-	gcc := peer.Need(t, "gcc")
+	gcc := peer.NeedProgram(t, "gcc")
 	dir := t.TempDir()
 	one, two = filepath.Join(dir, "one.so"), filepath.Join(dir, "two.so")
 	for _, path := range []string{one, two} {

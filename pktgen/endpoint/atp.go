@@ -195,7 +195,7 @@ func newProposals(o *ATP, job olaf.ClusterID) proposals {
 		p.order[i] = uint32(o.Base + i)
 	}
 	for i := len(p.order) - 1; i > 0; i-- {
-		k := splitmix.Mix(uint64(job)<<32|uint64(i)) % uint64(i+1)
+		k := splitmix.MixBits(uint64(job)<<32|uint64(i)) % uint64(i+1)
 		p.order[i], p.order[k] = p.order[k], p.order[i]
 	}
 	return p

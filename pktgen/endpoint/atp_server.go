@@ -141,9 +141,9 @@ func (s *atpServer) sumUp(t *atpSum, lanes []uint32) {
 	case len(t.values) == 0:
 		t.values = append(t.values, lanes...)
 	case t.floats:
-		adder.Floats(t.values, lanes)
+		adder.AddFloats(t.values, lanes)
 	default:
-		adder.Sticky(t.values, lanes)
+		adder.AddSticky(t.values, lanes)
 	}
 }
 

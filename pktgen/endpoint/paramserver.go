@@ -162,7 +162,7 @@ func (s *server) add(g *gather) {
 		s.apply.Values = s.sum
 		return
 	}
-	adder.Floats(s.sum, g.values)
+	adder.AddFloats(s.sum, g.values)
 }
 
 func (s *server) Applied(olaf.Time) {

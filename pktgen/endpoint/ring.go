@@ -163,7 +163,7 @@ func (w *ringWorker) take(c int, values []uint32) {
 	}
 	w.chunks[c].Add(&w.traces[w.step])
 	if w.carry {
-		adder.Floats(values, w.inbox[w.step])
+		adder.AddFloats(values, w.inbox[w.step])
 	}
 }
 

@@ -415,7 +415,7 @@ func (w *treeWorker) Next() olaf.Time {
 // draw is of the silence at hand: hosts that break theirs in step, with as many packets each time, could lose the same ones
 // for good.
 func (w *treeWorker) draw() uint64 {
-	return splitmix.Mix(uint64(w.cfg.Worker)<<32 | uint64(w.silences))
+	return splitmix.MixBits(uint64(w.cfg.Worker)<<32 | uint64(w.silences))
 }
 
 // patience is how long the silence at hand may last: up to twice the time to wait.

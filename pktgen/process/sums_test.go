@@ -319,7 +319,7 @@ func TestRenewed(t *testing.T) {
 			t.Fatal(err)
 		}
 		management, _ := loopback(t, 3)
-		left := int(splitmix.Mix(uint64(i)) % uint64(job.Vectors*job.Workers*job.Packets()))
+		left := int(splitmix.MixBits(uint64(i)) % uint64(job.Vectors*job.Workers*job.Packets()))
 		station := g.station(0)
 		station.Heard = func(olaf.Time, program.Port, *program.Packet, []uint32) bool {
 			if left--; left != 0 {
@@ -381,7 +381,7 @@ func TestAdopted(t *testing.T) {
 			t.Fatal(err)
 		}
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
-		o := orphaned{grove: g, root: root, left: 1 + int(splitmix.Mix(uint64(i))%uint64((job.Vectors-1)*job.Workers*job.Packets()))}
+		o := orphaned{grove: g, root: root, left: 1 + int(splitmix.MixBits(uint64(i))%uint64((job.Vectors-1)*job.Workers*job.Packets()))}
 		r := o.play(ctx, t, stop)
 		if late, strangers := r.Counts["late"], r.Counts["stranger"]; !r.Adopted || late == 0 || strangers == 0 || r.Strangers > 0 {
 			t.Errorf("moment %d: %+v", i, r)

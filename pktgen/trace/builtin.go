@@ -21,7 +21,7 @@ const Builtin = "builtin:"
 var builtin embed.FS
 
 // openTrace opens a trace on disk or an embedded one.
-func open(path string) (io.ReadCloser, error) {
+func openTrace(path string) (io.ReadCloser, error) {
 	name, ok := strings.CutPrefix(path, Builtin)
 	if !ok {
 		return openFile(path)

@@ -25,7 +25,7 @@ func TestStatisticsOfTheEmbeddedTrace(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closer.Close()
-	s, err := Measure(r)
+	s, err := MeasureSource(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +42,7 @@ func TestScalingOfTheEmbeddedTraceIsPinned(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closer.Close()
-	recording, err := Load(r)
+	recording, err := LoadRecording(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestScalingOfTheEmbeddedTraceIsPinned(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scaled, err := Measure(sc)
+	scaled, err := MeasureSource(sc)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestScalingOfTheEmbeddedTraceIsPinned(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closer2.Close()
-	source, err := Measure(again)
+	source, err := MeasureSource(again)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,5 +72,5 @@ func (s *collected) Next(u *Update) error {
 	s.updates = s.updates[1:]
 	u.GenNS -= s.start
 	u.Seq = s.order.next[u.Worker]
-	return s.order.admit(u)
+	return s.order.checkNext(u)
 }

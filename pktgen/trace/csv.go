@@ -76,7 +76,7 @@ func NewCSVSource(in io.Reader, workers, clusters int) (*CSVSource, error) {
 		return nil, fmt.Errorf("%w: %v", ErrFormat, err)
 	}
 	s := &CSVSource{header: Header{Tool: "csv", Clock: Wall, Workers: workers, Clusters: clusters}}
-	if err := s.comments(buffered); err != nil {
+	if err := s.readComments(buffered); err != nil {
 		return nil, err
 	}
 	if err := s.header.Check(); err != nil {
@@ -115,7 +115,7 @@ func (s *CSVSource) placeColumns(names []string) error {
 }
 
 // readComments reads the leading comment lines and the header, if they contain one.
-func (s *CSVSource) comments(in *bufio.Reader) error {
+func (s *CSVSource) readComments(in *bufio.Reader) error {
 	own := false
 	for {
 		next, err := in.Peek(1)
@@ -157,17 +157,17 @@ func (s *CSVSource) Next(u *Update) error {
 	}
 	field := fields{record: record, place: s.place}
 	*u = Update{
-		GenNS:       field.integer("gen_ns", math.MaxInt64),
-		Worker:      olaf.WorkerID(field.integer("worker", math.MaxUint16)),
-		Cluster:     olaf.ClusterID(field.integer("cluster", math.MaxUint16)),
-		Reward:      field.number("reward"),
-		BaseVersion: uint64(field.integer("base_version", math.MaxInt64)),
-		Episodes:    uint32(field.integer("episodes", math.MaxUint32)),
-		EnvSteps:    uint32(field.integer("env_steps", math.MaxUint32)),
-		CostNS:      field.integer("cost_ns", math.MaxInt64),
-		GradNorm:    float32(field.number("grad_norm")),
-		Digest:      field.hex("digest"),
-		Seq:         uint32(field.integer("seq", math.MaxUint32)),
+		GenNS:       field.parseInt("gen_ns", math.MaxInt64),
+		Worker:      olaf.WorkerID(field.parseInt("worker", math.MaxUint16)),
+		Cluster:     olaf.ClusterID(field.parseInt("cluster", math.MaxUint16)),
+		Reward:      field.parseFloat("reward"),
+		BaseVersion: uint64(field.parseInt("base_version", math.MaxInt64)),
+		Episodes:    uint32(field.parseInt("episodes", math.MaxUint32)),
+		EnvSteps:    uint32(field.parseInt("env_steps", math.MaxUint32)),
+		CostNS:      field.parseInt("cost_ns", math.MaxInt64),
+		GradNorm:    float32(field.parseFloat("grad_norm")),
+		Digest:      field.parseHex("digest"),
+		Seq:         uint32(field.parseInt("seq", math.MaxUint32)),
 	}
 	if field.err != nil {
 		line, _ := s.rows.FieldPos(0)
@@ -176,7 +176,7 @@ func (s *CSVSource) Next(u *Update) error {
 	if _, ok := s.place["seq"]; !ok && int(u.Worker) < len(s.order.next) {
 		u.Seq = s.order.next[u.Worker]
 	}
-	return s.order.admit(u)
+	return s.order.checkNext(u)
 }
 
 // fields parses the columns of one line and keeps the first error.
@@ -194,13 +194,13 @@ func (f *fields) text(name string) (string, bool) {
 	return strings.TrimSpace(f.record[i]), true
 }
 
-func (f *fields) note(name, text string, err error) {
+func (f *fields) recordError(name, text string, err error) {
 	if err != nil && f.err == nil {
 		f.err = fmt.Errorf("%s is %q", name, text)
 	}
 }
 
-func (f *fields) integer(name string, largest int64) int64 {
+func (f *fields) parseInt(name string, largest int64) int64 {
 	text, ok := f.text(name)
 	if !ok {
 		return 0
@@ -209,26 +209,26 @@ func (f *fields) integer(name string, largest int64) int64 {
 	if err == nil && (v < 0 || v > largest) {
 		err = strconv.ErrRange
 	}
-	f.note(name, text, err)
+	f.recordError(name, text, err)
 	return v
 }
 
-func (f *fields) number(name string) float64 {
+func (f *fields) parseFloat(name string) float64 {
 	text, ok := f.text(name)
 	if !ok {
 		return 0
 	}
 	v, err := olaf.ParseNumber(text)
-	f.note(name, text, err)
+	f.recordError(name, text, err)
 	return v
 }
 
-func (f *fields) hex(name string) uint64 {
+func (f *fields) parseHex(name string) uint64 {
 	text, ok := f.text(name)
 	if !ok {
 		return 0
 	}
 	v, err := strconv.ParseUint(text, 16, 64)
-	f.note(name, text, err)
+	f.recordError(name, text, err)
 	return v
 }

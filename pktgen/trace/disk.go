@@ -27,7 +27,7 @@ type File struct {
 
 // CreateFile starts a trace at path, with a payload file if the header has one. An existing partial file is left
 // alone, because another recording may be writing it; the error then matches fs.ErrExist.
-func Create(path string, h Header) (*File, error) {
+func CreateFile(path string, h Header) (*File, error) {
 	out, err := createPart(path + PartialSuffix)
 	if err != nil {
 		return nil, err
@@ -97,7 +97,7 @@ func (f *File) Close() error {
 
 // Open opens the trace at path, or an embedded one for a name with prefix Builtin.
 func Open(path string) (*Reader, io.Closer, error) {
-	in, err := open(path)
+	in, err := openTrace(path)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -73,7 +73,7 @@ func (w *Writer) Write(u *Update) error {
 	if w.err != nil {
 		return w.err
 	}
-	if err := w.order.admit(u); err != nil {
+	if err := w.order.checkNext(u); err != nil {
 		return err
 	}
 	w.raw = appendRow(w.raw, u, w.lastNS)
@@ -253,37 +253,37 @@ func (r *Reader) Next(u *Update) error {
 	}
 	rest := parseRow(r.rest, u, r.lastNS)
 	if rest == nil {
-		return r.damaged("an update does not decode")
+		return r.damagedError("an update does not decode")
 	}
 	r.rest = rest
 	r.lastNS = u.GenNS
 	r.rows--
-	return r.order.admit(u)
+	return r.order.checkNext(u)
 }
 
-func (r *Reader) damaged(what string) error {
+func (r *Reader) damagedError(what string) error {
 	return fmt.Errorf("%w: %s after %d good updates", ErrFormat, what, r.order.rows)
 }
 
 func (r *Reader) readBlock() error {
 	if _, err := io.ReadFull(r.in, r.head[:]); err != nil {
-		return r.cut(err)
+		return r.truncatedError(err)
 	}
 	rows := binary.LittleEndian.Uint32(r.head[0:])
 	packed := binary.LittleEndian.Uint32(r.head[4:])
 	raw := binary.LittleEndian.Uint32(r.head[8:])
 	if packed > maxBlockBytes || raw > maxBlockBytes || rows > raw {
-		return r.damaged("a block header makes no sense")
+		return r.damagedError("a block header makes no sense")
 	}
 	if cap(r.packed) < int(packed) {
 		r.packed = make([]byte, packed)
 	}
 	r.packed = r.packed[:packed]
 	if _, err := io.ReadFull(r.in, r.packed); err != nil {
-		return r.cut(err)
+		return r.truncatedError(err)
 	}
 	if crc32.Checksum(r.packed, castagnoli) != binary.LittleEndian.Uint32(r.head[12:]) {
-		return r.damaged("a block's checksum is wrong")
+		return r.damagedError("a block's checksum is wrong")
 	}
 	if rows == 0 {
 		return r.readEnd()
@@ -291,7 +291,7 @@ func (r *Reader) readBlock() error {
 	var err error
 	r.raw, err = r.decoder.DecodeAll(r.packed, r.raw[:0])
 	if err != nil || len(r.raw) != int(raw) {
-		return r.damaged("a block does not decompress")
+		return r.damagedError("a block does not decompress")
 	}
 	r.rest, r.rows, r.lastNS = r.raw, rows, 0
 	return nil
@@ -299,20 +299,20 @@ func (r *Reader) readBlock() error {
 
 func (r *Reader) readEnd() error {
 	if len(r.packed) != endBytes {
-		return r.damaged("the end mark has a wrong length")
+		return r.damagedError("the end mark has a wrong length")
 	}
 	if total := binary.LittleEndian.Uint64(r.packed); total != r.order.rows {
-		return r.damaged(fmt.Sprintf("the end mark says %d updates", total))
+		return r.damagedError(fmt.Sprintf("the end mark says %d updates", total))
 	}
 	if _, err := r.in.ReadByte(); err != io.EOF {
-		return r.damaged("there is more behind the end mark")
+		return r.damagedError("there is more behind the end mark")
 	}
 	r.done = true
 	return nil
 }
 
 // truncatedError converts an early end of file to ErrTruncated.
-func (r *Reader) cut(err error) error {
+func (r *Reader) truncatedError(err error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return fmt.Errorf("%w after %d good updates", ErrTruncated, r.order.rows)
 	}

@@ -14,7 +14,7 @@ const (
 )
 
 // GradientDigest identifies gradients: FNV-1a 64 over their little-endian float32 bytes.
-func Digest(gradients []float32) uint64 {
+func GradientDigest(gradients []float32) uint64 {
 	h := uint64(fnvOffset)
 	for _, v := range gradients {
 		b := uint64(math.Float32bits(v))
@@ -60,7 +60,7 @@ func (p *Payload) Next(u *Update) ([]float32, error) {
 	for i := range p.gradients {
 		p.gradients[i] = math.Float32frombits(binary.LittleEndian.Uint32(p.bytes[4*i:]))
 	}
-	if d := Digest(p.gradients); d != u.Digest {
+	if d := GradientDigest(p.gradients); d != u.Digest {
 		return nil, fmt.Errorf("%w: update %d has digest %016x and its gradients %016x", ErrPayload, p.rows, u.Digest,
 			d)
 	}

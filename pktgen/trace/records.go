@@ -122,7 +122,7 @@ func (r *Records) read(name string) (h recordHeader, err error) {
 		}
 		r.rows = append(r.rows, Update{
 			GenNS: int64(one.AtNS), CostNS: int64(one.CostNS), BaseVersion: uint64(one.Version), Reward: one.Reward, Seq: seq,
-			Digest: Digest(gradients), GradNorm: Norm(gradients), Worker: olaf.WorkerID(h.Worker), Cluster: olaf.ClusterID(h.Cluster),
+			Digest: GradientDigest(gradients), GradNorm: Norm(gradients), Worker: olaf.WorkerID(h.Worker), Cluster: olaf.ClusterID(h.Cluster),
 		})
 	}
 }
@@ -147,5 +147,5 @@ func (r *Records) Next(u *Update) error {
 	}
 	*u = r.rows[r.at]
 	r.at++
-	return r.order.admit(u)
+	return r.order.checkNext(u)
 }

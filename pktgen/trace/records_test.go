@@ -46,7 +46,7 @@ func TestRecordsOfAllWorkers(t *testing.T) {
 	}
 	for i, want := range []Update{{GenNS: 0, CostNS: 5, Reward: 1, BaseVersion: 7}, {GenNS: 200, Worker: 1, Cluster: 1},
 		{GenNS: 300, Seq: 1}} {
-		want.Digest, want.GradNorm = Digest([]float32{3, 4}), 5
+		want.Digest, want.GradNorm = GradientDigest([]float32{3, 4}), 5
 		var u Update
 		if err := r.Next(&u); err != nil || u != want {
 			t.Errorf("update %d is %+v, %v; want %+v", i, u, err, want)

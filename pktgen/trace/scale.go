@@ -103,10 +103,10 @@ type recorded struct {
 }
 
 // LoadRecording reads all of source. A truncated recording is rejected like any other damage.
-func Load(source Source) (*Recording, error) {
+func LoadRecording(source Source) (*Recording, error) {
 	r := &Recording{header: *source.Header()}
 	all := make([][]Update, r.header.Workers)
-	digest, _, err := scan(source, func(u *Update) { all[u.Worker] = append(all[u.Worker], *u) })
+	digest, _, err := scanSource(source, func(u *Update) { all[u.Worker] = append(all[u.Worker], *u) })
 	if err != nil {
 		return nil, err
 	}
@@ -115,7 +115,7 @@ func Load(source Source) (*Recording, error) {
 		if len(updates) < 3 {
 			continue
 		}
-		w := resample(updates)
+		w := newRecorded(updates)
 		r.workers = append(r.workers, w)
 		r.span += float64(updates[len(updates)-1].GenNS-updates[0].GenNS) / float64(len(updates)-1)
 	}
@@ -127,12 +127,12 @@ func Load(source Source) (*Recording, error) {
 }
 
 // IdentifySource reads all of source and returns the SHA-256 over its header and updates, and their number.
-func Identify(source Source) (digest string, updates uint64, err error) {
-	return scan(source, func(*Update) {})
+func IdentifySource(source Source) (digest string, updates uint64, err error) {
+	return scanSource(source, func(*Update) {})
 }
 
 // scanSource passes every update to see and computes the digest.
-func scan(source Source, see func(*Update)) (digest string, updates uint64, err error) {
+func scanSource(source Source, see func(*Update)) (digest string, updates uint64, err error) {
 	doc, err := json.Marshal(source.Header())
 	if err != nil {
 		return "", 0, fmt.Errorf("trace header: %w", err)
@@ -154,23 +154,23 @@ func scan(source Source, see func(*Update)) (digest string, updates uint64, err 
 	}
 }
 
-func resample(updates []Update) recorded {
+func newRecorded(updates []Update) recorded {
 	w := recorded{updates: updates[1:]}
 	mean := float64(updates[len(updates)-1].GenNS-updates[0].GenNS) / float64(len(updates)-1)
 	trend := flattener{out: func(v float64) { w.flat = append(w.flat, v) }}
 	for i := range w.updates {
 		d := float64(updates[i+1].GenNS - updates[i].GenNS)
 		w.raw = append(w.raw, d/mean)
-		trend.add(d)
+		trend.addValue(d)
 	}
-	trend.finish()
+	trend.flushRest()
 	return w
 }
 
 // Digest returns the SHA-256 over the recording's header and updates.
 func (r *Recording) Digest() string { return r.digest }
 
-func (w *recorded) shape(drift bool) []float64 {
+func (w *recorded) shapeFor(drift bool) []float64 {
 	if drift {
 		return w.raw
 	}
@@ -187,13 +187,13 @@ type bootstrap struct {
 	block  int
 }
 
-func (b *bootstrap) start(from *recorded, s *Scaling, worker int) {
-	*b = bootstrap{from: from, shape: from.shape(s.Drift), block: min(s.Block, len(from.raw))}
+func (b *bootstrap) reset(from *recorded, s *Scaling, worker int) {
+	*b = bootstrap{from: from, shape: from.shapeFor(s.Drift), block: min(s.Block, len(from.raw))}
 	b.random.Seed(s.Seed, uint64(worker))
 }
 
 // nextInterval moves to the next update and returns the interval before it, in mean intervals of its worker.
-func (b *bootstrap) next() float64 {
+func (b *bootstrap) nextInterval() float64 {
 	if b.left == 0 {
 		starts := uint64(len(b.shape) - b.block + 1)
 		b.at = int(b.random.Uint64() % starts)
@@ -238,7 +238,7 @@ func NewScaler(r *Recording, s Scaling) (*Scaler, error) {
 	}
 	workers := make([]emulated, s.Workers)
 	for j := range workers {
-		sc.begin(&workers[j], r, j)
+		sc.setUpWorker(&workers[j], r, j)
 	}
 	frameNS := float64(s.Frame.Bits()) / float64(s.Rate) * 1e9
 	sc.workers = workers
@@ -246,14 +246,14 @@ func NewScaler(r *Recording, s Scaling) (*Scaler, error) {
 	sc.turnNS = s.TurnUpdates * frameNS * float64(s.Workers) / float64(sc.turns)
 	for j := range workers {
 		w := &workers[j]
-		sc.begin(w, r, j)
+		sc.setUpWorker(w, r, j)
 		phase := float64(w.random.Uint64()>>11) * (1.0 / (1 << 53))
-		w.clock = w.next() * w.factor * phase
+		w.clock = w.nextInterval() * w.factor * phase
 		w.nextNS = sc.timeOf(w)
 		sc.heap = append(sc.heap, w)
 	}
 	for i := len(sc.heap)/2 - 1; i >= 0; i-- {
-		sc.sink(i)
+		sc.siftDown(i)
 	}
 	sc.header = scaledHeader(r, &s, r.span/sc.unitNS)
 	return sc, nil
@@ -274,10 +274,10 @@ func scaledHeader(r *Recording, s *Scaling, compression float64) Header {
 }
 
 // setUpWorker sets worker j's source, speed and turn.
-func (sc *Scaler) begin(w *emulated, r *Recording, j int) {
+func (sc *Scaler) setUpWorker(w *emulated, r *Recording, j int) {
 	s := &sc.scaling
 	*w = emulated{worker: olaf.WorkerID(j)}
-	w.start(&r.workers[j%len(r.workers)], s, j)
+	w.reset(&r.workers[j%len(r.workers)], s, j)
 	cluster := int(s.Cluster(j))
 	spread := 0.0
 	if s.Clusters > 1 {
@@ -297,13 +297,13 @@ func (sc *Scaler) perUnit(workers []emulated) float64 {
 	for j := range workers {
 		w := &workers[j]
 		if n == 0 {
-			sum += 1 / (average(w.shape) * w.factor)
+			sum += 1 / (meanOf(w.shape) * w.factor)
 			continue
 		}
 		w.random.Uint64() // skip the phase
 		total := 0.0
 		for range n {
-			total += w.next()
+			total += w.nextInterval()
 		}
 		total *= w.factor
 		sum += float64(n) / total
@@ -329,7 +329,7 @@ func (sc *Scaler) timeOf(w *emulated) int64 {
 // from the trace's. It must not be mixed with Next.
 func (sc *Scaler) Interval(worker int) olaf.Duration {
 	w := &sc.workers[worker]
-	return olaf.Duration(w.next() * w.factor * sc.unitNS * float64(olaf.Nanosecond))
+	return olaf.Duration(w.nextInterval() * w.factor * sc.unitNS * float64(olaf.Nanosecond))
 }
 
 // Total returns the number of updates, or 0 if they do not end.
@@ -352,10 +352,10 @@ func (sc *Scaler) Next(u *Update) error {
 		sc.heap[0] = sc.heap[last]
 		sc.heap = sc.heap[:last]
 	} else {
-		w.clock += float64(w.next() * w.factor)
+		w.clock += float64(w.nextInterval() * w.factor)
 		w.nextNS = sc.timeOf(w)
 	}
-	sc.sink(0)
+	sc.siftDown(0)
 	return nil
 }
 
@@ -363,7 +363,7 @@ func (w *emulated) before(v *emulated) bool {
 	return w.nextNS < v.nextNS || w.nextNS == v.nextNS && w.worker < v.worker
 }
 
-func (sc *Scaler) sink(i int) {
+func (sc *Scaler) siftDown(i int) {
 	for {
 		child := 2*i + 1
 		if child >= len(sc.heap) {

@@ -96,7 +96,7 @@ type flattener struct {
 	out    func(float64)
 }
 
-func (f *flattener) add(v float64) {
+func (f *flattener) addValue(v float64) {
 	f.recent = append(f.recent, v)
 	if len(f.recent) > f.center+trendHalf {
 		f.emit()
@@ -104,7 +104,7 @@ func (f *flattener) add(v float64) {
 }
 
 func (f *flattener) emit() {
-	mean, flat := average(f.recent), 1.0
+	mean, flat := meanOf(f.recent), 1.0
 	if mean > 0 {
 		flat = f.recent[f.center] / mean
 	}
@@ -117,7 +117,7 @@ func (f *flattener) emit() {
 }
 
 // flushRest outputs the values with a window cut off by the end.
-func (f *flattener) finish() {
+func (f *flattener) flushRest() {
 	for f.center < len(f.recent) {
 		f.emit()
 	}
@@ -164,7 +164,7 @@ func (s *Statistic) Add(u *Update) {
 	if s.n == 0 {
 		s.firstNS = u.GenNS
 	} else {
-		s.gap(float64(u.GenNS - s.lastNS))
+		s.addGap(float64(u.GenNS - s.lastNS))
 	}
 	s.lastNS = u.GenNS
 	s.keepReward(u.Reward)
@@ -174,7 +174,7 @@ func (s *Statistic) Add(u *Update) {
 	if w.updates > 0 {
 		d := float64(u.GenNS - w.lastNS)
 		w.intervals.add(d)
-		w.trend.add(d)
+		w.trend.addValue(d)
 	}
 	w.cluster, w.lastNS = int(u.Cluster), u.GenNS
 	w.updates++
@@ -182,7 +182,7 @@ func (s *Statistic) Add(u *Update) {
 	w.steps += float64(u.EnvSteps)
 }
 
-func (s *Statistic) gap(d float64) {
+func (s *Statistic) addGap(d float64) {
 	s.total.add(d)
 	for i, k := range dispersionWindows {
 		s.partial[i] += d
@@ -216,7 +216,7 @@ func (s *Statistic) Result() Statistics {
 		Dispersion: map[int]float64{}}
 	for i := range s.workers {
 		w := &s.workers[i]
-		w.trend.finish()
+		w.trend.flushRest()
 		if w.updates == 0 {
 			continue
 		}
@@ -233,7 +233,7 @@ func (s *Statistic) Result() Statistics {
 	}
 	tenth := max(1, len(s.rewards)/10)
 	if len(s.rewards) > 0 {
-		out.EarlyMean, out.LateMean = average(s.rewards[:tenth]), average(s.rewards[len(s.rewards)-tenth:])
+		out.EarlyMean, out.LateMean = meanOf(s.rewards[:tenth]), meanOf(s.rewards[len(s.rewards)-tenth:])
 	}
 	return out
 }
@@ -261,7 +261,7 @@ func meanMoments(workers []WorkerStatistics, of func(*WorkerStatistics) *Moments
 	return m
 }
 
-func average(values []float64) float64 {
+func meanOf(values []float64) float64 {
 	sum := 0.0
 	for _, v := range values {
 		sum += v
@@ -271,7 +271,7 @@ func average(values []float64) float64 {
 
 // MeasureSource reads all of source. For a truncated or damaged source it returns the statistics of the good part,
 // and the error.
-func Measure(source Source) (Statistics, error) {
+func MeasureSource(source Source) (Statistics, error) {
 	s := NewStatistic(source.Header().Workers)
 	var u Update
 	for {

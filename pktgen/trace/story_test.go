@@ -26,7 +26,7 @@ import (
 // What is made of recordings, their statistics and schedules, is as it was when somebody last read it.
 func TestScalingStories(t *testing.T) {
 	var b bytes.Buffer
-	source, err := Measure(sample(5, 40))
+	source, err := MeasureSource(sample(5, 40))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestScalingStories(t *testing.T) {
 		func(s *Scaling) { s.Workers, s.Clusters, s.Seed, s.Block = 1, 1, 7, 1000 },
 		func(s *Scaling) { s.Rate, s.Line, s.Frame = olaf.Gbps, olaf.Gbps, 1024 },
 	} {
-		recording, err := Load(sample(5, 40))
+		recording, err := LoadRecording(sample(5, 40))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +65,7 @@ func TestScalingStories(t *testing.T) {
 			}
 		}
 		again := list{kept.header, kept.updates}
-		scaled, err := Measure(&again)
+		scaled, err := MeasureSource(&again)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -146,12 +146,12 @@ func TestLimits(t *testing.T) {
 		func(u *Update) { u.Reward = math.Inf(1) }, func(u *Update) { u.Reward = math.Inf(-1) }, func(u *Update) { u.CostNS = -1 },
 	} {
 		o := newOrder(&Header{Workers: 2, Clusters: 2})
-		if err := o.admit(&Update{GenNS: 4, Worker: 1, Cluster: 1}); err != nil {
+		if err := o.checkNext(&Update{GenNS: 4, Worker: 1, Cluster: 1}); err != nil {
 			t.Fatal(err)
 		}
 		u := good
 		change(&u)
-		fmt.Fprintf(&b, "%+v: %v, %d rows\n", u, o.admit(&u), o.rows)
+		fmt.Fprintf(&b, "%+v: %v, %d rows\n", u, o.checkNext(&u), o.rows)
 	}
 	for _, reward := range []float64{0, 1, -1, 0.001, 0.002, -0.002, 8388607.99, 8388608, 1e300, -8388608, -8388609, -1e300} {
 		fmt.Fprintf(&b, "a reward of %g is %d\n", reward, (&Update{Reward: reward}).RewardQ248())
@@ -325,10 +325,10 @@ func TestFilesThatCannotBe(t *testing.T) {
 	if _, _, err := Open(path + ".gone"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a trace that is not there: %v", err)
 	}
-	if _, err := Create(filepath.Join(path, "gone", "x"), sample(1, 1).header); err == nil {
+	if _, err := CreateFile(filepath.Join(path, "gone", "x"), sample(1, 1).header); err == nil {
 		t.Error("a folder that is not there is no error")
 	}
-	if f, err := Create(path+".new", Header{}); f != nil || !errors.Is(err, ErrFormat) {
+	if f, err := CreateFile(path+".new", Header{}); f != nil || !errors.Is(err, ErrFormat) {
 		t.Errorf("a file with a header of nothing: %v, %v", f, err)
 	}
 	if left, err := filepath.Glob(path + ".new*"); err != nil || len(left) > 0 {
@@ -341,7 +341,7 @@ func TestPayloadsThatFail(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "x")
 	header := sample(1, 1).header
 	header.Payload = true
-	f, err := Create(path, header)
+	f, err := CreateFile(path, header)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -403,7 +403,7 @@ func TestPayloadsByDigest(t *testing.T) {
 			t.Fatal(err)
 		}
 		digests = append(digests, h.Sum64())
-		if got := Digest(g); got != h.Sum64() {
+		if got := GradientDigest(g); got != h.Sum64() {
 			t.Errorf("%v: %016x, want %016x", g, got, h.Sum64())
 		}
 	}
@@ -455,7 +455,7 @@ func TestStatisticsOfNothing(t *testing.T) {
 	}{{1, 1, 1, false}, {2, 1, 2, false}, {3, 1, 3, false}, {5, 1, 5, false}, {19, 1, 19, false}, {20, 1.5, 19.5, false},
 		{200, 10.5, 190.5, true}} {
 		whole := &list{header: again.header, updates: again.updates[:c.n]}
-		got, err := Measure(whole)
+		got, err := MeasureSource(whole)
 		if err != nil || got.EarlyMean != c.early || got.LateMean != c.late || c.dispersed && len(got.Dispersion) == 0 {
 			t.Errorf("%d updates, one a nanosecond: early %v, late %v, %v, %v", c.n, got.EarlyMean, got.LateMean, got.Dispersion, err)
 		}
@@ -465,11 +465,11 @@ func TestStatisticsOfNothing(t *testing.T) {
 		if many := c.n > 2; (got.Mean.Count > 0) != many || many && (got.Mean.Count != c.n-1 || got.Mean.MeanNS != 1) {
 			t.Errorf("%d updates: %+v over workers", c.n, got.Mean)
 		}
-		if _, n, err := Identify(&list{header: again.header, updates: again.updates[:c.n]}); err != nil || n != uint64(c.n) {
+		if _, n, err := IdentifySource(&list{header: again.header, updates: again.updates[:c.n]}); err != nil || n != uint64(c.n) {
 			t.Errorf("%d updates are %d, %v", c.n, n, err)
 		}
 	}
-	recording, err := Load(sample(5, 40))
+	recording, err := LoadRecording(sample(5, 40))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -481,7 +481,7 @@ func TestStatisticsOfNothing(t *testing.T) {
 	if got := sc.Report(Statistics{}, Statistics{PerWork: each}).Achieved; got != 2_500*256*8*olaf.Mbps { // 2.5 frames of 256 bytes a nanosecond
 		t.Errorf("2.5 frames a nanosecond are %v", got)
 	}
-	s, err := Measure(l)
+	s, err := MeasureSource(l)
 	if err != nil || len(s.PerWork) != 2 || s.PerWork[0].Worker != 1 || s.PerWork[1].Worker != 2 || len(s.Dispersion) > 0 ||
 		s.Updates != 100 {
 		t.Errorf("%+v, %v", s, err)
@@ -554,7 +554,7 @@ func TestTurnsOfAll(t *testing.T) {
 	var first []Update
 	for _, change := range []func(*Scaling){func(*Scaling) {}, func(s *Scaling) { s.TurnUpdates = 0 },
 		func(s *Scaling) { s.ActiveClusters = s.Clusters }, func(s *Scaling) { s.TurnUpdates = -1 }} {
-		recording, err := Load(sample(5, 40))
+		recording, err := LoadRecording(sample(5, 40))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -703,9 +703,9 @@ func TestFewIntervals(t *testing.T) {
 	var flat []float64
 	f := flattener{out: func(v float64) { flat = append(flat, v) }}
 	for range 40 {
-		f.add(0)
+		f.addValue(0)
 	}
-	f.finish()
+	f.flushRest()
 	for i, v := range flat {
 		if v != 1 || len(flat) != 40 {
 			t.Fatalf("value %d of %d is %v", i, len(flat), v)
@@ -715,19 +715,19 @@ func TestFewIntervals(t *testing.T) {
 
 // A source that fails is not taken for a short one.
 func TestSourcesThatFail(t *testing.T) {
-	if r, err := Load(&cut{sample(3, 5)}); !errors.Is(err, ErrTruncated) || r != nil {
+	if r, err := LoadRecording(&cut{sample(3, 5)}); !errors.Is(err, ErrTruncated) || r != nil {
 		t.Errorf("%v, %v", r, err)
 	}
-	if _, _, err := Identify(&cut{sample(3, 5)}); !errors.Is(err, ErrTruncated) {
+	if _, _, err := IdentifySource(&cut{sample(3, 5)}); !errors.Is(err, ErrTruncated) {
 		t.Errorf("%v", err)
 	}
 	for _, source := range []Source{&cut{sample(3, 5)}, &torn{cut{sample(3, 5)}}} {
-		if s, err := Measure(source); !errors.Is(err, ErrTruncated) || s.Updates != 15 {
+		if s, err := MeasureSource(source); !errors.Is(err, ErrTruncated) || s.Updates != 15 {
 			t.Errorf("%T: %d updates, %v", source, s.Updates, err)
 		}
 	}
 	unwritable := &list{header: Header{Workers: 1, Clusters: 1, Clock: Wall, Speeds: []float64{math.NaN()}}}
-	if digest, _, err := Identify(unwritable); err == nil || digest != "" || !strings.Contains(err.Error(), "trace header") {
+	if digest, _, err := IdentifySource(unwritable); err == nil || digest != "" || !strings.Contains(err.Error(), "trace header") {
 		t.Errorf("a header that can't be written has the digest %q, %v", digest, err)
 	}
 	whole := encode(t, sample(2, 3))

@@ -132,7 +132,7 @@ func newOrder(h *Header) *order {
 }
 
 // checkNext checks the next update. The error matches ErrInvalid and includes the row, counted from 1.
-func (o *order) admit(u *Update) error {
+func (o *order) checkNext(u *Update) error {
 	var say string
 	switch {
 	case u.GenNS < o.lastNS:

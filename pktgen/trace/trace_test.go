@@ -215,7 +215,7 @@ func TestKilledRecordingIsReadable(t *testing.T) {
 		t.Fatal(err)
 	}
 	l := sample(4, 10)
-	f, err := Create(path, l.header)
+	f, err := CreateFile(path, l.header)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -229,7 +229,7 @@ func TestKilledRecordingIsReadable(t *testing.T) {
 			}
 		}
 	}
-	if _, err := Create(path, l.header); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "convert it to a trace") {
+	if _, err := CreateFile(path, l.header); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), "convert it to a trace") {
 		t.Errorf("a second recording of the same name: %v", err)
 	}
 	part, err := os.Open(path + PartialSuffix)
@@ -251,7 +251,7 @@ func TestKilledRecordingIsReadable(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closer.Close()
-	if s, err := Measure(r); err != nil || s.Updates != 40 {
+	if s, err := MeasureSource(r); err != nil || s.Updates != 40 {
 		t.Errorf("the whole holds %d updates, %v", s.Updates, err)
 	}
 }
@@ -264,7 +264,7 @@ func TestForeignPayloadPartStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	h := Header{Clock: Virtual, Workers: 1, Clusters: 1, Lanes: 3, Payload: true}
-	if _, err := Create(path, h); !errors.Is(err, fs.ErrExist) {
+	if _, err := CreateFile(path, h); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("error %v", err)
 	}
 	if kept, _ := os.ReadFile(part); string(kept) != "another's" {
@@ -285,14 +285,14 @@ func TestPayloadMustMatch(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "run.trace")
 	h := Header{Clock: Virtual, Workers: 1, Clusters: 1, Lanes: 3, Payload: true}
-	f, err := Create(path, h)
+	f, err := CreateFile(path, h)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var updates []Update
 	for i := range 4 {
 		g := []float32{float32(i), -1, 0.5}
-		u := Update{GenNS: int64(i), Seq: uint32(i), Digest: Digest(g)}
+		u := Update{GenNS: int64(i), Seq: uint32(i), Digest: GradientDigest(g)}
 		if err := f.Append(&u, g); err != nil {
 			t.Fatal(err)
 		}
@@ -438,15 +438,15 @@ func TestFlattenerAgreesWithWindows(t *testing.T) {
 		var got []float64
 		f := flattener{out: func(v float64) { got = append(got, v) }}
 		for _, v := range d {
-			f.add(v)
+			f.addValue(v)
 		}
-		f.finish()
+		f.flushRest()
 		if len(got) != len(d) {
 			t.Fatalf("%d values became %d", len(d), len(got))
 		}
 		for i := range d {
 			window := d[max(0, i-trendHalf):min(len(d), i+trendHalf+1)]
-			if want := d[i] / average(window); math.Abs(got[i]-want) > 1e-9 {
+			if want := d[i] / meanOf(window); math.Abs(got[i]-want) > 1e-9 {
 				t.Fatalf("value %d: %v, want %v", i, got[i], want)
 			}
 		}
@@ -455,7 +455,7 @@ func TestFlattenerAgreesWithWindows(t *testing.T) {
 
 func recording(t testing.TB) *Recording {
 	t.Helper()
-	r, err := Load(sample(8, 300))
+	r, err := LoadRecording(sample(8, 300))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -484,7 +484,7 @@ func TestScalingKeepsTheOrderAndMeetsTheRate(t *testing.T) {
 			stat := NewStatistic(s.Workers)
 			var u Update
 			for sc.Next(&u) == nil {
-				if err := check.admit(&u); err != nil {
+				if err := check.checkNext(&u); err != nil {
 					t.Fatal(err)
 				}
 				stat.Add(&u)
@@ -502,11 +502,11 @@ func TestScalingKeepsTheOrderAndMeetsTheRate(t *testing.T) {
 
 func TestScalingKeepsShape(t *testing.T) {
 	l := sample(8, 400)
-	source, err := Measure(&list{l.header, l.updates})
+	source, err := MeasureSource(&list{l.header, l.updates})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := Load(l)
+	r, err := LoadRecording(l)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -517,7 +517,7 @@ func TestScalingKeepsShape(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scaled, err := Measure(sc)
+	scaled, err := MeasureSource(sc)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,7 +15,7 @@ import (
 
 // A disk that gets full at any byte of a bench: frames, runs and document are kept, or that they are not is said.
 func TestFullDisk(t *testing.T) {
-	if fulldisk.Apart(t) {
+	if fulldisk.RunInProcess(t) {
 		return
 	}
 	run, observations := measured(1)
@@ -27,7 +27,7 @@ func TestFullDisk(t *testing.T) {
 	for room := int64(0); ; room += room/8 + 1000 {
 		r := record(t, opened(t))
 		var err error
-		fulldisk.At(t, room, func() {
+		fulldisk.WithLimit(t, room, func() {
 			for ordinal := range uint32(2) {
 				err = errors.Join(err, r.Observe(ordinal, observations), r.EndRun(ordinal))
 			}
@@ -54,14 +54,14 @@ func TestFullDisk(t *testing.T) {
 
 // The frames of a long run that has no room say so while it goes on, and taking them back does not hide it.
 func TestFullDiskInALongRun(t *testing.T) {
-	if fulldisk.Apart(t) {
+	if fulldisk.RunInProcess(t) {
 		return
 	}
 	for _, room := range []int64{0, 1000, chunk, chunk + 1000} {
 		r := record(t, opened(t))
 		r.whole(0, oneFrame) // waits in the buffer
 		var went, closed error
-		fulldisk.At(t, room, func() {
+		fulldisk.WithLimit(t, room, func() {
 			for n := 0; n < 1000*thousand && went == nil; n += thousand {
 				went = r.Observe(1, thousandFrames(n))
 			}
@@ -75,7 +75,7 @@ func TestFullDiskInALongRun(t *testing.T) {
 
 // Whoever ends a run hears that it has no room, and so does who ends the one that it waited for.
 func TestFullDiskAtTheEndOfARun(t *testing.T) {
-	if fulldisk.Apart(t) {
+	if fulldisk.RunInProcess(t) {
 		return
 	}
 	for _, waits := range []bool{false, true} {
@@ -86,7 +86,7 @@ func TestFullDiskAtTheEndOfARun(t *testing.T) {
 		}
 		r.long(last, 50*thousand) // less than what is written while it goes on
 		var err error
-		fulldisk.At(t, 0, func() {
+		fulldisk.WithLimit(t, 0, func() {
 			if err = r.EndRun(last); waits {
 				if err != nil {
 					t.Errorf("a run that waits for its turn: %v", err)

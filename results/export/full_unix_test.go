@@ -19,7 +19,7 @@ func TestFullDisk(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	if fulldisk.Apart(t) {
+	if fulldisk.RunInProcess(t) {
 		return
 	}
 	r := example.Result(2)
@@ -48,7 +48,7 @@ func TestFullDisk(t *testing.T) {
 			}
 			for part := range int64(10) {
 				var err error
-				fulldisk.At(t, int64(len(whole))*part/10, func() { err = Files([]Target{target}, force) })
+				fulldisk.WithLimit(t, int64(len(whole))*part/10, func() { err = Files([]Target{target}, force) })
 				if err == nil || !strings.Contains(err.Error(), target.Path+" can't be written: ") || !strings.Contains(err.Error(), "; choose another place") {
 					t.Errorf("with room for %d of 10 parts: %v", part, err)
 				}

@@ -37,7 +37,7 @@ func keepOne(s *Store, started time.Time) (id string, err error) {
 
 // A disk that gets full at any byte: a run is kept whole or not at all, which is said, and what was there before stays.
 func TestFullDisk(t *testing.T) {
-	if fulldisk.Apart(t) {
+	if fulldisk.RunInProcess(t) {
 		return
 	}
 	s := open(t, t.TempDir())
@@ -46,7 +46,7 @@ func TestFullDisk(t *testing.T) {
 	for room := int64(0); ; room += 13 {
 		var id string
 		var err error
-		fulldisk.At(t, room, func() { id, err = keepOne(s, noon.Add(time.Hour)) })
+		fulldisk.WithLimit(t, room, func() { id, err = keepOne(s, noon.Add(time.Hour)) })
 		folders, failed := os.ReadDir(filepath.Join(s.Dir(), "runs"))
 		if failed != nil {
 			t.Fatal(failed)
@@ -73,7 +73,7 @@ func TestFullDisk(t *testing.T) {
 
 // What is noted beside runs is the old or the new text, on a full disk too.
 func TestNotesOnAFullDisk(t *testing.T) {
-	if fulldisk.Apart(t) {
+	if fulldisk.RunInProcess(t) {
 		return
 	}
 	s := open(t, t.TempDir())
@@ -82,7 +82,7 @@ func TestNotesOnAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, room := range []int64{0, 1, 10} {
-		fulldisk.At(t, room, func() {
+		fulldisk.WithLimit(t, room, func() {
 			if err := s.Note(id, "a new note"); err == nil || !strings.Contains(err.Error(), "the note can't be written") {
 				t.Errorf("with room for %d bytes: %v", room, err)
 			}
@@ -102,14 +102,14 @@ func TestNotesOnAFullDisk(t *testing.T) {
 
 // A single result is there whole or not at all, and nothing is left of one that had no room.
 func TestSinglesOnAFullDisk(t *testing.T) {
-	if fulldisk.Apart(t) {
+	if fulldisk.RunInProcess(t) {
 		return
 	}
 	r := &Singles{t.TempDir()}
 	one := single("a", `{"x":1}`, "here")
 	for room := int64(0); ; room += 13 {
 		var err error
-		fulldisk.At(t, room, func() { err = r.Put(one) })
+		fulldisk.WithLimit(t, room, func() { err = r.Put(one) })
 		if err == nil {
 			if have, ok, err := r.Get(one.Key); err != nil || !ok || string(have.Result) != string(one.Result) || room < 100 {
 				t.Errorf("with room for %d bytes: %+v, %t, %v", room, have, ok, err)
@@ -126,13 +126,13 @@ func TestSinglesOnAFullDisk(t *testing.T) {
 
 // A store on a full disk can be looked at, so that somebody may clear it; a new one can't be made there.
 func TestStoresOnAFullDisk(t *testing.T) {
-	if fulldisk.Apart(t) {
+	if fulldisk.RunInProcess(t) {
 		return
 	}
 	dir := t.TempDir()
 	s := open(t, dir)
 	id := store(t, s, noon)
-	fulldisk.At(t, 0, func() {
+	fulldisk.WithLimit(t, 0, func() {
 		if _, err := Open(t.TempDir()); err == nil || !strings.Contains(err.Error(), "the run store can't be written") {
 			t.Errorf("a new one: %v", err)
 		}

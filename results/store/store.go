@@ -273,7 +273,7 @@ func (s *Store) List() ([]Entry, error) {
 func (s *Store) ListAbandoned() ([]string, error) {
 	_, unfinished, err := s.folders()
 	return slices.DeleteFunc(unfinished,
-		func(id string) bool { return lockfile.Held(filepath.Join(s.incompletePath(id), lockName)) }), err
+		func(id string) bool { return lockfile.IsHeld(filepath.Join(s.incompletePath(id), lockName)) }), err
 }
 
 // entryOf reads a run's entry from its folder; a damaged run is listed as invalid.
@@ -299,7 +299,7 @@ func (m *Manifest) entry() Entry {
 func (s *Store) unfinishedEntry(id string) Entry {
 	e := Entry{ID: id, State: Incomplete, Started: startedOf(id), Experiment: experimentOf(id),
 		Bytes: sizeOf(s.incompletePath(id))}
-	if lockfile.Held(filepath.Join(s.incompletePath(id), lockName)) {
+	if lockfile.IsHeld(filepath.Join(s.incompletePath(id), lockName)) {
 		e.State = Running
 	}
 	return e
@@ -357,7 +357,7 @@ func (s *Store) Remove(id string) error {
 	}
 	path := s.path(id)
 	if _, err := os.Stat(path); err != nil {
-		if path = s.incompletePath(id); lockfile.Held(filepath.Join(path, lockName)) {
+		if path = s.incompletePath(id); lockfile.IsHeld(filepath.Join(path, lockName)) {
 			return fmt.Errorf("%s is still being written; stop the olafctl that writes it first", id)
 		}
 		if _, err := os.Stat(path); err != nil {
@@ -440,7 +440,7 @@ func (s *Store) unknownError(id string) error {
 	if len(all) == 0 {
 		return fmt.Errorf("%w: %q; the store in %s is empty, so make one with olafctl bench", ErrUnknown, id, s.dir)
 	}
-	if near := suggest.Names(id, all, 3); len(near) > 0 {
+	if near := suggest.NearestNames(id, all, 3); len(near) > 0 {
 		return fmt.Errorf("%w: %q; near are %s; olafctl runs lists all", ErrUnknown, id, strings.Join(near, ", "))
 	}
 	return fmt.Errorf("%w: %q; olafctl runs lists the stored runs", ErrUnknown, id)

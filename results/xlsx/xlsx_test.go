@@ -217,7 +217,7 @@ func TestBadBooksAreRefused(t *testing.T) {
 // TestLibreOfficeTakesIt opens a bench's workbook with a real office suite, without the numbers of its formulas: these come out
 // again, every chart is drawn, and the whole is a few pages.
 func TestLibreOfficeTakesIt(t *testing.T) {
-	office := peer.Need(t, "soffice")
+	office := peer.NeedProgram(t, "soffice")
 	dir := t.TempDir()
 	if keep := os.Getenv("OLAF_KEEP"); keep != "" {
 		dir = keep

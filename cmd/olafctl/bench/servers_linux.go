@@ -14,7 +14,7 @@ import (
 // feedAll brings the testbed up, runs all feeds, and takes it down. record receives the capture of the first run; nil
 // captures nothing.
 func feedAll(ctx context.Context, r *saturate.Report, record saturate.Recorder, said func()) (err error) {
-	if err := netlab.Missing(slices.Concat(netlab.NamespaceRights, netlab.PacketRights,
+	if err := netlab.CheckRights(slices.Concat(netlab.NamespaceRights, netlab.PacketRights,
 		xdp.LoadRights)...); err != nil {
 		return err
 	}

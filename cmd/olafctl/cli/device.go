@@ -147,7 +147,7 @@ func recordSession(dev fpga.Device, path string, use func(fpga.Device) error) (e
 		return fmt.Errorf("record the session: %w", err)
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
-	recorder, err := playback.Record(dev, file)
+	recorder, err := playback.NewRecorder(dev, file)
 	if err != nil {
 		return err
 	}

@@ -110,7 +110,7 @@ func (f *StoreFlag) WithWritable(env *Env, work func(s *store.Store, kept bool) 
 	if f.dir != "" {
 		return err
 	}
-	dir, remove, failed := tempfolder.Make()
+	dir, remove, failed := tempfolder.MakeFolder()
 	if failed != nil {
 		return errors.Join(err, failed)
 	}

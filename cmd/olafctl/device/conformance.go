@@ -76,7 +76,7 @@ func (f *lockstepFlags) run(ctx context.Context, env *cli.Env) error {
 	for seed := f.seed; err == nil && seed < f.seed+uint64(f.seeds); seed++ {
 		var found *lockstep.Divergence
 		var seen lockstep.Seen
-		if found, seen, err = lockstep.Compare(ctx, lockstepSide(a), lockstepSide(b), seed); err == nil {
+		if found, seen, err = lockstep.CompareCards(ctx, lockstepSide(a), lockstepSide(b), seed); err == nil {
 			d.addStream(found, seen)
 			done.Add(1)
 		}
@@ -103,8 +103,8 @@ func (f *lockstepFlags) openDevice(ctx context.Context, env *cli.Env, address st
 	if err != nil {
 		return nil, err
 	}
-	tables := p4ctl.Tables{Servers: []netip.Addr{lockstep.Server()}}
-	for _, w := range lockstep.Workers() {
+	tables := p4ctl.Tables{Servers: []netip.Addr{lockstep.ServerAddress()}}
+	for _, w := range lockstep.TableWorkers() {
 		tables.Workers = append(tables.Workers, p4ctl.Worker{Address: w.Address, Cluster: w.Cluster, ID: w.ID})
 	}
 	if _, err := bed.Program(ctx, tables.WithGroups(1)); err != nil {

@@ -50,7 +50,7 @@ entry. For closed-loop hosts, which no generator plays, it lists the hosts. A so
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return device.WithRegisters(cmd.Context(), env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
-				flows, err := pktgen.NewGenerator(dev).Flows()
+				flows, err := pktgen.NewGenerator(dev).ReadFlows()
 				if err != nil {
 					return err
 				}

@@ -758,7 +758,7 @@ func (d *deliveries) Deliver(server, worker int, o *olaf.Observation) {
 		d.trace.Deliver(server, worker, o)
 	}
 	if len(d.captures) > 0 && !d.own && d.err == nil {
-		address := d.addresses.Worker(worker)
+		address := d.addresses.WorkerAddresses(worker)
 		d.err = d.captures[server].WriteUpdate(o.At, &address, &o.Update, nil)
 	}
 }

@@ -223,13 +223,13 @@ func examineTestbed() []Ability {
 	remedy := "run with sudo, or give the program all of them: " + setcapCommand(wanted)
 	for _, r := range wanted {
 		a := Ability{Name: r.Name, Says: "there, to " + r.For, OK: true}
-		if netlab.Missing(r) != nil {
+		if netlab.CheckRights(r) != nil {
 			a = Ability{Name: r.Name, Says: "not there, to " + r.For, Remedy: remedy,
 				Better: r == realtime.PriorityRight}
 		}
 		all = append(all, a)
 	}
-	if netlab.Missing(rights...) != nil {
+	if netlab.CheckRights(rights...) != nil {
 		return append(all, Ability{Name: "namespaces", Says: "not tried, because rights are missing",
 			Remedy: "fix the lines above first"})
 	}
@@ -275,7 +275,7 @@ func tryTestbed() (all []Ability) {
 		}
 		ends[i] = netlab.End{Node: n, Name: "data"}
 	}
-	c, err := netlab.Connect(ends[0], ends[1], netlab.MaxMTU)
+	c, err := netlab.ConnectNodes(ends[0], ends[1], netlab.MaxMTU)
 	if err != nil {
 		return []Ability{{Name: "namespaces", Says: err.Error(), Remedy: "modprobe veth"}}
 	}
@@ -373,7 +373,7 @@ func ratesAbility() Ability {
 			r.Senders, r.Program, r.Pacer, c.Carry(), c.Carry()/2)}
 	if !a.OK {
 		a.Remedy = "end other programs, or give the machine two processors"
-		if netlab.Missing(realtime.PriorityRight) != nil {
+		if netlab.CheckRights(realtime.PriorityRight) != nil {
 			a.Remedy = "give it " + realtime.PriorityRight.Name + ", the line above, or " + a.Remedy
 		}
 	}

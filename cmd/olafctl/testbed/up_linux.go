@@ -82,7 +82,7 @@ func (f *upFlags) bringUp(ctx context.Context, env *cli.Env, path string) error 
 	if there, err := makeRoom(p, f.replace); there || err != nil {
 		return err
 	}
-	if err := netlab.Missing(lab.Rights()...); err != nil {
+	if err := netlab.CheckRights(lab.Rights()...); err != nil {
 		return err
 	}
 	if f.foreground {

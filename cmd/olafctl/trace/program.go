@@ -63,7 +63,7 @@ func (f *traceRecordFlags) recordProgram(cmd *cobra.Command, env *cli.Env) error
 	if err := p.Check(); err != nil {
 		return err
 	}
-	file, err := trace.Create(f.to, trace.Header{Tool: cli.ToolVersion(), GOOS: runtime.GOOS, GOARCH: runtime.GOARCH,
+	file, err := trace.CreateFile(f.to, trace.Header{Tool: cli.ToolVersion(), GOOS: runtime.GOOS, GOARCH: runtime.GOARCH,
 		Seed: f.config.Seed, Clock: trace.Wall,
 		Env: f.own.command, Workers: p.Workers, Clusters: p.Clusters, Lanes: p.Values, Network: rl.Ideal,
 		Payload: f.payload})

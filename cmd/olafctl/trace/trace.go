@@ -103,7 +103,7 @@ func (f *traceRecordFlags) run(ctx context.Context, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	file, err := trace.Create(f.to, header)
+	file, err := trace.CreateFile(f.to, header)
 	if err != nil {
 		return err
 	}
@@ -169,7 +169,7 @@ func printTraceInfo(ctx context.Context, env *cli.Env, name string, out cli.Form
 		return err
 	}
 	defer func() { err = errors.Join(err, closer.Close()) }()
-	statistics, damage := trace.Measure(source)
+	statistics, damage := trace.MeasureSource(source)
 	if damage == nil {
 		damage = checkPayload(name, source.Header())
 	}
@@ -614,9 +614,9 @@ func measureAndLoad(ctx context.Context, name string) (s trace.Statistics, r *tr
 			return s, nil, openErr
 		}
 		if pass == 0 {
-			s, err = trace.Measure(source)
+			s, err = trace.MeasureSource(source)
 		} else {
-			r, err = trace.Load(source)
+			r, err = trace.LoadRecording(source)
 		}
 		if err = errors.Join(err, closer.Close()); err != nil {
 			return s, nil, fmt.Errorf("%s: %w", name, err)

@@ -17,9 +17,10 @@ import (
 )
 
 func TestPlotsReplaceNothingWithoutForce(t *testing.T) {
-	raced.Skip(t)
+	raced.SkipRaced(t)
 	line := result.Series{Name: "olaf", X: []float64{1, 2}, Y: []results.Statistic{{Mean: 1, N: 1}, {Mean: 2, N: 1}}}
-	figure := &result.Result{Experiment: "fig7", Panels: []result.Panel{{Name: "a", XLabel: "x", YLabel: "y", Series: []result.Series{line}}}}
+	figure := &result.Result{Experiment: "fig7",
+		Panels: []result.Panel{{Name: "a", XLabel: "x", YLabel: "y", Series: []result.Series{line}}}}
 	var said bytes.Buffer
 	env := &cli.Env{Stderr: &said}
 	folder := filepath.Join(t.TempDir(), "new")
@@ -36,7 +37,8 @@ func TestPlotsReplaceNothingWithoutForce(t *testing.T) {
 	if err := os.WriteFile(old, []byte("edited"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for name, err := range map[string]error{"before": RefusePlots(folder, "fig7", false), "after": DrawFigures(env, folder, false, "fig7", figure)} {
+	for name, err := range map[string]error{"before": RefusePlots(folder, "fig7", false),
+		"after": DrawFigures(env, folder, false, "fig7", figure)} {
 		if cli.ExitCode(err) != cli.ExitUsage || !strings.Contains(err.Error(), "--force") {
 			t.Errorf("%s the run: %v", name, err)
 		}
@@ -60,7 +62,7 @@ func TestPlotsReplaceNothingWithoutForce(t *testing.T) {
 
 // TestFiguresOfADashboard checks that the dashboard draws a finished experiment as export does, into a new folder.
 func TestFiguresOfADashboard(t *testing.T) {
-	raced.Skip(t)
+	raced.SkipRaced(t)
 	t.Chdir(t.TempDir())
 	b := new(Background)
 	if _, err := b.drawFigures(t.Context()); err == nil {

@@ -207,7 +207,7 @@ func (h *host) assumeTrace(p *program.Packet) {
 func (h *host) Compute(vector uint32) {
 	h.vector = vector
 	j := h.run.job
-	unit := float64(splitmix.Mix(h.draw+uint64(vector))>>11) / (1 << 53)
+	unit := float64(splitmix.MixBits(h.draw+uint64(vector))>>11) / (1 << 53)
 	h.computed = h.run.runTime().Add(olaf.Duration(float64(j.Compute) * (1 + float64(j.Jitter*(float64(2*unit)-1)))))
 }
 

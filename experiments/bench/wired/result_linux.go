@@ -204,7 +204,7 @@ func (r *run) addFaults(p *Played) error {
 		say("interfaces refused %s: %v", olaf.Plural(links.Unsent, "frame"), links.Why)
 	}
 	for i, s := range r.sockets {
-		switch lost, err := s.Lost(); {
+		switch lost, err := s.TakeLost(); {
 		case err != nil:
 			return err
 		case lost > 0:

@@ -54,7 +54,7 @@ type run struct {
 // or the context's.
 func Run(ctx context.Context, net closedloop.Network, job closedloop.Job, parts system.Parts, sync bool,
 	seed uint64) (played *Played, err error) {
-	r := &run{net: &net, job: &job, parts: &parts, seed: splitmix.Mix(seed)}
+	r := &run{net: &net, job: &job, parts: &parts, seed: splitmix.MixBits(seed)}
 	if !sync {
 		r.inside = newInsides()
 	}
@@ -196,7 +196,7 @@ func (r *run) addHost(hub *netlab.Node, number int) error {
 	}
 	full := program.Packet{Kind: program.Data, Job: closedloop.FirstJob, Lanes: uint16(r.parts.PerPacket)}
 	mtu := max(leastMTU, int(r.parts.FrameSize(&full, false)))
-	cable, err := netlab.Connect(netlab.End{Node: node, Name: "uplink"},
+	cable, err := netlab.ConnectNodes(netlab.End{Node: node, Name: "uplink"},
 		netlab.End{Node: hub, Name: fmt.Sprintf("port%d", number)}, mtu)
 	if err != nil {
 		return err
@@ -240,11 +240,11 @@ func (r *run) linkConfig(number int) realtime.LinkConfig {
 // newHost creates a host with a socket.
 func (r *run) newHost(number int, socket *netlab.Socket) (*host, error) {
 	h := &host{
-		run: r, number: number, socket: socket, ears: netlab.Listen(socket),
+		run: r, number: number, socket: socket, ears: netlab.NewEars(socket),
 		link: r.links.AddLink(socket, r.linkConfig(2*number)), addresses: r.framer.Address(number),
 		job: number / r.net.Workers, worker: number % r.net.Workers, computed: endpoint.Never, applied: endpoint.Never,
 		in: make([]byte, 1<<16), out: make([]byte, olaf.MaxFrame), lanes: make([]uint32, olaf.MaxLanes),
-		draw: splitmix.Mix(r.seed ^ uint64(number)<<40 ^ 0x6a09e667),
+		draw: splitmix.MixBits(r.seed ^ uint64(number)<<40 ^ 0x6a09e667),
 	}
 	cfg := endpoint.Config{Workers: r.net.Workers, Layout: r.job.Layout, Updates: r.job.Updates, Line: r.net.Link.Rate}
 	build := r.parts.Worker
@@ -255,7 +255,7 @@ func (r *run) newHost(number int, socket *netlab.Socket) (*host, error) {
 	}
 	cfg.Job = closedloop.FirstJob + olaf.ClusterID(h.job)
 	if r.job.Apart > 0 {
-		h.starts = olaf.Time(splitmix.Mix(r.seed^uint64(number)<<40^0xbb67ae85) % uint64(r.job.Apart))
+		h.starts = olaf.Time(splitmix.MixBits(r.seed^uint64(number)<<40^0xbb67ae85) % uint64(r.job.Apart))
 	}
 	var err error
 	h.end, err = build(cfg, h)

@@ -54,13 +54,13 @@ func newValues(seed uint64, workers, most, count int, a program.Arithmetic) *val
 	if a == program.Float32 {
 		encode = func(v int32) uint32 { return math.Float32bits(float32(v)) }
 	}
-	return &values{seed: splitmix.Mix(seed), workers: workers, most: most, count: count, encode: encode,
+	return &values{seed: splitmix.MixBits(seed), workers: workers, most: most, count: count, encode: encode,
 		sums: map[sumOf][]uint32{}}
 }
 
 // valueAt returns value i of a worker's vector.
 func (s *values) valueAt(host int, vector uint32, i int) int32 {
-	return int32(splitmix.Mix(s.seed^uint64(host)<<48^uint64(vector)<<24^uint64(i))) >> (32 - exactBits +
+	return int32(splitmix.MixBits(s.seed^uint64(host)<<48^uint64(vector)<<24^uint64(i))) >> (32 - exactBits +
 		bits.Len(uint(s.most)))
 }
 

@@ -19,9 +19,9 @@ func TestSumsTell(t *testing.T) {
 				v.fillVector(one, workers+w, round) // in the second job
 				for range n {
 					if a == program.Float32 {
-						adder.Floats(out, one)
+						adder.AddFloats(out, one)
 					} else {
-						adder.Wrapping(out, one)
+						adder.AddWrapping(out, one)
 					}
 				}
 			}

@@ -40,7 +40,7 @@ var firstSwitch = [4]byte{10, 2, 0, 0}
 // computeAddress computes a node's addresses.
 func (w *Framer) computeAddress(i int) olaf.Addresses {
 	if i < w.workers {
-		return pktgen.DefaultAddressing().Worker(i)
+		return pktgen.DefaultAddressing().WorkerAddresses(i)
 	}
 	ip := firstSwitch
 	ip[2], ip[3] = byte((i-w.workers)>>8), byte(i-w.workers)

@@ -32,7 +32,7 @@ func (s *sim) addHosts(parts *system.Parts) error {
 	for i := range s.hosts {
 		h := &host{
 			sim: s, number: i, costs: s.net.Worker, server: i >= s.jobs*s.workers, armed: endpoint.Never,
-			draw: splitmix.Mix(s.seed ^ uint64(i)<<40 ^ 0x6a09e667),
+			draw: splitmix.MixBits(s.seed ^ uint64(i)<<40 ^ 0x6a09e667),
 		}
 		h.job, h.worker = s.jobAndWorker(i)
 		cfg.Job = FirstJob + olaf.ClusterID(h.job)
@@ -66,7 +66,7 @@ func (h *host) Compute(vector uint32) {
 		h.sim.pushEvent(h.sim.now+int64(max(j.Begin(h.number, vector), 0)), kindComputed|uint64(h.number))
 		return
 	}
-	unit := float64(splitmix.Mix(h.draw+uint64(vector))>>11) / (1 << 53)
+	unit := float64(splitmix.MixBits(h.draw+uint64(vector))>>11) / (1 << 53)
 	takes := int64(float64(j.Compute) * (1 + float64(j.Jitter*(float64(2*unit)-1))))
 	if h.worker < len(j.Late) {
 		takes += int64(j.Late[h.worker])

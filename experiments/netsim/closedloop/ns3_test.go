@@ -68,7 +68,7 @@ func (c *ns3Case) computes(worker int, vector uint32) olaf.Duration {
 	if c.spread == 0 {
 		return olaf.Microsecond
 	}
-	return olaf.Microsecond + olaf.Duration(splitmix.Mix(c.seed<<40^uint64(worker)<<20^uint64(vector))%uint64(c.spread))
+	return olaf.Microsecond + olaf.Duration(splitmix.MixBits(c.seed<<40^uint64(worker)<<20^uint64(vector))%uint64(c.spread))
 }
 
 // skew is the difference in timeouts from one worker to the next. Otherwise two retries would reach the switch at the

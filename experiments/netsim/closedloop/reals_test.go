@@ -55,7 +55,7 @@ func realsOnce(t *testing.T, n Network, parts system.Parts, seed uint64) *Result
 	gradient := func(w int, vector uint32) []float32 {
 		v := make([]float32, layout.Values)
 		for i := range v {
-			v[i] = real32(splitmix.Mix(seed<<40 ^ uint64(vector)<<24 ^ uint64(w)<<12 ^ uint64(i)))
+			v[i] = real32(splitmix.MixBits(seed<<40 ^ uint64(vector)<<24 ^ uint64(w)<<12 ^ uint64(i)))
 		}
 		return v
 	}

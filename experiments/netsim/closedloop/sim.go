@@ -146,7 +146,7 @@ func newSim(net *Network, job *Job, parts *system.Parts, sync bool, seed uint64)
 		return nil, err
 	}
 	s := &sim{
-		shape: shapeOf(net, parts.Server != nil), seed: splitmix.Mix(seed), sync: sync, net: net, job: job,
+		shape: shapeOf(net, parts.Server != nil), seed: splitmix.MixBits(seed), sync: sync, net: net, job: job,
 		parts:     parts,
 		atWorkers: parts.Server == nil || parts.Window > 0,
 	}
@@ -162,7 +162,7 @@ func newSim(net *Network, job *Job, parts *system.Parts, sync bool, seed uint64)
 func (s *sim) startHosts() {
 	for _, h := range s.hosts {
 		if s.job.Apart > 0 {
-			s.pushEvent(int64(splitmix.Mix(s.seed^uint64(h.number)<<40^0xbb67ae85)%uint64(s.job.Apart)),
+			s.pushEvent(int64(splitmix.MixBits(s.seed^uint64(h.number)<<40^0xbb67ae85)%uint64(s.job.Apart)),
 				kindStart|uint64(h.number))
 			continue
 		}

@@ -66,7 +66,7 @@ func TestKilledServer(t *testing.T) {
 		n := grownTree()
 		length := float64(whole(n, uint64(i)).Duration)
 		n.Link.Loss = []float64{0, 0.02}[i%2]
-		draw := func(salt uint64) float64 { return float64(splitmix.Mix(uint64(i)*3+salt)>>11) / (1 << 53) }
+		draw := func(salt uint64) float64 { return float64(splitmix.MixBits(uint64(i)*3+salt)>>11) / (1 << 53) }
 		n.Tree.Kill = &Kill{
 			Server: 1 + i/2%2, At: olaf.Duration(draw(1) * length * float64(olaf.Nanosecond)),
 			Noticed: olaf.Duration(draw(2) * float64(2*olaf.Millisecond)),

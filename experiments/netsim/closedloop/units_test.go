@@ -443,7 +443,7 @@ func TestFramesOfNodes(t *testing.T) {
 			t.Fatalf("nodes %d and %d are %v", other, i, a)
 		}
 		seen[a.SrcIP] = i
-		if k := i - 300; k < 0 && a != pktgen.DefaultAddressing().Worker(i) || k >= 0 &&
+		if k := i - 300; k < 0 && a != pktgen.DefaultAddressing().WorkerAddresses(i) || k >= 0 &&
 			(a.SrcIP != [4]byte{10, 2, byte(k >> 8), byte(k)} || a.SrcPort != frame.SwitchML.Carrier.Port) {
 			t.Errorf("node %d is %+v", i, a)
 		}

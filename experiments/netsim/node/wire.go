@@ -20,7 +20,7 @@ type Direction struct {
 // SetLoss makes a direction lose a share of its frames, 0 to 1, and also every n-th; 0 for none. The draw for each frame
 // depends only on its number there, the seed and the direction's number, not on events elsewhere.
 func (d *Direction) SetLoss(share float64, every int, seed uint64, number int) {
-	d.below, d.every, d.salt = uint64(share*(1<<63)), uint64(every), splitmix.Mix(seed^uint64(number+1)<<32)
+	d.below, d.every, d.salt = uint64(share*(1<<63)), uint64(every), splitmix.MixBits(seed^uint64(number+1)<<32)
 }
 
 // Carry counts a frame that takes so many ps of the link, and reports whether it is lost there.
@@ -28,7 +28,7 @@ func (d *Direction) Carry(size olaf.Size, takes int64) (lost bool) {
 	d.Busy += takes
 	d.Bytes += uint64(size)
 	d.Frames++
-	if d.below > 0 && splitmix.Mix(d.salt+d.Frames)>>1 < d.below || d.every > 0 && d.Frames%d.every == 0 {
+	if d.below > 0 && splitmix.MixBits(d.salt+d.Frames)>>1 < d.below || d.every > 0 && d.Frames%d.every == 0 {
 		d.Lost++
 		return true
 	}

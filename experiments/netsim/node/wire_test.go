@@ -44,7 +44,7 @@ func (w *slowWire) pass(at, took, size int64) (arrives, takes int64, fate Fate) 
 	}
 	w.took = append(w.took, held{at, begins, ends})
 	w.numbers++
-	if splitmix.Mix(w.salt+w.numbers)>>1 < w.below || w.every > 0 && w.numbers%uint64(w.every) == 0 {
+	if splitmix.MixBits(w.salt+w.numbers)>>1 < w.below || w.every > 0 && w.numbers%uint64(w.every) == 0 {
 		fate |= Lost
 	}
 	return ends + w.delay, takes, fate
@@ -71,7 +71,7 @@ func TestWireLikeASlowOne(t *testing.T) {
 		}
 		seed, number, loss := rapid.Uint64().Draw(t, "seed"), rapid.IntRange(0, 9).Draw(t, "number"),
 			rapid.SampledFrom([]float64{0, 0.3, 1}).Draw(t, "loss")
-		slow.below, slow.salt = uint64(loss*(1<<63)), splitmix.Mix(seed^uint64(number+1)<<32)
+		slow.below, slow.salt = uint64(loss*(1<<63)), splitmix.MixBits(seed^uint64(number+1)<<32)
 		w := NewWire(engine.PicosecondClock(olaf.Rate(olaf.Second), 0), olaf.Duration(slow.delay))
 		w.Mark, w.Least, w.Through, w.Line = olaf.Size(slow.mark), slow.least, slow.through, NewLine(int(slow.slots))
 		w.SetLoss(loss, int(slow.every), seed, number)

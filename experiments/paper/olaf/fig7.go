@@ -47,7 +47,8 @@ type Fig7Config struct {
 
 // Fig7 is the figure's own configuration.
 func Fig7(runs int, seed uint64) Fig7Config {
-	c := Fig7Config{Trace: trace.Builtin + "lander8", Placement: pktgen.Placement{Workers: 300, Clusters: 100}, Updates: 200, Slots: 8,
+	c := Fig7Config{Trace: trace.Builtin + "lander8", Placement: pktgen.Placement{Workers: 300, Clusters: 100},
+		Updates: 200, Slots: 8,
 		Frame: 256, Rate: 60 * olaf.Gbps, Active: []int{0, 20, 9}, Profile: engine.Calibrated, Jitter: 0.1,
 		AckDelay: olaf.Microsecond, Timeout: 20 * olaf.Microsecond}
 	for _, gbps := range []olaf.Rate{5, 10, 20, 30, 40, 50} {
@@ -116,7 +117,7 @@ func loadTrace(name string) (r *trace.Recording, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, closer.Close()) }()
-	return trace.Load(reader)
+	return trace.LoadRecording(reader)
 }
 
 // fig7Variant is one curve: how many clusters send at once, or the closed loop.
@@ -190,7 +191,8 @@ func (c *Fig7Config) draw(f *result.Result, variants []fig7Variant, points [][][
 		return s
 	}
 	add := func(group, name, y string, series ...result.Series) {
-		f.Panels = append(f.Panels, result.Panel{Name: name, Group: group, XLabel: "output rate [Gbps]", YLabel: y, Series: series})
+		f.Panels = append(f.Panels, result.Panel{Name: name, Group: group, XLabel: "output rate [Gbps]", YLabel: y,
+			Series: series})
 	}
 	every := func(of func(*fig7Point) float64) (series []result.Series) {
 		for v, variant := range variants {
@@ -202,14 +204,16 @@ func (c *Fig7Config) draw(f *result.Result, variants []fig7Variant, points [][][
 	add("speed-up", "Every worker"+over, "speed-up", every(func(p *fig7Point) float64 { return p.speedup })...)
 	add("speed-up", "Half of the workers"+over, "speed-up", every(func(p *fig7Point) float64 { return p.half })...)
 	for v, variant := range variants {
-		add("time", c.name(variant), fmt.Sprintf("T(%d) [µs]", c.Updates), curve("FIFO", v, func(p *fig7Point) float64 { return p.tFIFO }),
+		add("time", c.name(variant), fmt.Sprintf("T(%d) [µs]", c.Updates),
+			curve("FIFO", v, func(p *fig7Point) float64 { return p.tFIFO }),
 			curve("Olaf", v, func(p *fig7Point) float64 { return p.tOlaf }))
 	}
 	for v, variant := range variants {
 		add("loss", c.name(variant), "lost [%]", curve("FIFO", v, func(p *fig7Point) float64 { return p.lostFIFO }),
 			curve("Olaf", v, func(p *fig7Point) float64 { return p.lostOlaf }))
 		if variant.closed {
-			add("loss", c.name(variant)+", sent again", "resent [% of sent]", curve("FIFO", v, func(p *fig7Point) float64 { return p.resentFIFO }),
+			add("loss", c.name(variant)+", sent again", "resent [% of sent]",
+				curve("FIFO", v, func(p *fig7Point) float64 { return p.resentFIFO }),
 				curve("Olaf", v, func(p *fig7Point) float64 { return p.resentOlaf }))
 		}
 	}
@@ -223,8 +227,11 @@ func (c *Fig7Config) judge(f *result.Result, o *experiments.Options, variants []
 	grows, least := paper.Falls(speedups(points[0])), smallest(points[0])
 	for v := 1; v < len(variants); v++ {
 		falls := paper.Falls(speedups(points[v]))
-		grows.Others = append(grows.Others, paper.Other{Assumption: c.name(variants[v]), Statistic: falls.Statistic, Breaks: falls.Breaks, Judged: true})
-		least.Others = append(least.Others, paper.Other{Assumption: c.name(variants[v]), Statistic: smallest(points[v]).Statistic, Judged: true})
+		grows.Others = append(grows.Others,
+			paper.Other{Assumption: c.name(variants[v]), Statistic: falls.Statistic, Breaks: falls.Breaks,
+				Judged: true})
+		least.Others = append(least.Others,
+			paper.Other{Assumption: c.name(variants[v]), Statistic: smallest(points[v]).Statistic, Judged: true})
 	}
 	ours := paper.Ours{"olaf/fig7.speedup.grows_as_capacity_shrinks": grows, "olaf/fig7.speedup.smallest": least}
 	if o.Quick {

@@ -54,9 +54,9 @@ func poissonArrivals(seed uint64, updates int) ([]arrival, error) {
 	all := make([]arrival, 0, workers*updates)
 	for w := range workers {
 		at := 0.0
-		stream := splitmix.Mix(splitmix.Mix(seed) ^ uint64(w+1)<<32)
+		stream := splitmix.MixBits(splitmix.MixBits(seed) ^ uint64(w+1)<<32)
 		for k := range updates {
-			unit := (float64(splitmix.Mix(stream+uint64(k))>>11) + 0.5) / (1 << 53)
+			unit := (float64(splitmix.MixBits(stream+uint64(k))>>11) + 0.5) / (1 << 53)
 			at -= float64(gap * exactmath.Log(unit))
 			all = append(all, arrival{olaf.Time(at), w, uint32(k)})
 		}
@@ -89,7 +89,7 @@ func recordedArrivals(seed uint64, updates int) (all []arrival, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, closer.Close()) }()
-	recording, err := trace.Load(reader)
+	recording, err := trace.LoadRecording(reader)
 	if err != nil {
 		return nil, err
 	}

@@ -54,7 +54,7 @@ func (p *player) newJob(set system.Set, rate olaf.Rate, updates int, seed uint64
 	j.Layout.Values, j.PerPacket = lanes, lanes
 	mean := meanGap()
 	j.Begin = func(worker int, vector uint32) olaf.Duration {
-		unit := (float64(splitmix.Mix(splitmix.Mix(splitmix.Mix(seed)^uint64(worker+1)<<32)+uint64(vector))>>11) +
+		unit := (float64(splitmix.MixBits(splitmix.MixBits(splitmix.MixBits(seed)^uint64(worker+1)<<32)+uint64(vector))>>11) +
 			0.5) / (1 << 53)
 		return olaf.Duration(-mean * exactmath.Log(unit))
 	}

@@ -83,7 +83,7 @@ func TestKilled(t *testing.T) {
 // TestTakenAway detaches the program while workers train by sums: the training ends with the names of the program and
 // the cable.
 func TestTakenAway(t *testing.T) {
-	if err := netlab.Missing(lab.Rights()...); err != nil {
+	if err := netlab.CheckRights(lab.Rights()...); err != nil {
 		t.Skip(err)
 	}
 	c := small()

@@ -131,7 +131,7 @@ type computation struct {
 
 // run trains once. Everything that it started has ended when it returns.
 func (p *Program) run(ctx context.Context, s *stand, system string, seed uint64) (_ *ProgramRun, err error) {
-	folder, remove, err := tempfolder.Make()
+	folder, remove, err := tempfolder.MakeFolder()
 	if err != nil {
 		return nil, err
 	}
@@ -458,7 +458,8 @@ func (r *ProgramReport) Files() (map[string][]byte, error) {
 
 // report draws the loss and the reward of all systems over updates and over time.
 func (p *Program) report(runs []*ProgramRun) *ProgramReport {
-	r := &ProgramReport{Result: experiments.NewResult("program", "learning curves", &experiments.Options{}, p), Runs: runs}
+	r := &ProgramReport{Result: experiments.NewResult("program", "learning curves", &experiments.Options{}, p),
+		Runs: runs}
 	for _, of := range []struct {
 		name  string
 		value func(*Point) *float64
@@ -478,7 +479,8 @@ func (p *Program) report(runs []*ProgramRun) *ProgramReport {
 	r.Say("%s: %s, %s, each ± the 95 %% interval over seeds", p.Command, olaf.Plural(p.Workers, "worker"),
 		olaf.Plural(len(p.Seeds), "seed"))
 	for _, run := range runs {
-		r.Say("%s, seed %d: %v; %s", run.System, run.Seed, time.Duration(run.TookNS).Round(10*time.Millisecond), run.fate())
+		r.Say("%s, seed %d: %v; %s", run.System, run.Seed, time.Duration(run.TookNS).Round(10*time.Millisecond),
+			run.fate())
 	}
 	return r
 }
@@ -515,7 +517,8 @@ func curvesOf(system string, runs []*ProgramRun, value func(*Point) *float64) (u
 			if r.System != system {
 				continue
 			}
-			byUpdate = append(byUpdate, r.mean(value, func(i, n int, _ *Point) bool { return i*curvePoints/n == part })...)
+			byUpdate = append(byUpdate, r.mean(value,
+				func(i, n int, _ *Point) bool { return i*curvePoints/n == part })...)
 			byTime = append(byTime, r.mean(value, func(_, _ int, q *Point) bool {
 				return int(min(q.AtNS*curvePoints/longest,
 					curvePoints-1)) == part

@@ -197,7 +197,7 @@ func (p *Program) Record(ctx context.Context, file *trace.File, waits bool) erro
 		if err == nil {
 			u := trace.Update{GenNS: at.Nanoseconds(), CostNS: max(0, (at - answered[worker]).Nanoseconds()),
 				BaseVersion: uint64(v.Version),
-				Digest:      trace.Digest(values), Reward: float64(v.Reward), Seq: next[worker], GradNorm: trace.Norm(values),
+				Digest:      trace.GradientDigest(values), Reward: float64(v.Reward), Seq: next[worker], GradNorm: trace.Norm(values),
 				Worker: olaf.WorkerID(worker), Cluster: p.cluster(worker)}
 			next[worker]++
 			answered[worker] = at

@@ -25,7 +25,7 @@ func TrainSums(ctx context.Context, c rl.Config, mode string, o Options) (_ *Sum
 	if err != nil {
 		return nil, err
 	}
-	folder, remove, err := tempfolder.Make()
+	folder, remove, err := tempfolder.MakeFolder()
 	if err != nil {
 		return nil, err
 	}

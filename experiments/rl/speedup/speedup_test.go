@@ -13,7 +13,7 @@ import (
 // recording returns a synthetic trace of eight workers, so that these tests do not depend on a training.
 func recording(t testing.TB) *trace.Recording {
 	t.Helper()
-	r, err := trace.Load(&regular{header: trace.Header{Clock: trace.Virtual, Workers: 8, Clusters: 1}})
+	r, err := trace.LoadRecording(&regular{header: trace.Header{Clock: trace.Virtual, Workers: 8, Clusters: 1}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -140,7 +140,7 @@ func lastLine(out string) string {
 // inFolder writes the model to a temporary folder and calls f with the paths of the model and of the solution to
 // write.
 func inFolder(m *Model, f func(model, solution string) error) (err error) {
-	folder, remove, err := tempfolder.Make()
+	folder, remove, err := tempfolder.MakeFolder()
 	if err != nil {
 		return err
 	}

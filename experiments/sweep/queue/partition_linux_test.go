@@ -16,7 +16,7 @@ func TestPartitions(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes half a minute")
 	}
-	pair := netlabtest.Connect(t)
+	pair := netlabtest.NewPair(t)
 	in := func(n *netlab.Node) func(*exec.Cmd) error {
 		return func(cmd *exec.Cmd) error { _, err := n.Start(cmd); return err }
 	}

@@ -121,7 +121,7 @@ func asProcess(args []string) error {
 func config(t *testing.T) Config {
 	t.Helper()
 	rights := append([]netlab.Right{netlab.NamespaceRights[0]}, xdp.LoadRights...)
-	if err := netlab.Missing(rights...); err != nil {
+	if err := netlab.CheckRights(rights...); err != nil {
 		t.Skip(err)
 	}
 	self, err := os.Executable()
@@ -285,7 +285,7 @@ func TestKilled(t *testing.T) {
 		select {
 		case err = <-ended:
 			length = time.Since(began) // others take as long: the machine was slow before
-		case <-time.After(time.Duration(splitmix.Mix(uint64(i)) % uint64(length))): // the moment
+		case <-time.After(time.Duration(splitmix.MixBits(uint64(i)) % uint64(length))): // the moment
 			if err := demo.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
 				t.Fatal(err)
 			}

@@ -48,7 +48,7 @@ func newGround(t *testing.T) *ground {
 		g.far, err = outside.Node("far")
 	}
 	if err == nil {
-		g.nic, err = netlab.Connect(netlab.End{Node: g.here, Name: "nic0"}, netlab.End{Node: g.far, Name: "far0"}, 1500)
+		g.nic, err = netlab.ConnectNodes(netlab.End{Node: g.here, Name: "nic0"}, netlab.End{Node: g.far, Name: "far0"}, 1500)
 	}
 	if err == nil {
 		err = g.nic.B.Address(netip.MustParsePrefix(farAddress + "/24"))
@@ -124,7 +124,7 @@ func TestInterface(t *testing.T) {
 // pair makes two interfaces on this machine that a cable joins.
 func (g *ground) pair(t *testing.T, a, b string) {
 	t.Helper()
-	if _, err := netlab.Connect(netlab.End{Node: g.here, Name: a}, netlab.End{Node: g.here, Name: b}, 1500); err != nil {
+	if _, err := netlab.ConnectNodes(netlab.End{Node: g.here, Name: a}, netlab.End{Node: g.here, Name: b}, 1500); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -162,7 +162,7 @@ func TestWires(t *testing.T) {
 // such a one, in both modes.
 func TestQueueWires(t *testing.T) {
 	able(t)
-	if err := netlab.Missing(netlab.PacketRights...); err != nil {
+	if err := netlab.CheckRights(netlab.PacketRights...); err != nil {
 		t.Skip(err)
 	}
 	for _, mode := range []string{Native, Generic} {
@@ -323,7 +323,7 @@ func queueBehind(far, mode string) string {
 // in both modes: whoever is there speaks with those in namespaces, both ways.
 func TestQueueInterface(t *testing.T) {
 	able(t)
-	if err := netlab.Missing(netlab.PacketRights...); err != nil {
+	if err := netlab.CheckRights(netlab.PacketRights...); err != nil {
 		t.Skip(err)
 	}
 	for _, far := range []string{"b", "ps"} {

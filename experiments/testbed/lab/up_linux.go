@@ -66,7 +66,7 @@ func Rights() []netlab.Right { return slices.Concat(netlab.NamespaceRights, xdp.
 // Up makes what a plan says. The error matches netlab.ErrRights, with a line for each right that is missing, netlab.ErrNetwork
 // or xdp.ErrKernel; nothing is left of what was made before it.
 func Up(p *Plan, o Options) (*Lab, error) {
-	if err := netlab.Missing(Rights()...); err != nil {
+	if err := netlab.CheckRights(Rights()...); err != nil {
 		return nil, err
 	}
 	l := &Lab{Plan: p, Nodes: make([]*netlab.Node, len(p.Nodes)), Cables: make([]*netlab.Cable, len(p.Cables)), attached: map[*netlab.Interface]attachment{}}
@@ -136,9 +136,9 @@ func (l *Lab) cable(i int) (err error) {
 		lower, upper := l.Plan.endNames(i)
 		below, above := netlab.End{Node: l.Nodes[p.Child], Name: lower}, netlab.End{Node: l.Nodes[p.Parent], Name: upper}
 		if p.Ends != nil {
-			c, err = netlab.Lay(below, above, p.Ends.Virtual)
+			c, err = netlab.LayCable(below, above, p.Ends.Virtual)
 		} else {
-			c, err = netlab.Connect(below, above, p.MTU)
+			c, err = netlab.ConnectNodes(below, above, p.MTU)
 		}
 	}
 	if err != nil {

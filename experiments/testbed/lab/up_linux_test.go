@@ -102,7 +102,7 @@ func play(args []string) error {
 // of them.
 func TestQueue(t *testing.T) {
 	able(t)
-	if err := netlab.Missing(netlab.PacketRights...); err != nil {
+	if err := netlab.CheckRights(netlab.PacketRights...); err != nil {
 		t.Skip(err)
 	}
 	for _, system := range systems() {
@@ -208,7 +208,7 @@ func hold(name string) error {
 // able skips a test by name where rights are missing.
 func able(t *testing.T) {
 	t.Helper()
-	if err := netlab.Missing(Rights()...); err != nil {
+	if err := netlab.CheckRights(Rights()...); err != nil {
 		t.Skip(err)
 	}
 }
@@ -305,7 +305,7 @@ func TestFaults(t *testing.T) {
 // TestQueueFaults takes the program of ACKs off a queue, and hears of it.
 func TestQueueFaults(t *testing.T) {
 	able(t)
-	if err := netlab.Missing(netlab.PacketRights...); err != nil {
+	if err := netlab.CheckRights(netlab.PacketRights...); err != nil {
 		t.Skip(err)
 	}
 	l := up(t, "queue: {system: olaf, workers: 2, clusters: 2, slots: 4, rate: 600kbps, out_rate: 500kbps}\njob: {lanes: 48}")

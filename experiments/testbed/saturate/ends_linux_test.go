@@ -51,7 +51,7 @@ func TestRecordOnAFullDisk(t *testing.T) {
 // workers' frames match their counts, each sum reached the server and every worker, and the workers received what the
 // server sent.
 func TestBothEnds(t *testing.T) {
-	tshark := peer.Need(t, "tshark")
+	tshark := peer.NeedProgram(t, "tshark")
 	lua := filepath.Join(t.TempDir(), "inagg.lua")
 	if err := os.WriteFile(lua, []byte(frame.DissectorScript()), 0o644); err != nil {
 		t.Fatal(err)

@@ -61,7 +61,7 @@ const valueBits = 24
 
 // ValueAt returns a worker's value at a place in a vector, for a run's seed.
 func ValueAt(seed uint64, worker, vector, place int) int32 {
-	return int32(splitmix.Mix(seed^uint64(worker)<<48^uint64(vector)<<32^uint64(place))) >> (32 - valueBits)
+	return int32(splitmix.MixBits(seed^uint64(worker)<<48^uint64(vector)<<32^uint64(place))) >> (32 - valueBits)
 }
 
 // checkRun checks the identities of a run: no more decisions than packets sent, each sum made once, every value right.

@@ -13,7 +13,7 @@ import (
 // TestWires feeds a testbed whose cables join interfaces of this machine, like one of virtual cables, and lists them. A
 // testbed with a worker elsewhere cannot be fed.
 func TestWires(t *testing.T) {
-	if err := netlab.Missing(append(lab.Rights(), netlab.PacketRights...)...); err != nil {
+	if err := netlab.CheckRights(append(lab.Rights(), netlab.PacketRights...)...); err != nil {
 		t.Skip(err)
 	}
 	ground, err := netlab.New()
@@ -26,7 +26,7 @@ func TestWires(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, ends := range [][2]string{{"eth0", "eth1"}, {"eth2", "eth3"}, {"eth4", "eth5"}} {
-		if _, err := netlab.Connect(netlab.End{Node: here, Name: ends[0]}, netlab.End{Node: here, Name: ends[1]}, 1500); err != nil {
+		if _, err := netlab.ConnectNodes(netlab.End{Node: here, Name: ends[0]}, netlab.End{Node: here, Name: ends[1]}, 1500); err != nil {
 			t.Fatal(err)
 		}
 	}

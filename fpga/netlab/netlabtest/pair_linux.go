@@ -21,23 +21,23 @@ type Pair struct {
 const Near = "10.19.0.1"
 
 // NewPair creates the hosts and the cable until the test ends. It skips the test if rights are missing.
-func Connect(t testing.TB) *Pair {
+func NewPair(t testing.TB) *Pair {
 	t.Helper()
-	if err := netlab.Missing(netlab.NamespaceRights...); err != nil {
+	if err := netlab.CheckRights(netlab.NamespaceRights...); err != nil {
 		t.Skip(err)
 	}
 	lab, err := netlab.New()
-	must(t, err)
-	t.Cleanup(func() { must(t, lab.Close()) })
+	mustNil(t, err)
+	t.Cleanup(func() { mustNil(t, lab.Close()) })
 	p := new(Pair)
 	p.Near, err = lab.Node("near")
-	must(t, err)
+	mustNil(t, err)
 	p.Far, err = lab.Node("far")
-	must(t, err)
-	p.cable, err = netlab.Connect(netlab.End{Node: p.Near, Name: "far"}, netlab.End{Node: p.Far, Name: "near"}, 1500)
-	must(t, err)
-	must(t, p.cable.A.Address(netip.MustParsePrefix(Near+"/24")))
-	must(t, p.cable.B.Address(netip.MustParsePrefix("10.19.0.2/24")))
+	mustNil(t, err)
+	p.cable, err = netlab.ConnectNodes(netlab.End{Node: p.Near, Name: "far"}, netlab.End{Node: p.Far, Name: "near"}, 1500)
+	mustNil(t, err)
+	mustNil(t, p.cable.A.Address(netip.MustParsePrefix(Near+"/24")))
+	mustNil(t, p.cable.B.Address(netip.MustParsePrefix("10.19.0.2/24")))
 	return p
 }
 
@@ -46,7 +46,7 @@ func (p *Pair) Cut(t testing.TB, dead time.Duration) {
 	t.Helper()
 	end := p.cable.B
 	link := func(set func(netlink.Link) error) {
-		must(t, end.Do(func() error {
+		mustNil(t, end.Do(func() error {
 			l, err := netlink.LinkByIndex(end.Index)
 			if err != nil {
 				return err
@@ -59,7 +59,7 @@ func (p *Pair) Cut(t testing.TB, dead time.Duration) {
 	link(netlink.LinkSetUp)
 }
 
-func must(t testing.TB, err error) {
+func mustNil(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)

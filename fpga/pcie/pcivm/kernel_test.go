@@ -91,10 +91,10 @@ func download(name, dir string) error {
 func needImages(t *testing.T) (image, initramfs string) {
 	t.Helper()
 	for _, program := range []string{"qemu-system-x86_64", "apt-get", "apt-cache", "dpkg-deb"} {
-		peer.Need(t, program)
+		peer.NeedProgram(t, program)
 	}
 	if *matrix {
-		peer.Need(t, "gcc")
+		peer.NeedProgram(t, "gcc")
 	}
 	dir, err := findKernel()
 	if err != nil && os.Getenv("CI") != "true" {

@@ -155,7 +155,7 @@ func (s *Switch) addLanes(i int, lanes []uint32) {
 	if s.slots[i].bitmap == 0 {
 		copy(s.buffer(i), lanes)
 	} else {
-		adder.Sticky(s.buffer(i), lanes)
+		adder.AddSticky(s.buffer(i), lanes)
 	}
 }
 

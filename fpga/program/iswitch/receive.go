@@ -155,7 +155,7 @@ func (s *Switch) addLanes(t *slot, lanes []uint32) {
 	if t.count == 1 {
 		clear(buffer)
 	}
-	adder.Floats(buffer, lanes)
+	adder.AddFloats(buffer, lanes)
 }
 
 // freeSum counts a slot's sum as departed and frees the slot.

@@ -77,7 +77,7 @@ func (s *Switch) addPacket(i int, bit uint32, p *program.Packet, lanes []uint32)
 	t := &s.slots[i]
 	t.bitmap |= bit
 	t.trace.Add(&p.Trace)
-	adder.Wrapping(s.buffer(i, 0, t.lanes), lanes)
+	adder.AddWrapping(s.buffer(i, 0, t.lanes), lanes)
 	s.counts[vectorsIn] += uint64(p.Trace.Vectors)
 	s.counts[vectorsHeld] += uint64(p.Trace.Vectors)
 }

@@ -96,7 +96,7 @@ func (s *Switch) addLanes(i, v int, first bool, lanes []uint32) {
 	if first {
 		copy(s.buffer(i, v), lanes)
 	} else {
-		adder.Wrapping(s.buffer(i, v), lanes)
+		adder.AddWrapping(s.buffer(i, v), lanes)
 	}
 }
 

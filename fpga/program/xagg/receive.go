@@ -104,9 +104,9 @@ func (s *Server) addLanes(i int, first bool, lanes []uint32) {
 	case first:
 		copy(buffer, lanes)
 	case s.wrap:
-		adder.Wrapping(buffer, lanes)
+		adder.AddWrapping(buffer, lanes)
 	default:
-		s.counts[saturated] += adder.Saturating(buffer, lanes)
+		s.counts[saturated] += adder.AddSaturating(buffer, lanes)
 	}
 }
 

@@ -32,7 +32,7 @@ func TestGeneratedFilesAreFresh(t *testing.T) {
 
 // TestVerilogHeaderCompiles lets Verilator, a real peer, read the header and use one value of it.
 func TestVerilogHeaderCompiles(t *testing.T) {
-	tool := peer.Need(t, "verilator")
+	tool := peer.NeedProgram(t, "verilator")
 	described, err := currentBlocks()
 	if err != nil {
 		t.Fatal(err)

@@ -68,7 +68,7 @@ function tell(frame, count) {
 // is skipped without chromium. Pictures of the pages are kept in the folder $OLAF_KEEP.
 func Show(t *testing.T, width int, pages map[string]string) map[string]string {
 	t.Helper()
-	browser := peer.Need(t, "chromium")
+	browser := peer.NeedProgram(t, "chromium")
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		page, ok := pages[strings.TrimPrefix(r.URL.Path, "/")]
