@@ -147,7 +147,7 @@ func (f *workerFlags) reportOpen(ctx context.Context, env *cli.Env, worker olaf.
 		cli.Head
 		onwire.WorkerReport
 	}{cli.Info("open-worker"), onwire.WorkerReport{Worker: worker, Report: *report}})
-	if err != nil || ctx.Err() != nil {
+	if err != nil || ctx.Err() != nil || f.open.training != "" { // a short training may end before its first answer
 		return err
 	}
 	return checkAnswered(report.Counts)
