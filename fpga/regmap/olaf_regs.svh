@@ -316,7 +316,7 @@ package olaf_regs;
   localparam logic [11:0] MODEL_ACK_DELAY_OFFSET = 12'h24;
   localparam logic [31:0] MODEL_ACK_DELAY_RESET_VALUE = 32'hFA;
 
-  // A switch program in front of the queue (capability aggregator): it adds updates of a cluster up, each cluster in a segment of its own, and what it sends upwards reaches the queue as one update. What reaches it while the queue is disabled or frozen is counted in queue.lost_before_engine. Registers marked idle are writable with those of the queue.
+  // A switch program in front of the queue (capability aggregator): it adds updates of a cluster up, each cluster in its own segment, and what it sends upwards reaches the queue as one update. What reaches it while the queue is disabled or frozen is counted in queue.lost_before_engine. Registers marked idle are writable with those of the queue.
   localparam logic [31:0] AGGREGATOR_BASE = 32'h105000;
   localparam logic [31:0] AGGREGATOR_BYTES = 32'h1000;
   localparam logic [11:0] AGGREGATOR_TYPE_OFFSET = 12'h0;
