@@ -166,6 +166,7 @@ func (r *role) begin(t *testing.T) {
 		}
 	}()
 	r.cmd, r.lines = cmd, lines
+	t.Cleanup(r.kill) // before the folder that it writes to is removed
 	if r.kind == "server" {
 		if line := <-lines; line == "" {
 			t.Fatal("the server does not listen")
