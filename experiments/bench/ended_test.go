@@ -3,6 +3,7 @@ package bench
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,7 +15,7 @@ import (
 // ending stores a bench like one on a card, with all frames, and ends it after a number of events.
 type ending struct {
 	*Keeper
-	left int
+	left atomic.Int64 // runs publish events side by side
 	stop func()
 }
 
@@ -23,7 +24,7 @@ func (e *ending) Event(event Event) error {
 		s.Repeats = false
 		event = s
 	}
-	if e.left--; e.left == 0 {
+	if e.left.Add(-1) == 0 {
 		e.stop()
 	}
 	return e.Keeper.Event(event)
@@ -41,7 +42,8 @@ func TestABenchThatEndsAtAnyEventVerifies(t *testing.T) {
 	partial, unfinished := 0, int64(0)
 	for n := 1; ; n++ {
 		ctx, stop := context.WithCancel(t.Context())
-		k := &ending{Keeper: NewKeeper(st, time.Unix(int64(1_700_000_000+n), 0)), left: n, stop: stop}
+		k := &ending{Keeper: NewKeeper(st, time.Unix(int64(1_700_000_000+n), 0)), stop: stop}
+		k.left.Store(int64(n))
 		report, err := MeasureSpec(ctx, s, Options{Stream: NewStream(k)})
 		stop()
 		if err != nil && !errors.Is(err, context.Canceled) {
@@ -69,7 +71,7 @@ func TestABenchThatEndsAtAnyEventVerifies(t *testing.T) {
 			partial++
 		}
 		unfinished += proof.Unfinished
-		if k.left > 0 {
+		if k.left.Load() > 0 {
 			break
 		}
 	}
