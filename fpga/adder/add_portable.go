@@ -4,7 +4,7 @@ package adder
 
 // Eight lanes at a time avoid seven of eight bounds checks.
 
-func addFloats(dst, src []uint32) { add(floats(dst), floats(src)) }
+func addFloats(dst, src []uint32) { add(asFloats(dst), asFloats(src)) }
 
 func addWords(dst, src []uint32) { add(dst, src) }
 
@@ -25,7 +25,7 @@ func add[T uint32 | float32](dst, src []T) {
 
 // addSaturatingBlocks adds a block without checks; one test of the combined overflow bits decides whether to keep
 // the result. A lane overflows if its sum's sign differs from the signs of both addends.
-func addSaturating(dst, src []uint32) (done int) {
+func addSaturatingBlocks(dst, src []uint32) (done int) {
 	for ; len(dst)-done >= block; done += block {
 		d, s := (*[block]uint32)(dst[done:]), (*[block]uint32)(src[done:])
 		r0, r1, r2, r3 := d[0]+s[0], d[1]+s[1], d[2]+s[2], d[3]+s[3]
@@ -42,4 +42,4 @@ func addSaturating(dst, src []uint32) (done int) {
 }
 
 // addStickyBlocks leaves all lanes to the slow path.
-func addSticky(_, _ []uint32) (done int) { return 0 }
+func addStickyBlocks(_, _ []uint32) (done int) { return 0 }
