@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 )
 
-func datagrams(context.Context, netip.AddrPort) (*net.UDPConn, error) { return nil, cli.ErrLinux }
+func openDatagrams(context.Context, netip.AddrPort) (*net.UDPConn, error) { return nil, cli.ErrLinux }
 
 func newTestbedDemoCmd(*cli.Env) *cobra.Command {
 	return &cobra.Command{Use: "demo", Short: "Needs Linux", Args: cobra.NoArgs,
