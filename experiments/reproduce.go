@@ -34,7 +34,7 @@ type Reproduction struct {
 	Missed []string `json:"missed"`
 	// Invalid lists the experiments with an invalid run, and why.
 	Invalid []string `json:"invalid"`
-	// All also lists the numbers of systems that are not implemented here.
+	// All also lists the numbers of systems that cannot be measured here.
 	All bool `json:"-"`
 }
 
