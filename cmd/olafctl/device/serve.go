@@ -27,7 +27,7 @@ func NewServe(env *cli.Env) *cobra.Command {
 		Use:   "serve",
 		Short: "Serve a device to other processes: registers, tap and P4Runtime tables",
 		Long: `Serve a device to other processes at one address until interrupted: registers, time and tap to olafctl (-d
-grpc://HOST:PORT), and the tables to any P4Runtime controller. One session at a time may write registers. Other than loopback
+grpc://HOST:PORT), and the tables to any P4Runtime controller. One session at a time may write registers. Addresses other than loopback
 and unix sockets need --tls-cert and --tls-key. A card's packets need --capture, and its tables a build with -tags vnp4. The
 agent exits with code 3 if its card is replaced, reset or power-cycled. See docs/reference/p4runtime.md.`,
 		Example: `  olafctl device serve --listen 127.0.0.1:9559
