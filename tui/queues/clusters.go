@@ -24,8 +24,8 @@ func (s *session) clustersPage() tui.Page {
 		Title: "Clusters",
 		About: "What became of every cluster's updates, and how old its model is: now, on average from its first " +
 			"delivery to its last, just before a delivery (peak), " +
-			"and over time, on the axis of the chart below. Both queues have the same order. A cluster is done when it " +
-			"has sent everything. The chart is the sawtooth of the watched cluster (◎), which enter chooses.",
+			"and over time, on the axis of the chart below. Both queues have the same order. A cluster is done when no " +
+			"more of its updates can arrive. The chart is the sawtooth of the watched cluster (◎), which enter chooses.",
 		Draw: s.drawClusters,
 		Rows: func() list.Rows { return s.clusterRows(0, chart.Span{}, 0) },
 		Open: func(f *tui.Frame, id int64) tea.Cmd {
