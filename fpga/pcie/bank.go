@@ -55,6 +55,9 @@ func (d *Device) runCommand(w *word, value uint32) error {
 	if value&regmap.CommonCommandSnapshot != 0 {
 		if err := d.latchBank(given); err != nil {
 			d.bank.known = false
+			if gone := d.verify(); gone != nil { // a card that left in the middle contradicts itself as well
+				err = gone
+			}
 			return fmt.Errorf("snapshot: %w", err)
 		}
 	}
@@ -182,10 +185,14 @@ func (d *Device) readCycles() (uint64, error) {
 
 // readClock reads the low word first, which latches the high word.
 func (d *Device) readClock() (uint64, error) {
-	return d.readRunning("common.cycles", func() uint64 {
+	c, err := d.readRunning("common.cycles", func() uint64 {
 		low := d.load(regmap.CommonCycles)
 		return uint64(d.load(regmap.CommonCycles+4))<<32 | uint64(low)
 	})
+	if err == nil && c == allOnes64 {
+		err = d.explainDead()
+	}
+	return c, err
 }
 
 // checkClock compares the clock with its last value and with the elapsed time. If no writable state shows it, only

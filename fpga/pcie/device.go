@@ -405,10 +405,20 @@ func (d *Device) explainDead() error {
 	return fmt.Errorf("%w: it reads all ones: %s", fpga.ErrGone, why)
 }
 
+// checkIdentity checks that the card is present and the one opened. A card lost between two of the reads is dead, not
+// another one, whatever the reads before it gave.
 func (d *Device) checkIdentity() error {
 	if err := d.checkPresent(); err != nil {
 		return err
 	}
+	err := d.compareIdentity()
+	if err != nil && d.load(ShellCanary) == allOnes {
+		return d.explainDead()
+	}
+	return err
+}
+
+func (d *Device) compareIdentity() error {
 	d.window.Load32(ShellCanary) // earlier writes have arrived when these return
 	d.window.Load32(regmap.CommonMagic)
 	canary, _ := d.compareTwice(ShellCanary, canaryLive)
@@ -453,11 +463,7 @@ func (d *Device) checkWritten() error {
 			continue
 		}
 		got, same := d.compareTwice(addr, w.value)
-		switch {
-		case same:
-		case d.load(ShellCanary) == allOnes:
-			return d.explainDead()
-		default:
+		if !same {
 			return fmt.Errorf("%w: %s reads %#x, %#x was written; another program or a power cycle reset the card, so it must be configured again", ErrForgot, w.name(), got, w.value)
 		}
 	}

@@ -228,3 +228,28 @@ func must(t *testing.T, err error) {
 		t.Fatal(err)
 	}
 }
+
+// TestCardLostInASnapshot takes the card away at every read of a snapshot and of a counter after it: the error names
+// the loss, and not the contradictions among values of which some were all ones.
+func TestCardLostInASnapshot(t *testing.T) {
+	for n := 1; ; n++ {
+		h := newHost(t, pcietest.OpenNIC())
+		d := h.mustOpen(t)
+		must(t, h.card.Wait(t.Context(), second))
+		h.card.AllOnesFrom(n)
+		before := h.card.Loads
+		err := d.Write32(regmap.CommonCommand, regmap.CommonCommandSnapshot)
+		if err == nil {
+			_, err = d.Read32(regmap.QueueDeliveredFrames)
+		}
+		if err == nil && h.card.Loads-before < n {
+			if n < 100 {
+				t.Errorf("a snapshot and a counter took %d reads, less than the counters there are", n)
+			}
+			return
+		}
+		if !errors.Is(err, fpga.ErrGone) || !strings.Contains(err.Error(), "all ones") {
+			t.Fatalf("lost at read %d: %v; want that it reads all ones, of kind %q", n, err, fpga.ErrGone)
+		}
+	}
+}
