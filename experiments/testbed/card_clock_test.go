@@ -39,11 +39,11 @@ func TestPairTakesTheQuickestReading(t *testing.T) {
 		}
 		card.delays[quick] = time.Microsecond
 		pair, err := pairClocks(card, card.now)
-		if err != nil || pair.widthNS != 1000 {
-			t.Fatalf("quickest reading %d: width %d ns, %v", quick, pair.widthNS, err)
+		if err != nil || pair.widthNS() != 1000 {
+			t.Fatalf("quickest reading %d: width %d ns, %v", quick, pair.widthNS(), err)
 		}
-		if off := int64(pair.cycle)*cycleNS - pair.hostNS; off < 0 || off > pair.widthNS {
-			t.Errorf("quickest reading %d: the cycle began %d ns after the pair, whose width is %d ns", quick, off, pair.widthNS)
+		if off := int64(pair.cycle)*cycleNS - pair.echo.T0; off < 0 || off > pair.widthNS() {
+			t.Errorf("quickest reading %d: the cycle began %d ns after the pair, whose width is %d ns", quick, off, pair.widthNS())
 		}
 	}
 }

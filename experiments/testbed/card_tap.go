@@ -266,8 +266,8 @@ func (t *cardTap) Capture() (*fpga.Capture, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.UncertaintyNS = r.clock.widthNS
-	span, drift := end.elapsedSince(r.clock)
+	c.UncertaintyNS = r.clock.widthNS()
+	span, drift := end.echo.ElapsedSince(r.clock.echo)
 	if wasStepped(r.clock, end) {
 		say("a clock was set during the run: the host's moved %v against the card's in %v", time.Duration(drift),
 			time.Duration(span))

@@ -1,0 +1,133 @@
+// Package clocks measures the offset between two clocks by echo exchanges. It computes from given readings and reads
+// no clock.
+//
+// A message sent at T0 by the local clock is received at T1 and answered at T2 by the remote one, and the answer is
+// received at T3. No message takes negative time, so the offset (remote minus local) is between T2−T3 and T1−T0. The
+// middle of the two is as in NTP (RFC 5905, section 8), half of the round trip is a bound for its error. The bound
+// includes any asymmetry of the two ways, which a spread of many readings would not show.
+package clocks
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Exchange is one echo: T0 and T3 by the local clock, T1 and T2 by the remote one, in ns. Each clock may count from
+// any instant.
+type Exchange struct{ T0, T1, T2, T3 int64 }
+
+// RoundTripNS returns the time that both messages took, in ns. It is negative if a clock was set meanwhile.
+func (e Exchange) RoundTripNS() int64 { return e.T3 - e.T0 - (e.T2 - e.T1) }
+
+// ElapsedSince returns the remote clock's time from an earlier exchange to e, and how much longer it was on the local
+// clock, in ns.
+func (e Exchange) ElapsedSince(earlier Exchange) (spanNS, driftNS int64) {
+	spanNS = e.T1 - earlier.T1
+	return spanNS, e.T0 - earlier.T0 - spanNS
+}
+
+// Quickest returns the exchange with the shortest round trip, because the others were delayed. It reports false if
+// there is none without a clock that was set.
+func Quickest(all []Exchange) (best Exchange, ok bool) {
+	for _, e := range all {
+		possible := e.T3 >= e.T0 && e.T2 >= e.T1 && e.RoundTripNS() >= 0
+		if possible && (!ok || e.RoundTripNS() < best.RoundTripNS()) {
+			best, ok = e, true
+		}
+	}
+	return best, ok
+}
+
+// MaxDriftPPM is more than clocks drift: crystals are accurate to 50 ppm, and time synchronisation adjusts a clock by
+// at most 500 ppm. A larger difference was a step.
+const MaxDriftPPM = 1000
+
+// WasStepped reports whether a clock was set between two readings of the offset that differ by driftNS after spanNS.
+// Each of the readings is exact to widthNS in total.
+func WasStepped(driftNS, widthNS, spanNS int64) bool {
+	return max(driftNS, -driftNS) > widthNS+max(spanNS, -spanNS)*MaxDriftPPM/1_000_000
+}
+
+// Offset is the difference between two clocks at one instant.
+type Offset struct {
+	AtNS     int64 `json:"at_ns"`     // by the local clock
+	OffsetNS int64 `json:"offset_ns"` // remote minus local
+	BoundNS  int64 `json:"bound_ns"`  // of the error, in either direction
+}
+
+// ErrSet: every exchange shows a clock that was set meanwhile, or there was none.
+var ErrSet = errors.New("no echo without a clock that was set meanwhile; stop whatever sets the clock, then try again")
+
+// Measure returns the offset by the quickest exchange. Its bound is half of the round trip, and what the clocks may
+// drift during the exchange. The error is ErrSet.
+func Measure(all []Exchange) (Offset, error) {
+	e, ok := Quickest(all)
+	if !ok {
+		return Offset{}, ErrSet
+	}
+	up, down := e.T1-e.T0, e.T2-e.T3 // the offset is between them
+	drift := (e.T3 - e.T0) * MaxDriftPPM / 1_000_000
+	return Offset{AtNS: e.T0 + (e.T3-e.T0)/2, OffsetNS: down + (up-down)/2, BoundNS: (up-down+1)/2 + drift}, nil
+}
+
+// Relation is the offset between two clocks over a run, from a measurement before it and one after it.
+type Relation struct {
+	Before Offset `json:"before"`
+	After  Offset `json:"after"`
+}
+
+// DriftNS returns by how much the offset grew from the first measurement to the second.
+func (r *Relation) DriftNS() int64 { return r.After.OffsetNS - r.Before.OffsetNS }
+
+// DriftPPM returns the drift in parts per million of the time between the measurements. Its error is
+// (Before.BoundNS + After.BoundNS) over that time. It is 0 if no time passed.
+func (r *Relation) DriftPPM() float64 {
+	span := r.After.AtNS - r.Before.AtNS
+	if span <= 0 {
+		return 0
+	}
+	return float64(r.DriftNS()) / float64(span) * 1e6
+}
+
+// Check returns an error if a clock was set between the measurements.
+func (r *Relation) Check() error {
+	span := r.After.AtNS - r.Before.AtNS
+	if span < 0 || WasStepped(r.DriftNS(), r.Before.BoundNS+r.After.BoundNS, span) {
+		return fmt.Errorf("a clock was set during the run: the offset changed by %v in %v",
+			time.Duration(r.DriftNS()), time.Duration(span))
+	}
+	return nil
+}
+
+// OffsetAt returns the offset at a time of the local clock between the two measurements, interpolated. The bound
+// covers every monotone course of the offset between them. Outside, the nearer measurement is extended with
+// MaxDriftPPM in its bound.
+func (r *Relation) OffsetAt(atNS int64) Offset {
+	span, since := r.After.AtNS-r.Before.AtNS, atNS-r.Before.AtNS
+	switch {
+	case since <= 0:
+		return r.Before.extendTo(atNS)
+	case since >= span:
+		return r.After.extendTo(atNS)
+	}
+	drift := r.DriftNS()
+	return Offset{AtNS: atNS, OffsetNS: r.Before.OffsetNS + int64(float64(drift)*float64(since)/float64(span)),
+		BoundNS: max(r.Before.BoundNS, r.After.BoundNS) + max(drift, -drift) + 1}
+}
+
+// extendTo returns the offset at another time.
+func (o Offset) extendTo(atNS int64) Offset {
+	away := max(atNS-o.AtNS, o.AtNS-atNS)
+	return Offset{AtNS: atNS, OffsetNS: o.OffsetNS, BoundNS: o.BoundNS + (away*MaxDriftPPM+999_999)/1_000_000}
+}
+
+// Between returns the relation of two remote clocks that were both measured against the same local one: to minus from.
+// Times remain those of the local clock, and the bounds add up. Both must have been measured before and after one run.
+func Between(from, to *Relation) Relation {
+	at := func(ns int64) Offset {
+		a, b := from.OffsetAt(ns), to.OffsetAt(ns)
+		return Offset{AtNS: ns, OffsetNS: b.OffsetNS - a.OffsetNS, BoundNS: a.BoundNS + b.BoundNS}
+	}
+	return Relation{Before: at(max(from.Before.AtNS, to.Before.AtNS)), After: at(min(from.After.AtNS, to.After.AtNS))}
+}
