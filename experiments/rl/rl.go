@@ -160,7 +160,8 @@ func (c *Config) Check() error {
 	case c.Workers < 1 || c.Workers > 1<<16:
 		say = fmt.Sprintf("%d workers; there are 1 to 65536", c.Workers)
 	case c.Clusters < 1 || c.Clusters > c.Workers:
-		say = fmt.Sprintf("%d clusters for %d workers; every cluster needs a worker", c.Clusters, c.Workers)
+		say = fmt.Sprintf("%s for %s; every cluster needs a worker: set --clusters to at most %d, or use more --workers",
+			olaf.Plural(c.Clusters, "cluster"), olaf.Plural(c.Workers, "worker"), c.Workers)
 	case c.Iterations < 1:
 		say = fmt.Sprintf("%d iterations; at least 1", c.Iterations)
 	case c.Until < 0:

@@ -44,6 +44,7 @@ func (f *trainFieldFlags) add(cmd *cobra.Command, env *cli.Env) {
 	cli.InGroup(cmd, cli.RunFlags, func() {
 		flags.IntVar(&f.seeds, "seeds", 1, "number of seeds, starting at --seed; prints learning curves with intervals")
 		flags.StringVar(&f.versus, "versus", "", "queues to compare with, such as fifo")
+		cli.AlsoCalled(flags, "seeds", "runs")
 		flags.BoolVar(&f.quick, "quick", false, "at most two seeds and a fifth of the iterations, for a quick look")
 		flags.StringVar(&f.plots, "plots", "", "write the learning curves to this folder as SVG, PDF and PNG")
 		flags.StringVar(&f.timeScale, "time-scale", "", "scale both rates, such as 1/10000; the scale is printed")

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"image/gif"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -99,6 +100,10 @@ func (f *trainFlags) train(cmd *cobra.Command, env *cli.Env) error {
 	}
 	if err := cli.RefuseFlags(cmd, []string{"values", "scale"}, "a training without --program"); err != nil {
 		return err
+	}
+	if systems := TrainSystems(f.set); !slices.Contains(systems, f.config.Network.Kind) {
+		return cli.UsageError("--system: unknown system %q; there are %s", f.config.Network.Kind,
+			strings.Join(systems, ", "))
 	}
 	if f.field.isSet(cmd) {
 		return f.runField(cmd, env)
