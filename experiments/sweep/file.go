@@ -95,7 +95,7 @@ const (
 	// ManyCells is the number of cells above which a sweep needs confirmation.
 	ManyCells = 1_000_000
 	// mostFaults is how many reasons for invalid cells are printed.
-	mostFaults = 10
+	mostFaults = 5
 )
 
 // Resolve fixes every cell. It reports all invalid cells together, before anything runs. The error matches ErrSpec, or

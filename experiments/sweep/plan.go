@@ -116,8 +116,8 @@ func (p *Plan) makeCells(r Resolver, cells, own [][]string) error {
 // faults counts invalid cells by reason.
 type faults struct {
 	cells   int
-	reasons []fault // in order of occurrence
-	at      map[string]int
+	reasons []fault        // in order of occurrence
+	at      map[string]int // place in reasons by the reason without its digits, for cells that differ in a number only
 }
 
 // fault is a reason with its first cell and the number of cells.
@@ -128,13 +128,19 @@ type fault struct {
 
 func (f *faults) add(cell string, err error) {
 	reason := err.Error()
-	at, met := f.at[reason]
+	kind := strings.Map(func(r rune) rune {
+		if '0' <= r && r <= '9' {
+			return -1
+		}
+		return r
+	}, reason)
+	at, met := f.at[kind]
 	if !met {
 		if f.at == nil {
 			f.at = map[string]int{}
 		}
 		at = len(f.reasons)
-		f.at[reason], f.reasons = at, append(f.reasons, fault{reason: reason, first: cell})
+		f.at[kind], f.reasons = at, append(f.reasons, fault{reason: reason, first: cell})
 	}
 	f.cells++
 	f.reasons[at].cells++

@@ -642,20 +642,20 @@ func TestFaultsNameReasonsOnce(t *testing.T) {
 	for i := range 9000 {
 		reason := errors.New("the card has 64 slots")
 		if i < 2*mostFaults {
-			reason = fmt.Errorf("reason %d", i)
+			reason = fmt.Errorf("reason %c", 'a'+i)
 		}
 		f.add(fmt.Sprintf("n=%d", i), reason)
 	}
 	got := f.String()
-	if want := "; n=9: reason 9; 8990 cells with other reasons"; !strings.HasSuffix(got, want) {
-		t.Errorf("9000 cells with 21 reasons: %q, want %d reasons and then %q", got, mostFaults, want)
+	if want := "; n=4: reason e; 8995 cells with other reasons"; !strings.HasSuffix(got, want) {
+		t.Errorf("9000 cells with 11 reasons: %q, want %d reasons and then %q", got, mostFaults, want)
 	}
 	f = faults{}
 	for i := range 9000 {
-		f.add(fmt.Sprintf("n=%d", i), errors.New("the card has 64 slots"))
+		f.add(fmt.Sprintf("n=%d", i), fmt.Errorf("%d slots asked for; the card has 64", 65+i))
 	}
-	if got, want := f.String(), "n=0 and 8999 more: the card has 64 slots"; got != want {
-		t.Errorf("9000 cells with one reason: %q, want %q", got, want)
+	if got, want := f.String(), "n=0 and 8999 more: 65 slots asked for; the card has 64"; got != want {
+		t.Errorf("9000 cells whose reasons differ in a number: %q, want %q", got, want)
 	}
 }
 
