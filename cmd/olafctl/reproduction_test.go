@@ -20,6 +20,7 @@ import (
 const (
 	publishedPage = "../../docs/papers/published-numbers.md"
 	causesPage    = "../../docs/notes/reproduction.md"
+	p4incPage     = "../../docs/papers/p4inc.md"
 	// reproductionRun is the output of 'olafctl reproduce -o json' without its provenance.
 	reproductionRun = "testdata/reproduction.json"
 )
@@ -48,6 +49,13 @@ func TestReproductionPage(t *testing.T) {
 	if d := cmp.Diff(want, string(page)); d != "" {
 		t.Errorf("%s is not the table of %s (-update writes it):\n%s", publishedPage, reproductionRun, d)
 	}
+	p4inc, err := os.ReadFile(p4incPage)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := p4incCounts(run.Paper); !strings.Contains(strings.Join(strings.Fields(string(p4inc)), " "), want) {
+		t.Errorf("%s does not give the counts of %s: %q", p4incPage, reproductionRun, want)
+	}
 	causes, err := os.ReadFile(causesPage)
 	if err != nil {
 		t.Fatal(err)
@@ -61,6 +69,27 @@ func TestReproductionPage(t *testing.T) {
 			t.Errorf("%s is a contradiction that %s does not explain", c.ID, causesPage)
 		}
 	}
+}
+
+// p4incCounts returns the sentences of P4INC-AOI's page that count its rows by basis and verdict.
+func p4incCounts(rows []results.PaperRow) string {
+	bases, verdicts, own := map[string]int{}, map[string]int{}, 0
+	for i := range rows {
+		r := &rows[i]
+		if paper.SystemOf(r.ID) != "p4inc" {
+			continue
+		}
+		bases[r.Basis]++
+		if r.Basis == string(paper.Predicted) {
+			verdicts[r.Verdict]++
+			if r.SameAs == "" {
+				own++
+			}
+		}
+	}
+	return fmt.Sprintf("%d rows are `predicted`, %d of them with a number of their own: %d match, %d are near, both of Table I's 40 jobs, "+
+		"one with an interval of ±37 %%. %d rows are `arithmetic`", bases[string(paper.Predicted)], own, verdicts[string(paper.Match)],
+		verdicts[string(paper.Near)], bases[string(paper.Arithmetic)])
 }
 
 // publishedHead is the beginning of the page of published numbers.
