@@ -19,7 +19,7 @@ var rooms = []struct {
 	folder string
 	floor  int
 }{
-	{"internal", 0}, {"fpga/adder", 0},
+	{"internal", 0}, {"fpga/adder", 0}, {"clients", 0},
 	{"fpga/regmap/gen", 2}, {"fpga/regmap", 1}, {"fpga/engine", 1}, {"fpga/program", 1}, {"results", 1},
 	{"fpga", 2}, {"p4ctl", 2}, {"pktgen", 2}, {"capture", 2},
 	{"experiments/system", 3}, {"experiments/netsim/tc", 3}, {"experiments/netsim/calendar", 3}, {"experiments/yamlfile", 3},

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
+	"sync"
 
 	"github.com/olafctl/olaf/pktgen/attach"
 )
@@ -37,14 +39,19 @@ var attachedLengths = []int{5, 1000, 1, 3000, 0, 704}
 
 // sumVectors sends vectors of several lengths and checks their sums.
 func sumVectors(c *attach.Client) error {
+	if fifo := os.Getenv("ATTACHED_WAITS"); fifo != "" {
+		if err := awaitNamed(c, fifo); err != nil {
+			return err
+		}
+	}
 	n := float32(c.Workers)
 	for round, length := range attachedLengths {
 		vector := make([]float32, length)
 		for i := range vector {
 			vector[i] = float32(c.Worker+1)/8 + float32(i)/1024
 		}
-		head, sum, err := c.Sum(vector)
-		if err != nil || len(sum) != length || head.Round != uint32(round) {
+		head, sum, err := c.Sum(vector, 0.5)
+		if err != nil || len(sum) != length || head.Round != uint32(round) || head.Reward != n/2 {
 			return fmt.Errorf("round %d: %+v with %d values, %w", round, head, len(sum), err)
 		}
 		for i, v := range sum {
@@ -53,6 +60,21 @@ func sumVectors(c *attach.Client) error {
 			}
 		}
 		fmt.Printf("{\"loss\": %d}\n", round)
+	}
+	return nil
+}
+
+// awaitNamed makes worker 1 wait until the others have been told, through a named pipe, that its vector is missing.
+func awaitNamed(c *attach.Client, fifo string) error {
+	if c.Worker == 1 {
+		_, err := os.ReadFile(fifo)
+		return err
+	}
+	var once sync.Once
+	c.Waits = func(text string) {
+		if c.Worker == 0 && strings.Contains(text, "the vector of worker 1 is missing") {
+			once.Do(func() { _ = os.WriteFile(fifo, nil, 0) }) // worker 1 waits for it
+		}
 	}
 	return nil
 }

@@ -40,6 +40,7 @@ func xaggFormat() *Format {
 	control("still", xagg.Still, "vectors of the job", false)
 	control("leave", xagg.Leave, "vectors of the job; 0 where another one took its place", false)
 	control("refuse", xagg.Refuse, "why the question has no answer: 2 too many vectors, 3 no epochs left, 4 a worker left, 5 too many fragments", false)
+	control("awaits", xagg.Awaits, "", true)
 	return f
 }
 
@@ -52,7 +53,7 @@ var (
 	xaggActions = []string{xagg.Ready: "ready", xagg.Rate: "rate", xagg.Finished: "finished", xagg.Lost: "lost",
 		xagg.Checked: "checked",
 		xagg.Ask:     "ask", xagg.Renew: "renew", xagg.Begin: "begin", xagg.First: "first", xagg.Still: "still",
-		xagg.Leave: "leave", xagg.Refuse: "refuse"}
+		xagg.Leave: "leave", xagg.Refuse: "refuse", xagg.Awaits: "awaits"}
 )
 
 // xaggHead returns the first fields of every packet, up to the two marks of data.
@@ -110,7 +111,7 @@ func xaggControl(action uint8, value string, names bool) []Field {
 		Field{Name: "unused", Bits: 16})
 	if names {
 		f = append(f, Field{
-			Name: "which", Doc: "a bit a fragment, the lowest the first", Bits: 64, Form: Hex,
+			Name: "which", Doc: "a bit a fragment, the lowest the first; of awaits a bit a child whose packet is missing", Bits: 64, Form: Hex,
 			Get: func(p *program.Packet) uint64 { return p.Bitmap }, Set: func(p *program.Packet,
 				v uint64) {
 				p.Bitmap = v

@@ -16,6 +16,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/xagg"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
@@ -108,7 +109,7 @@ func sums(t *testing.T, clients []*Client, vectors [][]float32) (heads []Sum, al
 	heads, all, errs = make([]Sum, len(clients)), make([][]float32, len(clients)), make([]error, len(clients))
 	var wait sync.WaitGroup
 	for i, c := range clients {
-		wait.Go(func() { heads[i], all[i], errs[i] = c.Sum(vectors[i]) })
+		wait.Go(func() { heads[i], all[i], errs[i] = c.Sum(vectors[i], float32(i+1)/4) })
 	}
 	wait.Wait()
 	return heads, all, errs
@@ -130,7 +131,7 @@ func TestSumsOfEveryLength(t *testing.T) {
 		}
 		heads, got, errs := sums(t, clients, [][]float32{a, b})
 		for i := range clients {
-			if errs[i] != nil || heads[i].Round != uint32(round) || heads[i].Workers != 2 || len(got[i]) != n || n > 0 &&
+			if errs[i] != nil || heads[i].Round != uint32(round) || heads[i].Workers != 2 || heads[i].Reward != 0.75 || len(got[i]) != n || n > 0 &&
 				!reflect.DeepEqual(got[i], want) {
 				t.Errorf("round %d of %d values: client %d gets %+v %v, %v", round, n, i, heads[i], got[i], errs[i])
 			}
@@ -161,11 +162,11 @@ func TestBadVectorsAreRefused(t *testing.T) {
 		"value 2 is NaN": {1, 2, float32(math.NaN())}, "value 0 is -Inf": {float32(math.Inf(-1))}, "the vector has 1001 " +
 			"values, and the largest is 1000": make([]float32, 1001),
 	} {
-		if _, _, err := c.Sum(v); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), text) {
+		if _, _, err := c.Sum(v, 0); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(), text) {
 			t.Errorf("got %v, want an error with %q", err, text)
 		}
 	}
-	if _, got, err := c.Sum([]float32{1.5}); err != nil || got[0] != 1.5 {
+	if _, got, err := c.Sum([]float32{1.5}, 0); err != nil || got[0] != 1.5 {
 		t.Errorf("after refused vectors a good one gets %v, %v", got, err)
 	}
 }
@@ -194,7 +195,7 @@ func TestDisagreementEndsTheJob(t *testing.T) {
 func TestOneClientAtATime(t *testing.T) {
 	j := newSumming(t, usual)
 	first := dial(t, j.addresses[0])
-	if _, _, err := first.Sum([]float32{1}); err != nil {
+	if _, _, err := first.Sum([]float32{1}, 0); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Dial(j.addresses[0]); !errors.Is(err, ErrRefused) || !strings.Contains(err.Error(),
@@ -210,7 +211,7 @@ func TestOneClientAtATime(t *testing.T) {
 	if second.Round != 1 {
 		t.Errorf("the next client's first vector is of round %d, want 1", second.Round)
 	}
-	if _, got, err := second.Sum([]float32{2}); err != nil || got[0] != 2 {
+	if _, got, err := second.Sum([]float32{2}, 0); err != nil || got[0] != 2 {
 		t.Errorf("the next client gets %v, %v", got, err)
 	}
 }
@@ -221,7 +222,7 @@ func TestEndsAreTold(t *testing.T) {
 	j := newSumming(t, usual, usual)
 	a, b := dial(t, j.addresses[0]), dial(t, j.addresses[1])
 	waits := make(chan error, 1)
-	go func() { _, _, err := a.Sum([]float32{1}); waits <- err }()
+	go func() { _, _, err := a.Sum([]float32{1}, 0); waits <- err }()
 	_ = j.ports[0].Close(errors.New("the cable is gone"))
 	if err := <-waits; err == nil || !strings.Contains(err.Error(), "the cable is gone") {
 		t.Errorf("a client that waits gets %v, want the reason", err)
@@ -435,7 +436,7 @@ func BenchmarkSum(b *testing.B) {
 	}
 	b.SetBytes(int64(8 * len(vector)))
 	for b.Loop() {
-		if _, _, err := c.Sum(vector); err != nil {
+		if _, _, err := c.Sum(vector, 0); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -477,4 +478,37 @@ func BenchmarkPush(b *testing.B) {
 	_ = c.Close()
 	cancel(nil)
 	_ = port.Close(nil)
+}
+
+// TestWaitNamesWhoIsMissing checks the text for a client that waits, for what is known about the others.
+func TestWaitNamesWhoIsMissing(t *testing.T) {
+	tree := usual
+	tree.Children = true
+	for name, c := range map[string]struct {
+		config Config
+		awaits []program.Packet
+		want   string
+	}{
+		"nothing is known": {usual, nil, "a vector of another worker is missing, or the network is slow"},
+		"the aggregator answered": {usual, []program.Packet{{Kind: program.Control, Action: xagg.Awaits, Bitmap: 4}},
+			"the vector of worker 2 is missing"},
+		"in a tree": {tree, []program.Packet{{Kind: program.Control, Action: xagg.Awaits, Bitmap: 3}},
+			"the vector of children 0 1 is missing at the aggregator"},
+		"the answer is old": {usual, []program.Packet{{Kind: program.Control, Action: xagg.Awaits, Bitmap: 4},
+			{Kind: program.Result, Seg: 1}}, "a vector of another worker is missing, or the network is slow"},
+	} {
+		c.config.Workers = 3
+		r, err := NewRounds(c.config, func(error) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range c.awaits {
+			if err := r.Heard(&c.awaits[i], nil); err != nil {
+				t.Error(err)
+			}
+		}
+		if got := r.describeWait(0); got != c.want {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
 }

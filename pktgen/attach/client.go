@@ -101,10 +101,10 @@ func decode(m Message, err error, into any) ([]float32, error) {
 	return Floats(tail)
 }
 
-// Sum sends a vector of a worker that waits, and returns the sum of all workers' vectors.
-func (c *Client) Sum(values []float32) (Sum, []float32, error) {
+// Sum sends a vector of a worker that waits with its reward, and returns the sum of all workers' vectors.
+func (c *Client) Sum(values []float32, reward float32) (Sum, []float32, error) {
 	c.values = AppendFloats(c.values[:0], values)
-	m, err := c.ask(KindVector, Vector{}, c.values, KindSum)
+	m, err := c.ask(KindVector, Vector{Reward: reward}, c.values, KindSum)
 	var s Sum
 	sum, err := decode(m, err, &s)
 	return s, sum, err

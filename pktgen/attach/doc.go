@@ -43,6 +43,10 @@ type Config struct {
 	Largest int     // values of the longest vector
 	Lanes   int     // int32 of a frame, values and Overhead
 	Scale   float64 // lanes per unit
+	// Awaited returns the workers whose vectors of a round are missing; nil leaves that to the aggregator's answers.
+	Awaited func(round uint32) []int
+	// Children means that those answers count the aggregator's children, which are not the job's workers.
+	Children bool
 	// Seen gets every vector when it arrives, before its client has an answer; nil for none.
 	Seen func(*Seen)
 }

@@ -103,6 +103,7 @@ type Sum struct {
 	Workers uint32 // vectors inside
 	Torn    uint32 // 1 if frames of the sum contain different vectors
 	Numbers
+	Reward float32 // sum of the vectors' rewards
 }
 
 // Pushed answers a vector of a worker that does not wait.

@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"math/bits"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/program/xagg"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 	"github.com/olafctl/olaf/pktgen/process"
 )
@@ -21,8 +24,8 @@ var ErrBye = errors.New("the client ended")
 const fullEvery = 1 << 13
 
 // Rounds is the work of a worker that waits for the sum of every round. It implements process.Work; a Port serves its
-// client. The first frame begins with three lanes: the scale's code, the round, and the vector's length. Their sums
-// show a worker that has others.
+// client. The first frame begins with four lanes: the scale's code, the round, the vector's length, and its reward in
+// 1/256. The sums of the first three show a worker that has others.
 type Rounds struct {
 	config  Config
 	end     context.CancelCauseFunc
@@ -32,6 +35,8 @@ type Rounds struct {
 	accepted uint32 // vectors
 	flying   handed
 	numbers  Numbers // of the vector in flight
+	epoch    uint16  // of the newest sum
+	awaits   uint64  // whose frames the aggregator lacked when it was asked; 0 if that is not known
 	lanes    []uint32
 	values   []byte // of the sum
 }
@@ -39,7 +44,7 @@ type Rounds struct {
 // roundsOverhead is how many lanes of the first frame those are. lowRound is the part of the round's number that a
 // lane carries, so that sums of it fit.
 const (
-	roundsOverhead = 3
+	roundsOverhead = 4
 	lowRound       = 1<<15 - 1
 )
 
@@ -79,6 +84,13 @@ func (r *Rounds) greeting() Greeting {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.config.greeting(r.accepted)
+}
+
+// Accepted returns how many vectors the client has handed over.
+func (r *Rounds) Accepted() uint32 {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.accepted
 }
 
 // serve answers a client's vectors with sums.
@@ -123,14 +135,42 @@ func (r *Rounds) exchange(s *session, h handed) (bye bool, err error) {
 	r.accepted++
 	r.mu.Unlock()
 	message, bye, err := await(s, h.answer, func(d time.Duration) string {
-		return fmt.Sprintf("waits for the sum of round %d for %v: a vector of another worker is missing, or the network "+
-			"is slow", h.round, d)
+		return fmt.Sprintf("waits for the sum of round %d for %v: %s", h.round, d, r.describeWait(h.round))
 	})
 	if err != nil {
 		return bye, err
 	}
 	_, err = s.conn.Write(message)
 	return false, err
+}
+
+// describeWait returns whose vectors a round lacks, as far as that is known.
+func (r *Rounds) describeWait(round uint32) string {
+	var lacking []int
+	if r.config.Awaited != nil {
+		lacking = r.config.Awaited(round)
+	} else {
+		r.mu.Lock()
+		for left := r.awaits; left != 0; left &= left - 1 {
+			lacking = append(lacking, bits.TrailingZeros64(left))
+		}
+		r.mu.Unlock()
+	}
+	if len(lacking) == 0 {
+		return "a vector of another worker is missing, or the network is slow"
+	}
+	who := "worker"
+	if r.config.Children {
+		who = "child"
+	}
+	if len(lacking) > 1 {
+		who = map[string]string{"worker": "workers", "child": "children"}[who]
+	}
+	text := fmt.Sprintf("the vector of %s %s is missing", who, strings.Trim(fmt.Sprint(lacking), "[]"))
+	if r.config.Children {
+		text += " at the aggregator"
+	}
+	return text
 }
 
 // offer hands a vector over, once the one before it is taken.
@@ -162,9 +202,10 @@ func (r *Rounds) Compute(ctx context.Context, vector uint32) process.Computed {
 	case h := <-r.vectors:
 		r.mu.Lock()
 		defer r.mu.Unlock()
-		r.flying, r.numbers = h, Numbers{}
+		r.flying, r.numbers, r.awaits = h, Numbers{}, 0
 		length := len(h.values) / 4
-		r.lanes = append(r.lanes[:0], uint32(r.config.code()), h.round&lowRound, uint32(length))
+		r.lanes = append(r.lanes[:0], uint32(r.config.code()), h.round&lowRound, uint32(length),
+			uint32(rewardOf(h.reward)))
 		r.lanes = r.numbers.appendLanes(r.lanes, h.values, r.config.Scale)
 		least := r.config.Lanes
 		if vector%fullEvery == 0 {
@@ -173,7 +214,7 @@ func (r *Rounds) Compute(ctx context.Context, vector uint32) process.Computed {
 		for len(r.lanes) < least {
 			r.lanes = append(r.lanes, 0)
 		}
-		return process.Computed{Values: r.lanes, Reward: rewardOf(h.reward)}
+		return process.Computed{Values: r.lanes}
 	}
 }
 
@@ -186,9 +227,10 @@ func rewardOf(r float32) int32 {
 	return int32(v)
 }
 
-// Heard checks the first frame of a sum, before the sum is whole: with workers that disagree it never is. The error
-// matches ErrDisagree.
+// Heard checks the first frame of a sum, before the sum is whole: with workers that disagree it never is. It also keeps
+// whose frames an aggregator lacks. The error matches ErrDisagree.
 func (r *Rounds) Heard(p *program.Packet, lanes []uint32) error {
+	r.hearAwaited(p)
 	if p.Kind != program.Result || p.Seg != 0 || len(lanes) < roundsOverhead {
 		return nil
 	}
@@ -210,13 +252,25 @@ func (r *Rounds) Heard(p *program.Packet, lanes []uint32) error {
 	return nil
 }
 
+// hearAwaited keeps an aggregator's answer about missing frames, unless it is about a vector that has its sum.
+func (r *Rounds) hearAwaited(p *program.Packet) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	switch {
+	case p.Kind == program.Result:
+		r.epoch, r.awaits = p.Round, 0
+	case p.Kind == program.Control && p.Action == xagg.Awaits && (r.accepted < 2 || int16(p.Round-r.epoch) > 0):
+		r.awaits = p.Bitmap
+	}
+}
+
 // Apply implements process.Work: it hands a sum to the client that sent the vector.
 func (r *Rounds) Apply(a *endpoint.Aggregate) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	length := len(r.flying.values) / 4
 	r.values = r.numbers.appendValues(r.values[:0], a.Values[roundsOverhead:roundsOverhead+length], r.config.Scale)
-	sum := Sum{Round: a.Number, Workers: a.Vectors, Numbers: r.numbers}
+	sum := Sum{Round: a.Number, Workers: a.Vectors, Numbers: r.numbers, Reward: float32(int32(a.Values[3])) / 256}
 	if a.Torn {
 		sum.Torn = 1
 	}

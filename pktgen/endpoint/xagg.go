@@ -285,6 +285,9 @@ func (w *treeWorker) told(now olaf.Time, p *program.Packet) {
 		w.refuse(p)
 		return
 	}
+	if p.Action == xagg.Awaits { // it breaks no silence
+		return
+	}
 	if w.stage <= joining || p.Round != w.epoch() && p.Action != xagg.Rate { // rates are divided among children of several epochs
 		return
 	}

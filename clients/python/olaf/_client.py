@@ -21,7 +21,7 @@ CODE_ENDED = 5
 _HEAD = struct.Struct("<IB3x")
 _STRUCTURES = {
     GREETING: struct.Struct("<4sHBBIIIII4xd16s"),
-    SUM: struct.Struct("<6I"),
+    SUM: struct.Struct("<6If"),
     PUSHED: struct.Struct("<5IIHH"),
     MODEL: struct.Struct("<3IHHI4x"),
     UPDATE: struct.Struct("<6IQQf3I"),
@@ -57,6 +57,7 @@ class Sum(NamedTuple):
     workers: int  #: vectors inside
     torn: bool  #: its frames contain different vectors
     numbers: Numbers
+    reward: float  #: sum of the vectors' rewards
 
 
 class Queue(NamedTuple):
@@ -269,15 +270,16 @@ class Worker(_Connection):
         self.vanished += numbers.vanished
         self.saturated += numbers.saturated
 
-    def allreduce(self, values: np.ndarray, mean: bool = False) -> np.ndarray:
+    def allreduce(self, values: np.ndarray, mean: bool = False, reward: float = 0.0) -> np.ndarray:
         """Return the sum of all workers' vectors, or their mean.
 
         values: float32, shape (n,), n the same at every worker and at most ``largest``. Returns the same shape and
-        dtype. ``last`` describes the sum. Raises ValueError for a vector that cannot be sent, Disagreement if workers
+        dtype. ``last`` describes the sum, with the sum of the rewards, which travel in steps of 1/256. All vectors of
+        a sum are of one round, so that none is stale. Raises ValueError for a vector that cannot be sent, Disagreement if workers
         differ in length or scale, and Ended if the job is over.
         """
-        fields, total = self._ask(SUM, VECTOR, struct.pack("<f4x", 0), _checked(values))
-        self.last = Sum(fields[0], fields[1], bool(fields[2]), Numbers(*fields[3:]))
+        fields, total = self._ask(SUM, VECTOR, struct.pack("<f4x", reward), _checked(values))
+        self.last = Sum(fields[0], fields[1], bool(fields[2]), Numbers(*fields[3:6]), fields[6])
         self.round = fields[0] + 1
         self._count(self.last.numbers)
         if mean:

@@ -110,7 +110,7 @@ func (f *endpointFlags) countVectors(cmd *cobra.Command) uint32 {
 // runAttachedXAgg runs a worker of an aggregator, whose vectors and sums are a program's.
 func (f *workerFlags) runAttachedXAgg(cmd *cobra.Command, env *cli.Env, p *endpoints.Player) error {
 	config := attach.Config{System: f.system, Waits: true, Worker: f.number, Workers: f.job.Workers,
-		Largest: f.job.Values, Lanes: f.job.Lanes}
+		Largest: f.job.Values, Lanes: f.job.Lanes, Children: p.Child != nil}
 	f.job.Values = attach.RoundsJob(config.Largest, config.Lanes)
 	if !cmd.Flags().Changed("vectors") {
 		f.job.Vectors = endpoints.MaxVectors

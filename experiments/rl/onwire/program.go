@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/clients/python"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/internal/tempfolder"
@@ -113,6 +114,7 @@ type attempt struct {
 	seed     uint64
 	folder   string
 	port     int
+	python   string // PYTHONPATH of the programs
 	began    time.Time
 	daemons  []*child
 	programs []*computation
@@ -139,9 +141,13 @@ func (p *Program) run(ctx context.Context, s *stand, system string, seed uint64)
 	if err != nil {
 		return nil, errors.Join(err, remove())
 	}
+	path, err := python.WritePackage(folder)
+	if err != nil {
+		return nil, errors.Join(err, remove())
+	}
 	ctx, stop := context.WithCancel(ctx)
 	a := &attempt{Program: p, stand: s, system: system, seed: seed, folder: folder, port: port, points: make([][]Point,
-		p.Workers)}
+		p.Workers), python: addPath(os.Getenv("PYTHONPATH"), path)}
 	defer func() {
 		stop()
 		a.kill()
@@ -160,6 +166,14 @@ func (p *Program) run(ctx context.Context, s *stand, system string, seed uint64)
 		return nil, err
 	}
 	return a.finish(ctx)
+}
+
+// addPath appends a folder to a search path; what is there already comes first.
+func addPath(path, folder string) string {
+	if path == "" {
+		return folder
+	}
+	return path + string(os.PathListSeparator) + folder
 }
 
 // freePort returns a TCP port for the programs' own rendezvous.
@@ -260,7 +274,7 @@ func (a *attempt) program(ctx context.Context, k int) error {
 	c.cmd.Cancel = func() error { return c.cmd.Process.Signal(os.Interrupt) }
 	c.cmd.WaitDelay = endTime
 	c.cmd.Env = append(os.Environ(), "OLAF_ATTACH="+a.socket(k), "OLAF_ROLE="+role,
-		"OLAF_SEED="+strconv.FormatUint(a.seed, 10),
+		"OLAF_SEED="+strconv.FormatUint(a.seed, 10), "PYTHONPATH="+a.python,
 		"WORLD_SIZE="+strconv.Itoa(a.Workers), "MASTER_ADDR=127.0.0.1", "MASTER_PORT="+strconv.Itoa(a.port))
 	if k >= 0 {
 		c.cmd.Env = append(c.cmd.Env, "RANK="+strconv.Itoa(k), "LOCAL_RANK="+strconv.Itoa(k))
@@ -297,12 +311,19 @@ func (a *attempt) readLines(k int, name string, out io.Reader) {
 	}
 }
 
+// missingHint is added to the error of a Python program that lacks a module. The package olaf itself is always there.
+const missingHint = "name the interpreter that has the module in --program, such as /usr/bin/python3, or set PYTHONPATH"
+
 // ended returns why a program failed, nil if it did not.
 func (c *computation) ended() error {
 	if c.err == nil {
 		return nil
 	}
-	return fmt.Errorf("%w: %s: %w", ErrProgram, c.name, process.Ended(c.err, c.errors.Bytes()))
+	err := fmt.Errorf("%w: %s: %w", ErrProgram, c.name, process.Ended(c.err, c.errors.Bytes()))
+	if bytes.Contains(c.errors.Bytes(), []byte("ModuleNotFoundError")) {
+		err = fmt.Errorf("%w; %s", err, missingHint)
+	}
+	return err
 }
 
 // finish waits for the workers' programs, lets the network drain, and ends the rest.

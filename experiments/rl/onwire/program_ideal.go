@@ -45,6 +45,7 @@ func (a *attempt) startIdeal(ctx context.Context, waits bool, seen func(worker i
 			return n, err
 		}
 	}
+	c.Awaited = n.awaited
 	for k := range a.Workers {
 		c.Worker = k
 		if seen != nil {
@@ -58,6 +59,16 @@ func (a *attempt) startIdeal(ctx context.Context, waits bool, seen func(worker i
 		n.tasks.Go(n.sum)
 	}
 	return n, nil
+}
+
+// awaited returns the workers whose vector of a round is not there yet.
+func (n *ideal) awaited(round uint32) (lacking []int) {
+	for k, w := range n.rounds {
+		if w.Accepted() <= round {
+			lacking = append(lacking, k)
+		}
+	}
+	return lacking
 }
 
 // startWorker opens the socket of one worker.

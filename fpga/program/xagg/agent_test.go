@@ -232,3 +232,33 @@ func TestGive(t *testing.T) {
 		t.Errorf("without epochs left: %q, want the refusal %q", lines, want)
 	}
 }
+
+// TestAgentNamesWhoIsMissing asks for the result of a fragment: the answer names the children that it lacks, and a
+// server without agents gives none.
+func TestAgentNamesWhoIsMissing(t *testing.T) {
+	s, err := New(program.Config{Slots: 4, LaneMemory: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	job := program.Job{ID: 5, Members: []program.Member{{Port: 0}, {Port: 1}, {Port: 2}}}
+	if err := s.Configure(job); err != nil {
+		t.Fatal(err)
+	}
+	ask := func() []string {
+		var out said
+		s.Receive(0, 1, &program.Packet{Kind: program.Control, Action: Ask, Job: 5, Bitmap: 3, Round: 9, Value: 9}, nil, &out)
+		return out.lines
+	}
+	lost := func(which int) string {
+		return fmt.Sprint(program.Dest(1), program.Control, Lost, 0, 9, which, 0, 0, 0, []uint32(nil))
+	}
+	s.Receive(0, 1, &program.Packet{Kind: program.Data, Job: 5, Round: 9, Count: 1, Lanes: 2}, []uint32{1, 2}, &said{})
+	if got := ask(); !slices.Equal(got, []string{lost(2)}) {
+		t.Errorf("without agents the answer is %q, want %q", got, lost(2))
+	}
+	s.SetEpochs(func(int, uint8, uint64, uint32) (uint16, Answer) { return 0, Unanswered })
+	want := fmt.Sprint(program.Dest(1), program.Control, Awaits, 0, 9, 5, 0, 0, 0, []uint32(nil))
+	if got := ask(); !slices.Equal(got, []string{want, lost(2)}) {
+		t.Errorf("the answer is %q, want children 0 and 2 missing and fragment 1 lost", got)
+	}
+}

@@ -111,7 +111,7 @@ func (s *Server) handleFinished(k *program.Tenant, child int, from program.Port,
 // handleAsk helps a worker that misses results: it sends the result if it is kept, requests fragments missing
 // below, resends the sum up, and forwards the request.
 func (s *Server) handleAsk(k *program.Tenant, child int, from program.Port, p *program.Packet, out program.Out) {
-	var lost, onward uint64
+	var lost, onward, awaited uint64
 	for which := p.Bitmap; which != 0; which &= which - 1 {
 		bit := bits.TrailingZeros64(which)
 		seg := p.Seg + uint64(bit)
@@ -120,6 +120,9 @@ func (s *Server) handleAsk(k *program.Tenant, child int, from program.Port, p *p
 		}
 		i := k.Base + int(seg)
 		t := s.refreshSlot(k, i)
+		if lost|onward|awaited == 0 && s.epochs != nil && t.hasChild(child, p.Round) && t.epoch == p.Round && !t.whole {
+			awaited = s.reportAwaited(k, t, int(seg), from, out)
+		}
 		switch {
 		case !k.Parent && s.results[i].inEpochs(uint16(p.Value), p.Round):
 			s.sendResult(k, i, program.Dest(from), out)
@@ -147,6 +150,13 @@ func (s *Server) handleAsk(k *program.Tenant, child int, from program.Port, p *p
 		s.out.Bitmap = onward
 		out.Emit(program.Up, &s.out, nil)
 	}
+}
+
+// reportAwaited names to a child the others whose fragment is missing, and returns them.
+func (s *Server) reportAwaited(k *program.Tenant, t *slot, fragment int, to program.Port, out program.Out) uint64 {
+	awaited := (uint64(1)<<len(k.Members) - 1) &^ t.bitmap
+	s.nameFragments(k, to, Awaits, fragment, awaited, t.epoch, out)
+	return awaited
 }
 
 // inEpochs reports whether the result belongs to an epoch that a worker used for its vector. Every change of the

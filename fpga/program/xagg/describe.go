@@ -61,7 +61,7 @@ func Describe() program.Description {
 		Actions: map[string]uint8{
 			"ready": Ready, "rate": Rate, "finished": Finished, "lost": Lost, "checked": Checked, "ask": Ask,
 			"renew": Renew,
-			"begin": Begin, "first": First, "still": Still, "leave": Leave, "refuse": Refuse,
+			"begin": Begin, "first": First, "still": Still, "leave": Leave, "refuse": Refuse, "awaits": Awaits,
 		},
 		New: func(cfg program.Config) (program.Program, error) { return New(cfg) },
 	}

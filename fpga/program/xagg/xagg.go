@@ -57,6 +57,8 @@ const (
 	// Leave comes from a worker that was answered and abandons its job. Value is 0 if another job replaced it.
 	Leave
 	Refuse // to a worker: its request Begin has no answer, for the reason Value; Seg is the request's
+	// Awaits answers an Ask for a fragment that is added and not complete: Bitmap selects the children it lacks.
+	Awaits
 )
 
 // NameSpan is the number of fragments that a packet of Lost or Ask can name.

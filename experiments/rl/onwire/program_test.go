@@ -1,0 +1,47 @@
+package onwire
+
+import (
+	"cmp"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/pktgen/attach"
+)
+
+// TestProgramsFindThePackage trains with an example outside of any folder that has the Python package: it is importable
+// all the same, and its errors have a hint where a module is missing.
+func TestProgramsFindThePackage(t *testing.T) {
+	interpreter := cmp.Or(os.Getenv("OLAFCTL_PYTHON"), "/usr/bin/python3")
+	if err := exec.Command(interpreter, "-c", "import numpy").Run(); err != nil {
+		t.Skipf("%s has no numpy (apt-get install python3-numpy, or set OLAFCTL_PYTHON)", interpreter)
+	}
+	example, err := filepath.Abs("../../../clients/python/examples/mlp_async.py")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PYTHONPATH", "")
+	t.Setenv("STEPS", "20")
+	t.Setenv("PERIOD", "0.001")
+	train := func(command string) (*ProgramReport, error) {
+		p := &Program{Command: command, Systems: []string{rl.Ideal}, Seeds: []uint64{1}, Workers: 2, Clusters: 1, Values: 608,
+			Lanes: 610, Scale: attach.DefaultScale, Say: t.Logf, Told: func(Point) {}}
+		return p.RunQueues(t.Context(), nil)
+	}
+	r, err := train(interpreter + " " + example)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for k, points := range r.Runs[0].Points {
+		if len(points) != 20 || *points[19].Loss >= *points[0].Loss {
+			t.Errorf("worker %d reports %d losses from %v to %v, want 20 that fall", k, len(points), *points[0].Loss,
+				*points[len(points)-1].Loss)
+		}
+	}
+	if _, err := train(interpreter + " -c 'import numpi'"); err == nil || !strings.Contains(err.Error(), missingHint) {
+		t.Errorf("without a module the error is %v, want the hint %q", err, missingHint)
+	}
+}
