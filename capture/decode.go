@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/results"
 )
 
 // Source is a stream of packets in order of time, such as a Reader. Next returns io.EOF after the last packet, and
@@ -162,6 +163,15 @@ func (d *Decoder) Grain() olaf.Duration {
 		return max(r.Grain(), olaf.Nanosecond)
 	}
 	return olaf.Nanosecond
+}
+
+// ClockErrorNS returns the bound that the source carries for how far the clock of its stamps and that of the workers
+// are apart, in ns; missing if it carries none.
+func (d *Decoder) ClockErrorNS() results.Float {
+	if r, ok := d.src.(interface{ ClockErrorNS() results.Float }); ok {
+		return r.ClockErrorNS()
+	}
+	return results.Missing()
 }
 
 // Losses returns the counts so far.

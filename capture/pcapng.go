@@ -21,6 +21,7 @@ const (
 
 // Options of pcapng blocks.
 const (
+	optionComment    = 1
 	optionFlags      = 2 // of a packet
 	optionDropCount  = 4 // of a packet
 	optionResolution = 9 // of an interface
@@ -51,6 +52,7 @@ type ngInterface struct {
 	fcsBytes int
 	// stated is the newest count in its statistics blocks; atPackets sums the counts of single packets.
 	stated, atPackets int64
+	clock             clockState
 }
 
 // lostPackets returns the number of lost packets. An interface's statistics include the losses between its packets.
@@ -62,6 +64,7 @@ type ngReader struct {
 	in         io.Reader
 	order      binary.ByteOrder
 	interfaces []ngInterface
+	sections   int
 	earlier    int64 // lost in earlier sections
 	faulty     int64 // packets with a link error
 	kind       uint32
@@ -140,6 +143,7 @@ func (r *ngReader) startSection() error {
 	if major := r.order.Uint16(r.body[4:]); major != 1 {
 		return fmt.Errorf("its pcapng version is %d; only version 1 can be read", major)
 	}
+	r.sections++
 	r.earlier = r.countDropped()
 	r.interfaces = r.interfaces[:0]
 	return nil
@@ -270,10 +274,15 @@ func (r *ngReader) readPacket() (rawPacket, error) {
 	if padded > uint64(len(r.body)-20) {
 		return rawPacket{}, fmt.Errorf("it claims %d bytes, more than its block has; %w", kept, errDamaged)
 	}
-	p := rawPacket{link: i.link, data: r.body[20 : 20+kept], wire: int(wire), fcsBytes: i.fcsBytes, stamps: i.stamps}
+	p := rawPacket{link: i.link, data: r.body[20 : 20+kept], wire: int(wire), fcsBytes: i.fcsBytes, stamps: i.stamps,
+		clock: &i.clock}
 	p.ticks, p.offset = uint64(r.order.Uint32(r.body[4:]))<<32|uint64(r.order.Uint32(r.body[8:])), i.offset
 	err = r.readOptions(r.body[20+padded:], func(code uint16, v []byte) {
 		switch {
+		case code == optionComment:
+			if c, ok := parseClaim(string(v)); ok {
+				p.claim = &c
+			}
 		case code == optionFlags && len(v) >= 4:
 			flags := r.order.Uint32(v)
 			if n := int(flags >> flagFCSShift & flagFCSMask); n != 0 {

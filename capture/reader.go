@@ -48,6 +48,8 @@ type rawPacket struct {
 	ticks    uint64
 	offset   int64 // seconds to add
 	untimed  bool
+	clock    *clockState // of the packet's interface; may be nil
+	claim    *clockClaim // may be nil
 }
 
 // Open opens the file at path, or standard input for "-". Errors are those of os.Open and NewReader.
@@ -241,6 +243,9 @@ func (r *Reader) readPacket(p *Packet) error {
 		return refuse(ErrTimeBackwards, "%d ns before its predecessor; sort the file with reordercap", r.last-at)
 	}
 	r.last, r.grain = at, max(r.grain, raw.stamps.span())
+	if raw.clock != nil {
+		raw.clock.note(raw.claim, at)
+	}
 	raw.removeFCS()
 	*p = Packet{Number: r.number, UnixNS: at, Data: raw.data, Wire: raw.wire}
 	return nil

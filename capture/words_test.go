@@ -206,9 +206,9 @@ func TestInterfacesOfFiles(t *testing.T) {
 	for err == nil {
 		_, _, err = others.ReadPacketData()
 	}
-	for i, want := range []Interface{{"a", "first", "udp", 100}, {"b", "", "", 200}} {
+	for i, want := range []Interface{{"a", "first", "udp", 100, nil}, {"b", "", "", 200, nil}} {
 		got, err := others.Interface(i)
-		if err != nil || (Interface{got.Name, got.Comment, got.Filter, int(got.SnapLength)}) != want ||
+		if err != nil || (Interface{got.Name, got.Comment, got.Filter, int(got.SnapLength), nil}) != want ||
 			got.TimestampResolution != 9 {
 			t.Errorf("interface %d is %+v, want %+v, %v", i, got, want, err)
 		}

@@ -42,6 +42,9 @@ type Interface struct {
 	Comment   string // may be empty
 	Filter    string // in tcpdump's syntax; may be empty
 	SnapBytes int    // packets were cut to this length
+	// ClockErrorNS bounds how far the clock of the stamps and that of the workers are apart; nil if that is unknown. A
+	// pcapng file carries it in a comment of the interface's first packet.
+	ClockErrorNS *int64
 }
 
 // queueOutput describes the point between a queue and its receiver, which is no real interface. It names no
@@ -56,6 +59,7 @@ type Writer struct {
 	origin  int64
 	packets uint64
 	kept    []uint64 // packets per interface
+	from    []Interface
 	dropped uint64
 	last    int64
 	frame   []byte
@@ -69,7 +73,7 @@ func NewWriter(w io.Writer, format Format, originNS int64) (*Writer, error) {
 
 // newWriter writes the header of a capture from several interfaces; the classic format has only one.
 func newWriter(w io.Writer, format Format, originNS int64, from ...Interface) (*Writer, error) {
-	out := &Writer{origin: originNS, frame: make([]byte, olaf.MaxFrame), kept: make([]uint64, len(from))}
+	out := &Writer{origin: originNS, frame: make([]byte, olaf.MaxFrame), kept: make([]uint64, len(from)), from: from}
 	if format == PCAP {
 		out.buf = bufio.NewWriterSize(w, bufferBytes)
 		out.classic = pcapgo.NewWriterNanos(out.buf)
@@ -127,7 +131,14 @@ func (w *Writer) WriteAck(at olaf.Time, addr *olaf.Addresses, u *olaf.Update, st
 func (w *Writer) writePacket(from int, unixNS int64, kept []byte, wire int, comment string) error {
 	w.packets++
 	w.last = unixNS
+	var comments []string
+	if comment != "" {
+		comments = append(comments, comment)
+	}
 	if from < len(w.kept) {
+		if e := w.from[from].ClockErrorNS; e != nil && w.kept[from] == 0 {
+			comments = append(comments, clockClaim{*e, unixNS}.String())
+		}
 		w.kept[from]++
 	}
 	ci := gopacket.CaptureInfo{Timestamp: time.Unix(0, w.last), CaptureLength: len(kept), Length: wire,
@@ -135,10 +146,7 @@ func (w *Writer) writePacket(from int, unixNS int64, kept []byte, wire int, comm
 	if w.classic != nil {
 		return w.classic.WritePacket(ci, kept)
 	}
-	if comment != "" {
-		return w.ng.WritePacketWithOptions(ci, kept, pcapgo.NgPacketOptions{Comments: []string{comment}})
-	}
-	return w.ng.WritePacket(ci, kept)
+	return w.ng.WritePacketWithOptions(ci, kept, pcapgo.NgPacketOptions{Comments: comments})
 }
 
 // Packets returns the number of packets written.

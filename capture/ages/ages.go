@@ -24,9 +24,12 @@ const longest = 10 * int64(olaf.Second/olaf.Nanosecond)
 
 // Ages contains the ages in a capture, or in Why the reason why there are none.
 type Ages struct {
-	Why     string        `json:"why,omitempty"`
-	Clock   string        `json:"clock,omitempty"` // RunClock or WallClock
-	Metrics metric.Values `json:"metrics"`
+	Why   string `json:"why,omitempty"`
+	Clock string `json:"clock,omitempty"` // RunClock or WallClock
+	// ClockErrorNS bounds how far the clocks of packets and workers are apart; unknown if the hosts' clocks were not
+	// compared. Then the ages must not be judged against published numbers.
+	ClockErrorNS results.Float `json:"clock_error_ns"`
+	Metrics      metric.Values `json:"metrics"`
 	// Missing gives the reason for each missing metric.
 	Missing  map[string]string       `json:"missing,omitempty"`
 	Clusters []results.ClusterMetric `json:"clusters,omitempty"`
@@ -46,6 +49,8 @@ const Remedy = "capture with 'tcpdump --time-stamp-precision=nano' or 'olafctl c
 type Meter struct {
 	// Grain is the resolution of the stamps; 0 means exact. It may grow while updates arrive.
 	Grain olaf.Duration
+	// ClockErrorNS bounds how far the clocks of packets and workers are apart. New sets it to unknown.
+	ClockErrorNS results.Float
 
 	collector *results.Collector
 	declared  *metric.Declaration
@@ -65,7 +70,7 @@ type Meter struct {
 func New(d *metric.Declaration) *Meter {
 	of := &metric.Declaration{Ledger: d.Ledger, Metrics: slices.DeleteFunc(slices.Clone(d.Metrics),
 		func(m *metric.Metric) bool { return !m.Age })}
-	return &Meter{declared: of, collector: results.NewCollector(results.Config{Declared: of}),
+	return &Meter{ClockErrorNS: results.Missing(), declared: of, collector: results.NewCollector(results.Config{Declared: of}),
 		numbers: map[uint32]olaf.WorkerID{}}
 }
 
@@ -92,9 +97,10 @@ func (m *Meter) age(at olaf.Time, genNS uint64) int64 {
 	return int64((uint64(at.NS())-m.sinceStart(genNS))<<shift) >> shift
 }
 
-// generatedAt returns a generation time, or the arrival time if only the stamps' resolution puts it later than that.
+// generatedAt returns a generation time, or the arrival time if only the stamps' resolution or the clock error puts it
+// later than that.
 func (m *Meter) generatedAt(at olaf.Time, genNS uint64) uint64 {
-	if age := m.age(at, genNS); age < 0 && -age <= m.grainNS() {
+	if age := m.age(at, genNS); age < 0 && -age <= m.earlyNS() {
 		return uint64(at.NS())
 	}
 	return m.sinceStart(genNS)
@@ -106,6 +112,14 @@ func (m *Meter) grainNS() int64 {
 		return 0
 	}
 	return int64((m.Grain + olaf.Nanosecond - 1) / olaf.Nanosecond)
+}
+
+// earlyNS returns by how many whole ns an arrival may seem to precede its generation.
+func (m *Meter) earlyNS() int64 {
+	if m.virtual || !m.ClockErrorNS.Known() {
+		return m.grainNS()
+	}
+	return m.grainNS() + int64(m.ClockErrorNS)
 }
 
 // Arrive records an update as captured. Its age shows whether the clocks are the same.
@@ -153,15 +167,18 @@ func (m *Meter) workerNumber(c olaf.ClusterID, w olaf.WorkerID) olaf.WorkerID {
 
 // Report ends the measurement and returns the ages.
 func (m *Meter) Report() *Ages {
+	clockError := m.ClockErrorNS
+	if m.virtual {
+		clockError = 0
+	}
 	if why := m.missingReason(); why != "" {
-		return &Ages{Why: why}
+		return &Ages{Why: why, ClockErrorNS: clockError}
 	}
 	run := m.collector.Finish(olaf.NewCounts(m.declared.Ledger))
-	if mean := run.Metrics.Of("aom_cluster_ns"); mean.Known() && float64(m.grainNS()) > coarsest*float64(mean) {
-		return &Ages{Why: fmt.Sprintf("the stamps have a resolution of %v, more than %g %% of the mean age; %s",
-			m.Grain, 100*coarsest, Remedy)}
+	if why := m.withheldReason(run.Metrics.Of("aom_cluster_ns"), clockError); why != "" {
+		return &Ages{Why: why, ClockErrorNS: clockError}
 	}
-	a := &Ages{Clock: WallClock, Metrics: run.Metrics, Missing: run.Missing}
+	a := &Ages{Clock: WallClock, ClockErrorNS: clockError, Metrics: run.Metrics, Missing: run.Missing}
 	if m.virtual {
 		a.Clock = RunClock
 	}
@@ -173,6 +190,22 @@ func (m *Meter) Report() *Ages {
 	return a
 }
 
+// withheldReason returns why stamps or clocks are too inexact for a mean age, or "".
+func (m *Meter) withheldReason(mean, clockError results.Float) string {
+	switch {
+	case !mean.Known():
+		return ""
+	case float64(m.grainNS()) > coarsest*float64(mean):
+		return fmt.Sprintf("the stamps have a resolution of %v, more than %g %% of the mean age; %s", m.Grain,
+			100*coarsest, Remedy)
+	case clockError.Known() && float64(clockError) > coarsest*float64(mean):
+		return fmt.Sprintf("the clocks of packets and workers may be %v apart, more than %g %% of the mean age; "+
+			"synchronise them better (ptp4l, phc2sys), or offer less so that updates grow older",
+			olaf.Duration(clockError)*olaf.Nanosecond, 100*coarsest)
+	}
+	return ""
+}
+
 // missingReason returns why there are no ages, or "".
 func (m *Meter) missingReason() string {
 	switch {
@@ -180,11 +213,11 @@ func (m *Meter) missingReason() string {
 		return "no update was delivered"
 	case m.crowded:
 		return fmt.Sprintf("there are more than %d workers", int(^olaf.WorkerID(0))+1)
-	case m.shortest < -m.grainNS() && m.virtual:
+	case m.shortest < -m.earlyNS() && m.virtual:
 		return fmt.Sprintf("updates arrive up to %v before they were generated", olaf.Duration(-m.shortest)*olaf.Nanosecond)
 	case m.virtual:
 		return ""
-	case m.shortest < -m.grainNS() || m.oldest > longest:
+	case m.shortest < -m.earlyNS() || m.oldest > longest:
 		return fmt.Sprintf("the clock that timed the packets is not the one that the workers stamp by: by it updates are "+
 			"%s to %s old when they arrive",
 			roundToMS(m.shortest), roundToMS(m.oldest))

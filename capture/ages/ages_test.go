@@ -78,6 +78,47 @@ func TestClocks(t *testing.T) {
 	}
 }
 
+// TestClockErrors checks that ages come with the bound for the clocks, and are withheld if it exceeds a tenth of them.
+func TestClockErrors(t *testing.T) {
+	const now = 1_800_000_000_000_000_000
+	unknown := results.Missing()
+	for _, c := range []struct {
+		name        string
+		error       results.Float
+		off         int64
+		virtual     bool
+		stated, aom results.Float
+		why         string
+	}{
+		{"unknown", unknown, 0, false, unknown, 600, ""},
+		{"one clock", 0, 0, false, 0, 600, ""},
+		{"a tenth", 60, 0, false, 60, 600, ""},
+		{"more than a tenth", 61, 0, false, 61, 0, "may be 61ns apart, more than 10 % of the mean age"},
+		{"a run's clock has none", 61, 0, true, 0, 600, ""},
+		{"early within the bound", 54, 52, false, 54, 548, ""}, // by 2 ns, which count as 0
+		{"early beyond the bound", 4, 55, false, 4, 0, "is not the one that the workers stamp by"},
+	} {
+		m := New(declared)
+		m.ClockErrorNS = c.error
+		m.Start(now, c.virtual)
+		off := c.off
+		if c.virtual {
+			off -= now
+		}
+		observe(m, now, off, two)
+		a := m.Report()
+		if (a.Why == "") != (c.why == "") || !strings.Contains(a.Why, c.why) {
+			t.Errorf("%s: no ages because %q, want %q", c.name, a.Why, c.why)
+		}
+		if a.ClockErrorNS != c.stated && (a.ClockErrorNS.Known() || c.stated.Known()) {
+			t.Errorf("%s: clock error %v, want %v", c.name, a.ClockErrorNS, c.stated)
+		}
+		if got := a.Metrics.Of("aom_cluster_ns"); c.why == "" && (got < c.aom || got > c.aom+5) {
+			t.Errorf("%s: AoM %v, want %v", c.name, got, c.aom)
+		}
+	}
+}
+
 // TestWorkersOfClusters counts workers with the same number in two clusters separately.
 func TestWorkersOfClusters(t *testing.T) {
 	m := New(declared)

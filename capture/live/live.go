@@ -123,6 +123,7 @@ type Info struct {
 	BufferBytes int
 	SnapBytes   int
 	Stamps      Stamps   // Hardware or Kernel
+	Loopback    bool     // every frame comes from this host
 	Notes       []string // one sentence for each shortfall
 }
 

@@ -85,7 +85,7 @@ func (s *Socket) open(o Options, index int) error {
 	case state.flags&unix.IFF_UP == 0:
 		return fmt.Errorf("%w: %s is down; sudo ip link set %s up", ErrInterface, o.Interface, o.Interface)
 	}
-	s.seen = state.drops
+	s.seen, s.info.Loopback = state.drops, state.hardware == unix.ARPHRD_LOOPBACK
 	if err := s.configure(o, index); err != nil {
 		return err
 	}

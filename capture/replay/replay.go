@@ -33,6 +33,17 @@ type Config struct {
 	Output engine.Output // the serialiser and the engine's cycles
 	// Lanes merges gradients and passes them to the sink, as needed for writing frames. It costs 9 kB per slot.
 	Lanes bool
+	// ClockErrorNS bounds how far the clocks of packets and workers are apart; nil uses what the capture carries.
+	ClockErrorNS *int64
+}
+
+// ClockError returns the bound for how far the clocks of packets and workers are apart, in ns; missing if neither the
+// configuration nor the capture has one.
+func (c *Config) ClockError(src *capture.Decoder) results.Float {
+	if c.ClockErrorNS != nil {
+		return results.Float(*c.ClockErrorNS)
+	}
+	return src.ClockErrorNS()
 }
 
 // Delivery is one frame that left the queue. It is valid during the call.
@@ -225,6 +236,8 @@ func (r *run) offerUpdate(a *capture.Arrival, src *capture.Decoder) {
 	}
 	r.stamps.Arrive(a.At, a.Update.Size())
 	r.arriving.Grain, r.leaving.Grain = src.Grain(), src.Grain()
+	clockError := r.cfg.ClockError(src)
+	r.arriving.ClockErrorNS, r.leaving.ClockErrorNS = clockError, clockError
 	r.arriving.Arrive(a.At, &a.Update)
 	r.leaving.Arrive(a.At, &a.Update)
 	captured := a.Observation()

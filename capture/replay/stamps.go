@@ -69,7 +69,7 @@ func (res *Result) withhold(why string) {
 	res.Withheld = append(res.Withheld, "lost", "lost_pct", "count_in", "last_delivery_ns", "utilisation",
 		"aggregations_cdf")
 	res.Utilisation, res.LostPct, res.AggregationsCDF = results.Missing(), results.Missing(), nil
-	res.Ages = &ages.Ages{Why: why}
+	res.Ages = &ages.Ages{Why: why, ClockErrorNS: res.Ages.ClockErrorNS}
 }
 
 // DeclareMetrics returns the counters and metrics of a replay.

@@ -129,7 +129,7 @@ func TestCaptureTellsAges(t *testing.T) {
 	if r.Ages.Available() || !strings.Contains(r.Ages.Why, "is not the one that the workers stamp by") {
 		t.Errorf("%+v", r.Ages)
 	}
-	code, r := c.run(func(interrupt func()) {
+	sendOwn := func(interrupt func()) {
 		frame := make([]byte, 1514)
 		for i := range 30 {
 			u := olaf.Update{Cluster: 3, Worker: 5, Seq: uint32(i), Count: 1, GenNS: uint64(time.Now().UnixNano()) % (1 << 48)}
@@ -141,11 +141,25 @@ func TestCaptureTellsAges(t *testing.T) {
 		}
 		c.arrived(30)
 		interrupt()
-	})
+	}
+	file := filepath.Join(t.TempDir(), "run.pcapng")
+	code, r := c.run(sendOwn)
+	if r.Ages.ClockErrorNS.Known() {
+		t.Errorf("a cable may lead to another host, but the clock error is %v", r.Ages.ClockErrorNS)
+	}
 	aom := r.Ages.Metrics.Of("aom_cluster_ns")
 	if code != cli.ExitDone || r.Ages.Clock != ages.WallClock || !(aom > 0 && aom < 1e9) || len(r.Ages.Clusters) != 1 ||
 		r.Ages.Clusters[0].Deliveries != 30 {
 		t.Errorf("exit code %d, %+v\n%s", code, r.Ages, c.stderr.all.String())
+	}
+	c.run(sendOwn, "--clock-error", "0s", "-w", file)
+	for flag, want := range map[string]string{"": "; packets and workers share one clock\n",
+		"--clock-error=1ns": "; clock error at most 1ns\n", "--clock-error=1s": "may be 1s apart, more than 10 % of the mean age"} {
+		var out, stderr bytes.Buffer
+		args := append([]string{"replay", file}, strings.Fields(flag)...)
+		if run(t.Context(), testEnvironment(&out, &stderr), args); !strings.Contains(out.String(), want) {
+			t.Errorf("replay %s prints no %q:\n%s%s", flag, want, out.String(), stderr.String())
+		}
 	}
 }
 

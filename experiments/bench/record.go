@@ -75,9 +75,10 @@ func RecordEnds(path string, force bool, names ...string) (*Recording, error) {
 	if capture.FormatOf(path) != capture.PCAPNG {
 		return nil, fmt.Errorf("%w: %s holds one interface, and both ends are captured; write a .pcapng", ErrSpec, path)
 	}
-	from := make([]capture.Interface, len(names))
+	from, oneKernel := make([]capture.Interface, len(names)), int64(0)
 	for i, name := range names {
-		from[i] = capture.Interface{Name: name, SnapBytes: endBytes, Comment: "stamped by the kernel"}
+		from[i] = capture.Interface{Name: name, SnapBytes: endBytes, Comment: "stamped by the kernel",
+			ClockErrorNS: &oneKernel}
 	}
 	file, err := capture.CreateFrom(path, force, from...)
 	return &Recording{file: file, ends: names}, err

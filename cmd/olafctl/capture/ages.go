@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture/ages"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/results"
@@ -22,6 +25,14 @@ func addAges(list *cli.Grid, prefix string, a *ages.Ages) {
 		}
 		list.Add(prefix+m.Name, value, meaning)
 	}
+	if a.Clock != ages.WallClock {
+		return
+	}
+	value := ""
+	if a.ClockErrorNS.Known() {
+		value = strconv.FormatInt(int64(a.ClockErrorNS), 10)
+	}
+	list.Add(prefix+"clock_error_ns", value, "bound for how far the clocks of packets and workers are apart")
 }
 
 // printAges prints ages as a table, or the reason why there are none.
@@ -30,11 +41,7 @@ func printAges(env *cli.Env, of string, a *ages.Ages) error {
 		_, err := fmt.Fprintf(env.Stdout, "\nno ages %s: %s\n", of, a.Why)
 		return err
 	}
-	clock := ""
-	if a.Clock == ages.WallClock {
-		clock = ", as exact as the hosts' clocks agree"
-	}
-	fmt.Fprintf(env.Stdout, "\nAge of Model %s, from first to last delivery%s\n", of, clock)
+	fmt.Fprintf(env.Stdout, "\nAge of Model %s, from first to last delivery%s\n", of, describeClock(a))
 	list := cli.Grid{Header: []string{"CLUSTER", "DELIVERIES", "PER CLUSTER", "PER WORKER", "PEAK"}}
 	deliveries := int64(0)
 	for i := range a.Clusters {
@@ -59,6 +66,36 @@ func printAges(env *cli.Env, of string, a *ages.Ages) error {
 		}
 	}
 	return nil
+}
+
+// describeClock returns what the hosts' clocks may add to ages; empty for ages of a run's own clock.
+func describeClock(a *ages.Ages) string {
+	switch {
+	case a.Clock != ages.WallClock:
+		return ""
+	case !a.ClockErrorNS.Known():
+		return "; clock error unknown (--clock-error)"
+	case a.ClockErrorNS == 0:
+		return "; packets and workers share one clock"
+	}
+	return fmt.Sprintf("; clock error at most %v", olaf.Duration(a.ClockErrorNS)*olaf.Nanosecond)
+}
+
+// clockErrorFlag adds --clock-error, whose value is nil if the flag is not given.
+func clockErrorFlag(cmd *cobra.Command) func() (*int64, error) {
+	var d olaf.Duration
+	cmd.Flags().Var(&d, "clock-error",
+		"bound for how far the clocks of packets and workers are apart, such as 20us; 0s for one clock")
+	return func() (*int64, error) {
+		if !cmd.Flags().Changed("clock-error") {
+			return nil, nil
+		}
+		if d < 0 {
+			return nil, cli.UsageError("--clock-error %v is negative; it is a bound in either direction", d)
+		}
+		ns := int64((d + olaf.Nanosecond - 1) / olaf.Nanosecond)
+		return &ns, nil
+	}
 }
 
 // Metrics in the table.

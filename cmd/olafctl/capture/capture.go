@@ -17,6 +17,7 @@ import (
 	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/results"
 )
 
 // captureFlags are the flags of capture.
@@ -32,6 +33,7 @@ type captureFlags struct {
 	buffer      olaf.Size
 	snap        olaf.Size
 	quiet       bool
+	clockError  func() (*int64, error)
 	format      cli.Format
 }
 
@@ -59,6 +61,7 @@ It needs Linux and CAP_NET_RAW: use sudo. See docs/guide/capture.md.`,
 	flags.BoolVar(&f.all, "all", false, "capture all packets, not only OLAF's UDP port")
 	flags.BoolVar(&f.promiscuous, "promiscuous", true, "promiscuous mode")
 	flags.Var(&f.stamps, "stamps", "clock that times packets: "+strings.Join(live.Choices(), "|"))
+	f.clockError = clockErrorFlag(cmd)
 	flags.Var(&f.buffer, "buffer", "socket buffer size")
 	flags.Lookup("buffer").DefValue = "64MiB"
 	flags.Var(&f.snap, "snap", "bytes to keep of each packet")
@@ -85,6 +88,10 @@ func (f *captureFlags) run(ctx context.Context, env *cli.Env) (err error) {
 	if err := f.checkFlags(); err != nil {
 		return err
 	}
+	clockError, err := f.clockError()
+	if err != nil {
+		return err
+	}
 	socket, err := live.Open(live.Options{
 		Interface: f.from, BufferBytes: int(f.buffer), SnapBytes: int(f.snap), Stamps: f.stamps,
 		Promiscuous: f.promiscuous, All: f.all,
@@ -93,8 +100,14 @@ func (f *captureFlags) run(ctx context.Context, env *cli.Env) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, socket.Close()) }()
-	s := &session{env: env, socket: socket, flags: f}
+	s := &session{env: env, socket: socket, flags: f, clockError: clockError}
+	if info := socket.Info(); clockError == nil && info.Loopback && info.Stamps == live.Kernel {
+		s.clockError = new(int64) // this kernel stamped both ends
+	}
 	s.Source, s.Order.WindowNS, s.Ages = socket, reorderNS, ages.New(system.QueueDeclaration())
+	if s.clockError != nil {
+		s.Ages.ClockErrorNS = results.Float(*s.clockError)
+	}
 	if f.to != "" {
 		file, err := capture.CreateFrom(f.to, f.force, s.describeInterface())
 		if err != nil {
@@ -125,13 +138,15 @@ type session struct {
 	drawn   time.Time // the progress line
 	line    bool      // the progress line is on the terminal
 	blind   error     // why the drop counters could not be read
+
+	clockError *int64 // bound for the clocks of packets and workers in ns; nil if unknown
 }
 
 // describeInterface describes the interface in the file.
 func (s *session) describeInterface() capture.Interface {
 	info := s.socket.Info()
 	from := capture.Interface{Name: info.Interface, SnapBytes: info.SnapBytes,
-		Comment: "stamped by the " + clockName(info.Stamps)}
+		Comment: "stamped by the " + clockName(info.Stamps), ClockErrorNS: s.clockError}
 	if !s.flags.all {
 		from.Filter = fmt.Sprintf("ip and udp dst port %d", olaf.UDPPort)
 	}

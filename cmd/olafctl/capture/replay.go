@@ -33,6 +33,7 @@ type replayFlags struct {
 	filter    bool
 	threshold float64
 	to        string
+	clock     func() (*int64, error) // --clock-error
 	force     bool
 	format    cli.Format
 	expect    cli.ExpectFlags
@@ -59,6 +60,7 @@ merges and ages are withheld: capture with 'tcpdump --time-stamp-precision=nano'
 		cmd.Flags().StringVarP(&f.to, "write", "w", "", "write the queue's output to this file: .pcap or .pcapng")
 		cmd.Flags().BoolVar(&f.force, "force", false, "overwrite an existing output file")
 	})
+	f.clock = clockErrorFlag(cmd)
 	f.expect.Add(cmd)
 	f.watch.add(cmd)
 	cli.AddFormatFlag(cmd, &f.format)
@@ -91,6 +93,9 @@ func (f *replayFlags) queueConfig(cmd *cobra.Command) (replay.Config, error) {
 		return c, err
 	}
 	if c.Output, err = f.profile.Output(f.queue, f.outRate); err != nil {
+		return c, err
+	}
+	if c.ClockErrorNS, err = f.clock(); err != nil {
 		return c, err
 	}
 	c.Output.OverheadBytes = int(f.overhead)

@@ -16,7 +16,6 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/watch"
 	"github.com/olafctl/olaf/experiments/bench/slowmotion"
 	"github.com/olafctl/olaf/experiments/system"
-	"github.com/olafctl/olaf/fpga/engine"
 )
 
 // watchedReplay shows a replay on the dashboard.
@@ -59,7 +58,7 @@ func (w *watchedReplay) checkFlags(cmd *cobra.Command) error {
 // showReplay plays the capture until the user leaves.
 func (w *watchedReplay) showReplay(cmd *cobra.Command, env *cli.Env, path string, decoder *capture.Decoder,
 	config replay.Config) error {
-	c, err := readUpdates(path, decoder, config.Output)
+	c, err := readUpdates(path, decoder, config)
 	if err != nil {
 		return err
 	}
@@ -75,9 +74,9 @@ func (w *watchedReplay) showReplay(cmd *cobra.Command, env *cli.Env, path string
 }
 
 // readUpdates reads the updates of a capture, with arrivals and generation times on one clock if possible.
-func readUpdates(path string, decoder *capture.Decoder, out engine.Output) (*slowmotion.Capture, error) {
+func readUpdates(path string, decoder *capture.Decoder, config replay.Config) (*slowmotion.Capture, error) {
 	c := &slowmotion.Capture{Name: path}
-	meter, stamps := ages.New(system.QueueDeclaration()), replay.NewStampCheck(out)
+	meter, stamps := ages.New(system.QueueDeclaration()), replay.NewStampCheck(config.Output)
 	var a capture.Arrival
 	for {
 		err := decoder.Next(&a)
@@ -98,7 +97,7 @@ func readUpdates(path string, decoder *capture.Decoder, out engine.Output) (*slo
 			meter.Start(origin, sameClock)
 		}
 		stamps.Arrive(a.At, a.Update.Size())
-		meter.Grain = decoder.Grain()
+		meter.Grain, meter.ClockErrorNS = decoder.Grain(), config.ClockError(decoder)
 		meter.Arrive(a.At, &a.Update)
 		observed := a.Observation()
 		meter.Deliver(&observed)

@@ -1,0 +1,61 @@
+package capture
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf/results"
+)
+
+// clockClaim is the clock error that a capture carries in a comment of its first packet. It names the packet's stamp,
+// so that it no longer counts in a file whose stamps were shifted (editcap -t).
+type clockClaim struct{ errorNS, atNS int64 }
+
+const claimFormat = "olafctl: stamps and workers' clocks are at most %d ns apart, first stamp %d ns"
+
+func (c clockClaim) String() string { return fmt.Sprintf(claimFormat, c.errorNS, c.atNS) }
+
+// parseClaim reads a comment; ok is false for other comments.
+func parseClaim(comment string) (c clockClaim, ok bool) {
+	if _, err := fmt.Sscanf(comment, claimFormat, &c.errorNS, &c.atNS); err != nil {
+		return clockClaim{}, false
+	}
+	return c, c.errorNS >= 0 && c.String() == comment
+}
+
+// clockState is the clock error of one interface of a file, from the packets so far.
+type clockState struct {
+	seen, known bool
+	errorNS     int64
+}
+
+// note records the claim of a packet stamped atNS; nil for a packet without one.
+func (s *clockState) note(c *clockClaim, atNS int64) {
+	if c == nil && s.seen {
+		return
+	}
+	valid := c != nil && c.atNS == atNS
+	s.known = valid && (!s.seen || s.known)
+	if s.seen = true; valid {
+		s.errorNS = max(s.errorNS, c.errorNS)
+	}
+}
+
+// ClockErrorNS returns the bound that the file carries for how far the clock of its stamps and that of the workers are
+// apart, in ns. It is missing if an interface with packets has none.
+func (r *Reader) ClockErrorNS() results.Float {
+	if r.ng == nil {
+		return results.Missing()
+	}
+	worst, any := int64(0), false
+	for i := range r.ng.interfaces {
+		c := &r.ng.interfaces[i].clock
+		if c.seen && !c.known {
+			return results.Missing()
+		}
+		any, worst = any || c.seen, max(worst, c.errorNS)
+	}
+	if !any || r.ng.sections > 1 {
+		return results.Missing()
+	}
+	return results.Float(worst)
+}
