@@ -35,7 +35,7 @@ func (s *Spec) SingleConfig(name string, rate olaf.Rate) (Spec, error) {
 	if !of.Adds() {
 		one.H = nil
 	}
-	if of.Adds() && !filtersReward(of) {
+	if !filtersReward(of) {
 		one.RewardFilter, one.RewardThreshold = false, 0
 	}
 	return one, nil

@@ -89,8 +89,8 @@ func (s *Spec) Validate() error {
 	if err := s.checkSystems(); err != nil {
 		return err
 	}
-	if _, err := FixedReward(s.RewardThreshold); err != nil {
-		return olaf.InField("reward_threshold", err)
+	if _, err := engine.FixedReward(s.RewardThreshold); err != nil {
+		return olaf.InField("reward_threshold", fmt.Errorf("%w: %w", ErrSpec, err))
 	}
 	if s.RewardThreshold != 0 && !s.RewardFilter {
 		return olaf.InField("reward_threshold",
@@ -129,7 +129,7 @@ func (s *Spec) checkSystems() error {
 	if err := s.checkTopology(); err != nil {
 		return olaf.InField("topology", err)
 	}
-	if s.RewardFilter && adds {
+	if s.RewardFilter {
 		if err := s.checkFilter(); err != nil {
 			return olaf.InField("reward_filter", err)
 		}
@@ -313,15 +313,6 @@ func (s *Spec) checkRates() error {
 		}
 	}
 	return nil
-}
-
-// FixedReward converts a threshold of the reward filter to the register's Q24.8. The error matches ErrSpec.
-func FixedReward(threshold float64) (int32, error) {
-	fixed := math.Round(threshold * 256)
-	if !(fixed >= 0 && fixed <= math.MaxInt32) { // false for NaN
-		return 0, fmt.Errorf("%w: reward threshold %v; use 0 to below %d", ErrSpec, threshold, (math.MaxInt32+1)/256)
-	}
-	return int32(fixed), nil
 }
 
 // Queues returns the names of the systems that run, the one under test first, without duplicates.

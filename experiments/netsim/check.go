@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/yamlfile"
@@ -67,6 +68,7 @@ func (c *checker) checkGeneral() {
 			t.Update, olaf.HeaderBytes, olaf.LaneBytes, olaf.MaxFrame)
 	}
 	c.checkQueue(t.Pos, t.Queue, true)
+	c.checkFilter()
 	if t.Control.Enabled && t.Control.Threshold <= 0 {
 		c.addError(t.Control.Pos, "threshold",
 			"transmission_control.threshold is %v; it must be positive, such as 50ms", t.Control.Threshold)
@@ -75,6 +77,28 @@ func (c *checker) checkGeneral() {
 		c.addError(t.Control.Pos, "window", "transmission_control.window is %v; it must not be negative",
 			t.Control.Window)
 	}
+}
+
+func (c *checker) checkFilter() {
+	t := c.t
+	_, err := engine.FixedReward(t.RewardThreshold)
+	switch {
+	case t.RewardThreshold != 0 && !t.RewardFilter:
+		c.addError(t.Pos, "reward_threshold",
+			"a reward threshold does nothing without the reward filter; switch reward_filter on (--reward-filter), or leave the threshold out")
+	case err != nil:
+		c.addError(t.Pos, "reward_threshold", "%v", err)
+	case t.RewardFilter && !t.FiltersReward():
+		c.addError(t.Pos, "reward_filter", "system %s has no reward filter, unlike %s; leave the filter out", t.System(),
+			strings.Join(engine.FilteringNames(), ", "))
+	}
+}
+
+// FiltersReward reports whether any queue of t has a reward filter, and passes single updates.
+func (t *Topology) FiltersReward() bool {
+	filters := func(queue string) bool { return slices.Contains(engine.FilteringNames(), queue) }
+	return t.Waiting == nil && t.Program == "" && (filters(t.Queue) ||
+		slices.ContainsFunc(t.Switches, func(sw Switch) bool { return filters(sw.Queue) }))
 }
 
 func (c *checker) checkQueue(p Pos, name string, needed bool) {

@@ -310,6 +310,10 @@ func (n *network) addOutputs(t *Topology) error {
 		}
 	}
 	provenance := t.Merges()
+	threshold, err := engine.FixedReward(t.RewardThreshold)
+	if err != nil {
+		return &Error{t.File, t.LineOf("reward_threshold"), err.Error()}
+	}
 	for i := range n.ports {
 		p := &n.ports[i]
 		sw := &t.Switches[p.from]
@@ -321,6 +325,7 @@ func (n *network) addOutputs(t *Topology) error {
 		out.BypassSlots = cmp.Or(sw.Bypass, defaultBypass)
 		p.output, err = engine.NewPort(queue, engine.Config{
 			Slots: sw.Slots, Clusters: max(highest[i], 1), FreeSlotOnStart: !sw.HoldTx, Provenance: provenance,
+			RewardFilter: t.RewardFilter, RewardThreshold: threshold,
 		}, out, nil)
 		if err != nil {
 			return &Error{t.File, sw.LineOf("slots"), err.Error()}

@@ -492,6 +492,23 @@ func TestControlWithholds(t *testing.T) {
 	near(t, "share sent", float64(r.Of("window_sent"))/float64(r.Of("window_generated")), 0.4, 0.03)
 }
 
+// TestRewardFilterInTheNetwork checks that ports filter by reward, that no update is lost unaccounted, and that a threshold
+// beyond all rewards changes nothing.
+func TestRewardFilterInTheNetwork(t *testing.T) {
+	topology := mustPreset(t, "multihop", Scale{})
+	topology.Queue, topology.Duration = "olaf", 5*olaf.Second
+	off := mustRun(t, topology, Options{})
+	topology.RewardFilter, topology.RewardThreshold = true, 1000
+	loose := mustRun(t, topology, Options{})
+	compareValues(t, "threshold beyond all rewards", loose.Values, off.Values)
+	topology.RewardThreshold = 0.5
+	tight := mustRun(t, topology, Options{})
+	merged := func(r *Result) float64 { return float64(r.Ports[0].Values.Of("aggregated")) }
+	if m := merged(tight); m == 0 || m > merged(off)/2 {
+		t.Errorf("%v updates merged within 0.5 of reward, %v without filter; want some, and less than half", m, merged(off))
+	}
+}
+
 // TestAckBringsTheWorstHop checks that an ACK brings the status of the most congested hop, wherever it is.
 func TestAckBringsTheWorstHop(t *testing.T) {
 	for _, slots := range [][2]int{{2, 8}, {8, 2}} {

@@ -42,10 +42,14 @@ func (s *sim) scheduleUpdate(i int32) {
 // newUpdate returns the update that worker i generated last.
 func (s *sim) newUpdate(i int32) olaf.Update {
 	w := &s.workers[i]
-	return olaf.Update{
+	u := olaf.Update{
 		GenNS: uint64(w.gen/int64(olaf.Nanosecond)) % olaf.GenModulus, Seq: w.seq, Cluster: w.id, Worker: w.number,
 		Count: 1, Lanes: uint16((s.t.Update - olaf.HeaderBytes) / olaf.LaneBytes),
 	}
+	if s.t.RewardFilter {
+		u.Reward = w.drawReward()
+	}
+	return u
 }
 
 // reachFirst delivers a worker's update to the port of its switch.

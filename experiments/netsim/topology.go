@@ -27,6 +27,10 @@ type Topology struct {
 	Seed     uint64        `yaml:"seed"`
 	Queue    string        `yaml:"queue"`  // default discipline of output ports
 	Update   olaf.Size     `yaml:"update"` // L2 frame of an update
+	// RewardFilter compares rewards before updates merge (paper §3), up to RewardThreshold apart. Rewards are standard
+	// normal, as in a bench; without the filter all are 0.
+	RewardFilter    bool    `yaml:"reward_filter,omitempty"`
+	RewardThreshold float64 `yaml:"reward_threshold,omitempty"`
 	// Timing is exact (default): integer ps, remainders carried, departures before arrivals at equal instants; or ns3:
 	// each transmission time rounded to ns, and equal instants in the order of their causes, as in ns-3.
 	Timing Timing `yaml:"timing,omitempty"`

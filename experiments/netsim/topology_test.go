@@ -177,6 +177,14 @@ func TestMistakes(t *testing.T) {
 		"stops first": {changeExample(t, "stop: 9s", "stop: 1s"), "example.yaml:33: start 1s and stop 1s"},
 		"change of no link": {changeExample(t, "at: 3s, from: core", "at: 3s, from: leaf1"),
 			"example.yaml:37: there is no link leaf1–ps to change"},
+		"filter of a queue without": {changeExample(t, "queue: olaf", "queue: fifo\nreward_filter: true"),
+			"example.yaml:7: system fifo has no reward filter, unlike olaf; leave the filter out"},
+		"threshold without filter": {changeExample(t, "queue: olaf", "queue: olaf\nreward_threshold: 1"),
+			"example.yaml:7: a reward threshold does nothing without the reward filter"},
+		"threshold below 0": {changeExample(t, "queue: olaf", "queue: olaf\nreward_filter: true\nreward_threshold: -1"),
+			"example.yaml:8: reward threshold -1; use 0 to below 8388608"},
+		"threshold is no number": {changeExample(t, "queue: olaf", "queue: olaf\nreward_filter: true\nreward_threshold: .nan"),
+			`example.yaml:8: topology.reward_threshold: ".nan" is not a number`},
 		"full share": {changeExample(t, "spread: 5%", "spread: 100%"), `share "100%" is not a percentage`},
 	} {
 		t.Run(name, func(t *testing.T) {

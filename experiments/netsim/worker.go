@@ -2,6 +2,7 @@ package netsim
 
 import (
 	"math"
+	"math/rand/v2"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/node"
@@ -18,6 +19,7 @@ const (
 	saltControl = 0x5443
 	saltSpread  = 0x5350
 	saltGap     = 0x4741
+	saltReward  = 0x5257
 )
 
 // source is the common state of the workers of one entry of Clusters.
@@ -83,6 +85,13 @@ func (s *source) generationTime(w *worker) int64 {
 		at += int64(splitmix.MixBits(w.base+uint64(w.seq))%s.jitter) * 1000
 	}
 	return at
+}
+
+// drawReward returns the reward of update w.seq in Q24.8, standard normal as in a bench.
+func (w *worker) drawReward() int32 {
+	x := splitmix.MixBits(w.base ^ saltReward + uint64(w.seq))
+	r := rand.New(rand.NewPCG(x, splitmix.MixBits(x)))
+	return int32(math.RoundToEven(exactmath.NormFloat64(r) * 256))
 }
 
 // newWorker returns a worker with its phase and period. index counts over the whole network.

@@ -79,8 +79,13 @@ func newNetwork(c *Config, deliver func(*arrival)) (network, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
+	threshold, err := engine.FixedReward(c.Network.RewardThreshold)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
 	n.port, err = engine.NewPort(c.Network.Kind,
-		engine.Config{Slots: c.Network.Slots * packets, Clusters: c.Clusters * packets, LaneMemory: n.packet, Provenance: true}, out, n)
+		engine.Config{Slots: c.Network.Slots * packets, Clusters: c.Clusters * packets, LaneMemory: n.packet, Provenance: true,
+			RewardFilter: c.Network.RewardFilter, RewardThreshold: threshold}, out, n)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}

@@ -77,6 +77,19 @@ type Network struct {
 	Lanes int `json:"lanes,omitempty"`
 	// Profile is the profile of the engine's cycles, engine.Calibrated or engine.Ideal.
 	Profile engine.Profile `json:"profile,omitempty"`
+	// RewardFilter compares the rewards of an arrival and of the waiting update before they merge (paper §3).
+	// RewardThreshold is the difference in reward up to which they do.
+	RewardFilter    bool    `json:"reward_filter,omitempty"`
+	RewardThreshold float64 `json:"reward_threshold,omitempty"`
+}
+
+// Through returns the network with another queue, without the reward filter if that queue has none.
+func (n Network) Through(kind string) Network {
+	n.Kind = kind
+	if k, _ := engine.FindDiscipline(kind); !k.FiltersReward {
+		n.RewardFilter, n.RewardThreshold = false, 0
+	}
+	return n
 }
 
 // Cost is the model of an iteration's duration at speed 1.
@@ -214,6 +227,9 @@ func (c *Config) checkNetwork() error {
 	case n.Lanes > 0 && n.Frame != 0:
 		return fmt.Errorf("%w: packets of %d values, and frames of %v; an update is in one frame or in several packets", ErrConfig, n.Lanes, n.Frame)
 	}
+	if err := n.checkFilter(); err != nil {
+		return err
+	}
 	if n.Kind == Ideal {
 		return nil
 	}
@@ -222,6 +238,21 @@ func (c *Config) checkNetwork() error {
 	}
 	if n.Rate <= 0 || n.Rate > engine.Line.Rate() {
 		return fmt.Errorf("%w: an offered rate of %v; the link carries up to %v", ErrConfig, n.Rate, engine.Line.Rate())
+	}
+	return nil
+}
+
+func (n *Network) checkFilter() error {
+	_, err := engine.FixedReward(n.RewardThreshold)
+	k, _ := engine.FindDiscipline(n.Kind)
+	switch {
+	case n.RewardFilter && !k.FiltersReward:
+		return fmt.Errorf("%w: network %s has no reward filter, unlike %s; leave the filter out", ErrConfig, n.Kind,
+			strings.Join(engine.FilteringNames(), ", "))
+	case n.RewardThreshold != 0 && !n.RewardFilter:
+		return fmt.Errorf("%w: a reward threshold does nothing without the reward filter; switch it on (--reward-filter), or leave the threshold out", ErrConfig)
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}
 	return nil
 }

@@ -139,6 +139,33 @@ func TestEveryUpdateIsAccountedFor(t *testing.T) {
 	}
 }
 
+// The reward filter replaces and drops by reward, less with a looser threshold, and every update still has one end. A threshold
+// beyond all rewards trains as no filter does.
+func TestRewardFilterDecidesByReward(t *testing.T) {
+	through := func(filter bool, threshold float64) *Outcome {
+		c := configurations()["olaf"]
+		c.Network.RewardFilter, c.Network.RewardThreshold = filter, threshold
+		out, all := run(t, c)
+		n := &out.Network
+		if n.In() != uint64(len(all)) || n.SumReleased != n.SumAccepted-n.SumDiscarded {
+			t.Errorf("threshold %v: of %d updates %d arrived, %d left, %d of %d accepted were discarded", threshold, len(all), n.In(),
+				n.SumReleased, n.SumDiscarded, n.SumAccepted)
+		}
+		return out
+	}
+	byReward := func(o *Outcome) uint64 {
+		return o.Network.Class[engine.ReplacedReward] + o.Network.Class[engine.DroppedReward]
+	}
+	tight, loose, off := through(true, 0), through(true, 1e6), through(false, 0)
+	if byReward(tight) == 0 || byReward(loose) != 0 {
+		t.Errorf("%d decisions by reward with threshold 0, want some; %d with a threshold beyond all rewards, want none",
+			byReward(tight), byReward(loose))
+	}
+	if !reflect.DeepEqual(loose, off) {
+		t.Error("a threshold beyond all rewards changes the training")
+	}
+}
+
 // An update in several packets is worth as much as in one where nothing is lost, and where a queue is full no place in it starves.
 func TestPackets(t *testing.T) {
 	if testing.Short() {
@@ -327,6 +354,15 @@ func TestBadTrainingsAreRefused(t *testing.T) {
 		{func(c *Config) { c.PPO.Steps = 1 << 40 }, "at most 1e+06 s are told"},
 		{func(c *Config) { c.Network.Lanes = 2206 }, "packets of 2206 values; an update has 2205"},
 		{func(c *Config) { c.Network.Lanes, c.Network.Frame = 552, 9036 }, "in one frame or in several packets"},
+		{func(c *Config) { c.Network.RewardFilter = true }, "network ideal has no reward filter, unlike olaf"},
+		{func(c *Config) { c.Network.Kind, c.Network.RewardFilter = "fifo", true }, "network fifo has no reward filter"},
+		{func(c *Config) { c.Network.Kind, c.Network.RewardThreshold = "olaf", 5 }, "does nothing without the reward filter"},
+		{func(c *Config) {
+			c.Network.Kind, c.Network.RewardFilter, c.Network.RewardThreshold = "olaf", true, math.NaN()
+		}, "reward threshold NaN; use 0 to"},
+		{func(c *Config) {
+			c.Network.Kind, c.Network.RewardFilter, c.Network.RewardThreshold = "olaf", true, -1
+		}, "reward threshold -1; use 0 to"},
 	} {
 		config := Defaults()
 		c.set(&config)

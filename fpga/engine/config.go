@@ -2,9 +2,29 @@ package engine
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/olafctl/olaf"
 )
+
+// FixedReward converts a threshold of the reward filter to Q24.8.
+func FixedReward(threshold float64) (int32, error) {
+	fixed := math.Round(threshold * 256)
+	if !(fixed >= 0 && fixed <= math.MaxInt32) { // false for NaN
+		return 0, fmt.Errorf("reward threshold %v; use 0 to below %d", threshold, (math.MaxInt32+1)/256)
+	}
+	return int32(fixed), nil
+}
+
+// FilteringNames lists the disciplines that have a reward filter, in the order of reports.
+func FilteringNames() (names []string) {
+	for _, k := range disciplines {
+		if k.FiltersReward {
+			names = append(names, k.Name)
+		}
+	}
+	return names
+}
 
 // Validate returns an error for the first field out of range, with the range. The error matches ErrConfig.
 func (c *Config) Validate() error {

@@ -224,8 +224,7 @@ func (f *Flags) addSystem(cmd *cobra.Command) {
 	flags.IntVar(&f.dequeue, "dequeue-cycles", 0, "override: 4 ns cycles per departure")
 	flags.IntVar(&f.merge, "merge-cycles", 0, "override: cycles per merge")
 	flags.Var(&s.Overhead, "overhead", "bytes the rate limiter adds per frame: 0B, or 24B for FCS, preamble and gap")
-	flags.BoolVar(&s.RewardFilter, "reward-filter", false, "compare rewards before merging (§3)")
-	flags.Float64Var(&s.RewardThreshold, "reward-threshold", 0, "threshold of the reward filter")
+	cli.AddRewardFilter(flags, &s.RewardFilter, &s.RewardThreshold)
 	cli.Complete(cmd, "topology", bench.ListTopologies)
 	cli.Complete(cmd, "versus", func() []string { return append(systems(), bench.NoVersus) })
 }

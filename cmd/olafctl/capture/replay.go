@@ -78,8 +78,7 @@ func (f *replayFlags) addQueue(cmd *cobra.Command) {
 	cli.ProfileFlag(cmd, &f.profile)
 	flags.IntVar(&f.dequeue, "dequeue-cycles", 0, "override: 4 ns cycles per departure")
 	flags.IntVar(&f.merge, "merge-cycles", 0, "override: cycles per merge")
-	flags.BoolVar(&f.filter, "reward-filter", false, "compare rewards before merging (§3)")
-	flags.Float64Var(&f.threshold, "reward-threshold", 0, "threshold of the reward filter")
+	cli.AddRewardFilter(flags, &f.filter, &f.threshold)
 }
 
 // queueConfig returns the configuration of the queue.
@@ -89,8 +88,8 @@ func (f *replayFlags) queueConfig(cmd *cobra.Command) (replay.Config, error) {
 		Engine: engine.Config{Slots: f.slots, RewardFilter: f.filter},
 	}
 	var err error
-	if c.Engine.RewardThreshold, err = bench.FixedReward(f.threshold); err != nil {
-		return c, err
+	if c.Engine.RewardThreshold, err = engine.FixedReward(f.threshold); err != nil {
+		return c, fmt.Errorf("%w: %w", bench.ErrSpec, err)
 	}
 	if c.Output, err = f.profile.Output(f.queue, f.outRate); err != nil {
 		return c, err

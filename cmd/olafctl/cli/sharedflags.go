@@ -83,6 +83,12 @@ func AddTrainingFlags(cmd *cobra.Command, c *rl.Config) {
 	flags.Float64Var(&c.Spread, "spread", c.Spread, "slowest worker's time divided by the fastest's")
 }
 
+// AddRewardFilter adds the flags of a queue's reward filter.
+func AddRewardFilter(flags *pflag.FlagSet, on *bool, threshold *float64) {
+	flags.BoolVar(on, "reward-filter", false, "compare rewards before merging (§3)")
+	flags.Float64Var(threshold, "reward-threshold", 0, "threshold of the reward filter")
+}
+
 // float32Value is a flag for a float32, the type in which the learner computes.
 type float32Value struct{ value *float32 }
 

@@ -103,7 +103,7 @@ func addOptions(cmd *cobra.Command, env *cli.Env, o *experiments.Options) {
 		cmd.Flags().Uint64Var(&o.Seed, "seed", 0, "first seed; 0 for the experiment's default")
 		cmd.Flags().BoolVar(&o.Quick, "quick", false, "fewer or shorter runs, for a quick look")
 		cmd.Flags().StringVar(&o.Trainings, "trainings", "",
-			"`folder` to store and reuse finished trainings of fig2, fig3 and fig8")
+			"`folder` to store and reuse finished trainings of fig2, fig3, fig8 and filter")
 	})
 	cli.AddDeviceFlag(cmd, env, &o.Device)
 }

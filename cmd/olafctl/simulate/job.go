@@ -75,12 +75,14 @@ var jobNever = map[string]string{
 	"interval": answered, "interval2": answered, "jitter": answered + "; --spread varies its computing time",
 	"arrivals": answered,
 	"tc":       controlled, "tc-count": controlled, "x1": "its links are those of the paper's cluster",
+	"reward-filter": queued, "reward-threshold": queued,
 	"duration": ends, "warmup": ends, "rx-trace": heard, "rx-import": heard,
 	"sharing": alone, "jobs": alone, "aggregators": alone, "fraction": alone,
 }
 
 const (
 	answered   = "a worker begins its next gradient when it is answered"
+	queued     = "the filter is a queue's, and packets of a loop pass none"
 	controlled = "workers that wait for answers limit themselves"
 	ends       = "a job ends after its --updates"
 	heard      = "its sums return to workers; --pcap captures every frame that a host or switch receives"

@@ -45,6 +45,9 @@ type topologyFlags struct {
 	x1                olaf.Rate
 	queue, tc         string
 	tcCount           netsim.Count
+	filter            bool
+	threshold         float64
+	compared          bool // with the system under test, so that a filter that it lacks is left out
 	duration, warmup  olaf.Duration
 	seed              uint64
 	sends             string
@@ -83,6 +86,7 @@ func (f *topologyFlags) addNetwork(cmd *cobra.Command) {
 	cli.AddSystem(cmd, &f.queue, "system to simulate: "+strings.Join(f.systemNames(), "|"), f.systemNames)
 	cli.Choose(cmd, &f.tc, "tc", "the workers' transmission control: on|off", "on", "off")
 	cli.Choose(cmd, &f.tcCount, "tc-count", "clusters that ACKs count as active", netsim.CountNames()...)
+	cli.AddRewardFilter(flags, &f.filter, &f.threshold)
 	cli.Complete(cmd, "preset", f.presetNames)
 }
 
@@ -185,6 +189,15 @@ func (f *topologyFlags) applyOverrides(given func(string) bool, t *netsim.Topolo
 	}
 	if f.tcCount != "" {
 		t.Control.Count = f.tcCount
+	}
+	if given("reward-filter") {
+		t.RewardFilter = f.filter
+	}
+	if given("reward-threshold") {
+		t.RewardThreshold = f.threshold
+	}
+	if f.compared && !t.FiltersReward() {
+		t.RewardFilter, t.RewardThreshold = false, 0
 	}
 	if given("duration") {
 		t.Duration = f.duration
@@ -421,8 +434,9 @@ func (f *simulateFlags) loadOthers(cmd *cobra.Command, args []string, first stri
 	if len(f.swept.Axes) > 0 || f.rxImport != "" {
 		return nil, cli.UsageError("--versus compares runs; leave out --sweep and --rx-import")
 	}
-	asked := f.queue
-	defer func() { f.queue = asked }()
+	asked := f.topologyFlags
+	f.compared = true
+	defer func() { f.topologyFlags = asked }()
 	for name := range strings.SplitSeq(f.job.versus, ",") {
 		if err := cmd.Flags().Set("system", strings.TrimSpace(name)); err != nil {
 			return nil, err

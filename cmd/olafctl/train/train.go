@@ -55,6 +55,7 @@ func (f *trainFlags) addConfig(cmd *cobra.Command) {
 	flags.IntVar(&n.Slots, "slots", n.Slots, "queue slots (Qmax)")
 	flags.Var(&n.Frame, "size", "frame size of an update; 0B to fit the weights")
 	flags.IntVar(&n.Lanes, "lanes", 0, "values per packet, to split updates over several packets; 0 for one frame")
+	cli.AddRewardFilter(flags, &n.RewardFilter, &n.RewardThreshold)
 	flags.BoolVar(&f.config.WeighByCount, "weigh-by-count", false,
 		"scale the server's step by the number of merged updates (not in the paper)")
 	cli.ProfileFlag(cmd, &n.Profile)

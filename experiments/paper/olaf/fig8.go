@@ -137,6 +137,11 @@ func trainFig8(ctx context.Context, o *experiments.Options, name, artefact strin
 	return f, err
 }
 
+// end is the mean reward of a training's last tenth.
+func (f *fig8Trainings) end(l *learned) float64 {
+	return rl.Periods(l.Curves, fig8Spans, f.untilNS)[fig8Spans-1]
+}
+
 // over says by how much one scheme ends above another at an output rate, and returns its gain.
 func (f *fig8Trainings) over(rate, olaf, fifo string) results.Statistic {
 	ol, fi := f.final[olaf], f.final[fifo]

@@ -124,9 +124,26 @@ func TestCrossing(t *testing.T) {
 	}
 }
 
+// Without the filter the trainings are those of Fig. 8, so that finished ones are found again.
+func TestFilterOffIsFig8(t *testing.T) {
+	fig8 := map[string]scheme{}
+	for _, s := range Fig8() {
+		fig8[s.Name] = s
+	}
+	all, n := filterSchemes(&experiments.Options{}), len(filterThresholds)
+	for i, name := range []string{"olaf 20G", "olaf 40G"} {
+		if d := cmp.Diff(fig8[name].Config, all[i*n].Config); d != "" {
+			t.Errorf("%s: %s", name, d)
+		}
+	}
+	if on := all[1].Config.Network; !on.RewardFilter || on.RewardThreshold != 25 || on.Through("fifo").RewardFilter {
+		t.Errorf("%+v; want a threshold of 25, and none through fifo", on)
+	}
+}
+
 // Every scheme of the figures is one that trains.
 func TestSchemesOfTheFiguresAreValid(t *testing.T) {
-	for _, schemes := range [][]scheme{Fig2(), Fig3(), Fig8()} {
+	for _, schemes := range [][]scheme{Fig2(), Fig3(), Fig8(), filterSchemes(&experiments.Options{})} {
 		for _, s := range schemes {
 			if err := s.Config.Check(); err != nil {
 				t.Errorf("%s: %v", s.Name, err)

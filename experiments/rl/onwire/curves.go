@@ -46,7 +46,7 @@ const (
 // Of returns the training of a system with a seed.
 func (c *Comparison) Of(system string, seed uint64) rl.Config {
 	t := c.Training
-	t.Network.Kind, t.Seed = system, seed
+	t.Network, t.Seed = t.Network.Through(system), seed
 	return t
 }
 

@@ -200,8 +200,12 @@ func (r *run) prepare(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: --out-rate: %w", rl.ErrConfig, err)
 	}
+	threshold, err := engine.FixedReward(n.RewardThreshold)
+	if err != nil {
+		return fmt.Errorf("%w: %w", rl.ErrConfig, err)
+	}
 	queue := fpga.QueueConfig{Discipline: n.Kind, Depth: n.Slots * GradientLayout().Packets(),
-		Output: engine.Output{Rate: rate}}
+		Output: engine.Output{Rate: rate}, RewardFilter: n.RewardFilter, RewardThreshold: threshold}
 	if err := fpga.ConfigureQueue(ctx, r.device, queue); err != nil {
 		return err
 	}
@@ -412,14 +416,19 @@ func queueCounts(d fpga.Device) (map[string]uint64, error) {
 		return nil, err
 	}
 	q := &counters.Queue
-	return map[string]uint64{
+	counts := map[string]uint64{
 		"in": q.In, "appended": q.Appended, "aggregated": q.Aggregated, "replaced": q.Replaced,
 		"dropped":          q.DroppedFull + q.DroppedMismatch,
 		"delivered_frames": q.DeliveredFrames, "delivered_updates": q.DeliveredUpdates, "queued": q.QueuedFrames,
 		"lane_saturations": q.LaneSaturations,
 		"bypassed":         q.Bypassed, "malformed": q.Malformed, "misidentified": q.Misidentified,
 		"lost_before_engine": q.LostBeforeEngine,
-	}, nil
+	}
+	if by := q.ReplacedReward + q.DroppedReward; by > 0 { // the reward filter is on
+		counts["replaced_reward"], counts["dropped_reward"] = q.ReplacedReward, q.DroppedReward
+		counts["discarded_updates"] = q.DiscardedUpdates
+	}
+	return counts, nil
 }
 
 // judge checks the identities.
@@ -442,8 +451,12 @@ func (r *run) judge() error {
 	hold("packets that workers sent = packets that the queue decided about", sent, q["in"])
 	hold("packets that the queue delivered = packets at the server", q["delivered_frames"],
 		o.Server.Counts["packets_received"])
+	kept := q["appended"] + q["aggregated"] // each replacement discards one update
+	if _, filters := q["discarded_updates"]; filters {
+		kept += q["replaced"] + q["replaced_reward"] - q["discarded_updates"]
+	}
 	hold("updates in packets that the queue delivered = updates that it took and did not replace",
-		q["delivered_updates"]+q["queued"], q["appended"]+q["aggregated"])
+		q["delivered_updates"]+q["queued"], kept)
 	hold("packets of strangers, broken, or lost before the queue = 0",
 		q["malformed"]+q["misidentified"]+q["lost_before_engine"], 0)
 	for i := range o.Checks {
