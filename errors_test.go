@@ -67,7 +67,6 @@ var plainErrors = []string{
 	"experiments/bench.ErrInvalid", "experiments/bench.ErrNoRewind", "experiments/bench.ErrRun",
 	"experiments/bench/slowmotion.ErrOwnTime",
 	"experiments/testbed.ErrIncomplete", // of the kind that it unwraps to
-	"experiments/rl/speedup.ErrUnfinished",
 	"fpga/engine/enginetest.ErrFormat", "fpga/netlab.ErrAgain",
 	"fpga/pcie.ErrDenied", // of the kind that it unwraps to
 	"internal/lockfile.ErrHeld",

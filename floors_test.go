@@ -19,12 +19,12 @@ var rooms = []struct {
 	folder string
 	floor  int
 }{
-	{"internal", 0}, {"fpga/adder", 0}, {"clients", 0},
+	{"internal/yamlfile", 1}, {"internal", 0}, {"fpga/adder", 0}, {"clients", 0},
 	{"fpga/regmap/gen", 2}, {"fpga/regmap", 1}, {"fpga/engine", 1}, {"fpga/program", 1}, {"results", 1},
 	{"fpga", 2}, {"p4ctl", 2}, {"pktgen", 2}, {"capture", 2},
-	{"experiments/system", 3}, {"experiments/netsim/tc", 3}, {"experiments/netsim/calendar", 3}, {"experiments/yamlfile", 3},
+	{"experiments/system", 3}, {"experiments/netsim/tc", 3},
 	{"experiments/sweep/grid", 3}, {"experiments/testbed/ktree", 3},
-	{"experiments/rl/speedup", 4}, {"experiments/bench/expect", 4}, {"experiments/bench/job", 5}, {"experiments/sched/play", 5},
+	{"experiments/bench/job", 5}, {"experiments/sched/play", 5},
 	{"experiments/bench/slowmotion", 6}, {"experiments/rl/onwire", 7}, {"experiments/sweep/cells", 8}, // before the rooms that they are in
 	{"experiments/netsim", 4}, {"experiments/rl", 4}, {"experiments/aomcheck", 4}, {"experiments/sched", 4}, {"experiments/testbed", 4},
 	{"experiments/bench", 5}, {"experiments/sweep", 6}, {"experiments", 6},

@@ -2,7 +2,7 @@ package netsim
 
 import (
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim/calendar"
+	"github.com/olafctl/olaf/internal/calendar"
 )
 
 // extra is a source of background traffic.

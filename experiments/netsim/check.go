@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/yamlfile"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/internal/yamlfile"
 )
 
 // Limits of a topology, from the sizes of types and the range of exact integer picoseconds.

@@ -2,9 +2,9 @@ package netsim
 
 import (
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim/calendar"
 	"github.com/olafctl/olaf/experiments/netsim/node"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/internal/calendar"
 )
 
 // portState is the mutable part of a port.

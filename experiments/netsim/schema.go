@@ -5,8 +5,8 @@ import (
 
 	"github.com/olafctl/olaf/experiments/netsim/tc"
 	"github.com/olafctl/olaf/experiments/system"
-	"github.com/olafctl/olaf/experiments/yamlfile"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/internal/yamlfile"
 )
 
 // TopologyJSONSchema returns the JSON schema of a topology file, for editors, with the systems of a set.

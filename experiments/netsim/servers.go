@@ -2,8 +2,8 @@ package netsim
 
 import (
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim/calendar"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
+	"github.com/olafctl/olaf/internal/calendar"
 )
 
 type serverState struct {

@@ -5,8 +5,8 @@ import (
 	"slices"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim/calendar"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
+	"github.com/olafctl/olaf/internal/calendar"
 )
 
 func newSim(t *Topology, n *network, opt Options) *sim {

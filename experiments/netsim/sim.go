@@ -6,9 +6,9 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
-	"github.com/olafctl/olaf/experiments/netsim/calendar"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/internal/calendar"
 )
 
 // Observer receives every frame that reaches a server. o is valid during the call; worker is the dense index, over all

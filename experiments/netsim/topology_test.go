@@ -16,7 +16,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/system"
-	"github.com/olafctl/olaf/experiments/yamlfile"
+	"github.com/olafctl/olaf/internal/yamlfile"
 )
 
 const exampleFile = `schema: olafctl.topology/v1

@@ -10,7 +10,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/yamlfile"
+	"github.com/olafctl/olaf/internal/yamlfile"
 )
 
 // ParseProblem reads and checks a jobs file; name is for messages. The error matches ErrProblem and lists up to

@@ -4,7 +4,7 @@ import (
 	"strconv"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/yamlfile"
+	"github.com/olafctl/olaf/internal/yamlfile"
 )
 
 // JobsSchema names the file format that Parse reads.

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/yamlfile"
+	"github.com/olafctl/olaf/internal/yamlfile"
 	"github.com/olafctl/olaf/results/figure"
 	"github.com/olafctl/olaf/results/figure/figuretest"
 )

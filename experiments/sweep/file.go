@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf/experiments/sweep/grid"
-	"github.com/olafctl/olaf/experiments/yamlfile"
+	"github.com/olafctl/olaf/internal/yamlfile"
 	"github.com/olafctl/olaf/results/sweep"
 )
 

@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/yamlfile"
-	"github.com/olafctl/olaf/experiments/yamlfile/yamlfiletest"
+	"github.com/olafctl/olaf/internal/yamlfile"
+	"github.com/olafctl/olaf/internal/yamlfile/yamlfiletest"
 	"github.com/olafctl/olaf/results/store"
 )
 

@@ -11,7 +11,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture/live"
-	"github.com/olafctl/olaf/experiments/testbed/tap"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/aggregator"
 	"github.com/olafctl/olaf/fpga/host"
@@ -99,7 +98,7 @@ func startOn(n *netlab.Node) func(*exec.Cmd) (Process, error) {
 type realtimeCard struct {
 	*realtime.Card
 	tap  *cardTap
-	ends *tap.Capture // nil without a recorder
+	ends *Capture // nil without a recorder
 }
 
 // RecordEnds starts or stops capturing what workers send and what reaches the server.
@@ -115,8 +114,8 @@ func (c *realtimeCard) RecordEnds(on bool) error {
 	if err != nil || !on {
 		return err
 	}
-	at := []tap.End{{Name: EndNames[0], At: c.Workers()}, {Name: EndNames[1], At: c.Server()}}
-	c.ends, err = tap.OpenCapture(at...)
+	at := []End{{Name: EndNames[0], At: c.Workers()}, {Name: EndNames[1], At: c.Server()}}
+	c.ends, err = OpenCapture(at...)
 	return err
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/bench/expect"
+	"github.com/olafctl/olaf/cmd/olafctl/expect"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/metric"
 )

@@ -3,7 +3,7 @@ package cli
 import (
 	"testing"
 
-	"github.com/olafctl/olaf/experiments/yamlfile/yamlfiletest"
+	"github.com/olafctl/olaf/internal/yamlfile/yamlfiletest"
 )
 
 // FuzzConfig checks that each mistake names a line of the file, and that each accepted value belongs to a setting and

@@ -5,8 +5,8 @@ import (
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	sweepcmd "github.com/olafctl/olaf/cmd/olafctl/sweep"
-	schedsweep "github.com/olafctl/olaf/experiments/sched/sweep"
-	"github.com/olafctl/olaf/experiments/sched/workload"
+	"github.com/olafctl/olaf/experiments/sched"
+	"github.com/olafctl/olaf/experiments/sched/policy"
 	experimentsweep "github.com/olafctl/olaf/experiments/sweep"
 	"github.com/olafctl/olaf/experiments/sweep/cells"
 )
@@ -23,12 +23,12 @@ func SweepCommand() *experimentsweep.Command {
 }
 
 func newScheduleCells() *sweepcmd.Cells[cells.Scheduled] {
-	all := schedsweep.Scenarios()
-	s := &cells.Scheduled{Workload: workload.Paper(0, 1), Scenario: all[len(all)-1].Name}
+	all := policy.Scenarios()
+	s := &cells.Scheduled{Workload: sched.PaperWorkload(0, 1), Scenario: all[len(all)-1].Name}
 	s.Workload.Jobs, s.Workload.Units, s.Workload.Ports = 40, 8, 4
 	cells := &sweepcmd.Cells[cells.Scheduled]{Cmd: &cobra.Command{Use: "schedule"}, Said: s,
 		Spec: func(s *cells.Scheduled) (any, error) {
-			_, err := workload.Generate(s.Workload)
+			_, err := sched.GenerateProblem(s.Workload)
 			return s, err
 		}}
 	flags, w := cells.Cmd.Flags(), &s.Workload

@@ -6,19 +6,19 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
-	"github.com/olafctl/olaf/experiments/sched/workload"
+	"github.com/olafctl/olaf/experiments/sched"
 )
 
 // jobsFlags are the flags of schedule jobs.
 type jobsFlags struct {
-	workload workload.Spec
+	workload sched.Workload
 	kind     string
 	file     string
 	force    bool
 }
 
 func newScheduleJobsCmd(env *cli.Env) *cobra.Command {
-	f := &jobsFlags{workload: workload.Paper(40, 1), kind: string(workload.DML)}
+	f := &jobsFlags{workload: sched.PaperWorkload(40, 1), kind: string(sched.DML)}
 	s := &f.workload
 	s.Units, s.Ports = 8, 4
 	cmd := &cobra.Command{
@@ -46,7 +46,7 @@ or stated defaults (docs/guide/scheduling.md).`,
 	flags.StringVarP(&f.file, "write", "w", "", "write to this file instead of standard output")
 	flags.BoolVar(&f.force, "force", false, "overwrite the file")
 	cli.Complete(cmd, "workload", func() (names []string) {
-		for _, k := range workload.Kinds() {
+		for _, k := range sched.WorkloadKinds() {
 			names = append(names, string(k))
 		}
 		return slices.Clip(names)
@@ -60,11 +60,11 @@ func (f *jobsFlags) writeJobs(cmd *cobra.Command, env *cli.Env) error {
 		return err
 	}
 	s := f.workload
-	s.Kind = workload.Kind(f.kind)
-	if s.Kind == workload.Testbed && !cmd.Flags().Changed("units") {
+	s.Kind = sched.WorkloadKind(f.kind)
+	if s.Kind == sched.Testbed && !cmd.Flags().Changed("units") {
 		s.Units = 4
 	}
-	p, err := workload.Generate(s)
+	p, err := sched.GenerateProblem(s)
 	if err != nil {
 		return err
 	}

@@ -8,8 +8,8 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
-	"github.com/olafctl/olaf/experiments/sched/sweep"
-	"github.com/olafctl/olaf/experiments/sched/workload"
+	"github.com/olafctl/olaf/experiments/sched"
+	"github.com/olafctl/olaf/experiments/sched/policy"
 	grammar "github.com/olafctl/olaf/experiments/sweep/grid"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/result"
@@ -18,7 +18,7 @@ import (
 
 // sweepFlags are the flags of schedule sweep.
 type sweepFlags struct {
-	workload workload.Spec
+	workload sched.Workload
 	jobs     []int
 	vary     string
 	seeds    int
@@ -28,7 +28,7 @@ type sweepFlags struct {
 }
 
 func newScheduleSweepCmd(env *cli.Env) *cobra.Command {
-	f := &sweepFlags{workload: workload.Paper(0, 1), jobs: []int{40, 60, 100}, seeds: 10}
+	f := &sweepFlags{workload: sched.PaperWorkload(0, 1), jobs: []int{40, 60, 100}, seeds: 10}
 	s := &f.workload
 	s.Units, s.Ports = 8, 4
 	cmd := &cobra.Command{
@@ -86,7 +86,7 @@ func (f *sweepFlags) run(cmd *cobra.Command, env *cli.Env) error {
 		bar.Stop()
 		return err
 	}
-	cells, err := sweep.Cells(cmd.Context(), specs, f.seeds,
+	cells, err := policy.Cells(cmd.Context(), specs, f.seeds,
 		func(d, t int) { done.Store(int64(d)); total.Store(int64(t)) })
 	bar.Stop()
 	if err != nil {
@@ -110,17 +110,17 @@ func (f *sweepFlags) run(cmd *cobra.Command, env *cli.Env) error {
 }
 
 // result makes the document: a panel a metric, and one of how often time windows do worse.
-func (f *sweepFlags) result(axis sweep.Axis, values []float64, cells []sweep.Cell) *result.Result {
+func (f *sweepFlags) result(axis policy.Axis, values []float64, cells []policy.Cell) *result.Result {
 	r := result.New("schedule sweep", "Schedules", struct {
-		Workload workload.Spec `json:"workload"`
-		Varied   string        `json:"varied"`
-		Seeds    int           `json:"seeds"`
+		Workload sched.Workload `json:"workload"`
+		Varied   string         `json:"varied"`
+		Seeds    int            `json:"seeds"`
 	}{f.workload, axis.Name, f.seeds})
-	r.Panels = axis.Panels(values, cells, sweep.Metrics(), "")
+	r.Panels = axis.Panels(values, cells, policy.Metrics(), "")
 	r.Say("means over %d seeds with their 95 %% intervals; all scenarios of a seed have the same jobs, and every "+
 		"plan was checked", f.seeds)
 	for i := range cells {
-		for k, s := range sweep.Scenarios() {
+		for k, s := range policy.Scenarios() {
 			if n := cells[i].Worse(k); n > 0 {
 				r.Say("%s at %s %g ends later than FCFS with the same switches under %s", s.Name, axis.Name, values[i],
 					olaf.Plural(n, "seed"))
@@ -131,19 +131,19 @@ func (f *sweepFlags) result(axis sweep.Axis, values []float64, cells []sweep.Cel
 }
 
 // parseAxis returns the varied parameter and its values: the numbers of jobs unless --sweep names another.
-func (f *sweepFlags) parseAxis() (axis sweep.Axis, values []float64, err error) {
+func (f *sweepFlags) parseAxis() (axis policy.Axis, values []float64, err error) {
 	if f.vary == "" {
 		for _, n := range f.jobs {
 			values = append(values, float64(n))
 		}
-		axis, err = sweep.FindAxis("jobs")
+		axis, err = policy.FindAxis("jobs")
 		return axis, values, err
 	}
 	name, list, err := grammar.SplitAxis(f.vary)
 	if err != nil {
 		return axis, nil, err
 	}
-	if axis, err = sweep.FindAxis(name); err != nil {
+	if axis, err = policy.FindAxis(name); err != nil {
 		return axis, nil, cli.UsageError("--sweep: %v", err)
 	}
 	if values, err = axis.Values(list); err != nil || name == "jobs" {

@@ -16,7 +16,7 @@ import (
 	sweepcmd "github.com/olafctl/olaf/cmd/olafctl/sweep"
 	"github.com/olafctl/olaf/experiments/bench/job"
 	"github.com/olafctl/olaf/experiments/system"
-	"github.com/olafctl/olaf/experiments/yamlfile"
+	"github.com/olafctl/olaf/internal/yamlfile"
 )
 
 // ClusterNames returns the presets with clusters of closed-loop workers.

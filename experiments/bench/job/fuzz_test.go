@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf/experiments/system"
-	"github.com/olafctl/olaf/experiments/yamlfile/yamlfiletest"
+	"github.com/olafctl/olaf/internal/yamlfile/yamlfiletest"
 )
 
 // FuzzParseFile parses arbitrary job files: each mistake names a line of the file, and accepted ones survive a round

@@ -4,10 +4,10 @@ import (
 	"context"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim/calendar"
 	"github.com/olafctl/olaf/experiments/netsim/node"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/internal/calendar"
 	"github.com/olafctl/olaf/internal/splitmix"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )

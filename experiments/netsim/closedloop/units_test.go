@@ -12,10 +12,10 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim/calendar"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/internal/calendar"
 	"github.com/olafctl/olaf/internal/golden"
 	"github.com/olafctl/olaf/pktgen"
 	"github.com/olafctl/olaf/pktgen/endpoint"

@@ -8,7 +8,6 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
-	"github.com/olafctl/olaf/experiments/rl/speedup"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/pktgen"
 	"github.com/olafctl/olaf/pktgen/trace"
@@ -146,7 +145,7 @@ func (c *Fig7Config) name(v fig7Variant) string {
 
 // replay runs both queues over the same traffic.
 func (c *Fig7Config) replay(recording *trace.Recording, v fig7Variant, rate olaf.Rate, seed uint64) (fig7Point, error) {
-	one := func(queue string) (*speedup.Result, error) {
+	one := func(queue string) (*replayResult, error) {
 		s := trace.DefaultScaling()
 		s.Placement, s.Updates, s.Rate, s.Frame, s.Jitter, s.Seed = c.Placement, 0, c.Rate, c.Frame, c.Jitter, seed
 		s.ActiveClusters = v.active
@@ -154,11 +153,11 @@ func (c *Fig7Config) replay(recording *trace.Recording, v fig7Variant, rate olaf
 		if err != nil {
 			return nil, err
 		}
-		b := speedup.Bottleneck{Queue: queue, Slots: c.Slots, OutRate: rate, Profile: c.Profile, Frame: c.Frame}
+		b := fig7Queue{Queue: queue, Slots: c.Slots, OutRate: rate, Profile: c.Profile, Frame: c.Frame}
 		if v.closed {
-			return speedup.ReplayClosed(scaler, b, speedup.Loop{AckDelay: c.AckDelay, Timeout: c.Timeout, Limit: 1e9}, c.Updates)
+			return replayClosed(scaler, b, replayLoop{AckDelay: c.AckDelay, Timeout: c.Timeout, Limit: 1e9}, c.Updates)
 		}
-		return speedup.ReplayOpen(scaler, b, c.Updates)
+		return replayOpen(scaler, b, c.Updates)
 	}
 	fifo, err := one("fifo")
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package p4inc reproduces the evaluation of "P4INC-AOI: All-Optical Interconnect Empowered by In-Network Computing for DML
 // Workloads", one file for each kind of artefact: Table I, the testbed (Figs. 5 to 7) and the simulations (Figs. 8 to 12).
-// Everything is planned with the printed parameters and, where there are none, with those of package workload; what the
+// Everything is planned with the printed parameters and, where there are none, with those of sched.Workload; what the
 // paper leaves open most is set beside it under other assumptions.
 package p4inc
 
@@ -9,9 +9,9 @@ import (
 
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/sched"
 	"github.com/olafctl/olaf/experiments/sched/milp"
-	"github.com/olafctl/olaf/experiments/sched/sweep"
-	"github.com/olafctl/olaf/experiments/sched/workload"
+	"github.com/olafctl/olaf/experiments/sched/policy"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/result"
@@ -43,18 +43,18 @@ func with(find func(name string) (milp.Solver, error)) experiments.Set {
 // assumption is a way to fill in what the paper does not print. The first is what is judged.
 type assumption struct {
 	name   string
-	change func(*workload.Spec)
+	change func(*sched.Workload)
 }
 
 // judged starts from an even mesh, which is the only connections before the first slot that the paper names.
-var judged = assumption{"an even mesh before the first slot", func(s *workload.Spec) { s.Joined = true }}
+var judged = assumption{"an even mesh before the first slot", func(s *sched.Workload) { s.Joined = true }}
 
 // assumptions are the judged one, and others: that nothing is connected before, and that the optics are short.
 func assumptions() []assumption {
 	return []assumption{
 		judged,
-		{"nothing connected before the first slot", func(s *workload.Spec) { s.Joined = false }},
-		{"all jobs at once, 4 ports a unit", func(s *workload.Spec) { s.Joined, s.PerSecond, s.Ports = true, 0, 4 }},
+		{"nothing connected before the first slot", func(s *sched.Workload) { s.Joined = false }},
+		{"all jobs at once, 4 ports a unit", func(s *sched.Workload) { s.Joined, s.PerSecond, s.Ports = true, 0, 4 }},
 	}
 }
 
@@ -79,7 +79,7 @@ func judgedOnly(o *experiments.Options, all []assumption) []assumption {
 }
 
 // scale applies the changed input of the options to a workload.
-func scale(o *experiments.Options, s *workload.Spec) {
+func scale(o *experiments.Options, s *sched.Workload) {
 	for i := range s.Volume {
 		s.Volume[i] = experiments.ScaleInput(o, volume, s.Volume[i])
 	}
@@ -100,16 +100,16 @@ const (
 // number is what one experiment measures of its cells, by seed, for a claim; of a curve, point by point.
 type number struct {
 	claim string
-	of    func(cells []sweep.Cell) paper.Measured
+	of    func(cells []policy.Cell) paper.Measured
 }
 
 // grid plans workloads under every assumption and sets the numbers of all of them beside the claims.
 type grid struct {
 	experiment string
-	axis       sweep.Axis
+	axis       policy.Axis
 	values     []float64
-	base       workload.Spec
-	metrics    []sweep.Metric
+	base       sched.Workload
+	metrics    []policy.Metric
 	numbers    []number
 }
 
@@ -126,7 +126,7 @@ func (g *grid) run(ctx context.Context, f *result.Result, o *experiments.Options
 		if err != nil {
 			return err
 		}
-		cells, err := sweep.Cells(ctx, specs, seeds, func(done, total int) { o.ReportProgress(n*total+done, len(all)*total) })
+		cells, err := policy.Cells(ctx, specs, seeds, func(done, total int) { o.ReportProgress(n*total+done, len(all)*total) })
 		if err != nil {
 			return err
 		}
@@ -152,9 +152,9 @@ func take(ours paper.Ours, id string, m paper.Measured, a assumption, judges boo
 }
 
 // saved is by how many per cent one scenario stays below another, the mean over the cells of every seed.
-func saved(m sweep.Metric, scenario, below int) func([]sweep.Cell) paper.Measured {
-	return func(cells []sweep.Cell) paper.Measured {
-		return paper.Of(perSeed(cells, func(c *sweep.Cell, seed int) float64 {
+func saved(m policy.Metric, scenario, below int) func([]policy.Cell) paper.Measured {
+	return func(cells []policy.Cell) paper.Measured {
+		return paper.Of(perSeed(cells, func(c *policy.Cell, seed int) float64 {
 			was := float64(c.Values(below, m)[seed])
 			if was == 0 {
 				return 0 // nothing to save
@@ -165,9 +165,9 @@ func saved(m sweep.Metric, scenario, below int) func([]sweep.Cell) paper.Measure
 }
 
 // ahead is by how much one scenario is below the least of others, the mean over the cells of every seed.
-func ahead(m sweep.Metric, scenario int, others ...int) func([]sweep.Cell) paper.Measured {
-	return func(cells []sweep.Cell) paper.Measured {
-		return paper.Of(perSeed(cells, func(c *sweep.Cell, seed int) float64 {
+func ahead(m policy.Metric, scenario int, others ...int) func([]policy.Cell) paper.Measured {
+	return func(cells []policy.Cell) paper.Measured {
+		return paper.Of(perSeed(cells, func(c *policy.Cell, seed int) float64 {
 			least := c.Values(others[0], m)[seed]
 			for _, k := range others[1:] {
 				least = min(least, c.Values(k, m)[seed])
@@ -178,7 +178,7 @@ func ahead(m sweep.Metric, scenario int, others ...int) func([]sweep.Cell) paper
 }
 
 // perSeed describes the mean over the cells of what each seed makes.
-func perSeed(cells []sweep.Cell, of func(*sweep.Cell, int) float64) results.Statistic {
+func perSeed(cells []policy.Cell, of func(*policy.Cell, int) float64) results.Statistic {
 	means := make([]results.Float, len(cells[0].Outcomes[0]))
 	for i := range cells {
 		for k := range means {
@@ -189,7 +189,7 @@ func perSeed(cells []sweep.Cell, of func(*sweep.Cell, int) float64) results.Stat
 }
 
 // curve is a metric of a scenario from point to point, by seed.
-func curve(cells []sweep.Cell, scenario int, m sweep.Metric) [][]results.Float {
+func curve(cells []policy.Cell, scenario int, m policy.Metric) [][]results.Float {
 	values := make([][]results.Float, len(cells))
 	for i := range cells {
 		values[i] = cells[i].Values(scenario, m)
@@ -198,25 +198,25 @@ func curve(cells []sweep.Cell, scenario int, m sweep.Metric) [][]results.Float {
 }
 
 // falls is how far a scenario's curve falls.
-func falls(m sweep.Metric, scenario int) func([]sweep.Cell) paper.Measured {
-	return func(cells []sweep.Cell) paper.Measured { return paper.Falls(curve(cells, scenario, m)) }
+func falls(m policy.Metric, scenario int) func([]policy.Cell) paper.Measured {
+	return func(cells []policy.Cell) paper.Measured { return paper.Falls(curve(cells, scenario, m)) }
 }
 
 // spread is how far a scenario's curve spreads from a point on, in per cent.
-func spread(m sweep.Metric, scenario, from int) func([]sweep.Cell) paper.Measured {
-	return func(cells []sweep.Cell) paper.Measured { return paper.Spread(curve(cells, scenario, m)[from:]) }
+func spread(m policy.Metric, scenario, from int) func([]policy.Cell) paper.Measured {
+	return func(cells []policy.Cell) paper.Measured { return paper.Spread(curve(cells, scenario, m)[from:]) }
 }
 
 // grows is by how much a scenario's last point is above its first.
-func grows(m sweep.Metric, scenario int) func([]sweep.Cell) paper.Measured {
-	return func(cells []sweep.Cell) paper.Measured {
+func grows(m policy.Metric, scenario int) func([]policy.Cell) paper.Measured {
+	return func(cells []policy.Cell) paper.Measured {
 		return paper.Over(cells[len(cells)-1].Values(scenario, m), cells[0].Values(scenario, m))
 	}
 }
 
 // growsLess is by how much less one scenario grows than another.
-func growsLess(m sweep.Metric, scenario, than int) func([]sweep.Cell) paper.Measured {
-	return func(cells []sweep.Cell) paper.Measured {
+func growsLess(m policy.Metric, scenario, than int) func([]policy.Cell) paper.Measured {
+	return func(cells []policy.Cell) paper.Measured {
 		first, last := &cells[0], &cells[len(cells)-1]
 		growth := func(k int) []results.Float {
 			a, b := last.Values(k, m), first.Values(k, m)

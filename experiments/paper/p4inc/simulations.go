@@ -5,21 +5,21 @@ import (
 
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
-	"github.com/olafctl/olaf/experiments/sched/sweep"
-	"github.com/olafctl/olaf/experiments/sched/workload"
+	"github.com/olafctl/olaf/experiments/sched"
+	"github.com/olafctl/olaf/experiments/sched/policy"
 )
 
 // simulated is how many jobs Figs. 10 to 12 have.
 const simulated = 1000
 
-var both = []sweep.Metric{sweep.Reconfigurations, sweep.CTBTI}
+var both = []policy.Metric{policy.Reconfigurations, policy.CTBTI}
 
 // draw runs a grid as a figure of the paper and says what all of these rest on.
 func (g *grid) draw(ctx context.Context, artefact string, o *experiments.Options, says ...string) (bench.Report, error) {
 	f := experiments.NewResult(g.experiment, artefact, o, struct {
-		Workload workload.Spec `json:"workload"`
-		Varied   string        `json:"varied"`
-		Values   []float64     `json:"values"`
+		Workload sched.Workload `json:"workload"`
+		Varied   string         `json:"varied"`
+		Values   []float64      `json:"values"`
 	}{g.base, g.axis.Name, g.values})
 	if err := g.run(ctx, f, o); err != nil {
 		return nil, err
@@ -33,75 +33,75 @@ func (g *grid) draw(ctx context.Context, artefact string, o *experiments.Options
 }
 
 // axis is a named one of package sweep.
-func axis(name string) sweep.Axis {
-	for _, a := range sweep.Axes() {
+func axis(name string) policy.Axis {
+	for _, a := range policy.Axes() {
 		if a.Name == name {
 			return a
 		}
 	}
-	return sweep.Axis{}
+	return policy.Axis{}
 }
 
 func runFig8(ctx context.Context, o experiments.Options) (bench.Report, error) {
-	g := &grid{experiment: "p4inc/fig8", axis: axis("jobs"), values: []float64{800, 1000, 1200, 1400}, base: workload.Paper(0, 0), metrics: both, numbers: []number{
-		{"reconfigurations_saved.inc_under_fcfs", saved(sweep.Reconfigurations, incFCFS, noincFCFS)},
-		{"reconfigurations_saved.inc_under_tw", saved(sweep.Reconfigurations, incTW, noincTW)},
-		{"reconfigurations_saved.tw_without_inc", saved(sweep.Reconfigurations, noincTW, noincFCFS)},
-		{"reconfigurations_saved.tw_with_inc", saved(sweep.Reconfigurations, incTW, incFCFS)},
-		{"ct_bti_saved.tw_without_inc", saved(sweep.CTBTI, noincTW, noincFCFS)},
-		{"ct_bti_saved.tw_with_inc", saved(sweep.CTBTI, incTW, incFCFS)},
-		{"inc_tw.fewest_reconfigurations", ahead(sweep.Reconfigurations, incTW, noincFCFS, noincTW, incFCFS)},
-		{"inc_tw.shortest_ct_bti", ahead(sweep.CTBTI, incTW, noincFCFS, noincTW, incFCFS)},
-		{"noinc_tw.sooner_than_inc_fcfs", ahead(sweep.CTBTI, noincTW, incFCFS)},
+	g := &grid{experiment: "p4inc/fig8", axis: axis("jobs"), values: []float64{800, 1000, 1200, 1400}, base: sched.PaperWorkload(0, 0), metrics: both, numbers: []number{
+		{"reconfigurations_saved.inc_under_fcfs", saved(policy.Reconfigurations, incFCFS, noincFCFS)},
+		{"reconfigurations_saved.inc_under_tw", saved(policy.Reconfigurations, incTW, noincTW)},
+		{"reconfigurations_saved.tw_without_inc", saved(policy.Reconfigurations, noincTW, noincFCFS)},
+		{"reconfigurations_saved.tw_with_inc", saved(policy.Reconfigurations, incTW, incFCFS)},
+		{"ct_bti_saved.tw_without_inc", saved(policy.CTBTI, noincTW, noincFCFS)},
+		{"ct_bti_saved.tw_with_inc", saved(policy.CTBTI, incTW, incFCFS)},
+		{"inc_tw.fewest_reconfigurations", ahead(policy.Reconfigurations, incTW, noincFCFS, noincTW, incFCFS)},
+		{"inc_tw.shortest_ct_bti", ahead(policy.CTBTI, incTW, noincFCFS, noincTW, incFCFS)},
+		{"noinc_tw.sooner_than_inc_fcfs", ahead(policy.CTBTI, noincTW, incFCFS)},
 	}}
 	return g.draw(ctx, "Fig. 8", &o)
 }
 
 func runFig9(ctx context.Context, o experiments.Options) (bench.Report, error) {
-	base := workload.Paper(0, 0)
-	base.Kind = workload.MapReduce
+	base := sched.PaperWorkload(0, 0)
+	base.Kind = sched.MapReduce
 	g := &grid{experiment: "p4inc/fig9", axis: axis("jobs"), values: []float64{200, 300, 400, 500}, base: base, metrics: both, numbers: []number{
-		{"inc_tw_over_noinc_fcfs.reconfigurations_saved", saved(sweep.Reconfigurations, incTW, noincFCFS)},
-		{"inc_tw_over_noinc_fcfs.ct_bti_saved", saved(sweep.CTBTI, incTW, noincFCFS)},
-		{"inc_tw.fewest_reconfigurations", ahead(sweep.Reconfigurations, incTW, noincFCFS, noincTW, incFCFS)},
-		{"inc_tw.shortest_ct_bti", ahead(sweep.CTBTI, incTW, noincFCFS, noincTW, incFCFS)},
+		{"inc_tw_over_noinc_fcfs.reconfigurations_saved", saved(policy.Reconfigurations, incTW, noincFCFS)},
+		{"inc_tw_over_noinc_fcfs.ct_bti_saved", saved(policy.CTBTI, incTW, noincFCFS)},
+		{"inc_tw.fewest_reconfigurations", ahead(policy.Reconfigurations, incTW, noincFCFS, noincTW, incFCFS)},
+		{"inc_tw.shortest_ct_bti", ahead(policy.CTBTI, incTW, noincFCFS, noincTW, incFCFS)},
 	}}
 	return g.draw(ctx, "Fig. 9", &o, "widths and volumes of the 500 jobs of the paper's trace are not printed; ours are drawn, with a median of 30 MB and a heavy tail")
 }
 
 func runFig10(ctx context.Context, o experiments.Options) (bench.Report, error) {
-	g := &grid{experiment: "p4inc/fig10", axis: axis("units"), values: []float64{8, 16, 32, 64}, base: workload.Paper(simulated, 0), metrics: both, numbers: []number{
-		{"noinc_tw.fewer_reconfigurations_than_inc_fcfs", ahead(sweep.Reconfigurations, noincTW, incFCFS)},
-		{"noinc_tw.sooner_than_inc_fcfs", ahead(sweep.CTBTI, noincTW, incFCFS)},
-		{"inc_tw.fewest_reconfigurations", ahead(sweep.Reconfigurations, incTW, noincFCFS, noincTW, incFCFS)},
+	g := &grid{experiment: "p4inc/fig10", axis: axis("units"), values: []float64{8, 16, 32, 64}, base: sched.PaperWorkload(simulated, 0), metrics: both, numbers: []number{
+		{"noinc_tw.fewer_reconfigurations_than_inc_fcfs", ahead(policy.Reconfigurations, noincTW, incFCFS)},
+		{"noinc_tw.sooner_than_inc_fcfs", ahead(policy.CTBTI, noincTW, incFCFS)},
+		{"inc_tw.fewest_reconfigurations", ahead(policy.Reconfigurations, incTW, noincFCFS, noincTW, incFCFS)},
 	}}
 	for k, name := range scenarios() {
-		g.numbers = append(g.numbers, number{"reconfigurations_fall." + name, falls(sweep.Reconfigurations, k)}, number{"ct_bti_falls." + name, falls(sweep.CTBTI, k)})
+		g.numbers = append(g.numbers, number{"reconfigurations_fall." + name, falls(policy.Reconfigurations, k)}, number{"ct_bti_falls." + name, falls(policy.CTBTI, k)})
 	}
 	return g.draw(ctx, "Fig. 10", &o, "from an even mesh 8 units have 3 connections to each other one and seldom need more, 64 have one to every third")
 }
 
 func runFig11(ctx context.Context, o experiments.Options) (bench.Report, error) {
-	g := &grid{experiment: "p4inc/fig11", axis: axis("inc"), values: []float64{1, 2, 4, 8, 16}, base: workload.Paper(simulated, 0), metrics: both}
+	g := &grid{experiment: "p4inc/fig11", axis: axis("inc"), values: []float64{1, 2, 4, 8, 16}, base: sched.PaperWorkload(simulated, 0), metrics: both}
 	for k, name := range scenarios() {
 		if k < incFCFS {
-			g.numbers = append(g.numbers, number{"reconfigurations_flat." + name, spread(sweep.Reconfigurations, k, 0)})
+			g.numbers = append(g.numbers, number{"reconfigurations_flat." + name, spread(policy.Reconfigurations, k, 0)})
 			continue
 		}
-		g.numbers = append(g.numbers, number{"reconfigurations_fall." + name, falls(sweep.Reconfigurations, k)},
-			number{"ct_bti_falls." + name, falls(sweep.CTBTI, k)}, number{"flat_beyond_8." + name, spread(sweep.Reconfigurations, k, 3)})
+		g.numbers = append(g.numbers, number{"reconfigurations_fall." + name, falls(policy.Reconfigurations, k)},
+			number{"ct_bti_falls." + name, falls(policy.CTBTI, k)}, number{"flat_beyond_8." + name, spread(policy.Reconfigurations, k, 3)})
 	}
 	return g.draw(ctx, "Fig. 11", &o)
 }
 
 func runFig12(ctx context.Context, o experiments.Options) (bench.Report, error) {
-	g := &grid{experiment: "p4inc/fig12", axis: axis("slot"), values: []float64{0.25, 0.5, 1, 2, 4}, base: workload.Paper(simulated, 0), metrics: both, numbers: []number{
-		{"tw_grows_less_than_fcfs.without_inc", growsLess(sweep.CTBTI, noincTW, noincFCFS)},
-		{"tw_grows_less_than_fcfs.with_inc", growsLess(sweep.CTBTI, incTW, incFCFS)},
+	g := &grid{experiment: "p4inc/fig12", axis: axis("slot"), values: []float64{0.25, 0.5, 1, 2, 4}, base: sched.PaperWorkload(simulated, 0), metrics: both, numbers: []number{
+		{"tw_grows_less_than_fcfs.without_inc", growsLess(policy.CTBTI, noincTW, noincFCFS)},
+		{"tw_grows_less_than_fcfs.with_inc", growsLess(policy.CTBTI, incTW, incFCFS)},
 	}}
 	for k, name := range scenarios() {
-		g.numbers = append(g.numbers, number{"reconfigurations_fall." + name, falls(sweep.Reconfigurations, k)},
-			number{"reconfigurations_converge." + name, spread(sweep.Reconfigurations, k, 3)}, number{"ct_bti_grows." + name, grows(sweep.CTBTI, k)})
+		g.numbers = append(g.numbers, number{"reconfigurations_fall." + name, falls(policy.Reconfigurations, k)},
+			number{"reconfigurations_converge." + name, spread(policy.Reconfigurations, k, 3)}, number{"ct_bti_grows." + name, grows(policy.CTBTI, k)})
 	}
 	return g.draw(ctx, "Fig. 12", &o, "a job that is done at the beginning of a slot is done when the slot ends, in ours as in the paper's Eq. (11), so CT-BTI grows with the slot whatever a policy does")
 }

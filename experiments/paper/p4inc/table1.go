@@ -11,8 +11,6 @@ import (
 	"github.com/olafctl/olaf/experiments/sched"
 	"github.com/olafctl/olaf/experiments/sched/milp"
 	"github.com/olafctl/olaf/experiments/sched/policy"
-	"github.com/olafctl/olaf/experiments/sched/sweep"
-	"github.com/olafctl/olaf/experiments/sched/workload"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/result"
@@ -35,16 +33,18 @@ type column struct {
 
 func heuristics() []column {
 	by := func(name policy.Name) func(context.Context, *sched.Problem) (*sched.Plan, error) {
-		return func(ctx context.Context, p *sched.Problem) (*sched.Plan, error) { return sweep.Plan(ctx, p, name) }
+		return func(ctx context.Context, p *sched.Problem) (*sched.Plan, error) {
+			return policy.PlanChecked(ctx, p, name)
+		}
 	}
 	return []column{{"fcfs", by(policy.FCFS)}, {"tw", by(policy.TW)}, {"norecon", func(ctx context.Context, p *sched.Problem) (*sched.Plan, error) {
-		return sweep.Plan(ctx, p.Meshed(), policy.TW)
+		return policy.PlanChecked(ctx, p.Meshed(), policy.TW)
 	}}}
 }
 
 // small is the workload of a line: 8 units of the simulations' kind.
-func small(jobs int) workload.Spec {
-	s := workload.Paper(jobs, 0)
+func small(jobs int) sched.Workload {
+	s := sched.PaperWorkload(jobs, 0)
 	s.Units = 8
 	return s
 }
@@ -59,7 +59,7 @@ func (t tally) add(column string, jobs int, o sched.Outcome) {
 	t[column][jobs] = append(t[column][jobs], o)
 }
 
-func (t tally) values(column string, jobs int, m sweep.Metric) []results.Float {
+func (t tally) values(column string, jobs int, m policy.Metric) []results.Float {
 	var values []results.Float
 	for i := range t[column][jobs] {
 		o := &t[column][jobs][i]
@@ -128,7 +128,7 @@ func lineProblem(a assumption, o *experiments.Options, jobs int, seed uint64) (*
 	a.change(&s)
 	scale(o, &s)
 	s.Seed = seed
-	return workload.Generate(s)
+	return sched.GenerateProblem(s)
 }
 
 // prove looks for the optimum of the first seeds. Without a solver, or where none is proved in time, there is no number.
@@ -174,9 +174,9 @@ func fill(t *result.Result, ours paper.Ours, done tally, a assumption, judges bo
 		names = append([]string{"milp"}, names...)
 	}
 	for _, m := range []struct {
-		metric     sweep.Metric
+		metric     policy.Metric
 		unit, slug string
-	}{{sweep.CTBTI, "s", "ct_bti"}, {sweep.Reconfigurations, "connections", "aoi"}} {
+	}{{policy.CTBTI, "s", "ct_bti"}, {policy.Reconfigurations, "connections", "aoi"}} {
 		b := result.Block{Name: m.metric.Title + ", " + a.name, Unit: m.unit, Columns: names}
 		for _, jobs := range tableJobs {
 			row := result.Line{Name: fmt.Sprintf("%d jobs", jobs)}
@@ -200,7 +200,7 @@ func fill(t *result.Result, ours paper.Ours, done tally, a assumption, judges bo
 // span is the least and most, over the lines, that doing without reconfigurations takes longer than TW, in per cent.
 func span(done tally) (low, high results.Statistic) {
 	for i, jobs := range tableJobs {
-		tw, still := done.values("tw", jobs, sweep.CTBTI), done.values("norecon", jobs, sweep.CTBTI)
+		tw, still := done.values("tw", jobs, policy.CTBTI), done.values("norecon", jobs, policy.CTBTI)
 		var longer []results.Float
 		for k := range min(len(tw), len(still)) {
 			longer = append(longer, 100*(still[k]/tw[k]-1))
@@ -225,9 +225,9 @@ func gaps(done tally) result.Block {
 			break
 		}
 		row := result.Line{Name: fmt.Sprintf("%d jobs", jobs)}
-		least := done.values("milp", jobs, sweep.CTBTI)
+		least := done.values("milp", jobs, policy.CTBTI)
 		for _, name := range []string{"fcfs", "tw"} {
-			took := done.values(name, jobs, sweep.CTBTI)
+			took := done.values(name, jobs, policy.CTBTI)
 			var above []results.Float
 			for k := range least {
 				above = append(above, 100*(took[k]/least[k]-1))

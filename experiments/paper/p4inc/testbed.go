@@ -10,8 +10,6 @@ import (
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/sched"
 	"github.com/olafctl/olaf/experiments/sched/policy"
-	"github.com/olafctl/olaf/experiments/sched/sweep"
-	"github.com/olafctl/olaf/experiments/sched/workload"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/result"
@@ -25,7 +23,7 @@ type model struct {
 }
 
 func models() []model {
-	return []model{{"ResNet50", workload.ResNet50}, {"ResNet101", 170e6}, {"ResNet152", 230e6}, {"VGG11", 507e6}, {"VGG16", workload.VGG16}, {"VGG19", 548e6}}
+	return []model{{"ResNet50", sched.ResNet50}, {"ResNet101", 170e6}, {"ResNet152", 230e6}, {"VGG11", 507e6}, {"VGG16", sched.VGG16}, {"VGG19", 548e6}}
 }
 
 // alone is one job of two workers in a rack, whose server is in another.
@@ -47,7 +45,7 @@ func runFig5(ctx context.Context, o experiments.Options) (bench.Report, error) {
 		p := alone(m)
 		var took [2]float64
 		for i, of := range []*sched.Problem{p.WithINC(0), p} {
-			plan, err := sweep.Plan(ctx, of, policy.TW)
+			plan, err := policy.PlanChecked(ctx, of, policy.TW)
 			if err != nil {
 				return nil, err
 			}
@@ -74,7 +72,7 @@ func exactly(v float64) results.Statistic {
 // rackAssumptions are the judged one, that nothing is connected before, and that a job is more than one iteration: its
 // gradients are then moved as one volume.
 func rackAssumptions() []assumption {
-	return []assumption{judged, assumptions()[1], {fmt.Sprintf("%d iterations a job", iterations), func(s *workload.Spec) {
+	return []assumption{judged, assumptions()[1], {fmt.Sprintf("%d iterations a job", iterations), func(s *sched.Workload) {
 		judged.change(s)
 		for i := range s.Volume {
 			s.Volume[i] *= iterations
@@ -89,15 +87,15 @@ const iterations = 20
 var rackJobs = []float64{10, 20, 40, 60}
 
 // racks plans the testbed's jobs under every assumption, of ResNet50 and VGG16, and sets numbers of them beside the claims.
-func racks(ctx context.Context, f *result.Result, o *experiments.Options, m sweep.Metric, numbers func(resnet, vgg []sweep.Cell) paper.Ours) error {
+func racks(ctx context.Context, f *result.Result, o *experiments.Options, m policy.Metric, numbers func(resnet, vgg []policy.Cell) paper.Ours) error {
 	seeds, first := o.Seeds(10, 2)
 	jobs := axis("jobs")
 	ours := paper.Ours{}
 	all := judgedOnly(o, rackAssumptions())
 	for n, a := range all {
-		var cells [2][]sweep.Cell
+		var cells [2][]policy.Cell
 		for i, model := range []model{models()[0], models()[4]} {
-			base := workload.Racks(0, model.Volume, first)
+			base := sched.RackWorkload(0, model.Volume, first)
 			a.change(&base)
 			scale(o, &base)
 			specs, err := jobs.Specs(base, rackJobs)
@@ -105,10 +103,10 @@ func racks(ctx context.Context, f *result.Result, o *experiments.Options, m swee
 				return err
 			}
 			done := func(done, total int) { o.ReportProgress((2*n+i)*total+done, 2*len(all)*total) }
-			if cells[i], err = sweep.Cells(ctx, specs, seeds, done); err != nil {
+			if cells[i], err = policy.Cells(ctx, specs, seeds, done); err != nil {
 				return err
 			}
-			f.Panels = append(f.Panels, jobs.Panels(rackJobs, cells[i], []sweep.Metric{m}, ", "+model.Name+", "+a.name)...)
+			f.Panels = append(f.Panels, jobs.Panels(rackJobs, cells[i], []policy.Metric{m}, ", "+model.Name+", "+a.name)...)
 		}
 		for id, measured := range numbers(cells[0], cells[1]) {
 			take(ours, id, measured, a, n == 0)
@@ -122,15 +120,15 @@ func racks(ctx context.Context, f *result.Result, o *experiments.Options, m swee
 
 func runFig6(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	f := experiments.NewResult("p4inc/fig6", "Fig. 6", &o, models())
-	err := racks(ctx, f, &o, sweep.Reconfigurations, func(resnet, vgg []sweep.Cell) paper.Ours {
+	err := racks(ctx, f, &o, policy.Reconfigurations, func(resnet, vgg []policy.Cell) paper.Ours {
 		cells := append(resnet, vgg...)
-		mean := func(a, b func([]sweep.Cell) paper.Measured) paper.Measured {
+		mean := func(a, b func([]policy.Cell) paper.Measured) paper.Measured {
 			return paper.Of(halfway(a(cells).Statistic, b(cells).Statistic))
 		}
 		return paper.Ours{
-			"p4inc/fig6.reconfigurations_saved.inc":     mean(saved(sweep.Reconfigurations, incFCFS, noincFCFS), saved(sweep.Reconfigurations, incTW, noincTW)),
-			"p4inc/fig6.reconfigurations_saved.tw":      mean(saved(sweep.Reconfigurations, noincTW, noincFCFS), saved(sweep.Reconfigurations, incTW, incFCFS)),
-			"p4inc/fig6.inc_tw.fewest_reconfigurations": ahead(sweep.Reconfigurations, incTW, noincFCFS, noincTW, incFCFS)(cells),
+			"p4inc/fig6.reconfigurations_saved.inc":     mean(saved(policy.Reconfigurations, incFCFS, noincFCFS), saved(policy.Reconfigurations, incTW, noincTW)),
+			"p4inc/fig6.reconfigurations_saved.tw":      mean(saved(policy.Reconfigurations, noincTW, noincFCFS), saved(policy.Reconfigurations, incTW, incFCFS)),
+			"p4inc/fig6.inc_tw.fewest_reconfigurations": ahead(policy.Reconfigurations, incTW, noincFCFS, noincTW, incFCFS)(cells),
 		}
 	})
 	if err != nil {
@@ -151,13 +149,13 @@ func halfway(a, b results.Statistic) results.Statistic {
 
 func runFig7(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	f := experiments.NewResult("p4inc/fig7", "Fig. 7", &o, models())
-	err := racks(ctx, f, &o, sweep.MeanJCT, func(resnet, vgg []sweep.Cell) paper.Ours {
+	err := racks(ctx, f, &o, policy.MeanJCT, func(resnet, vgg []policy.Cell) paper.Ours {
 		ours := paper.Ours{}
 		for name, pair := range map[string][2]int{
 			"inc_under_fcfs": {incFCFS, noincFCFS}, "inc_under_tw": {incTW, noincTW}, "tw_without_inc": {noincTW, noincFCFS}, "tw_with_inc": {incTW, incFCFS},
 		} {
-			ours["p4inc/fig7."+name+".resnet50"] = saved(sweep.MeanJCT, pair[0], pair[1])(resnet)
-			ours["p4inc/fig7."+name+".vgg16"] = saved(sweep.MeanJCT, pair[0], pair[1])(vgg)
+			ours["p4inc/fig7."+name+".resnet50"] = saved(policy.MeanJCT, pair[0], pair[1])(resnet)
+			ours["p4inc/fig7."+name+".vgg16"] = saved(policy.MeanJCT, pair[0], pair[1])(vgg)
 		}
 		return ours
 	})

@@ -9,7 +9,6 @@ import (
 	"math"
 
 	"github.com/ByteArena/box2d"
-	"github.com/olafctl/olaf/experiments/rl/pcg64"
 )
 
 // ObservationSize is the number of values in an Observation, Actions the number of actions.
@@ -72,7 +71,7 @@ var hullOutline = [...][2]float64{{-14, 17}, {-17, 0}, {-17, -10}, {17, -10}, {1
 // World is one lander over one terrain. The zero value needs a Reset before use. Worlds are independent of each
 // other (but see shared.go); a World is not safe for concurrent use.
 type World struct {
-	random  *pcg64.Source
+	random  *random
 	box     box2d.B2World
 	hull    *box2d.B2Body
 	legs    [2]*box2d.B2Body
@@ -86,7 +85,7 @@ type World struct {
 }
 
 // Seed restarts the random numbers like Gymnasium's reset(seed=…).
-func (w *World) Seed(seed uint64) { w.random = pcg64.New(seed) }
+func (w *World) Seed(seed uint64) { w.random = newRandom(seed) }
 
 // Reset starts a new episode and returns its first observation. Without an earlier Seed it seeds with 0.
 func (w *World) Reset() Observation {

@@ -12,7 +12,6 @@ import (
 	"github.com/olafctl/olaf/experiments/sched"
 	"github.com/olafctl/olaf/experiments/sched/check"
 	"github.com/olafctl/olaf/experiments/sched/policy"
-	"github.com/olafctl/olaf/experiments/sched/workload"
 )
 
 // present lists the solvers that are here. Under CI a missing one is a failure.
@@ -156,9 +155,9 @@ func BenchmarkHighs(b *testing.B) {
 	}
 	for seed := uint64(1); seed <= 3; seed++ {
 		b.Run(fmt.Sprintf("8x60/seed=%d", seed), func(b *testing.B) {
-			spec := workload.Paper(60, seed)
+			spec := sched.PaperWorkload(60, seed)
 			spec.Units, spec.Ports = 8, 4
-			p, err := workload.Generate(spec)
+			p, err := sched.GenerateProblem(spec)
 			if err != nil {
 				b.Fatal(err)
 			}
@@ -188,9 +187,9 @@ func TestSolversAgree(t *testing.T) {
 	}
 	var problems []*sched.Problem
 	for seed := range uint64(20) {
-		spec := workload.Paper(8, seed)
+		spec := sched.PaperWorkload(8, seed)
 		spec.Units, spec.Ports, spec.INC, spec.PerSecond = 4, 2, 1, 40
-		p, err := workload.Generate(spec)
+		p, err := sched.GenerateProblem(spec)
 		if err != nil {
 			t.Fatal(err)
 		}

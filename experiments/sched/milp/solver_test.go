@@ -15,7 +15,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/sched"
-	"github.com/olafctl/olaf/experiments/sched/workload"
 )
 
 var update = flag.Bool("update", false, "rewrite golden files")
@@ -178,8 +177,8 @@ func TestHorizon(t *testing.T) {
 
 // TestFewest finds the plan that shares a connection instead of changing it.
 func TestFewest(t *testing.T) {
-	p, err := workload.Generate(func() workload.Spec {
-		s := workload.Paper(8, 3)
+	p, err := sched.GenerateProblem(func() sched.Workload {
+		s := sched.PaperWorkload(8, 3)
 		s.Units, s.Ports, s.INC, s.PerSecond = 4, 2, 1, 100
 		return s
 	}())

@@ -6,10 +6,10 @@ import (
 	"math"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim/calendar"
 	"github.com/olafctl/olaf/experiments/sched"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/program/p4inc"
+	"github.com/olafctl/olaf/internal/calendar"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 

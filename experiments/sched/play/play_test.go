@@ -11,7 +11,6 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/sched"
 	"github.com/olafctl/olaf/experiments/sched/policy"
-	"github.com/olafctl/olaf/experiments/sched/workload"
 )
 
 func plan(t *testing.T, p *sched.Problem, name policy.Name) *sched.Plan {
@@ -25,9 +24,9 @@ func plan(t *testing.T, p *sched.Problem, name policy.Name) *sched.Plan {
 
 func crowded(t *testing.T, jobs int, seed uint64) *sched.Problem {
 	t.Helper()
-	s := workload.Paper(jobs, seed)
+	s := sched.PaperWorkload(jobs, seed)
 	s.Units, s.Ports, s.INC, s.PerSecond, s.Local = 8, 2, 2, 60, 0.5
-	p, err := workload.Generate(s)
+	p, err := sched.GenerateProblem(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,9 +190,9 @@ func TestRefusals(t *testing.T) {
 }
 
 func BenchmarkPlay(b *testing.B) {
-	s := workload.Paper(40, 1)
+	s := sched.PaperWorkload(40, 1)
 	s.Units, s.Ports = 8, 4
-	p, err := workload.Generate(s)
+	p, err := sched.GenerateProblem(s)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 // Package policy contains the schedulers that decide slot by slot (paper §V, §VII-A): TW, which first serves the
 // ports that will be busy longest, and FCFS, which serves jobs in order of arrival. Without a repair they follow the
-// printed text; such a plan reflects the text, and package check reports its faults.
+// printed text; such a plan reflects the text, and package check reports its faults. Cells compares the policies with
+// and without switches that aggregate (the four scenarios of §VII-A) over numbers of jobs and seeds.
 package policy
 
 import (

@@ -14,7 +14,6 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/sched"
 	"github.com/olafctl/olaf/experiments/sched/check"
-	"github.com/olafctl/olaf/experiments/sched/workload"
 )
 
 func plan(t testing.TB, p *sched.Problem, name Name, r sched.Repairs) *sched.Plan {
@@ -98,7 +97,7 @@ func TestSubsetsOfRepairs(t *testing.T) {
 }
 
 func TestDeterministic(t *testing.T) {
-	p, err := workload.Generate(workload.Paper(200, 5))
+	p, err := sched.GenerateProblem(sched.PaperWorkload(200, 5))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -264,9 +263,9 @@ func one(jobs ...sched.Job) *sched.Problem {
 }
 
 func benchmark(b *testing.B, name Name, units, jobs int) {
-	spec := workload.Paper(jobs, 1)
+	spec := sched.PaperWorkload(jobs, 1)
 	spec.Units, spec.Local, spec.Ports, spec.PerSecond = units, 0.2, 4, 200
-	p, err := workload.Generate(spec)
+	p, err := sched.GenerateProblem(spec)
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -15,8 +15,8 @@ import (
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/rl"
-	schedsweep "github.com/olafctl/olaf/experiments/sched/sweep"
-	"github.com/olafctl/olaf/experiments/sched/workload"
+	"github.com/olafctl/olaf/experiments/sched"
+	"github.com/olafctl/olaf/experiments/sched/policy"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 	"github.com/olafctl/olaf/results/metric"
@@ -51,7 +51,7 @@ func smallCells(t *testing.T) map[string]struct {
 	training.Workers, training.Clusters, training.Iterations = 2, 1, 10
 	waiting := training
 	waiting.Network = rl.Network{Kind: rl.Ideal}
-	jobs := workload.Paper(0, 1)
+	jobs := sched.PaperWorkload(0, 1)
 	jobs.Jobs, jobs.Units, jobs.Ports = 6, 4, 2
 	network, err := netsim.Preset(system.All(), "multihop", netsim.Scale{})
 	if err != nil {
@@ -84,7 +84,7 @@ func smallCells(t *testing.T) map[string]struct {
 		"simulate": {Network{Topology: string(text), Seed: 3}, carrier.Simulate, NetworkMetrics()},
 		"train":    {Training{Config: training}, carrier.Train, TrainingMetrics()},
 		"job":      {Training{Config: waiting, Job: &Job{System: "iswitch", Mode: "sync"}}, carrier.Train, TrainingMetrics()},
-		"schedule": {Scheduled{Workload: jobs, Scenario: schedsweep.Scenarios()[0].Name}, Plan, PlanMetrics()},
+		"schedule": {Scheduled{Workload: jobs, Scenario: policy.Scenarios()[0].Name}, Plan, PlanMetrics()},
 	}
 }
 

@@ -9,16 +9,14 @@ import (
 	"github.com/olafctl/olaf/experiments/sched"
 	"github.com/olafctl/olaf/experiments/sched/check"
 	"github.com/olafctl/olaf/experiments/sched/policy"
-	schedsweep "github.com/olafctl/olaf/experiments/sched/sweep"
-	"github.com/olafctl/olaf/experiments/sched/workload"
 	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/sweep"
 )
 
 // Scheduled is the specification of a workload under one scenario.
 type Scheduled struct {
-	Workload workload.Spec `json:"workload"`
-	Scenario string        `json:"scenario"`
+	Workload sched.Workload `json:"workload"`
+	Scenario string         `json:"scenario"`
 }
 
 var planned = makeMetrics(row{"ct_bti_s", "Completion time", "s"}, row{"mean_jct_s", "Mean job completion time", "s"},
@@ -33,8 +31,8 @@ func Plan(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, e
 	if err != nil {
 		return nil, err
 	}
-	all := schedsweep.Scenarios()
-	at := slices.IndexFunc(all, func(one schedsweep.Scenario) bool { return one.Name == s.Scenario })
+	all := policy.Scenarios()
+	at := slices.IndexFunc(all, func(one policy.Scenario) bool { return one.Name == s.Scenario })
 	if at < 0 {
 		return nil, fmt.Errorf("there is no scenario %q", s.Scenario)
 	}
@@ -42,7 +40,7 @@ func Plan(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, e
 	first := s.Workload.Seed
 	for i := range n {
 		s.Workload.Seed = first + uint64(from+i)
-		problem, err := workload.Generate(s.Workload)
+		problem, err := sched.GenerateProblem(s.Workload)
 		if err != nil {
 			return nil, err
 		}

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"unicode"
 
-	"github.com/olafctl/olaf/experiments/yamlfile/yamlfiletest"
+	"github.com/olafctl/olaf/internal/yamlfile/yamlfiletest"
 )
 
 // FuzzParse reads anything as a testbed: each mistake is in a line of the file, and what is taken is a tree whose plan is kept as JSON

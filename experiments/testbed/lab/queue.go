@@ -9,8 +9,8 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/yamlfile"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/internal/yamlfile"
 	"github.com/olafctl/olaf/pktgen"
 )
 

@@ -3,25 +3,25 @@ package saturate
 import (
 	"errors"
 
-	"github.com/olafctl/olaf/experiments/testbed/tap"
+	"github.com/olafctl/olaf/experiments/testbed"
 )
 
 // recording is a capture of one run.
 type recording struct {
-	at *tap.Capture
+	at *testbed.Capture
 	to Recorder
 }
 
 // startRecording begins to capture at workers and server, in the order of EndNames.
 func (f *Feeder) startRecording(to Recorder) (*recording, error) {
 	names := EndNames(f.lab.Plan)
-	var at []tap.End
+	var at []testbed.End
 	for i, w := range f.lab.Workers() {
-		at = append(at, tap.End{Name: names[i], At: f.lab.Cables[f.lab.Plan.Nodes[w].Up].A})
+		at = append(at, testbed.End{Name: names[i], At: f.lab.Cables[f.lab.Plan.Nodes[w].Up].A})
 	}
 	server := f.lab.Server()
-	at = append(at, tap.End{Name: names[len(at)], At: f.lab.Cables[f.lab.Plan.Nodes[server].Down[0]].B})
-	c, err := tap.OpenCapture(at...)
+	at = append(at, testbed.End{Name: names[len(at)], At: f.lab.Cables[f.lab.Plan.Nodes[server].Down[0]].B})
+	c, err := testbed.OpenCapture(at...)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,4 @@
-// Package sweep compares the policies with and without switches that aggregate (the paper's four scenarios, §VII-A) over
-// numbers of jobs, or anything else that makes a workload, and seeds.
-package sweep
+package policy
 
 import (
 	"context"
@@ -16,8 +14,6 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/sched"
 	"github.com/olafctl/olaf/experiments/sched/check"
-	"github.com/olafctl/olaf/experiments/sched/policy"
-	"github.com/olafctl/olaf/experiments/sched/workload"
 	"github.com/olafctl/olaf/experiments/sweep/grid"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/result"
@@ -26,19 +22,19 @@ import (
 // Scenario is a policy with or without places in the switches.
 type Scenario struct {
 	Name   string
-	Policy policy.Name
+	Policy Name
 	INC    bool
 }
 
 // Scenarios are the paper's four, in its order. The one before TW's is FCFS with the same switches.
 func Scenarios() []Scenario {
-	return []Scenario{{"noINC-FCFS", policy.FCFS, false}, {"noINC-TW", policy.TW, false}, {"INC-FCFS", policy.FCFS, true}, {"INC-TW", policy.TW, true}}
+	return []Scenario{{"noINC-FCFS", FCFS, false}, {"noINC-TW", TW, false}, {"INC-FCFS", FCFS, true}, {"INC-TW", TW, true}}
 }
 
 // Axis is what is varied.
 type Axis struct {
 	Name, Label string // on the command line, and in a figure with its unit
-	set         func(s *workload.Spec, v float64)
+	set         func(s *sched.Workload, v float64)
 	whole       bool
 	time        bool // in seconds
 }
@@ -46,13 +42,13 @@ type Axis struct {
 // Axes are those that there are.
 func Axes() []Axis {
 	return []Axis{
-		{"jobs", "jobs", func(s *workload.Spec, v float64) { s.Jobs = int(v) }, true, false},
-		{"units", "units", func(s *workload.Spec, v float64) { s.Units = int(v) }, true, false},
-		{"ports", "ports of a unit", func(s *workload.Spec, v float64) { s.Ports = int(v) }, true, false},
-		{"inc", "jobs that a switch aggregates for", func(s *workload.Spec, v float64) { s.INC = int(v) }, true, false},
-		{"arrivals", "jobs that arrive a second", func(s *workload.Spec, v float64) { s.PerSecond = v }, false, false},
-		{"local", "share of jobs in one unit", func(s *workload.Spec, v float64) { s.Local = v }, false, false},
-		{"slot", "length of a slot, s", func(s *workload.Spec, v float64) { s.Slot = olaf.Duration(math.Round(v * float64(olaf.Second))) }, false, true},
+		{"jobs", "jobs", func(s *sched.Workload, v float64) { s.Jobs = int(v) }, true, false},
+		{"units", "units", func(s *sched.Workload, v float64) { s.Units = int(v) }, true, false},
+		{"ports", "ports of a unit", func(s *sched.Workload, v float64) { s.Ports = int(v) }, true, false},
+		{"inc", "jobs that a switch aggregates for", func(s *sched.Workload, v float64) { s.INC = int(v) }, true, false},
+		{"arrivals", "jobs that arrive a second", func(s *sched.Workload, v float64) { s.PerSecond = v }, false, false},
+		{"local", "share of jobs in one unit", func(s *sched.Workload, v float64) { s.Local = v }, false, false},
+		{"slot", "length of a slot, s", func(s *sched.Workload, v float64) { s.Slot = olaf.Duration(math.Round(v * float64(olaf.Second))) }, false, true},
 	}
 }
 
@@ -93,8 +89,8 @@ func (a *Axis) Values(text string) (values []float64, err error) {
 }
 
 // Specs are a workload with every value of an axis. The error matches sched.ErrProblem.
-func (a *Axis) Specs(base workload.Spec, values []float64) ([]workload.Spec, error) {
-	specs := make([]workload.Spec, len(values))
+func (a *Axis) Specs(base sched.Workload, values []float64) ([]sched.Workload, error) {
+	specs := make([]sched.Workload, len(values))
 	for i, v := range values {
 		if a.whole && v != math.Trunc(v) {
 			return nil, &sched.Error{What: fmt.Sprintf("%s: %v is no whole number", a.Name, v)}
@@ -107,14 +103,14 @@ func (a *Axis) Specs(base workload.Spec, values []float64) ([]workload.Spec, err
 
 // Cell is what all scenarios made of one workload.
 type Cell struct {
-	Spec     workload.Spec
+	Spec     sched.Workload
 	Outcomes [][]sched.Outcome // by scenario and seed
 }
 
 // Cells plans every scenario of every workload under so many seeds, from the spec's on, side by side. All scenarios of a
 // seed have the same jobs. Every plan is checked; one that breaks a rule is an error, and so are jobs that a policy can't
 // finish. tell is called as plans are done, from any goroutine; nil for nobody.
-func Cells(ctx context.Context, specs []workload.Spec, seeds int, tell func(done, total int)) ([]Cell, error) {
+func Cells(ctx context.Context, specs []sched.Workload, seeds int, tell func(done, total int)) ([]Cell, error) {
 	cells := make([]Cell, len(specs))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
@@ -145,8 +141,8 @@ func Cells(ctx context.Context, specs []workload.Spec, seeds int, tell func(done
 }
 
 // plans sets the k-th outcome of every scenario, of one workload.
-func plans(ctx context.Context, spec workload.Spec, k int, outcomes [][]sched.Outcome) error {
-	p, err := workload.Generate(spec)
+func plans(ctx context.Context, spec sched.Workload, k int, outcomes [][]sched.Outcome) error {
+	p, err := sched.GenerateProblem(spec)
 	if err != nil {
 		return err
 	}
@@ -155,7 +151,7 @@ func plans(ctx context.Context, spec workload.Spec, k int, outcomes [][]sched.Ou
 		if !s.INC {
 			of = p.WithINC(0)
 		}
-		plan, err := Plan(ctx, of, s.Policy)
+		plan, err := PlanChecked(ctx, of, s.Policy)
 		if err != nil {
 			return fmt.Errorf("%s: %w", s.Name, err)
 		}
@@ -164,9 +160,9 @@ func plans(ctx context.Context, spec workload.Spec, k int, outcomes [][]sched.Ou
 	return nil
 }
 
-// Plan is a policy's plan, which the checker has found to keep every rule.
-func Plan(ctx context.Context, p *sched.Problem, name policy.Name) (*sched.Plan, error) {
-	plan, err := policy.Plan(ctx, p, name, policy.Options{Repairs: sched.AllRepairs})
+// PlanChecked plans as Plan does, with all repairs, and returns an error if the checker finds a broken rule.
+func PlanChecked(ctx context.Context, p *sched.Problem, name Name) (*sched.Plan, error) {
+	plan, err := Plan(ctx, p, name, Options{Repairs: sched.AllRepairs})
 	if err != nil {
 		return nil, err
 	}
@@ -200,7 +196,7 @@ func (c *Cell) Values(scenario int, m Metric) []results.Float {
 
 // Worse counts the seeds in which a scenario of TW takes longer than FCFS with the same switches; 0 of FCFS itself.
 func (c *Cell) Worse(scenario int) (n int) {
-	if Scenarios()[scenario].Policy != policy.TW {
+	if Scenarios()[scenario].Policy != TW {
 		return 0
 	}
 	for k := range c.Outcomes[scenario] {

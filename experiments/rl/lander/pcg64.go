@@ -1,9 +1,4 @@
-// Package pcg64 draws the same random numbers as numpy's default generator, numpy.random.Generator(PCG64(seed)), so
-// that an environment with the same seed starts exactly like the original in Python.
-//
-// SeedSequence spreads an integer seed over 256 bits of state (numpy NEP 19 and its documentation of SeedSequence);
-// the generator is O'Neill's PCG XSL-RR 128/64, which math/rand/v2 does not offer (its PCG is the DXSM variant).
-package pcg64
+package lander
 
 import "math/bits"
 
@@ -25,8 +20,12 @@ const (
 	multLow  = 0x4385df649fccf645
 )
 
-// Source is the generator. It is not safe for concurrent use.
-type Source struct{ state, increment wide }
+// random draws the same random numbers as numpy's default generator, numpy.random.Generator(PCG64(seed)), so
+// that an environment with the same seed starts exactly like the original in Python.
+//
+// SeedSequence spreads an integer seed over 256 bits of state (numpy NEP 19 and its documentation of SeedSequence);
+// the generator is O'Neill's PCG XSL-RR 128/64, which math/rand/v2 does not offer (its PCG is the DXSM variant).
+type random struct{ state, increment wide }
 
 // wide is an unsigned 128-bit integer.
 type wide struct{ high, low uint64 }
@@ -42,31 +41,31 @@ func (a wide) mul(b wide) wide {
 	return wide{high + a.high*b.low + a.low*b.high, low}
 }
 
-// New seeds a source like numpy.random.PCG64(numpy.random.SeedSequence(seed)).
-func New(seed uint64) *Source {
+// newRandom seeds a source like numpy.random.PCG64(numpy.random.SeedSequence(seed)).
+func newRandom(seed uint64) *random {
 	state := expandSeed(seed)
-	s := &Source{increment: wide{state[2]<<1 | state[3]>>63, state[3]<<1 | 1}}
+	s := &random{increment: wide{state[2]<<1 | state[3]>>63, state[3]<<1 | 1}}
 	s.advance()
 	s.state = s.state.add(wide{state[0], state[1]})
 	s.advance()
 	return s
 }
 
-func (s *Source) advance() {
+func (s *random) advance() {
 	s.state = s.state.mul(wide{multHigh, multLow}).add(s.increment)
 }
 
 // Uint64 returns the next 64 bits.
-func (s *Source) Uint64() uint64 {
+func (s *random) Uint64() uint64 {
 	s.advance()
 	return bits.RotateLeft64(s.state.high^s.state.low, -int(s.state.high>>58))
 }
 
 // Float64 returns a uniform number in [0, 1) with 53 bits.
-func (s *Source) Float64() float64 { return float64(s.Uint64()>>11) * (1.0 / (1 << 53)) }
+func (s *random) Float64() float64 { return float64(s.Uint64()>>11) * (1.0 / (1 << 53)) }
 
 // Uniform returns a uniform number in [low, high).
-func (s *Source) Uniform(low, high float64) float64 { return low + (high-low)*s.Float64() }
+func (s *random) Uniform(low, high float64) float64 { return low + (high-low)*s.Float64() }
 
 // hasher is the running constant of SeedSequence's word hash.
 type hasher struct{ constant, multiplier uint32 }

@@ -1,4 +1,4 @@
-package sweep
+package policy
 
 import (
 	"context"
@@ -9,18 +9,17 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/olafctl/olaf/experiments/sched"
-	"github.com/olafctl/olaf/experiments/sched/workload"
 )
 
 // crowded is a network whose optics and switches are short.
-func crowded() workload.Spec {
-	s := workload.Paper(0, 1)
+func crowded() sched.Workload {
+	s := sched.PaperWorkload(0, 1)
 	s.Units, s.Ports, s.INC, s.PerSecond, s.Local = 8, 2, 1, 60, 0.2
 	return s
 }
 
 // run plans workloads of some numbers of jobs.
-func run(base workload.Spec, jobs []float64, seeds int) ([]Cell, error) {
+func run(base sched.Workload, jobs []float64, seeds int) ([]Cell, error) {
 	specs, err := Axes()[0].Specs(base, jobs)
 	if err != nil {
 		return nil, err

@@ -1,4 +1,4 @@
-package speedup
+package olaf
 
 import (
 	"errors"
@@ -51,14 +51,14 @@ func scaler(t testing.TB, set func(*trace.Scaling)) *trace.Scaler {
 	return sc
 }
 
-func bottleneck(queue string, rate olaf.Rate) Bottleneck {
-	return Bottleneck{Queue: queue, Slots: 8, OutRate: rate, Profile: engine.Ideal, Frame: 256}
+func newFig7Queue(queue string, rate olaf.Rate) fig7Queue {
+	return fig7Queue{Queue: queue, Slots: 8, OutRate: rate, Profile: engine.Ideal, Frame: 256}
 }
 
 // TestNothingIsLostOnAWideLink checks that without a bottleneck every queue delivers all updates as sent.
 func TestNothingIsLostOnAWideLink(t *testing.T) {
 	for _, queue := range engine.DisciplineNames() {
-		r, err := ReplayOpen(scaler(t, nil), bottleneck(queue, 128*olaf.Gbps), 50)
+		r, err := replayOpen(scaler(t, nil), newFig7Queue(queue, 128*olaf.Gbps), 50)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -74,7 +74,7 @@ func TestNothingIsLostOnAWideLink(t *testing.T) {
 
 // TestFIFOIsBoundByTheLink checks that T(N) under FIFO follows from OutRate, which all workers share.
 func TestFIFOIsBoundByTheLink(t *testing.T) {
-	r, err := ReplayOpen(scaler(t, nil), bottleneck("fifo", 10*olaf.Gbps), 50)
+	r, err := replayOpen(scaler(t, nil), newFig7Queue("fifo", 10*olaf.Gbps), 50)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,11 +87,11 @@ func TestFIFOIsBoundByTheLink(t *testing.T) {
 func TestOlafIsFasterTheNarrowerTheLink(t *testing.T) {
 	last := 0.0
 	for _, rate := range []olaf.Rate{40 * olaf.Gbps, 20 * olaf.Gbps, 5 * olaf.Gbps} {
-		fifo, err := ReplayOpen(scaler(t, nil), bottleneck("fifo", rate), 50)
+		fifo, err := replayOpen(scaler(t, nil), newFig7Queue("fifo", rate), 50)
 		if err != nil {
 			t.Fatal(err)
 		}
-		merged, err := ReplayOpen(scaler(t, nil), bottleneck("olaf", rate), 50)
+		merged, err := replayOpen(scaler(t, nil), newFig7Queue("olaf", rate), 50)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -105,9 +105,9 @@ func TestOlafIsFasterTheNarrowerTheLink(t *testing.T) {
 }
 
 func TestClosedLoopLosesNothingForGood(t *testing.T) {
-	loop := Loop{AckDelay: olaf.Microsecond, Timeout: 5 * olaf.Microsecond, Limit: 1e6}
+	loop := replayLoop{AckDelay: olaf.Microsecond, Timeout: 5 * olaf.Microsecond, Limit: 1e6}
 	for _, queue := range engine.DisciplineNames() {
-		r, err := ReplayClosed(scaler(t, nil), bottleneck(queue, 20*olaf.Gbps), loop, 50)
+		r, err := replayClosed(scaler(t, nil), newFig7Queue(queue, 20*olaf.Gbps), loop, 50)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -122,11 +122,11 @@ func TestClosedLoopLosesNothingForGood(t *testing.T) {
 
 func TestSameInputsSameResult(t *testing.T) {
 	for range 2 {
-		a, err := ReplayOpen(scaler(t, nil), bottleneck("olaf", 10*olaf.Gbps), 20)
+		a, err := replayOpen(scaler(t, nil), newFig7Queue("olaf", 10*olaf.Gbps), 20)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, err := ReplayOpen(scaler(t, nil), bottleneck("olaf", 10*olaf.Gbps), 20)
+		b, err := replayOpen(scaler(t, nil), newFig7Queue("olaf", 10*olaf.Gbps), 20)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,11 +138,11 @@ func TestSameInputsSameResult(t *testing.T) {
 
 func TestTooShortATraceIsSaid(t *testing.T) {
 	sc := scaler(t, func(s *trace.Scaling) { s.Updates = 10 })
-	r, err := ReplayOpen(sc, bottleneck("fifo", 10*olaf.Gbps), 50)
-	if !errors.Is(err, ErrUnfinished) || r == nil || r.Complete {
+	r, err := replayOpen(sc, newFig7Queue("fifo", 10*olaf.Gbps), 50)
+	if !errors.Is(err, errUnfinished) || r == nil || r.Complete {
 		t.Errorf("result %+v, error %v", r, err)
 	}
-	if _, err := ReplayOpen(scaler(t, nil), bottleneck("fifo", 0), 50); !errors.Is(err, engine.ErrConfig) {
+	if _, err := replayOpen(scaler(t, nil), newFig7Queue("fifo", 0), 50); !errors.Is(err, engine.ErrConfig) {
 		t.Errorf("no output rate: %v", err)
 	}
 }
@@ -152,8 +152,8 @@ func BenchmarkReplay(b *testing.B) {
 	for _, queue := range engine.DisciplineNames() {
 		b.Run(queue, func(b *testing.B) {
 			sc := scaler(b, func(s *trace.Scaling) { s.Workers, s.Clusters = 300, 100 })
-			c := newCounter(300, 1<<31)
-			bn := bottleneck(queue, 20*olaf.Gbps)
+			c := newReplayCounter(300, 1<<31)
+			bn := newFig7Queue(queue, 20*olaf.Gbps)
 			q, err := bn.newPort(100, c)
 			if err != nil {
 				b.Fatal(err)

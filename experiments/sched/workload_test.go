@@ -1,4 +1,4 @@
-package workload
+package sched
 
 import (
 	"errors"
@@ -9,27 +9,26 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/sched"
-	"github.com/olafctl/olaf/experiments/yamlfile"
+	"github.com/olafctl/olaf/internal/yamlfile"
 )
 
 func TestDeterministic(t *testing.T) {
-	for _, kind := range Kinds() {
-		s := Paper(100, 7)
+	for _, kind := range WorkloadKinds() {
+		s := PaperWorkload(100, 7)
 		if kind == Testbed {
-			s = Racks(100, VGG16, 7)
+			s = RackWorkload(100, VGG16, 7)
 		}
 		s.Kind = kind
-		a, err := Generate(s)
+		a, err := GenerateProblem(s)
 		if err != nil {
 			t.Fatal(err)
 		}
-		b, _ := Generate(s)
+		b, _ := GenerateProblem(s)
 		if diff := cmp.Diff(a, b, cmpopts.IgnoreTypes(yamlfile.Pos{})); diff != "" {
 			t.Errorf("%s: %s", kind, diff)
 		}
 		s.Seed++
-		if c, _ := Generate(s); cmp.Equal(a, c, cmpopts.IgnoreTypes(yamlfile.Pos{})) {
+		if c, _ := GenerateProblem(s); cmp.Equal(a, c, cmpopts.IgnoreTypes(yamlfile.Pos{})) {
 			t.Errorf("%s: another seed makes the same jobs", kind)
 		}
 	}
@@ -37,8 +36,8 @@ func TestDeterministic(t *testing.T) {
 
 // TestPaper holds the workload to what §VII-C prints.
 func TestPaper(t *testing.T) {
-	s := Paper(20_000, 1)
-	p, err := Generate(s)
+	s := PaperWorkload(20_000, 1)
+	p, err := GenerateProblem(s)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +72,7 @@ func TestPaper(t *testing.T) {
 }
 
 func TestTestbed(t *testing.T) {
-	p, err := Generate(Racks(50, ResNet50, 3))
+	p, err := GenerateProblem(RackWorkload(50, ResNet50, 3))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,20 +85,20 @@ func TestTestbed(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	for name, change := range map[string]func(*Spec){
-		"kind":     func(s *Spec) { s.Kind = "mpi" },
-		"jobs":     func(s *Spec) { s.Jobs = 0 },
-		"units":    func(s *Spec) { s.Units = 0 },
-		"one unit": func(s *Spec) { s.Units = 1 },
-		"testbed":  func(s *Spec) { s.Kind = Testbed },
-		"local":    func(s *Spec) { s.Local = math.NaN() },
-		"rate":     func(s *Spec) { s.PerSecond = -1 },
-		"volume":   func(s *Spec) { s.Volume[0] = 0 },
-		"no ports": func(s *Spec) { s.Ports = 0 },
+	for name, change := range map[string]func(*Workload){
+		"kind":     func(s *Workload) { s.Kind = "mpi" },
+		"jobs":     func(s *Workload) { s.Jobs = 0 },
+		"units":    func(s *Workload) { s.Units = 0 },
+		"one unit": func(s *Workload) { s.Units = 1 },
+		"testbed":  func(s *Workload) { s.Kind = Testbed },
+		"local":    func(s *Workload) { s.Local = math.NaN() },
+		"rate":     func(s *Workload) { s.PerSecond = -1 },
+		"volume":   func(s *Workload) { s.Volume[0] = 0 },
+		"no ports": func(s *Workload) { s.Ports = 0 },
 	} {
-		s := Paper(10, 1)
+		s := PaperWorkload(10, 1)
 		change(&s)
-		if _, err := Generate(s); !errors.Is(err, sched.ErrProblem) {
+		if _, err := GenerateProblem(s); !errors.Is(err, ErrProblem) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -1,7 +1,4 @@
-// Package workload makes networks and jobs like those of the paper's evaluation (§VII), from a seed. What the paper does
-// not print (the share of jobs that are spread over units, the time of an update, the reconfiguration time, the switches'
-// bandwidth) is a field with a value of ours.
-package workload
+package sched
 
 import (
 	"fmt"
@@ -11,34 +8,37 @@ import (
 	"strconv"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/sched"
 	"github.com/olafctl/olaf/internal/exactmath"
 )
 
-// Kind is what the jobs are.
-type Kind string
+// Workloads are networks and jobs like those of the paper's evaluation (§VII), from a seed. What the paper does not print
+// (the share of jobs that are spread over units, the time of an update, the reconfiguration time, the switches' bandwidth)
+// is a field with a value of ours.
+
+// WorkloadKind is what the jobs are.
+type WorkloadKind string
 
 // The kinds.
 const (
 	// DML is training: 2, 4, 8 or 16 workers of 102 to 548 MB each (§VII-C).
-	DML Kind = "dml"
+	DML WorkloadKind = "dml"
 	// MapReduce is shuffles to one reducer, whose widths and volumes are heavy-tailed like those of coflow traces. The
 	// paper's 500 jobs of Facebook's trace are not printed; medians and tails here are ours.
-	MapReduce Kind = "mapreduce"
+	MapReduce WorkloadKind = "mapreduce"
 	// Testbed is the four racks of §VII-B: workers, 2 or 4 a job, in two racks with GPUs, servers in two with CPUs.
-	Testbed Kind = "testbed"
+	Testbed WorkloadKind = "testbed"
 )
 
-// Kinds lists them.
-func Kinds() []Kind { return []Kind{DML, MapReduce, Testbed} }
+// WorkloadKinds lists them.
+func WorkloadKinds() []WorkloadKind { return []WorkloadKind{DML, MapReduce, Testbed} }
 
-// Spec is everything that decides a workload.
-type Spec struct {
-	Kind  Kind `json:"kind"`
-	Jobs  int  `json:"jobs"`
-	Units int  `json:"units"`
-	Ports int  `json:"ports"` // of a unit
-	INC   int  `json:"inc"`   // jobs that a switch aggregates for
+// Workload is everything that decides a workload.
+type Workload struct {
+	Kind  WorkloadKind `json:"kind"`
+	Jobs  int          `json:"jobs"`
+	Units int          `json:"units"`
+	Ports int          `json:"ports"` // of a unit
+	INC   int          `json:"inc"`   // jobs that a switch aggregates for
 	// Joined says that all units are evenly connected before slot 0.
 	Joined bool `json:"joined,omitempty"`
 	// PerSecond is the rate of the Poisson process of arrivals; 0 for all at once.
@@ -55,18 +55,18 @@ type Spec struct {
 	Seed            uint64        `json:"seed"`
 }
 
-// Paper is the simulation of §VII-C for so many jobs, with our values for what it does not print.
-func Paper(jobs int, seed uint64) Spec {
-	return Spec{
+// PaperWorkload is the simulation of §VII-C for so many jobs, with our values for what it does not print.
+func PaperWorkload(jobs int, seed uint64) Workload {
+	return Workload{
 		Kind: DML, Jobs: jobs, Units: 64, Ports: 24, INC: 4, PerSecond: 20, Local: 0.6, Volume: [2]olaf.Size{102e6, 548e6},
 		Update: 100 * olaf.Millisecond, Slot: olaf.Second, Reconfiguration: 50 * olaf.Millisecond,
 		Step: 10 * olaf.Gbps, PortRate: 40 * olaf.Gbps, ServerRate: 40 * olaf.Gbps, Seed: seed,
 	}
 }
 
-// Racks is the testbed of §VII-B for so many jobs of one model.
-func Racks(jobs int, model olaf.Size, seed uint64) Spec {
-	s := Paper(jobs, seed)
+// RackWorkload is the testbed of §VII-B for so many jobs of one model.
+func RackWorkload(jobs int, model olaf.Size, seed uint64) Workload {
+	s := PaperWorkload(jobs, seed)
 	s.Kind, s.Units, s.Ports, s.PerSecond, s.Volume = Testbed, 4, 8, 1, [2]olaf.Size{model, model}
 	return s
 }
@@ -77,21 +77,21 @@ const (
 	VGG16    = 528 * olaf.Size(1e6)
 )
 
-// Generate makes the problem; the same spec gives the same problem. The error matches sched.ErrProblem.
-func Generate(s Spec) (*sched.Problem, error) {
+// GenerateProblem makes the problem; the same spec gives the same problem. The error matches sched.ErrProblem.
+func GenerateProblem(s Workload) (*Problem, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
-	p := &sched.Problem{
+	p := &Problem{
 		Slot: s.Slot, Step: s.Step, Reconfiguration: s.Reconfiguration, PortRate: s.PortRate, ServerRate: s.ServerRate,
 	}
 	for v := range s.Units {
-		p.Units = append(p.Units, sched.Unit{Name: "r" + strconv.Itoa(v+1), Ports: s.Ports, INC: s.INC})
+		p.Units = append(p.Units, Unit{Name: "r" + strconv.Itoa(v+1), Ports: s.Ports, INC: s.INC})
 	}
 	random := rand.New(rand.NewPCG(s.Seed, 0x736368656475))
 	at := 0.0
 	for i := range s.Jobs {
-		j := sched.Job{ID: "j" + strconv.Itoa(i+1), Update: s.Update, Workers: map[string]int{}}
+		j := Job{ID: "j" + strconv.Itoa(i+1), Update: s.Update, Workers: map[string]int{}}
 		if s.PerSecond > 0 && i > 0 {
 			at += exactmath.ExpFloat64(random) / s.PerSecond
 		}
@@ -105,15 +105,15 @@ func Generate(s Spec) (*sched.Problem, error) {
 	return p, p.Check()
 }
 
-func (s *Spec) check() error {
-	bad := func(format string, args ...any) error { return &sched.Error{What: fmt.Sprintf(format, args...)} }
+func (s *Workload) check() error {
+	bad := func(format string, args ...any) error { return &Error{What: fmt.Sprintf(format, args...)} }
 	switch {
-	case !slices.Contains(Kinds(), s.Kind):
+	case !slices.Contains(WorkloadKinds(), s.Kind):
 		return bad("there is no workload %q; there are dml, mapreduce and testbed", s.Kind)
-	case s.Jobs < 1 || s.Jobs > sched.MaxJobs:
-		return bad("there are %d jobs; 1 to %d", s.Jobs, sched.MaxJobs)
-	case s.Units < 1 || s.Units > sched.MaxUnits:
-		return bad("there are %d units; 1 to %d", s.Units, sched.MaxUnits)
+	case s.Jobs < 1 || s.Jobs > MaxJobs:
+		return bad("there are %d jobs; 1 to %d", s.Jobs, MaxJobs)
+	case s.Units < 1 || s.Units > MaxUnits:
+		return bad("there are %d units; 1 to %d", s.Units, MaxUnits)
 	case s.Kind == Testbed && s.Units != 4:
 		return bad("the testbed has 4 units, not %d", s.Units)
 	case s.Units == 1 && s.Local < 1:
@@ -122,14 +122,14 @@ func (s *Spec) check() error {
 		return bad("the share of local jobs is %v; 0 to 1", s.Local)
 	case math.IsNaN(s.PerSecond) || s.PerSecond < 0 || s.PerSecond > 1e6:
 		return bad("%v jobs arrive a second; 0 (all at once) to 1,000,000", s.PerSecond)
-	case s.Volume[0] < 1 || s.Volume[1] < s.Volume[0] || s.Volume[1] > sched.MaxVolume:
+	case s.Volume[0] < 1 || s.Volume[1] < s.Volume[0] || s.Volume[1] > MaxVolume:
 		return bad("volumes go from %v to %v; they must be positive and in order", s.Volume[0], s.Volume[1])
 	}
 	return nil
 }
 
 // place gives a job its workers, volume and server.
-func (s *Spec) place(j *sched.Job, units []sched.Unit, random *rand.Rand) {
+func (s *Workload) place(j *Job, units []Unit, random *rand.Rand) {
 	workers := 0
 	switch s.Kind {
 	case DML:

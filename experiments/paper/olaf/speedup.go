@@ -1,10 +1,4 @@
-// Package speedup replays training traces through a queue and measures the time until the parameter server has received
-// N updates from every worker, alone or merged: T(N) in the paper's Fig. 7.
-//
-// The contents of a merged update come from the engine's provenance log; a replaced update does not count. Replay is
-// open loop (workers send at the trace's instants) or closed loop (a worker sends its next update an interval after the
-// answer to the last, and sends lost ones again). Everything runs in virtual time and is deterministic.
-package speedup
+package olaf
 
 import (
 	"errors"
@@ -16,11 +10,18 @@ import (
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
-// ErrUnfinished: the replay ended before every worker had N updates delivered.
-var ErrUnfinished = errors.New("the replay ended too early")
+// The replays of Fig. 7 send training traces through a queue and measure the time until the parameter server has received
+// N updates from every worker, alone or merged: T(N) in the paper's Fig. 7.
+//
+// The contents of a merged update come from the engine's provenance log; a replaced update does not count. Replay is
+// open loop (workers send at the trace's instants) or closed loop (a worker sends its next update an interval after the
+// answer to the last, and sends lost ones again). Everything runs in virtual time and is deterministic.
 
-// Bottleneck is the queue under test.
-type Bottleneck struct {
+// errUnfinished: the replay ended before every worker had N updates delivered.
+var errUnfinished = errors.New("the replay ended too early")
+
+// fig7Queue is the queue under test.
+type fig7Queue struct {
 	Queue   string // one of engine.DisciplineNames
 	Slots   int
 	OutRate olaf.Rate
@@ -28,8 +29,8 @@ type Bottleneck struct {
 	Frame   olaf.Size
 }
 
-// Result is one replay.
-type Result struct {
+// replayResult is one replay.
+type replayResult struct {
 	T        olaf.Duration // until the last worker's Nth update was delivered
 	Half     olaf.Duration // until this was so for half of the workers
 	Sent     uint64        // updates offered until then, retransmissions included
@@ -39,7 +40,7 @@ type Result struct {
 }
 
 // LostFraction returns the paper's lost fraction: updates that neither left alone nor were merged.
-func (r *Result) LostFraction() float64 {
+func (r *replayResult) LostFraction() float64 {
 	s := &r.Stats
 	if s.In() == 0 {
 		return 0
@@ -47,8 +48,8 @@ func (r *Result) LostFraction() float64 {
 	return 1 - float64(s.Class[engine.Appended]+s.Class[engine.Aggregated])/float64(s.In())
 }
 
-// counter is the queue's sink. It counts delivered updates per worker.
-type counter struct {
+// replayCounter is the queue's sink. It counts delivered updates per worker.
+type replayCounter struct {
 	got      []uint32
 	target   uint32
 	left     int // workers below the target
@@ -57,12 +58,12 @@ type counter struct {
 	answer   func(worker olaf.WorkerID, at olaf.Time)
 }
 
-func newCounter(workers int, target uint32) *counter {
-	return &counter{got: make([]uint32, workers), target: target, left: workers, half: workers / 2}
+func newReplayCounter(workers int, target uint32) *replayCounter {
+	return &replayCounter{got: make([]uint32, workers), target: target, left: workers, half: workers / 2}
 }
 
 // Deliver counts every contributor of a departure.
-func (c *counter) Deliver(d *engine.Departure) {
+func (c *replayCounter) Deliver(d *engine.Departure) {
 	for _, in := range d.Frame.Contributors {
 		c.got[in.Worker]++
 		if c.got[in.Worker] == c.target {
@@ -78,7 +79,7 @@ func (c *counter) Deliver(d *engine.Departure) {
 	}
 }
 
-func (b *Bottleneck) newPort(clusters int, sink engine.Sink) (*engine.Port, error) {
+func (b *fig7Queue) newPort(clusters int, sink engine.Sink) (*engine.Port, error) {
 	out, err := b.Profile.Output(b.Queue, b.OutRate)
 	if err != nil {
 		return nil, err
@@ -86,17 +87,17 @@ func (b *Bottleneck) newPort(clusters int, sink engine.Sink) (*engine.Port, erro
 	return engine.NewPort(b.Queue, engine.Config{Slots: b.Slots, Clusters: clusters, Provenance: true}, out, sink)
 }
 
-func (c *counter) result(p *engine.Port, sent uint64) *Result {
-	return &Result{T: c.t.Sub(0), Half: c.tHalf.Sub(0), Sent: sent, Stats: p.Discipline().Stats(),
+func (c *replayCounter) result(p *engine.Port, sent uint64) *replayResult {
+	return &replayResult{T: c.t.Sub(0), Half: c.tHalf.Sub(0), Sent: sent, Stats: p.Discipline().Stats(),
 		Complete: c.left == 0}
 }
 
-// ReplayOpen replays source until n updates of each worker are delivered. Workers do not retransmit, like a descriptor
-// generator. If the source ends first, the result is incomplete and the error matches ErrUnfinished. It allocates
+// replayOpen replays source until n updates of each worker are delivered. Workers do not retransmit, like a descriptor
+// generator. If the source ends first, the result is incomplete and the error matches errUnfinished. It allocates
 // nothing per update.
-func ReplayOpen(source trace.Source, b Bottleneck, n int) (*Result, error) {
+func replayOpen(source trace.Source, b fig7Queue, n int) (*replayResult, error) {
 	h := source.Header()
-	c := newCounter(h.Workers, uint32(n))
+	c := newReplayCounter(h.Workers, uint32(n))
 	p, err := b.newPort(h.Clusters, c)
 	if err != nil {
 		return nil, err
@@ -118,14 +119,14 @@ func ReplayOpen(source trace.Source, b Bottleneck, n int) (*Result, error) {
 	}
 	r := c.result(p, sent)
 	if !r.Complete {
-		return r, fmt.Errorf("%w: %d of %d workers have %d updates through after %d were sent", ErrUnfinished,
+		return r, fmt.Errorf("%w: %d of %d workers have %d updates through after %d were sent", errUnfinished,
 			h.Workers-c.left, h.Workers, n, sent)
 	}
 	return r, nil
 }
 
-// Loop configures workers and server in a closed loop.
-type Loop struct {
+// replayLoop configures workers and server in a closed loop.
+type replayLoop struct {
 	AckDelay olaf.Duration // from the server's last bit to the worker's next iteration
 	Timeout  olaf.Duration // from sending to sending again without an answer
 	Limit    uint64        // updates sent at most, a guard against starvation
@@ -143,25 +144,25 @@ type sender struct {
 // closedLoop is the state of a closed-loop replay. Its heap orders the workers by their next action.
 type closedLoop struct {
 	scaler  *trace.Scaler
-	loop    Loop
+	loop    replayLoop
 	workers []sender
 	heap    []int32
 	sent    uint64
 	resent  uint64
 }
 
-// ReplayClosed runs the workers of scaler in a closed loop until n updates of each are delivered. A worker's next update is
+// replayClosed runs the workers of scaler in a closed loop until n updates of each are delivered. A worker's next update is
 // ready an interval after the answer to the last one; it is sent again after a timeout. Intervals come from scaler,
-// whose clusters must not take turns. The error matches ErrUnfinished.
-func ReplayClosed(scaler *trace.Scaler, b Bottleneck, loop Loop, n int) (*Result, error) {
+// whose clusters must not take turns. The error matches errUnfinished.
+func replayClosed(scaler *trace.Scaler, b fig7Queue, loop replayLoop, n int) (*replayResult, error) {
 	h := scaler.Header()
-	c := newCounter(h.Workers, uint32(n))
+	c := newReplayCounter(h.Workers, uint32(n))
 	p, err := b.newPort(h.Clusters, c)
 	if err != nil {
 		return nil, err
 	}
 	if loop.Timeout <= 0 {
-		return nil, fmt.Errorf("%w: a timeout of %v; it must be positive", ErrUnfinished, loop.Timeout)
+		return nil, fmt.Errorf("%w: a timeout of %v; it must be positive", errUnfinished, loop.Timeout)
 	}
 	r := &closedLoop{scaler: scaler, loop: loop, workers: make([]sender, h.Workers)}
 	c.answer = r.takeAnswer
@@ -184,7 +185,7 @@ func ReplayClosed(scaler *trace.Scaler, b Bottleneck, loop Loop, n int) (*Result
 	result := c.result(p, r.sent)
 	result.Resent = r.resent
 	if !result.Complete {
-		return result, fmt.Errorf("%w: %d of %d workers have %d updates through after %d were sent", ErrUnfinished,
+		return result, fmt.Errorf("%w: %d of %d workers have %d updates through after %d were sent", errUnfinished,
 			h.Workers-c.left, h.Workers, n, r.sent)
 	}
 	return result, nil

@@ -1,4 +1,4 @@
-package pcg64
+package lander
 
 import "testing"
 
@@ -12,7 +12,7 @@ func TestFirstValuesAreNumpys(t *testing.T) {
 		{12345, []float64{0.22733602, 0.31675834, 0.79736546}},
 		{0, []float64{0.63696169, 0.26978671, 0.04097352}},
 	} {
-		s := New(c.seed)
+		s := newRandom(c.seed)
 		for i, want := range c.want {
 			if got := s.Float64(); got < want-5e-9 || got > want+5e-9 {
 				t.Errorf("seed %d, value %d: %.9f, want %.8f", c.seed, i, got, want)
@@ -22,7 +22,7 @@ func TestFirstValuesAreNumpys(t *testing.T) {
 }
 
 func TestUniformStaysInside(t *testing.T) {
-	s := New(7)
+	s := newRandom(7)
 	for range 10000 {
 		if v := s.Uniform(-1000, 1000); v < -1000 || v >= 1000 {
 			t.Fatalf("%v is outside [-1000, 1000)", v)

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/yamlfile"
-	"github.com/olafctl/olaf/experiments/yamlfile/yamlfiletest"
+	"github.com/olafctl/olaf/internal/yamlfile"
+	"github.com/olafctl/olaf/internal/yamlfile/yamlfiletest"
 )
 
 // everything has a field of every kind that files use.
