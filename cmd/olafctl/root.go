@@ -103,7 +103,7 @@ folder of stored runs, --keep=false not to store a run.`,
 	root.SetCompletionCommandGroupID(groups[len(groups)-1].title)
 	root.InitDefaultCompletionCmd() // cobra would add its own too late for the changes below
 	root.SetHelpCommand(cli.NewHelpCmd(knownCommand))
-	cli.AddClientTLS(root, &env.TLS, env.Devices)
+	cli.AddClientTLS(root, env)
 	completeTree(root)
 	cli.AddSettings(env, root)
 	cli.SetHelp(env, root)

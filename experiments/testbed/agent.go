@@ -65,15 +65,16 @@ func openAgent(ctx context.Context, rest string, o OpenOptions) (*Testbed, error
 		return nil, fmt.Errorf("%w: the agent at %s serves its own P4Runtime, at the same address", ErrBackend, target)
 	}
 	bed := new(Testbed)
-	if err := bed.attachAgent(ctx, target, o.Access, false); err != nil {
+	if err := bed.attachAgent(ctx, target, o.Access, remote.Options{TLS: o.TLS}); err != nil {
 		return nil, errors.Join(err, bed.Close())
 	}
 	return bed, nil
 }
 
-// attachAgent makes an agent's device, possibly in this process, the testbed's only card.
-func (b *Testbed) attachAgent(ctx context.Context, target string, o Access, local bool) error {
-	d, err := remote.Dial(ctx, target, remote.Options{TLS: o.TLS, Local: local})
+// attachAgent makes an agent's device the testbed's only card.
+func (b *Testbed) attachAgent(ctx context.Context, target string, o Access, dial remote.Options) error {
+	o.TLS = dial.TLS
+	d, err := remote.Dial(ctx, target, dial)
 	if err != nil {
 		return err
 	}

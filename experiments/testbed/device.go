@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/olafctl/olaf/experiments/testbed/sshlink"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/pcie"
 	"github.com/olafctl/olaf/fpga/program"
@@ -25,6 +26,7 @@ type Access struct {
 	Generator string
 	// Wires replaces virtual cables of a device by cables of this machine; only for devices with AddsModels.
 	Wires Wires
+	SSH   sshlink.Options // how agents on other hosts are started
 	// Building, if set, is called when a device's logic must be compiled first, which takes a minute or two.
 	Building func()
 }

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"encoding/binary"
@@ -40,6 +41,8 @@ type Options struct {
 	Local    bool          // the agent is part of this process: the device keeps its address and kind
 	TLS      *tls.Config   // nil for unix sockets and loopback
 	Patience time.Duration // timeout for one answer; 0 means 30 s
+	Address  string        // the device's address for messages; empty for grpc://TARGET
+	Why      func() error  // explains a broken connection; may be nil, and may return nil
 }
 
 // Device is a device behind an agent. It is not safe for concurrent use.
@@ -49,6 +52,7 @@ type Device struct {
 	cancel   context.CancelFunc
 	watchdog *time.Timer
 	patience time.Duration
+	why      func() error
 	identity fpga.Identity
 	offers   greeting // of the server
 
@@ -84,7 +88,7 @@ func Dial(ctx context.Context, target string, o Options) (*Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("device agent %q: %w", target, err)
 	}
-	d := &Device{conn: conn, patience: o.Patience, counters: make(map[uint32]uint32)}
+	d := &Device{conn: conn, patience: o.Patience, why: o.Why, counters: make(map[uint32]uint32)}
 	if err := d.openSession(ctx, target, o); err != nil {
 		d.cancel()
 		return nil, errors.Join(err, conn.Close())
@@ -115,7 +119,7 @@ func (d *Device) openSession(ctx context.Context, target string, o Options) (err
 	}
 	d.identity, d.offers = *g.Identity, g
 	if !o.Local {
-		d.identity.Address, d.identity.Kind = "grpc://"+target, "remote"
+		d.identity.Address, d.identity.Kind = cmp.Or(o.Address, "grpc://"+target), "remote"
 	}
 	return nil
 }
@@ -166,7 +170,11 @@ func (d *Device) sendRequest() (reader, error) {
 		return reader{}, d.failed
 	}
 	if err := d.roundTrip(); err != nil {
-		d.failed = fmt.Errorf("%s: %w: %s", d.identity.Address, fpga.ErrGone, status.Convert(err).Message())
+		if d.failed = fmt.Errorf("%s: %w: %s", d.identity.Address, fpga.ErrGone, status.Convert(err).Message()); d.why != nil {
+			if why := d.why(); why != nil {
+				d.failed = fmt.Errorf("%s: %w: %w", d.identity.Address, fpga.ErrGone, why)
+			}
+		}
 		return reader{}, d.failed
 	}
 	r := reader{b: d.reply}

@@ -62,6 +62,8 @@ type Env struct {
 	OpenCapture func(live.Options) (testbed.Frames, error)
 	// TLS contains the flags for connections to agents.
 	TLS ClientTLS
+	// Push copies this program to hosts of ssh:// addresses that lack it, without asking.
+	Push bool
 }
 
 // System returns the environment of this process. The caller adds systems, devices and experiments.

@@ -26,7 +26,8 @@ const systemRoots = "system"
 type ClientTLS struct{ authority, cert, key, name string }
 
 // AddClientTLS adds the TLS flags to every command that reaches an agent or a work queue.
-func AddClientTLS(cmd *cobra.Command, c *ClientTLS, devices testbed.Devices) {
+func AddClientTLS(cmd *cobra.Command, env *Env) {
+	c, devices := &env.TLS, env.Devices
 	flags := cmd.Flags()
 	agent, queue := flags.Lookup("device") != nil || flags.Lookup("target") != nil, flags.Lookup("token-file") != nil
 	if cmd.Runnable() && flags.Lookup("tls-cert") == nil && (agent || queue) {
@@ -34,7 +35,12 @@ func AddClientTLS(cmd *cobra.Command, c *ClientTLS, devices testbed.Devices) {
 		if !agent {
 			group = otherFlags
 		}
-		InGroup(cmd, group, func() { c.AddFlags(flags) })
+		InGroup(cmd, group, func() {
+			c.AddFlags(flags)
+			if flags.Lookup("device") != nil {
+				flags.BoolVar(&env.Push, "push", false, "copy this olafctl to the hosts of ssh:// addresses that lack it")
+			}
+		})
 		run := cmd.RunE
 		cmd.RunE = func(cmd *cobra.Command, args []string) error {
 			if c.authority != "" && !reachesAgent(cmd.Flags(), devices) {
@@ -45,7 +51,7 @@ func AddClientTLS(cmd *cobra.Command, c *ClientTLS, devices testbed.Devices) {
 		}
 	}
 	for _, sub := range cmd.Commands() {
-		AddClientTLS(sub, c, devices)
+		AddClientTLS(sub, env)
 	}
 }
 
@@ -274,5 +280,5 @@ func (e *Env) Access() (testbed.Access, error) {
 	config, err := e.TLS.Config(e.Now())
 	building := func() { fmt.Fprintln(e.Stderr, "building the logic's simulation once, which takes a minute or two…") }
 	return testbed.Access{Devices: e.Devices, Programs: e.Programs, TLS: config, Bus: &e.Bus, Clock: e.CardClock,
-		Building: building}, err
+		SSH: e.sshOptions(), Building: building}, err
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/experiments/testbed/sshlink"
 )
 
 // serveFlags are the flags of device serve.
@@ -19,6 +20,8 @@ type serveFlags struct {
 	secure  cli.ServerTLS
 	system  string
 	watch   cli.MetricsFlag
+	// lifeline ends the agent with its standard input, for ssh:// addresses.
+	lifeline bool
 }
 
 func NewServe(env *cli.Env) *cobra.Command {
@@ -49,6 +52,8 @@ agent exits with code 3 if its card is replaced, reset or power-cycled. See docs
 	cli.AddAddress(cmd, &f.device, env.Devices.LendableOnes(), "device to lend")
 	flags.StringVar(&f.system, "system", "", "serve this system's tables until a controller pushes a pipeline")
 	cli.Complete(cmd, "system", func() []string { return cli.TableSystems(env.Systems) })
+	flags.BoolVar(&f.lifeline, "lifeline", false, "end with standard input")
+	_ = flags.MarkHidden("lifeline") // the flag exists
 	f.secure.Add(flags)
 	f.watch.Add(cmd)
 	f.card.Add(cmd)
@@ -56,10 +61,19 @@ agent exits with code 3 if its card is replaced, reset or power-cycled. See docs
 	return cmd
 }
 
-// run serves the device until it is interrupted or lost.
-func (f *serveFlags) run(cmd *cobra.Command, env *cli.Env) error {
+// run serves the device until it is interrupted or lost, or its lifeline ends.
+func (f *serveFlags) run(cmd *cobra.Command, env *cli.Env) (err error) {
 	o := f.options
-	var err error
+	ctx, ready := cmd.Context(), func() error { return nil }
+	if f.lifeline {
+		build, err := env.Build()
+		if err != nil {
+			return err
+		}
+		if ctx, ready, err = sshlink.Attend(ctx, env.Stdin, env.Stdout, build); err != nil {
+			return err
+		}
+	}
 	if o.Device.Access, err = f.card.AccessCard(cmd, env, f.device); err != nil {
 		return err
 	}
@@ -69,7 +83,7 @@ func (f *serveFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	if o.Programs, err = cli.TablePrograms(env.Systems, f.system); err != nil {
 		return err
 	}
-	monitor, stop, err := f.watch.StartMonitor(cmd.Context(), env)
+	monitor, stop, err := f.watch.StartMonitor(ctx, env)
 	if err != nil {
 		return err
 	}
@@ -78,7 +92,7 @@ func (f *serveFlags) run(cmd *cobra.Command, env *cli.Env) error {
 		o.Calls = monitor.CountCalls()
 	}
 	o.Warn = func(what string) { fmt.Fprintf(env.Stderr, "journal: %s\n", what) }
-	s, err := testbed.ServeDevice(cmd.Context(), f.device, o)
+	s, err := testbed.ServeDevice(ctx, f.device, o)
 	if err != nil {
 		return err
 	}
@@ -91,10 +105,13 @@ func (f *serveFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	}
 	fmt.Fprintf(env.Stderr, "serving %s of %s at %s%s (Ctrl-C ends it)\n", strings.Join(what, ", "), s.Identity.Address,
 		s.Target, f.secure.Describe())
+	if err := ready(); err != nil {
+		return errors.Join(err, s.Close())
+	}
 	select {
 	case err := <-s.LostDevice():
 		return errors.Join(fmt.Errorf("the agent ended: %w", err), s.End())
-	case <-cmd.Context().Done(): // interrupted
+	case <-ctx.Done(): // interrupted, or its lifeline ended
 		return s.Close()
 	}
 }

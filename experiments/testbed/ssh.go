@@ -1,0 +1,105 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/olafctl/olaf/experiments/testbed/sshlink"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/fpga/remote"
+)
+
+// SSHDevice returns the row for devices of other hosts, which an agent lends that ssh starts there.
+func SSHDevice(built ...program.Description) Device {
+	return Device{
+		Prefix: "ssh://", Name: "[USER@]HOST/DEVICE", Abilities: HasTables | LogsArrivals | AddsUpdates,
+		Programs: built, // only the agent knows the details
+		Named: func(name string) error {
+			_, err := parseSSH(name)
+			return err
+		},
+		Registers: openSSHDevice, Testbed: openSSH,
+	}
+}
+
+// sshPlace is a device and its host.
+type sshPlace struct {
+	sshlink.Address
+	device string
+}
+
+func parseSSH(rest string) (p sshPlace, err error) {
+	if p.Address, p.device, err = sshlink.Parse(rest); err == nil && p.device == "" {
+		err = fmt.Errorf("%w: ssh:%s names no device of that host, such as %s", sshlink.ErrAddress, rest, p.URL("twin:"))
+	}
+	return p, err
+}
+
+// startAgent starts an agent for a device on its host.
+func (p sshPlace) startAgent(ctx context.Context, a *Access) (*sshlink.Link, error) {
+	o := a.SSH
+	o.Serve = append([]string{"-d", p.device}, o.Serve...)
+	return sshlink.Start(ctx, p.Address, o)
+}
+
+// sshDevice is a device behind an agent that ends with it.
+type sshDevice struct {
+	*remote.Device
+	link *sshlink.Link
+}
+
+// Close ends the session, then the agent.
+func (d *sshDevice) Close() error { return errors.Join(d.Device.Close(), d.link.Close()) }
+
+// endPatience is how long a broken session waits for the end of its link, which explains it.
+const endPatience = 2 * time.Second
+
+// explainLink returns why a link broke; nil if it did not.
+func explainLink(l *sshlink.Link) error {
+	select {
+	case <-l.Done():
+	case <-time.After(endPatience):
+	}
+	return l.Err()
+}
+
+func openSSHDevice(ctx context.Context, rest string, o DeviceOptions) (fpga.Device, error) {
+	p, err := parseSSH(rest)
+	if err != nil {
+		return nil, err
+	}
+	link, err := p.startAgent(ctx, &o.Access)
+	if err != nil {
+		return nil, err
+	}
+	d, err := remote.Dial(ctx, link.Target, remote.Options{ReadOnly: o.ReadOnly || o.DryRun != nil, Address: p.URL(p.device),
+		Why: func() error { return explainLink(link) }})
+	if err != nil {
+		return nil, errors.Join(err, link.Close())
+	}
+	return &sshDevice{d, link}, nil
+}
+
+// openSSH opens the testbed behind an agent on another host: one card, with the agent's tables and tap.
+func openSSH(ctx context.Context, rest string, o OpenOptions) (*Testbed, error) {
+	p, err := parseSSH(rest)
+	switch {
+	case err != nil:
+		return nil, err
+	case o.Listen != "":
+		return nil, fmt.Errorf("%w: the agent on %s serves its own P4Runtime there", ErrBackend, p.Name())
+	}
+	link, err := p.startAgent(ctx, &o.Access)
+	if err != nil {
+		return nil, err
+	}
+	bed := &Testbed{close: []func() error{link.Close}}
+	dial := remote.Options{Address: p.URL(p.device), Why: func() error { return explainLink(link) }}
+	if err := bed.attachAgent(ctx, link.Target, o.Access, dial); err != nil {
+		return nil, errors.Join(err, bed.Close())
+	}
+	return bed, nil
+}

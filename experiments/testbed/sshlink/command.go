@@ -1,0 +1,135 @@
+package sshlink
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// hostWord begins the first line of agentScript: system, machine, olafctl's path, and cached or installed.
+const hostWord = "olafctl-host"
+
+// agentScript runs an agent on the other host: its arguments are the private folder, olafctl's path or nothing, the build's
+// hash, a command before it, and the arguments of serve. It removes the folder after an agent that was killed, too.
+const agentScript = `d=$1 b=$2 h=$3 s=$4; shift 4
+c=${XDG_CACHE_HOME:-$HOME/.cache}/olafctl/agents/$h/olafctl k=installed
+if [ -z "$b" ]; then if [ -x "$c" ]; then b=$c k=cached; else b=$(command -v olafctl) || b=-; fi; fi
+echo "` + hostWord + ` $(uname -s) $(uname -m) $b $k"
+[ "$b" != - ] || exit 127
+mkdir -m 700 "$d" || exit 1
+$s "$b" device serve --lifeline --listen "unix:$d/s" "$@"
+r=$?
+rm -rf "$d"
+exit $r`
+
+// copyScript stores standard input as the agent of a build: its argument is the hash.
+const copyScript = `c=${XDG_CACHE_HOME:-$HOME/.cache}/olafctl/agents/$1
+umask 077
+mkdir -p "$c" && cat >"$c/new.$$" && chmod 700 "$c/new.$$" && mv "$c/new.$$" "$c/olafctl" && exit
+rm -f "$c/new.$$"
+exit 1`
+
+// command returns ssh with its options, which runs a script with arguments on a host.
+func (o *Options) command(a Address, options, script []string) *exec.Cmd {
+	args := append([]string{"-T", "-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveInterval=2",
+		"-o", "ServerAliveCountMax=4"}, options...)
+	args = append(args, a.arguments()...)
+	args = append(args, "exec sh -c "+quote(script[0])+" olafctl "+quoteAll(script[1:]))
+	cmd := exec.Command("ssh", args...)
+	if o.Program != "" {
+		cmd = exec.Command("sh", append([]string{"-c", "exec " + o.Program + ` "$@"`, "olafctl-ssh"}, args...)...)
+	}
+	cmd.WaitDelay = Patience
+	leaveGroup(cmd) // Ctrl-C ends this program, which then ends ssh
+	return cmd
+}
+
+// quote quotes a word for the shell on the other host, which need not be a POSIX one.
+func quote(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
+
+func quoteAll(words []string) string {
+	quoted := make([]string, len(words))
+	for i, w := range words {
+		quoted[i] = quote(w)
+	}
+	return strings.Join(quoted, " ")
+}
+
+// otherBuild is the error that a host has no build like ours.
+type otherBuild struct {
+	platform, binary, version string
+	cached                    bool // the binary was copied by us
+	reached, greeted          bool // the script, and the agent, began
+}
+
+func (e *otherBuild) Error() string { return "another build" }
+
+// describe describes what the host has.
+func (e *otherBuild) describe() string {
+	switch {
+	case e.binary == "-" || e.binary == "":
+		return "has no olafctl"
+	case e.version == "":
+		return "has an older olafctl (" + e.binary + ")"
+	}
+	return "has another build of olafctl (" + e.binary + ", " + strings.ReplaceAll(e.version, "_", " ") + ")"
+}
+
+// copyTo copies this program to the user's cache on a host. Errors match ErrBuild.
+func (o *Options) copyTo(ctx context.Context, a Address, have *otherBuild) error {
+	system, arch, _ := strings.Cut(have.platform, "/")
+	switch {
+	case have.platform != o.build.Platform:
+		return fmt.Errorf("%w: %s %s, and is %s where this one is built for %s; run 'GOOS=%s GOARCH=%s go build ./cmd/olafctl' "+
+			"at this commit and put the result into PATH there", ErrBuild, a.Name(), have.describe(), have.platform, o.build.Platform, system, arch)
+	case o.Binary != "":
+		return fmt.Errorf("%w: %s %s; put this build there", ErrBuild, a.Name(), have.describe())
+	case have.cached:
+		return fmt.Errorf("%w: %s %s; delete it", ErrBuild, a.Name(), have.describe())
+	}
+	path, err := o.Executable()
+	if err != nil {
+		return err
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("copy this program to %s: %w", a.Name(), err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return fmt.Errorf("copy this program to %s: %w", a.Name(), err)
+	}
+	lacks := fmt.Errorf("%w: %s %s", ErrBuild, a.Name(), have.describe())
+	if o.MayCopy == nil {
+		return fmt.Errorf("%w; --push copies this one to the user's cache there (%d MB)", lacks, info.Size()>>20)
+	}
+	question := fmt.Sprintf("%s %s: copy this one to the user's cache there (%d MB)", a.Name(), have.describe(), info.Size()>>20)
+	if err := o.MayCopy(ctx, question); err != nil {
+		return errors.Join(lacks, err)
+	}
+	cmd := o.command(a, nil, []string{copyScript, o.build.Hash})
+	words := new(tail)
+	cmd.Stdin, cmd.Stderr = file, words
+	if err := runUntil(ctx, cmd); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return fmt.Errorf("copy this program: %w", explainEnd(a, cmd.ProcessState.ExitCode(), words.all()))
+	}
+	return nil
+}
+
+// runUntil runs a command, which is killed when ctx ends.
+func runUntil(ctx context.Context, cmd *exec.Cmd) error {
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	defer context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })()
+	cmd.WaitDelay = time.Second
+	return cmd.Wait()
+}

@@ -1,0 +1,105 @@
+package sshlink
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+
+	"github.com/olafctl/olaf"
+)
+
+var (
+	// ErrSSH: the ssh program could not connect, or the connection broke.
+	ErrSSH = olaf.NewError(olaf.Device, "no ssh connection")
+	// ErrForward: the other host's sshd does not forward unix sockets.
+	ErrForward = olaf.NewError(olaf.Device, "sshd forwards no unix sockets")
+	// ErrBuild: the other host lacks this build of the program.
+	ErrBuild = olaf.NewError(olaf.Device, "not this build of olafctl")
+)
+
+// exitSSH is ssh's own exit code; all others are those of the other host's programs.
+const exitSSH = 255
+
+// advice maps words of ssh to what helps.
+var advice = []struct{ words, remedy string }{
+	{"REMOTE HOST IDENTIFICATION HAS CHANGED", "the host's key is not the known one: ask its owner, then 'ssh-keygen -R HOST'"},
+	{"Host key verification failed", "its key is not known here: compare it once with 'ssh HOST'"},
+	{"Permission denied", "ssh may not ask for a password here: load a key with ssh-add, or try 'ssh -o BatchMode=yes HOST true'"},
+	{"Too many authentication failures", "name one key with IdentityFile and IdentitiesOnly in ~/.ssh/config"},
+	{"Could not resolve hostname", "check the name, or add the host to ~/.ssh/config"},
+	{"Connection refused", "start sshd there, or give its port: ssh://HOST:PORT/DEVICE"},
+	{"timed out", "check that the host is up and reachable"},
+	{"No route to host", "check that the host is up and reachable"},
+	{"Could not request local forwarding", "another forwarding of the ssh configuration is in the way"},
+	{"a password is required", "sudo may not ask for a password there: allow olafctl without one"},
+}
+
+// explainEnd returns the error of a session that ended: ssh's words with a remedy, or the other host's error.
+func explainEnd(a Address, code int, lines []string) error {
+	all := strings.Join(lines, "\n")
+	for i := len(lines) - 1; i >= 0; i-- {
+		if said, ok := strings.CutPrefix(lines[i], "olafctl: "); ok {
+			return fmt.Errorf("%s: %w", a.Name(), olaf.NewError(kindOf(code), said))
+		}
+	}
+	said := "it ended without a word"
+	if len(lines) > 0 {
+		said = lines[len(lines)-1]
+	}
+	if code != exitSSH && code >= 0 {
+		said = fmt.Sprintf("%s (exit code %d)", said, code)
+	}
+	for _, known := range advice {
+		if strings.Contains(all, known.words) {
+			return fmt.Errorf("%w to %s: %s; %s", ErrSSH, a.Name(), said, strings.ReplaceAll(known.remedy, "HOST", a.Host))
+		}
+	}
+	return fmt.Errorf("%w to %s: %s", ErrSSH, a.Name(), said)
+}
+
+// kindOf returns the kind of failure for an agent's exit code.
+func kindOf(code int) olaf.Kind {
+	if code == exitUsage {
+		return olaf.Usage
+	}
+	return olaf.Device
+}
+
+// tail keeps the last lines of a program's messages.
+type tail struct {
+	mu   sync.Mutex
+	text string
+}
+
+// maxTail bounds the text that is kept.
+const maxTail = 8 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text += string(p)
+	if more := len(t.text) - maxTail; more > 0 {
+		t.text = t.text[more:]
+	}
+	return len(p), nil
+}
+
+// all returns the lines that are not empty, without the frames of ssh's warnings.
+func (t *tail) all() (lines []string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for line := range strings.Lines(t.text) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "@@@@") {
+			lines = append(lines, strings.Trim(line, "@ "))
+		}
+	}
+	return lines
+}
+
+// last returns the last line.
+func (t *tail) last() string {
+	if lines := t.all(); len(lines) > 0 {
+		return lines[len(lines)-1]
+	}
+	return "no message"
+}

@@ -1,0 +1,8 @@
+//go:build !unix
+
+package sshlink
+
+import "os/exec"
+
+// leaveGroup does nothing where there are no process groups.
+func leaveGroup(*exec.Cmd) {}

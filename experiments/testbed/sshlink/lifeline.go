@@ -1,0 +1,88 @@
+package sshlink
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/olafctl/olaf"
+)
+
+// Patience is how long either side waits for a sign of life. Both give one every beat.
+const (
+	Patience = 10 * time.Second
+	beat     = 2 * time.Second
+)
+
+// ErrHeadGone: the other side of an agent's standard input is gone.
+var ErrHeadGone = olaf.NewError(olaf.Device, "the host that started this agent is gone")
+
+// First words of an agent's lines.
+const (
+	helloWord = "olafctl-agent"
+	readyWord = "olafctl-ready"
+	goWord    = "go"
+)
+
+// Attend greets the other side of in and out and waits until it accepts this build. The returned context ends with
+// ErrHeadGone when in ends or there was no sign of life for Patience; then the process exits after another Patience at the
+// latest. The caller reports that it serves with ready.
+func Attend(ctx context.Context, in io.Reader, out io.Writer, b Build) (alive context.Context, ready func() error, err error) {
+	var mu sync.Mutex
+	write := func(line string) error {
+		mu.Lock()
+		defer mu.Unlock()
+		_, err := fmt.Fprintln(out, line)
+		return err
+	}
+	if err := write(strings.Join([]string{helloWord, b.Hash, b.Version, b.Platform}, " ")); err != nil {
+		return nil, nil, ErrHeadGone
+	}
+	alive, end := context.WithCancelCause(ctx)
+	lose := func() {
+		time.AfterFunc(Patience, func() { os.Exit(exitLost) }) // a device that cannot be closed must not keep the agent
+		end(ErrHeadGone)
+	}
+	patience := time.AfterFunc(Patience, lose)
+	accepted := make(chan struct{})
+	go readSigns(in, patience, accepted, lose)
+	select {
+	case <-accepted:
+	case <-alive.Done():
+		return nil, nil, errors.Join(context.Cause(alive))
+	}
+	go func() {
+		for tick := time.NewTicker(beat); ; {
+			select {
+			case <-alive.Done():
+				tick.Stop()
+				return
+			case <-tick.C:
+				_ = write("") // a broken connection shows at in
+			}
+		}
+	}()
+	return alive, func() error { return write(readyWord) }, nil
+}
+
+// exitLost is the exit code of an agent that could not close its device: the device failed.
+const exitLost = 3
+
+// readSigns reads signs of life, of which the first contains goWord, until there are no more.
+func readSigns(in io.Reader, patience *time.Timer, accepted chan<- struct{}, lose func()) {
+	for lines := bufio.NewScanner(in); lines.Scan(); {
+		patience.Reset(Patience)
+		if accepted != nil && lines.Text() == goWord {
+			close(accepted)
+			accepted = nil
+		}
+	}
+	patience.Stop()
+	lose()
+}

@@ -1,0 +1,160 @@
+package sshlinktest
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/internal/peer"
+)
+
+// Lab is a head and hosts, each in a network of its own, with a cable from the head to each host.
+type Lab struct {
+	Head  *netlab.Node
+	Hosts []*Host
+	// SSH is the ssh program with the options that reach the hosts: OLAFCTL_SSH.
+	SSH string
+}
+
+// Host is a host with an sshd. All hosts share this machine's file system; the user's cache of each one is in Folder.
+type Host struct {
+	*netlab.Node
+	Name   string // root@ADDRESS
+	Folder string
+	Sshd   *netlab.Process
+}
+
+// New starts n hosts until the test ends. The folder path is in PATH there, and settings are added to sshd's configuration. It
+// skips the test without sshd, ssh or rights.
+func New(t testing.TB, n int, path string, settings ...string) *Lab {
+	t.Helper()
+	sshd, keygen := "/usr/sbin/sshd", peer.NeedProgram(t, "ssh-keygen")
+	if _, err := os.Stat(sshd); err != nil {
+		sshd = peer.NeedProgram(t, "sshd")
+	}
+	if err := netlab.CheckRights(netlab.NamespaceRights...); err != nil {
+		t.Skip(err)
+	}
+	net, err := netlab.New()
+	mustNil(t, err)
+	t.Cleanup(func() { mustNil(t, net.Close()) })
+	folder := t.TempDir()
+	for _, key := range []string{"host", "user"} {
+		mustRun(t, keygen, "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(folder, key))
+	}
+	mustNil(t, os.MkdirAll("/run/sshd", 0o755)) // sshd requires it
+	l := &Lab{SSH: fmt.Sprintf("ssh -F none -i %s/user -o UserKnownHostsFile=%s/known", folder, folder)}
+	l.Head, err = net.Node("head")
+	mustNil(t, err)
+	public, err := os.ReadFile(filepath.Join(folder, "host.pub"))
+	mustNil(t, err)
+	var known bytes.Buffer
+	for i := range n {
+		address := fmt.Sprintf("10.29.%d.2", i)
+		h := &Host{Name: "root@" + address, Folder: filepath.Join(folder, fmt.Sprint("host", i))}
+		mustNil(t, os.Mkdir(h.Folder, 0o755))
+		h.Node, err = net.Node(fmt.Sprint("host", i))
+		mustNil(t, err)
+		cable, err := netlab.ConnectNodes(netlab.End{Node: l.Head, Name: fmt.Sprint("to", i)}, netlab.End{Node: h.Node, Name: "lan"}, 1500)
+		mustNil(t, err)
+		mustNil(t, cable.A.Address(netip.MustParsePrefix(fmt.Sprintf("10.29.%d.1/24", i))))
+		mustNil(t, cable.B.Address(netip.MustParsePrefix(address+"/24")))
+		fmt.Fprintf(&known, "%s %s", address, public)
+		h.startSshd(t, sshd, folder, path, settings)
+		l.Hosts = append(l.Hosts, h)
+	}
+	mustNil(t, os.WriteFile(filepath.Join(folder, "known"), known.Bytes(), 0o600))
+	return l
+}
+
+// startSshd starts sshd and waits until it listens.
+func (h *Host) startSshd(t testing.TB, sshd, folder, path string, settings []string) {
+	t.Helper()
+	lines := append(slices.Clone(settings), "ListenAddress 0.0.0.0", "HostKey "+folder+"/host", "AuthorizedKeysFile "+folder+"/user.pub",
+		"PidFile none", "StrictModes no", "UsePAM no", "PermitRootLogin yes", "PasswordAuthentication no",
+		"SetEnv PATH="+path+":/usr/bin:/bin XDG_CACHE_HOME="+h.Folder+" OLAFCTL_CONFIG=/dev/null")
+	config := filepath.Join(h.Folder, "sshd_config")
+	mustNil(t, os.WriteFile(config, []byte(strings.Join(lines, "\n")+"\n"), 0o600))
+	cmd := exec.Command(sshd, "-D", "-e", "-f", config)
+	words, err := cmd.StderrPipe()
+	mustNil(t, err)
+	h.Sshd, err = h.Start(cmd)
+	mustNil(t, err)
+	listens := make(chan bool, 1)
+	go func() {
+		for all := bufio.NewScanner(words); all.Scan(); {
+			if strings.Contains(all.Text(), "Server listening") {
+				listens <- true
+			}
+		}
+		close(listens)
+	}()
+	if !<-listens {
+		t.Fatal("sshd does not start")
+	}
+}
+
+// URL is the address of a device on the host.
+func (h *Host) URL(device string) string { return "ssh://" + h.Name + "/" + device }
+
+// Processes returns the programs that run on the host, besides sshd's.
+func (h *Host) Processes(t testing.TB) (all []string) {
+	t.Helper()
+	own, err := os.Stat(h.Path())
+	mustNil(t, err)
+	entries, err := filepath.Glob("/proc/[0-9]*")
+	mustNil(t, err)
+	for _, p := range entries { // any of them may end meanwhile
+		if network, err := os.Stat(p + "/ns/net"); err != nil || !os.SameFile(own, network) || p == fmt.Sprint("/proc/", os.Getpid()) {
+			continue
+		}
+		if command, _ := os.ReadFile(p + "/cmdline"); len(command) > 0 && !bytes.Contains(command, []byte("sshd")) {
+			all = append(all, fmt.Sprintf("%s %q", filepath.Base(p), bytes.ReplaceAll(command, []byte{0}, []byte(" "))))
+		}
+	}
+	return all
+}
+
+// leavePatience bounds how long an agent may take to leave: the longest silence, and the end of its device.
+const leavePatience = time.Minute
+
+// AwaitIdle waits until no program runs on any host and nothing else is left there.
+func (l *Lab) AwaitIdle(t testing.TB) {
+	t.Helper()
+	for deadline := time.Now().Add(leavePatience); ; time.Sleep(5 * time.Millisecond) { // there is no notification
+		var left []string
+		for _, h := range l.Hosts {
+			left = append(left, h.Processes(t)...)
+		}
+		folders, _ := filepath.Glob("/tmp/olafctl-[A-Z0-9]*")
+		if left = append(left, folders...); len(left) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("left behind: %s", strings.Join(left, "; "))
+		}
+	}
+}
+
+func mustNil(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func mustRun(t testing.TB, name string, args ...string) {
+	t.Helper()
+	if out, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v: %s", name, err, out)
+	}
+}
