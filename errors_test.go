@@ -66,6 +66,7 @@ var plainErrors = []string{
 	"capture.ErrIdle", "capture/live.ErrClocks", "pktgen/attach.ErrBye",
 	"experiments/bench.ErrInvalid", "experiments/bench.ErrNoRewind", "experiments/bench.ErrRun",
 	"experiments/bench/slowmotion.ErrOwnTime",
+	"experiments/testbed/clocks.ErrSet",
 	"experiments/testbed.ErrIncomplete", // of the kind that it unwraps to
 	"fpga/engine/enginetest.ErrFormat", "fpga/netlab.ErrAgain",
 	"fpga/pcie.ErrDenied", // of the kind that it unwraps to
