@@ -31,6 +31,7 @@ func Dial(address string) (*Client, error) {
 	if err != nil {
 		return nil, err
 	}
+	enlarge(conn)
 	c := &Client{conn: conn}
 	m, err := c.ask(KindHello, Hello{Magic: magic, Version: Version}, nil, KindGreeting)
 	if err == nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 )
 
 // Version is the protocol's. A client that speaks another one is refused.
@@ -186,13 +187,21 @@ type Message struct {
 // Append appends a message to b: head, a structure or nil, and the bytes that follow it.
 func Append(b []byte, kind Kind, structure any, tail []byte) []byte {
 	at := len(b)
-	b = append(b, make([]byte, headSize)...)
+	return seal(append(begin(b, kind, structure), tail...), at)
+}
+
+// begin appends the head and the structure of a message whose tail follows, and seal completes the message that begins
+// at at.
+func begin(b []byte, kind Kind, structure any) []byte {
+	b = append(b, 0, 0, 0, 0, byte(kind), 0, 0, 0)
 	if structure != nil {
 		b, _ = binary.Append(b, binary.LittleEndian, structure) // every structure here has a fixed size
 	}
-	b = append(b, tail...)
+	return b
+}
+
+func seal(b []byte, at int) []byte {
 	binary.LittleEndian.PutUint32(b[at:], uint32(len(b)-at-headSize))
-	b[at+4] = byte(kind)
 	return b
 }
 
@@ -245,8 +254,10 @@ func Floats(b []byte) ([]float32, error) {
 
 // AppendFloats appends float32 values to b.
 func AppendFloats(b []byte, values []float32) []byte {
-	for _, v := range values {
-		b = binary.LittleEndian.AppendUint32(b, math.Float32bits(v))
+	at := len(b)
+	b = slices.Grow(b, 4*len(values))[:at+4*len(values)]
+	for i, v := range values {
+		binary.LittleEndian.PutUint32(b[at+4*i:], math.Float32bits(v))
 	}
 	return b
 }

@@ -119,6 +119,7 @@ func turnAway(c net.Conn, code uint32, text string) {
 func (p *Port) session(c net.Conn, h Handler) {
 	stop := make(chan struct{})
 	s := &session{conn: c, done: p.ended}
+	enlarge(c)
 	err := greet(c, h)
 	if err == nil {
 		p.say("a client is attached to %s", p.path)
@@ -140,6 +141,16 @@ func (p *Port) session(c net.Conn, h Handler) {
 	_ = c.Close() // a client that sees the end may attach again
 	if err != nil && !errors.Is(err, errEnded) {
 		p.say("the client of %s is gone: %v", p.path, err)
+	}
+}
+
+// bufferSize is the room for a message in a socket. With less than a message, its ends take turns.
+const bufferSize = 4 << 20
+
+// enlarge asks the kernel for larger buffers; it gives what it allows.
+func enlarge(c net.Conn) {
+	if u, ok := c.(*net.UnixConn); ok {
+		_ = u.SetWriteBuffer(bufferSize) // what it gives is enough
 	}
 }
 

@@ -24,7 +24,7 @@ func TestPythonClient(t *testing.T) { runPython(t, "test_client.py", "numpy") }
 func TestTorchHook(t *testing.T) { runPython(t, "test_torch.py", "numpy", "torch") }
 
 // python returns the interpreter, which has the modules; without one the test is skipped, or fails where CI is true.
-func python(t *testing.T, modules ...string) string {
+func python(t testing.TB, modules ...string) string {
 	t.Helper()
 	interpreter := cmp.Or(os.Getenv("OLAFCTL_PYTHON"), "/usr/bin/python3")
 	out, err := exec.Command(interpreter, "-c", "import "+strings.Join(modules, ", ")).CombinedOutput()

@@ -38,7 +38,7 @@ type Rounds struct {
 	epoch    uint16  // of the newest sum
 	awaits   uint64  // whose frames the aggregator lacked when it was asked; 0 if that is not known
 	lanes    []uint32
-	values   []byte // of the sum
+	message  []byte // with the sum; its session has written it before the next one is there
 }
 
 // roundsOverhead is how many lanes of the first frame those are. lowRound is the part of the round's number that a
@@ -269,10 +269,13 @@ func (r *Rounds) Apply(a *endpoint.Aggregate) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	length := len(r.flying.values) / 4
-	r.values = r.numbers.appendValues(r.values[:0], a.Values[roundsOverhead:roundsOverhead+length], r.config.Scale)
-	sum := Sum{Round: a.Number, Workers: a.Vectors, Numbers: r.numbers, Reward: float32(int32(a.Values[3])) / 256}
+	sum := Sum{Round: a.Number, Workers: a.Vectors, Reward: float32(int32(a.Values[3])) / 256}
 	if a.Torn {
 		sum.Torn = 1
 	}
-	r.flying.answer <- Append(nil, KindSum, sum, r.values) // there is room for one
+	r.message = begin(r.message[:0], KindSum, sum)
+	r.message = r.numbers.appendValues(r.message, a.Values[roundsOverhead:roundsOverhead+length], r.config.Scale)
+	sum.Numbers = r.numbers // known now
+	copy(r.message, begin(nil, KindSum, sum))
+	r.flying.answer <- seal(r.message, 0) // there is room for one
 }

@@ -135,6 +135,7 @@ class _Connection:
         self._waits = waits or (lambda text: None)
         self._owner = os.getpid()
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 4 << 20)  # or what the kernel allows
         try:
             self._socket.connect(address[len("unix:"):])
             self._send(HELLO, struct.pack("<4sHxx", b"OLAF", VERSION))
@@ -188,7 +189,7 @@ class _Connection:
 
     def _receive(self, into: memoryview) -> None:
         while len(into):
-            n = self._socket.recv_into(into)
+            n = self._socket.recv_into(into, 0, socket.MSG_WAITALL)
             if n == 0:
                 raise Ended("the worker or server is gone; its own output names the reason")
             into = into[n:]
