@@ -24,6 +24,7 @@ const (
 	KindTake                   // of a server: answered by Update, once there is one
 	KindReply                  // of a server, to the last Update: has no answer
 	KindBye                    // the client ends: has no answer
+	KindRecord                 // of a recorder: the next bytes of its file; has no answer
 )
 
 // Answers.
@@ -39,8 +40,9 @@ const (
 
 // Roles and flags of a Greeting.
 const (
-	RoleWorker = 0
-	RoleServer = 1
+	RoleWorker   = 0
+	RoleServer   = 1
+	RoleRecorder = 2
 
 	FlagWaits    = 1 // a worker waits for the sum of every round
 	FlagModelDue = 2 // a worker should pull the model before it computes
@@ -66,7 +68,7 @@ type Hello struct {
 type Greeting struct {
 	Magic   [4]byte // OLAF
 	Version uint16  // 1
-	Role    uint8   // 0 a worker, 1 a server
+	Role    uint8   // 0 a worker, 1 a server, 2 a recording
 	Flags   uint8   // 1 a vector is answered with the sum of all workers, 2 pull the model before computing
 	Worker  uint32  // number, from 0
 	Workers uint32  // of the job
@@ -175,7 +177,8 @@ var sizes = map[Kind]struct {
 		false}, KindSum: {binary.Size(Sum{}), true},
 	KindPushed: {binary.Size(Pushed{}), false}, KindModel: {binary.Size(Model{}),
 		true}, KindUpdate: {binary.Size(Update{}), true},
-	KindWaits: {0, true}, KindError: {binary.Size(Failure{}), true},
+	KindRecord: {0, true},
+	KindWaits:  {0, true}, KindError: {binary.Size(Failure{}), true},
 }
 
 // Message is one message: its kind, and the structure with what follows it.

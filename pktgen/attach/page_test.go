@@ -37,6 +37,8 @@ const pageTail = `
   has the round that is due.
 * Error codes: 1 protocol, 2 version, 3 another client is attached, 4 this vector cannot be sent (the connection goes on), 5 the
   daemon ended.
+* A recorder sends to ` + "`trace record --attach`" + ` what olaf.Recorder writes into files: in its first message the header, then a
+  record with its values in each. Several recorders attach at once. The recording ends with the last one's ` + "`bye`" + `.
 
 ## Numbers
 
@@ -64,6 +66,7 @@ var pageKinds = []struct {
 	{KindTake, "take", "a server's client", "", "", "update"},
 	{KindReply, "reply", "a server's client", "Reply", "values, or none for an ACK alone", "none"},
 	{KindBye, "bye", "client", "", "", "none"},
+	{KindRecord, "record", "a recorder", "", "bytes", "none"},
 	{KindGreeting, "greeting", "daemon", "Greeting", "", ""}, {KindSum, "sum", "daemon", "Sum", "values", ""},
 	{KindPushed, "pushed", "daemon", "Pushed", "", ""}, {KindModel, "model", "daemon", "Model", "values", ""},
 	{KindUpdate, "update", "daemon", "Update", "values", ""}, {KindWaits, "waits", "daemon", "", "text", ""},

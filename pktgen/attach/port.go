@@ -5,24 +5,27 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 )
 
-// Port is a socket on which one client at a time attaches. It is safe for concurrent use.
+// Port is a socket on which one client at a time attaches, or with Many several. It is safe for concurrent use.
 type Port struct {
 	path     string
 	listener *net.UnixListener
 	say      func(format string, args ...any)
 	ended    chan struct{}
+	Many     bool // set it before Serve
 
 	mu       sync.Mutex
-	conn     net.Conn // of the client; nil without one
-	why      string   // the worker or server ended; the reason
+	conns    map[net.Conn]bool // of clients
+	why      string            // the worker or server ended; the reason
 	closed   bool
 	sessions sync.WaitGroup
 }
@@ -56,7 +59,8 @@ func Listen(address string, say func(format string, args ...any)) (*Port, error)
 	if err := errors.Join(os.Chmod(at, 0o600), os.Rename(at, path)); err != nil {
 		return nil, errors.Join(fmt.Errorf("%w at %s: %w", ErrSocket, path, err), l.Close())
 	}
-	return &Port{path: path, listener: l, say: say, ended: make(chan struct{})}, nil
+	return &Port{path: path, listener: l, say: say, ended: make(chan struct{}),
+		conns: map[net.Conn]bool{}}, nil
 }
 
 // Handler serves one client after its Hello, until the client ends: Rounds, Pushes or Updates.
@@ -81,9 +85,9 @@ func (p *Port) Serve(h Handler) {
 			return
 		}
 		p.mu.Lock()
-		busy, why := p.conn != nil, p.why
+		busy, why := len(p.conns) > 0 && !p.Many, p.why
 		if !busy && !p.closed {
-			p.conn = c
+			p.conns[c] = true
 		}
 		p.mu.Unlock()
 		switch {
@@ -136,7 +140,7 @@ func (p *Port) session(c net.Conn, h Handler) {
 		refuse(c, CodeEnded, p.reason())
 	}
 	p.mu.Lock()
-	p.conn = nil
+	delete(p.conns, c)
 	p.mu.Unlock()
 	_ = c.Close() // a client that sees the end may attach again
 	if err != nil && !errors.Is(err, errEnded) {
@@ -283,10 +287,10 @@ func (p *Port) Close(why error) error {
 	if why != nil && !errors.Is(why, context.Canceled) {
 		p.why = why.Error()
 	}
-	conn := p.conn
+	conns := slices.Collect(maps.Keys(p.conns))
 	p.mu.Unlock()
 	close(p.ended)
-	if conn != nil {
+	for _, conn := range conns {
 		_ = conn.SetDeadline(time.Now().Add(greetingTime)) // one that does not read holds nothing up for longer
 	}
 	err := errors.Join(p.listener.Close(), os.Remove(p.path))

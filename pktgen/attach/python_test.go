@@ -3,6 +3,7 @@ package attach
 import (
 	"cmp"
 	"context"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf/pktgen/endpoint"
+	"github.com/olafctl/olaf/pktgen/trace"
 )
 
 // pythonTime bounds one Python test file.
@@ -49,13 +51,74 @@ func runPython(t *testing.T, file string, modules ...string) {
 	}
 	j := newSumming(t, usual, usual)
 	push, server := pushing(t)
+	records, recorded, complete := recording(t)
 	ctx, cancel := context.WithTimeout(t.Context(), pythonTime)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, interpreter, "-B", filepath.Join(folder, "tests", file))
 	cmd.Env = append(os.Environ(), "PYTHONPATH="+folder, "OLAF_TEST_SUMS="+strings.Join(j.addresses, ","),
-		"OLAF_TEST_PUSH="+push, "OLAF_TEST_SERVER="+server, "OLAF_TEST_FOLDER="+t.TempDir())
+		"OLAF_TEST_PUSH="+push, "OLAF_TEST_SERVER="+server, "OLAF_TEST_RECORD="+recorded, "OLAF_TEST_FOLDER="+t.TempDir())
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
+	}
+	if file == "test_client.py" {
+		if err := <-complete; err != nil {
+			t.Errorf("the recording ends with %v", err)
+		}
+		checkRecords(t, records)
+	}
+}
+
+// recording starts a recording, and returns it with its address and a channel for its end.
+func recording(t *testing.T) (r *Records, address string, complete <-chan error) {
+	t.Helper()
+	port, address := open(t)
+	port.Many = true
+	end := make(chan error, 1)
+	r = NewRecords(t.TempDir(), func(err error) { end <- err })
+	go port.Serve(r)
+	return r, address, end
+}
+
+// checkRecords makes a trace of what two recorders sent at once: it has their updates, with their values.
+func checkRecords(t *testing.T, r *Records) {
+	t.Helper()
+	records, err := trace.OpenRecords(r.First())
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "x.trace")
+	h := *records.Header()
+	h.Payload = true
+	file, err := trace.CreateFile(path, h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(records.CopyTo(file), file.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if h.Env != "mlp" || h.Workers != 2 || h.Lanes != 3 || file.Rows() != 4 {
+		t.Errorf("the trace has %d updates of %+v, want 4 of two workers", file.Rows(), h)
+	}
+	source, closer, err := trace.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closer.Close()
+	gradients, err := os.Open(path + trace.PayloadSuffix)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer gradients.Close()
+	payload := trace.NewPayload(gradients, source.Header())
+	for i := range 4 {
+		var u trace.Update
+		if err := source.Next(&u); err != nil {
+			t.Fatal(err)
+		}
+		values, err := payload.Next(&u)
+		if want := float32(u.Worker) + float32(u.Seq)/2; err != nil || values[0] != want || u.Reward != float64(u.Seq) {
+			t.Errorf("update %d is %+v with %v, %v; want values %v and reward %d", i, u, values, err, want, u.Seq)
+		}
 	}
 }
 

@@ -20,8 +20,8 @@ import (
 // RecordSuffix ends the names of files that the Python package's Recorder writes: NAME.RANK.olafrec, one for each worker.
 const RecordSuffix = ".olafrec"
 
-// recordMagic begins such a file. Everything in it is little-endian: the header, and a record with its values for each update.
-const recordMagic = "olafrec1"
+// RecordMagic begins such a file. Everything in it is little-endian: the header, and a record with its values for each update.
+const RecordMagic = "olafrec1"
 
 // recordHeader is behind the magic.
 type recordHeader struct {
@@ -41,9 +41,17 @@ type record struct {
 // Records reads the updates of all workers' record files in the order of their times. It implements Source.
 type Records struct {
 	header Header
-	rows   []Update
+	rows   []recordedUpdate
+	names  []string // of the files
 	at     int
 	order  *order
+}
+
+// recordedUpdate is an update and where its values are.
+type recordedUpdate struct {
+	Update
+	file int
+	at   int64
 }
 
 // OpenRecords reads NAME.RANK.olafrec and the other workers' files beside it. The error matches ErrFormat, also if a worker's file is
@@ -55,6 +63,7 @@ func OpenRecords(path string) (*Records, error) {
 	clusters := uint32(0)
 	for k := 0; k == 0 || k < r.header.Workers; k++ {
 		name := fmt.Sprintf("%s.%d%s", base, k, RecordSuffix)
+		r.names = append(r.names, name)
 		h, err := r.read(name)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -76,7 +85,7 @@ func OpenRecords(path string) (*Records, error) {
 	if err := r.header.Check(); err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(r.rows, func(a, b Update) int { return cmp.Compare(a.GenNS, b.GenNS) })
+	slices.SortStableFunc(r.rows, func(a, b recordedUpdate) int { return cmp.Compare(a.GenNS, b.GenNS) })
 	if len(r.rows) > 0 {
 		first := r.rows[0].GenNS
 		for i := range r.rows {
@@ -95,9 +104,9 @@ func (r *Records) read(name string) (h recordHeader, err error) {
 	}
 	defer func() { err = errors.Join(err, file.Close()) }()
 	in := bufio.NewReaderSize(file, 1<<20)
-	magic := make([]byte, len(recordMagic))
-	if _, err := io.ReadFull(in, magic); err != nil || string(magic) != recordMagic {
-		return h, fmt.Errorf("%w: it does not begin with %q", ErrFormat, recordMagic)
+	magic := make([]byte, len(RecordMagic))
+	if _, err := io.ReadFull(in, magic); err != nil || string(magic) != RecordMagic {
+		return h, fmt.Errorf("%w: it does not begin with %q", ErrFormat, RecordMagic)
 	}
 	if err := binary.Read(in, binary.LittleEndian, &h); err != nil {
 		return h, fmt.Errorf("%w: it ends in its header", ErrFormat)
@@ -107,6 +116,7 @@ func (r *Records) read(name string) (h recordHeader, err error) {
 			h.Lanes)
 	}
 	values, gradients := make([]byte, 4*h.Lanes), make([]float32, h.Lanes)
+	at, size := int64(len(RecordMagic)+binary.Size(h)), int64(binary.Size(record{}))
 	for seq := uint32(0); ; seq++ {
 		var one record
 		if err := binary.Read(in, binary.LittleEndian, &one); err == io.EOF {
@@ -117,14 +127,42 @@ func (r *Records) read(name string) (h recordHeader, err error) {
 		if _, err := io.ReadFull(in, values); err != nil {
 			return h, fmt.Errorf("%w: it ends within update %d", ErrFormat, seq)
 		}
-		for i := range gradients {
-			gradients[i] = math.Float32frombits(binary.LittleEndian.Uint32(values[4*i:]))
-		}
-		r.rows = append(r.rows, Update{
+		toFloats(gradients, values)
+		r.rows = append(r.rows, recordedUpdate{Update{
 			GenNS: int64(one.AtNS), CostNS: int64(one.CostNS), BaseVersion: uint64(one.Version), Reward: one.Reward, Seq: seq,
 			Digest: GradientDigest(gradients), GradNorm: Norm(gradients), Worker: olaf.WorkerID(h.Worker), Cluster: olaf.ClusterID(h.Cluster),
-		})
+		}, len(r.names) - 1, at + size})
+		at += size + int64(len(values))
 	}
+}
+
+func toFloats(into []float32, values []byte) {
+	for i := range into {
+		into[i] = math.Float32frombits(binary.LittleEndian.Uint32(values[4*i:]))
+	}
+}
+
+// CopyTo appends all updates with their gradients to a trace.
+func (r *Records) CopyTo(f *File) (err error) {
+	files := make([]*os.File, len(r.names))
+	for i, name := range r.names {
+		if files[i], err = os.Open(name); err != nil {
+			return err
+		}
+		defer files[i].Close()
+	}
+	values, gradients := make([]byte, 4*r.header.Lanes), make([]float32, r.header.Lanes)
+	for i := range r.rows {
+		row := &r.rows[i]
+		if _, err := files[row.file].ReadAt(values, row.at); err != nil {
+			return fmt.Errorf("%s: %w", r.names[row.file], err)
+		}
+		toFloats(gradients, values)
+		if err := f.Append(&row.Update, gradients); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Norm returns the length of gradients.
@@ -145,7 +183,7 @@ func (r *Records) Next(u *Update) error {
 	if r.at == len(r.rows) {
 		return io.EOF
 	}
-	*u = r.rows[r.at]
+	*u = r.rows[r.at].Update
 	r.at++
 	return r.order.checkNext(u)
 }

@@ -15,7 +15,7 @@ import (
 func writeRecords(t *testing.T, path string, h recordHeader, rows ...record) {
 	t.Helper()
 	var b bytes.Buffer
-	b.WriteString(recordMagic)
+	b.WriteString(RecordMagic)
 	copy(h.Name[:], "mlp")
 	parts := []any{h}
 	for _, one := range rows {
@@ -73,7 +73,7 @@ func TestDamagedRecords(t *testing.T) {
 			writeRecords(t, base+".0.olafrec", recordHeader{Workers: math.MaxUint32,
 				Lanes: 2})
 		},
-		"cut":            func(base string) { _ = os.WriteFile(base+".0.olafrec", []byte(recordMagic+"12"), 0o600) },
+		"cut":            func(base string) { _ = os.WriteFile(base+".0.olafrec", []byte(RecordMagic+"12"), 0o600) },
 		"something else": func(base string) { _ = os.WriteFile(base+".0.olafrec", []byte("PK"), 0o600) },
 	} {
 		base := filepath.Join(t.TempDir(), "x")

@@ -10,9 +10,10 @@ from typing import Callable, Iterator, NamedTuple, Optional, Tuple, Union
 import numpy as np
 
 VERSION = 1
-HELLO, VECTOR, PULL, TAKE, REPLY, BYE = range(1, 7)
+HELLO, VECTOR, PULL, TAKE, REPLY, BYE, RECORD = range(1, 8)
 GREETING, SUM, PUSHED, MODEL, UPDATE, WAITS, ERROR = range(16, 23)
 ROLE_SERVER = 1
+ROLE_RECORDER = 2
 FLAG_WAITS = 1
 FLAG_MODEL_DUE = 2
 CODE_VECTOR = 4

@@ -151,6 +151,18 @@ class Recorders(unittest.TestCase):
             with open(folder + "/mlp.1.olafrec", "rb") as file:
                 self.assertEqual(len(file.read()), 56 + 32 + 12)
 
+    def test_recorders_send_to_a_recording(self):
+        address = os.environ["OLAF_TEST_RECORD"]
+        recorders = [olaf.Recorder("mlp", k, 2, cluster=k, address=address) for k in range(2)]
+        for seq in range(2):
+            for k, rec in enumerate(recorders):
+                rec.update(np.full(3, k + seq / 2, np.float32), reward=seq)
+        self.assertFalse(os.path.exists(recorders[0].path))
+        for rec in recorders:
+            rec.close()
+        with self.assertRaisesRegex(olaf.Error, "no recording"):
+            olaf.Recorder("mlp", 0, 1, address=PUSH)
+
 
 if __name__ == "__main__":
     unittest.main()

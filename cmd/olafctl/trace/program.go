@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"path/filepath"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -12,6 +14,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/rl/onwire"
+	"github.com/olafctl/olaf/internal/tempfolder"
 	"github.com/olafctl/olaf/pktgen/attach"
 	"github.com/olafctl/olaf/pktgen/process"
 	"github.com/olafctl/olaf/pktgen/trace"
@@ -20,13 +23,88 @@ import (
 // traceProgramFlags are for recordings of the user's own command.
 type traceProgramFlags struct {
 	command string
+	address string // of a socket for recorders
 	values  int
 }
 
 func (f *traceProgramFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.command, "program", "", "record this command, once per worker and for the server, over "+
 		"an ideal network")
+	cmd.Flags().StringVar(&f.address, "attach", "", "record what programs' olaf.Recorder sends to this socket: unix: and "+
+		"a path")
 	cmd.Flags().IntVar(&f.values, "values", 0, "values of the program's vectors")
+}
+
+// recordAttached records what the recorders of running programs send, until all of them have ended.
+func (f *traceRecordFlags) recordAttached(cmd *cobra.Command, env *cli.Env) (err error) {
+	foreign := []string{"iterations", "threshold", "clock", "program", "values", "mode", "workers", "clusters", "seed"}
+	if err := cli.RefuseFlags(cmd, foreign, "--attach"); err != nil {
+		return err
+	}
+	if f.to == "" {
+		return cli.UsageError("no file to record into; use -w FILE")
+	}
+	if err := errors.Join(cli.CheckEnding(f.to, "traces", ".trace"), cli.RefuseAnyExisting(f.force,
+		f.listTargets()...)); err != nil {
+		return err
+	}
+	folder, remove, err := tempfolder.MakeFolder()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	ctx, end := context.WithCancelCause(cmd.Context())
+	defer end(nil)
+	records := attach.NewRecords(folder, end)
+	port, err := attach.Listen(f.own.address, func(format string, args ...any) {
+		if !f.quiet {
+			fmt.Fprintf(env.Stderr, format+"\n", args...)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	port.Many = true
+	fmt.Fprintf(env.Stderr, "waiting for recorders at %s\n", f.own.address)
+	go port.Serve(records)
+	<-ctx.Done()
+	stopped := cmd.Context().Err() != nil
+	if why := context.Cause(ctx); !stopped && !errors.Is(why, context.Canceled) {
+		err = why
+	}
+	if err := errors.Join(err, port.Close(nil)); err != nil {
+		return err
+	}
+	if err := f.writeRecords(env, records.First()); err != nil {
+		return err
+	}
+	if stopped {
+		return cli.MarkInterrupted(context.Canceled)
+	}
+	return nil
+}
+
+// writeRecords makes a trace of all workers' records.
+func (f *traceRecordFlags) writeRecords(env *cli.Env, first string) error {
+	r, err := trace.OpenRecords(first)
+	if errors.Is(err, fs.ErrNotExist) {
+		return cli.UsageError("nothing is written: %s has no records; all workers need a Recorder with this address",
+			filepath.Base(first))
+	}
+	if err != nil {
+		return err
+	}
+	h := *r.Header()
+	h.Tool, h.GOOS, h.GOARCH, h.Payload = cli.ToolVersion(), runtime.GOOS, runtime.GOARCH, f.payload
+	file, err := trace.CreateFile(f.to, h)
+	if err != nil {
+		return err
+	}
+	if err := errors.Join(r.CopyTo(file), file.Close()); err != nil {
+		return err
+	}
+	fmt.Fprintf(env.Stderr, "wrote %s: %s\n", f.to, olaf.Plural(file.Rows(), "update"))
+	return nil
 }
 
 // recordProgram records the updates of the user's command.

@@ -58,13 +58,17 @@ func newTraceRecordCmd(env *cli.Env) *cobra.Command {
 		Short: "Train LunarLander with many workers and record their updates",
 		Long: `Train LunarLander with asynchronous PPO and record every worker's updates. In virtual time (the default) the same options
 give the same bytes; on the wall clock the trace shows what this machine did. An interrupt ends the recording early and keeps
-what was recorded. With --program your own command trains, over an ideal network (docs/guide/own-training.md).`,
+what was recorded. With --program your own command trains, over an ideal network; with --attach running programs send their
+updates by olaf.Recorder (docs/guide/own-training.md).`,
 		Example: `  olafctl trace record --workers 8 --iterations 200 --seed 1 -w lander.trace
   olafctl trace record --program 'python3 mlp_async.py' --values 608 --workers 8 -w mlp.trace
   olafctl trace record --iterations 50 --mode periodic --threshold 4 --payload -w iswitch.trace`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if f.own.command != "" {
+			switch {
+			case f.own.address != "":
+				return f.recordAttached(cmd, env)
+			case f.own.command != "":
 				return f.recordProgram(cmd, env)
 			}
 			return f.run(cmd.Context(), env)
