@@ -349,29 +349,38 @@ func (f *GridFlags) finishSweep(env *cli.Env, s *store.Store, folder *sweep.Fold
 	d.Provenance, d.Differences, d.Checked = cli.NewProvenance(env, started), from.Differences, from.Checked
 	d.Provenance.Command = folder.Plan.Line
 	id, err := folder.Finish(d, cells)
-	if err != nil {
-		return errors.Join(err, folder.Leave())
+	if err != nil { // a store without room does not cost the result
+		d.ID = ""
+		err = fmt.Errorf("the result is shown, but not kept: %w; 'olafctl sweep resume %s' stores it when there is room",
+			err, folder.Plan.ID)
+		return errors.Join(cli.PrintReport(env, d, f.Format, f.Explain), &cli.Exit{Kind: olaf.Failed, Err: err},
+			folder.Leave())
 	}
 	if !f.Quiet && !f.unkept {
 		fmt.Fprintf(env.Stderr, "kept as %s\n", id)
 	}
 	if f.To != (cli.Exports{Force: f.To.Force}) {
-		run, err := s.Load(id)
-		if err != nil {
-			return err
-		}
-		r, err := archive.LoadExportable(run, env.Declared, env.Layouts)
-		if err != nil {
-			return err
-		}
-		if err := f.To.WriteFiles(env, r); err != nil {
-			return err
-		}
-		if err := f.To.RecordExports(env, s, run); err != nil {
+		if err := f.writeExports(env, s, id); err != nil {
 			return err
 		}
 	}
 	return errors.Join(cli.PrintReport(env, d, f.Format, f.Explain), d.Err())
+}
+
+// writeExports writes the requested files from a kept sweep.
+func (f *GridFlags) writeExports(env *cli.Env, s *store.Store, id string) error {
+	run, err := s.Load(id)
+	if err != nil {
+		return err
+	}
+	r, err := archive.LoadExportable(run, env.Declared, env.Layouts)
+	if err != nil {
+		return err
+	}
+	if err := f.To.WriteFiles(env, r); err != nil {
+		return err
+	}
+	return f.To.RecordExports(env, s, run)
 }
 
 // ProcessStarter returns a function that starts workers: this program again, each on one core.
