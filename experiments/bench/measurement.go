@@ -238,9 +238,10 @@ func (r *Measurement) WriteText(w io.Writer, v text.View) error {
 	if r.Outcome.sentHere() {
 		profile = "" // a program on the machine has no engine cycles
 	}
-	return text.Bench(w, v, r.Bench, fmt.Sprintf("%s on %s (%s)%s%s: %d workers in %d clusters, %d updates of %s each, %v offered %s, %s, %s, seed %d",
+	return text.Bench(w, v, r.Bench, fmt.Sprintf("%s on %s (%s)%s%s: %s in %s, %s of %s each, %v offered %s, %s, %s, seed %d",
 		s.Experiment, r.Outcome.Device.Address, r.Outcome.Device.Build, s.describeTopology(), profile,
-		load.Workers, load.Clusters, load.UpdatesPerWorker, s.describeUpdate(), load.MeanRate,
+		olaf.Plural(load.Workers, "worker"), olaf.Plural(load.Clusters, "cluster"), olaf.Plural(load.UpdatesPerWorker, "update"),
+		s.describeUpdate(), load.MeanRate,
 		s.describeArrivals(r.Outcome.sentHere()),
 		olaf.Plural(s.Slots, "slot"), olaf.Plural(s.Runs, "run"), s.Seed))
 }

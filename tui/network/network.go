@@ -171,9 +171,10 @@ func (s *session) viewCaption(what string) string {
 	case v.Sums != "":
 		of = v.Sums + ", " + of
 	}
-	return fmt.Sprintf("%s of %s, %s, seed %d, at %s of %s: %d workers in %d clusters; ages %s.", what, v.Topology,
+	return fmt.Sprintf("%s of %s, %s, seed %d, at %s of %s: %s in %s; ages %s.", what, v.Topology,
 		of, v.Seed,
-		num.FormatInstant(v.Now, v.End), num.FormatEnd(v.End), v.Workers, len(v.Clusters), s.reading)
+		num.FormatInstant(v.Now, v.End), num.FormatEnd(v.End), olaf.Plural(v.Workers, "worker"),
+		olaf.Plural(len(v.Clusters), "cluster"), s.reading)
 }
 
 // span returns the time span that all charts show.

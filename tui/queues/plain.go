@@ -34,9 +34,9 @@ func (p *Plain) Show(s *slowmotion.Snapshot) error {
 	if !p.started {
 		p.started = true
 		w := &s.Plan.Spec.Workload
-		fmt.Fprintf(&b, "%s on %s %s: %d workers in %d clusters offer %v, %d slots, run %d of seed %d, %s\n",
-			s.Plan.Spec.Experiment, s.Device.Address, s.Device.Build, w.Workers, w.Clusters, w.MeanRate,
-			s.Plan.Spec.Slots, slices.Index(s.Plan.Seeds, s.Seed), s.Plan.Spec.Seed, samplingText(s))
+		fmt.Fprintf(&b, "%s on %s %s: %s in %s offer %v, %s, run %d of seed %d, %s\n",
+			s.Plan.Spec.Experiment, s.Device.Address, s.Device.Build, olaf.Plural(w.Workers, "worker"),
+			olaf.Plural(w.Clusters, "cluster"), w.MeanRate, olaf.Plural(s.Plan.Spec.Slots, "slot"), slices.Index(s.Plan.Seeds, s.Seed), s.Plan.Spec.Seed, samplingText(s))
 	}
 	fmt.Fprintf(&b, "%s of %s, %s, sent %d of %d\n", num.FormatInstant(s.Now, s.End), num.FormatEnd(s.End),
 		s.State, s.Sent, s.Total)

@@ -238,10 +238,10 @@ func (s *session) viewCaption(what string) string {
 		return what
 	}
 	w := &v.Plan.Spec.Workload
-	return fmt.Sprintf("%s of %s on %s, seed %d, at %s of %s: %d "+
-		"workers in %d clusters offer %v to %d slots; ages %s.", what, v.Plan.Spec.Experiment,
-		v.Device.Address, v.Seed, num.FormatInstant(v.Now, v.End), num.FormatEnd(v.End), w.Workers, w.Clusters,
-		w.MeanRate, v.Plan.Spec.Slots, s.reading)
+	return fmt.Sprintf("%s of %s on %s, seed %d, at %s of %s: %s in %s offer %v "+
+		"to %s; ages %s.", what, v.Plan.Spec.Experiment,
+		v.Device.Address, v.Seed, num.FormatInstant(v.Now, v.End), num.FormatEnd(v.End),
+		olaf.Plural(w.Workers, "worker"), olaf.Plural(w.Clusters, "cluster"), w.MeanRate, olaf.Plural(v.Plan.Spec.Slots, "slot"), s.reading)
 }
 
 // stop ends the traffic when called twice in a row.
