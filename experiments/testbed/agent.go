@@ -42,6 +42,22 @@ func AgentTarget(address string) (string, error) {
 	return "", fmt.Errorf("%w for agent %q: want HOST:PORT or unix:PATH, such as 127.0.0.1:9559", ErrBackend, target)
 }
 
+// ReachAgent returns the gRPC target of a device's agent until done is called. Without an agent, one starts on the device's host
+// for this user only.
+func ReachAgent(ctx context.Context, address string, a Access) (target string, done func() error, err error) {
+	if target, err := AgentTarget(address); err == nil {
+		return target, func() error { return nil }, nil
+	}
+	if row, name, err := a.deviceTable().Lookup(address); err == nil && row.Reach != nil {
+		return row.Reach(ctx, name, a)
+	}
+	s, err := ServePrivately(ctx, address, ServeOptions{Device: DeviceOptions{Access: a}})
+	if err != nil {
+		return "", nil, err
+	}
+	return s.Target, s.Close, nil
+}
+
 // openAgentDevice opens the registers behind an agent.
 func openAgentDevice(ctx context.Context, rest string, o DeviceOptions) (fpga.Device, error) {
 	target, err := AgentTarget(rest)

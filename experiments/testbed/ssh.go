@@ -21,8 +21,20 @@ func SSHDevice(built ...program.Description) Device {
 			_, err := parseSSH(name)
 			return err
 		},
-		Registers: openSSHDevice, Testbed: openSSH,
+		Registers: openSSHDevice, Testbed: openSSH, Reach: reachSSH,
 	}
+}
+
+func reachSSH(ctx context.Context, rest string, a Access) (target string, done func() error, err error) {
+	p, err := parseSSH(rest)
+	if err != nil {
+		return "", nil, err
+	}
+	link, err := p.startAgent(ctx, &a)
+	if err != nil {
+		return "", nil, err
+	}
+	return link.Target, link.Close, nil
 }
 
 // sshPlace is a device and its host.

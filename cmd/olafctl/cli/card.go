@@ -48,6 +48,10 @@ func (f *CardFlags) AccessCard(cmd *cobra.Command, env *Env, address string) (te
 	if err := f.checkFlags(cmd, env, address); err != nil {
 		return a, err
 	}
+	if row, _, err := env.Devices.Lookup(address); err == nil && row.Reach != nil {
+		a.SSH.Serve = f.listFlags(cmd)
+		return a, nil
+	}
 	if a.Card.Tables, err = f.driver.openBackend(env); err != nil {
 		return a, err
 	}
@@ -58,6 +62,19 @@ func (f *CardFlags) AccessCard(cmd *cobra.Command, env *Env, address string) (te
 	return a, nil
 }
 
+// cardFlagNames are the flags about a card that an agent on its host takes, too.
+var cardFlagNames = []string{"capture", "stamps", "server-port", "vnp4-1", "vnp4-2"}
+
+// listFlags returns the flags about a card as arguments for the agent on its host.
+func (f *CardFlags) listFlags(cmd *cobra.Command) (args []string) {
+	for _, name := range cardFlagNames {
+		if flag := cmd.Flags().Lookup(name); flag != nil && flag.Changed {
+			args = append(args, "--"+name, flag.Value.String())
+		}
+	}
+	return args
+}
+
 // checkFlags rejects flags that do not apply to the device or have no effect alone.
 func (f *CardFlags) checkFlags(cmd *cobra.Command, env *Env, address string) error {
 	flags := cmd.Flags()
@@ -65,7 +82,7 @@ func (f *CardFlags) checkFlags(cmd *cobra.Command, env *Env, address string) err
 	if err != nil {
 		return err
 	}
-	for _, name := range []string{"capture", "stamps", "server-port", "vnp4-1", "vnp4-2"} {
+	for _, name := range cardFlagNames {
 		if flag := flags.Lookup(name); flag == nil || !flag.Changed {
 			continue
 		}

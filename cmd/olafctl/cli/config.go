@@ -61,7 +61,7 @@ func usesCard(env *Env, flags *pflag.FlagSet) bool {
 		return false
 	}
 	row, _, err := env.Devices.Lookup(device.Value.String())
-	return err == nil && row.NotCard == ""
+	return err == nil && row.NotCard == "" && row.Lend != nil
 }
 
 // usesAgent reports whether the command is a client that will reach an agent. A server's flags have the same names.

@@ -205,19 +205,10 @@ func (f *applyFlags) openTarget(cmd *cobra.Command, env *cli.Env) (closeDevice f
 	if cmd.Flags().Changed("target") {
 		return nil, cli.UsageError("-d and --target name the same switch; use one of them")
 	}
-	if target, err := testbed.AgentTarget(f.device); err == nil {
-		f.controller.Target = target
-		return nothing, nil
-	}
 	access, err := env.Access()
 	if err != nil {
 		return nil, err
 	}
-	s, err := testbed.ServePrivately(cmd.Context(), f.device,
-		testbed.ServeOptions{Device: testbed.DeviceOptions{Access: access}})
-	if err != nil {
-		return nil, err
-	}
-	f.controller.Target = s.Target
-	return s.Close, nil
+	f.controller.Target, closeDevice, err = testbed.ReachAgent(cmd.Context(), f.device, access)
+	return closeDevice, err
 }

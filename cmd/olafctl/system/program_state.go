@@ -46,8 +46,11 @@ func readState(ctx context.Context, env *cli.Env, address string, d *program.Des
 	if d.Completes == "" {
 		return nil, cli.UsageError("-d %s: %s keeps no state on a device; leave out -d", address, d.Name)
 	}
-	served := env.Devices.Check(address, testbed.Dialled) == nil // only the agent knows what its device is built with
-	if !served {
+	row, _, err := env.Devices.Lookup(address)
+	if err != nil {
+		return nil, err
+	}
+	if row.Lend != nil { // otherwise only the agent knows what its device is built with
 		if err := env.Devices.NotBuilt(address, d); err != nil {
 			return nil, err
 		}
@@ -67,7 +70,7 @@ func readState(ctx context.Context, env *cli.Env, address string, d *program.Des
 	if h, err = readRegisters(dev, env.Programs, d); err != nil {
 		return nil, err
 	}
-	if !served {
+	if !row.Can(testbed.Dialled) {
 		h.Untold = "a device without an agent starts every command with empty tables"
 		return h, nil
 	}
