@@ -10,26 +10,26 @@ import (
 	"strings"
 )
 
-// ErrAccounting is the kind of every broken accounting identity; such a run is invalid.
+// ErrAccounting reports a broken accounting identity; such a run is invalid.
 var ErrAccounting = errors.New("accounting identity broken")
 
 // Counter declares one named count. Documents, tables, registers and pages that list counters read these rows.
 type Counter struct {
-	Name  string // in documents
+	Name  string // in JSON documents
 	Title string // as a column header, without the unit
 	Unit  string // updates, frames, …; empty for plain events
 	Doc   string // what it counts, in a phrase
-	Paper string // where the paper has it
-	// Register is the full name of the register that counts it on a card; empty where no register does.
+	Paper string // section, table or figure of the paper
+	// Register is the full name of the card register that counts it, if any.
 	Register string
-	// Sparse counters are left out of documents and tables where nothing was counted.
+	// Sparse counters are left out of documents and tables if they are 0.
 	Sparse bool
-	// A Gauge is a level, which may fall and which clearing the counters leaves as it is.
+	// A Gauge is a level: it may fall, and clearing the counters does not change it.
 	Gauge bool
-	// Aside counters are kept with every run, but there is no statistic of them over runs.
+	// Aside counters are stored with every run, but have no statistics over runs.
 	Aside bool
-	// Column heads its column at a terminal: that of a Part in the table of what was lost, where counters with one header
-	// are added up, that of any other in the first table.
+	// Column is the counter's column at a terminal. For a Part it is a column of the loss table, where counters with
+	// the same header are added up; for any other counter, of the first table.
 	Column string
 }
 
@@ -37,12 +37,12 @@ type Counter struct {
 type Identity struct {
 	Left  []string
 	Right []string
-	Less  []string // taken from the right side
-	Void  string   // the counter that voids the identity once it is not 0; empty for none
-	Text  string   // in words, where the names alone read badly
+	Less  []string // subtracted from the right side
+	Void  string   // if this counter is not 0, the identity is not checked
+	Text  string   // in words, if the names alone read badly
 }
 
-// String is the identity as it is printed.
+// String returns the identity as it is printed.
 func (i *Identity) String() string {
 	if i.Text != "" {
 		return i.Text
@@ -54,19 +54,19 @@ func (i *Identity) String() string {
 	return strings.Join(i.Left, " + ") + " = " + right
 }
 
-// Ledger declares an ordered set of counters and what holds between them.
+// Ledger declares an ordered set of counters and their identities.
 type Ledger struct {
 	Counters   []Counter
 	Identities []Identity
-	// Offered are the counters of what goes in, Output those of what leaves any port: a run in which something was
-	// offered and nothing came out is no measurement. Merged count what leaves inside of something else. The rest of what
-	// was offered is lost; Parts are the counters of what became of it, and Inside those of them that may still come out.
+	// Offered are the counters of inputs, Output those of outputs on any port: a run with input and without output is
+	// invalid. Merged count what leaves inside another update. The rest of the input is lost; Parts are the counters of
+	// where it went, and Inside those of them that may still come out.
 	Offered, Output, Merged, Parts, Inside []string
 	// MaySilent allows a run without output while something is inside: a network may be slower than its simulated time.
 	MaySilent bool
 }
 
-// JoinLedgers declares what all parts declare, in their order.
+// JoinLedgers returns a ledger with the declarations of all parts, in order.
 func JoinLedgers(parts ...*Ledger) *Ledger {
 	joined := new(Ledger)
 	for _, p := range parts {
@@ -82,7 +82,7 @@ func JoinLedgers(parts ...*Ledger) *Ledger {
 	return joined
 }
 
-// Index is the place of a counter, -1 where the ledger has none of that name.
+// Index returns the index of a counter, -1 for an unknown name.
 func (l *Ledger) Index(name string) int {
 	for i := range l.Counters {
 		if l.Counters[i].Name == name {
@@ -92,7 +92,7 @@ func (l *Ledger) Index(name string) int {
 	return -1
 }
 
-// Validate says what is wrong with the declaration itself: a name that is there twice, or one that nobody declares.
+// Validate returns an error if a name is declared twice or used without a declaration.
 func (l *Ledger) Validate() error {
 	for i := range l.Counters {
 		if name := l.Counters[i].Name; name == "" || l.Index(name) != i {
@@ -117,7 +117,7 @@ func (l *Ledger) Validate() error {
 	return known("what becomes of what goes in", slices.Concat(l.Offered, l.Output, l.Merged, l.Parts, l.Inside)...)
 }
 
-// Rules lists what Check verifies, in words that name each rule for good.
+// Rules lists what Check verifies. The texts are stable and may be used as names.
 func (l *Ledger) Rules() (rules []string) {
 	for i := range l.Identities {
 		rules = append(rules, l.Identities[i].String())
@@ -128,13 +128,13 @@ func (l *Ledger) Rules() (rules []string) {
 	return rules
 }
 
-// silence is the rule against runs out of which nothing came.
+// silence returns the text of the rule against runs without output.
 func (l *Ledger) silence() string {
 	return strings.Join(l.Output, " + ") + " > 0 where " + strings.Join(l.Offered, " + ") + " > 0"
 }
 
-// among is the part of the ledger that concerns counters of the given names: those in their order, with the rows that the
-// ledger has for them, and what holds between them alone. A sparse counter that is not among them counts as 0.
+// among returns the part of the ledger that concerns the named counters: their rows in the order of names, and the
+// identities between them. A sparse counter that is not among them counts as 0.
 func (l *Ledger) among(names []string) *Ledger {
 	part := new(Ledger)
 	for _, name := range names {
@@ -164,26 +164,26 @@ func (l *Ledger) among(names []string) *Ledger {
 	return part
 }
 
-// Counts are the values of a ledger's counters in one run. The zero Counts declare nothing. A copy shares the values with
-// its original; Clone does not.
+// Counts contains the values of a ledger's counters in one run. The zero Counts has no counters. A copy shares the
+// values with its original; Clone does not.
 type Counts struct {
 	ledger *Ledger
 	values []int64
 }
 
-// NewCounts are all 0.
+// NewCounts returns counts that are all 0.
 func NewCounts(l *Ledger) Counts { return Counts{l, make([]int64, len(l.Counters))} }
 
-// Ledger is what declares the counts; nil of the zero Counts.
+// Ledger returns the declaration of the counts, nil for the zero Counts.
 func (c Counts) Ledger() *Ledger { return c.ledger }
 
-// Clone is a copy with values of its own.
+// Clone returns a copy that shares no values.
 func (c Counts) Clone() Counts { return Counts{c.ledger, slices.Clone(c.values)} }
 
-// Index is the place of a counter, -1 where none of that name is declared.
+// Index returns the index of a counter, -1 for an undeclared name.
 func (c Counts) Index(name string) int { return c.declares().Index(name) }
 
-// Of is a counter's value, 0 where none of that name is declared.
+// Of returns a counter's value, 0 for an undeclared name.
 func (c Counts) Of(name string) int64 {
 	if i := c.Index(name); i >= 0 {
 		return c.values[i]
@@ -199,7 +199,7 @@ func (c Counts) Sum(names ...string) (sum int64) {
 	return sum
 }
 
-// declares is the ledger, an empty one for the zero Counts.
+// declares returns the ledger, an empty one for the zero Counts.
 func (c Counts) declares() *Ledger {
 	if c.ledger == nil {
 		return new(Ledger)
@@ -207,18 +207,20 @@ func (c Counts) declares() *Ledger {
 	return c.ledger
 }
 
-// Offered is how much went in.
-func (c Counts) Offered() int64 { return c.Sum(c.declares().Offered...) }
+// SumOffered returns the number of inputs.
+func (c Counts) SumOffered() int64 { return c.Sum(c.declares().Offered...) }
 
-// Output is how much left, Merged what left inside of that, and Inside what may still come out.
-func (c Counts) Output() int64 { return c.Sum(c.declares().Output...) }
-func (c Counts) Merged() int64 { return c.Sum(c.declares().Merged...) }
-func (c Counts) Inside() int64 { return c.Sum(c.declares().Inside...) }
+// SumOutput returns the number of outputs, Merged the number merged into outputs, and Inside the number that may still
+// come out.
+func (c Counts) SumOutput() int64 { return c.Sum(c.declares().Output...) }
+func (c Counts) SumMerged() int64 { return c.Sum(c.declares().Merged...) }
+func (c Counts) SumInside() int64 { return c.Sum(c.declares().Inside...) }
 
-// Lost is what went in and did not come out, neither alone nor inside of something else; the Parts say what became of it.
-func (c Counts) Lost() int64 { return c.Offered() - c.Output() - c.Merged() }
+// SumLost returns the number of inputs that came out neither alone nor merged; Parts lists where they went.
+func (c Counts) SumLost() int64 { return c.SumOffered() - c.SumOutput() - c.SumMerged() }
 
-// Parts calls yield with the counter and the number of every part of what is lost, but for what may still come out.
+// Parts calls yield with the counter and the number for every part of the loss, except for those that may still come
+// out.
 func (c Counts) Parts(yield func(*Counter, int64) bool) {
 	l := c.declares()
 	for _, name := range l.Parts {
@@ -228,13 +230,13 @@ func (c Counts) Parts(yield func(*Counter, int64) bool) {
 	}
 }
 
-// At is the value of the counter at an index.
+// At returns the value of the counter at an index.
 func (c Counts) At(i int) int64 { return c.values[i] }
 
-// SetAt gives the counter at an index a value.
+// SetAt sets the counter at an index.
 func (c Counts) SetAt(i int, v int64) { c.values[i] = v }
 
-// Add adds v to a declared counter. It panics where the name is not declared: a count must not get lost.
+// Add adds v to a declared counter. It panics if the name is not declared: a count must not get lost.
 func (c Counts) Add(name string, v int64) {
 	i := c.Index(name)
 	if i < 0 {
@@ -243,12 +245,12 @@ func (c Counts) Add(name string, v int64) {
 	c.values[i] += v
 }
 
-// Equal says whether both have the same counters with the same values. Their declarations may differ otherwise.
+// Equal reports whether both have the same counters with the same values. Their declarations may differ otherwise.
 func (c Counts) Equal(o Counts) bool {
 	return slices.Equal(c.values, o.values) && (c.ledger == o.ledger || slices.Equal(c.Names(), o.Names()))
 }
 
-// Balance verifies the identities. The error names the first that does not hold, with both sides; see BrokenError.
+// Balance verifies the identities. The error names the first broken one, with both sides; see BrokenError.
 func (c Counts) Balance() error {
 	l := c.declares()
 	for i := range l.Identities {
@@ -261,30 +263,30 @@ func (c Counts) Balance() error {
 	return nil
 }
 
-// Check verifies the identities, and that something came out where something went in. A ledger that allows silence excuses a
-// run with something inside.
+// Check verifies the identities, and that a run with input has output. A ledger with MaySilent excuses a run with
+// something inside.
 func (c Counts) Check() error {
 	if err := c.Balance(); err != nil {
 		return err
 	}
-	if in := c.Offered(); in > 0 && c.Output() == 0 && len(c.ledger.Output) > 0 &&
-		!(c.ledger.MaySilent && c.Inside() > 0) {
+	if in := c.SumOffered(); in > 0 && c.SumOutput() == 0 && len(c.ledger.Output) > 0 &&
+		!(c.ledger.MaySilent && c.SumInside() > 0) {
 		return &BrokenError{c.ledger.silence(), fmt.Sprintf("0 of %d", in)}
 	}
 	return nil
 }
 
-// BrokenError says which rule of a ledger its counts break. It matches ErrAccounting.
+// BrokenError names a broken rule of a ledger. It matches ErrAccounting.
 type BrokenError struct {
 	Rule  string // one of Ledger.Rules
-	Found string // what was found instead
+	Found string // the numbers found
 }
 
 func (e *BrokenError) Error() string { return ErrAccounting.Error() + ": " + e.Rule + ": " + e.Found }
 func (e *BrokenError) Unwrap() error { return ErrAccounting }
 
-// Under gives counts that were read from a document the declarations of l, as far as it has them. What the document
-// doesn't have stays undeclared, but for sparse counters, and so does every identity that needs it.
+// Under returns counts that were read from a document with the declarations of l. Counters that the document does not
+// have stay undeclared, except sparse ones, and so do identities that need them.
 func (c Counts) Under(l *Ledger) Counts {
 	names := c.Names()
 	whole := NewCounts(l)
@@ -314,7 +316,7 @@ func (c Counts) Names() []string {
 	return names
 }
 
-// String lists the counters that counted anything.
+// String lists the counters that are not 0.
 func (c Counts) String() string {
 	var words []string
 	for i, v := range c.values {
@@ -346,7 +348,7 @@ func (c Counts) MarshalJSON() ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// UnmarshalJSON reads an object of integers. Their names are all that is declared; see Under.
+// UnmarshalJSON reads an object of integers. Only their names are declared; see Under.
 func (c *Counts) UnmarshalJSON(raw []byte) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {

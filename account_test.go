@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// toy is a program that answers every second packet and forwards the others.
+// toy is the ledger of a program that answers every second packet and forwards the others.
 var toy = olaf.Ledger{
 	Counters: []olaf.Counter{
 		{Name: "in", Unit: "packets"}, {Name: "answered"}, {Name: "forwarded"}, {Name: "seen_before", Sparse: true},
@@ -101,7 +101,7 @@ func TestCountsInDocuments(t *testing.T) {
 	}
 }
 
-// TestCountsOfAnotherBuild reads counts that lack a counter, and that have one that nobody declares any more.
+// TestCountsOfAnotherBuild reads counts that lack a counter and counts with an unknown one.
 func TestCountsOfAnotherBuild(t *testing.T) {
 	read := func(raw string) olaf.Counts {
 		var c olaf.Counts

@@ -11,11 +11,11 @@ import (
 	"testing"
 )
 
-// target is the declaration of a fuzz target.
+// target matches the declaration of a fuzz target.
 var target = regexp.MustCompile(`(?m)^func (Fuzz\w+)\(\w+ \*testing\.F\) `)
 
-// TestCorpora reads every test file: each fuzz target has a committed corpus of a few small inputs, which the plain tests play
-// too, and each corpus has its target.
+// TestCorpora checks that each fuzz target has a committed corpus of a few small inputs, which the plain tests play
+// too, and that each corpus has a target.
 func TestCorpora(t *testing.T) {
 	targets, corpora := map[string]bool{}, map[string]int{}
 	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
@@ -26,7 +26,7 @@ func TestCorpora(t *testing.T) {
 		folder := path.Dir(p)
 		if under, name, ok := strings.Cut("/"+folder, "/testdata/fuzz/"); ok {
 			corpora[path.Join(strings.TrimPrefix(under, "/"), name)]++
-			return whole(t, p)
+			return checkInput(t, p)
 		}
 		if !strings.HasSuffix(p, "_test.go") {
 			return nil
@@ -55,8 +55,8 @@ func TestCorpora(t *testing.T) {
 	}
 }
 
-// whole holds that an input is one that go reads, and not a large one.
-func whole(t *testing.T, file string) error {
+// checkInput checks that go can read an input file and that it is small.
+func checkInput(t *testing.T, file string) error {
 	const most = 100 << 10
 	text, err := os.ReadFile(file)
 	if !bytes.HasPrefix(text, []byte("go test fuzz v1\n")) || len(text) > most {

@@ -15,7 +15,7 @@ import (
 // page is a Markdown page of the repository.
 type page struct {
 	name, text string
-	generated  bool // a generator writes it; its size and style are not counted
+	generated  bool // written by a generator; size and style are not counted
 }
 
 // readPages returns README, the other pages at the top, and all pages of docs.
@@ -144,7 +144,7 @@ func TestPagesStayShort(t *testing.T) {
 	}
 }
 
-// prose returns the running text of a page: no tables and headings, a full stop for every empty line.
+// prose returns the running text of a page: without tables and headings, and with a full stop for every empty line.
 func prose(text string) string {
 	var lines []string
 	for line := range strings.Lines(text) {
@@ -173,7 +173,7 @@ func TestPathsOfPagesExist(t *testing.T) {
 		info, err := os.Stat(name)
 		if err != nil || !info.Mode().IsRegular() || info.Size() > 1<<20 || name == "docs_test.go" ||
 			strings.Contains(name, "/testdata/kept/") {
-			continue // kept runs show the words of their time
+			continue // stored runs keep the texts of their time
 		}
 		text, err := os.ReadFile(name)
 		if err != nil {

@@ -60,16 +60,16 @@ func TestFieldOf(t *testing.T) {
 	}
 }
 
-// plainErrors declare no kind: they fail, unless what they wrap knows better.
+// plainErrors declare no kind: they mean Failed, unless a wrapped error declares another kind.
 var plainErrors = []string{
 	"ErrAccounting", "ErrEncode", "ErrMalformed", "ErrNotOLAF",
 	"capture.ErrIdle", "capture/live.ErrClocks", "pktgen/attach.ErrBye",
 	"experiments/bench.ErrInvalid", "experiments/bench.ErrNoRewind", "experiments/bench.ErrRun",
 	"experiments/bench/slowmotion.ErrOwnTime",
 	"experiments/testbed/clocks.ErrSet",
-	"experiments/testbed.ErrIncomplete", // of the kind that it unwraps to
+	"experiments/testbed.ErrIncomplete", // has the kind of the error that it unwraps to
 	"fpga/engine/enginetest.ErrFormat", "fpga/netlab.ErrAgain",
-	"fpga/pcie.ErrDenied", // of the kind that it unwraps to
+	"fpga/pcie.ErrDenied", // has the kind of the error that it unwraps to
 	"internal/lockfile.ErrHeld",
 	"p4ctl.ErrClosed", "p4ctl.ErrExists", "p4ctl.ErrFull", "p4ctl.ErrNoPipeline", "p4ctl.ErrNotFound", "p4ctl/vnp4.ErrDriver",
 	"pktgen/trace.ErrDeparture", "pktgen/trace.ErrMerged",
@@ -77,7 +77,7 @@ var plainErrors = []string{
 	"tui/keys.ErrBindings",
 }
 
-// TestErrorsDeclareKinds reads the declaration of every exported Err… of the module, so that none forgets its kind.
+// TestErrorsDeclareKinds reads the declaration of every exported Err… of the module and checks that it has a kind.
 func TestErrorsDeclareKinds(t *testing.T) {
 	declared := map[string]bool{}
 	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
@@ -104,7 +104,7 @@ func TestErrorsDeclareKinds(t *testing.T) {
 	}
 }
 
-// readErrors notes which exported errors of a file have a kind.
+// readErrors records which exported errors of a file have a kind.
 func readErrors(file string, declared map[string]bool) error {
 	parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
 	if err != nil {
@@ -128,7 +128,7 @@ func readErrors(file string, declared map[string]bool) error {
 	return nil
 }
 
-// hasKind tells a sentinel that declares its kind, wraps another one, or is another's name.
+// hasKind reports whether a sentinel declares a kind, wraps another error, or is an alias.
 func hasKind(value ast.Expr) bool {
 	call, ok := value.(*ast.CallExpr)
 	if !ok {
@@ -144,15 +144,15 @@ func hasKind(value ast.Expr) bool {
 	return false
 }
 
-// TestListed holds that several failures have their kinds and their lines, and none is nil.
+// TestListed checks that several failures keep their kinds and lines, and that an empty list is nil.
 func TestListed(t *testing.T) {
 	device := olaf.NewError(olaf.Device, "no rights")
-	err := olaf.Listed([]error{errors.New("one"), device})
+	err := olaf.ListErrors([]error{errors.New("one"), device})
 	if kind, declared := olaf.KindOf(err); kind != olaf.Device || !declared || !errors.Is(err, device) ||
 		err.Error() != "one\nno rights" {
 		t.Errorf("%v, %v", kind, err)
 	}
-	if err := olaf.Listed(nil); err != nil {
+	if err := olaf.ListErrors(nil); err != nil {
 		t.Error(err)
 	}
 }

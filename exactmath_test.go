@@ -11,12 +11,12 @@ import (
 	"testing"
 )
 
-// inexact are the functions of math whose last bits differ between architectures or build levels.
+// inexact lists the functions of math whose last bits differ between architectures or build levels.
 var inexact = strings.Fields(`Acos Acosh Asin Asinh Atan Atan2 Atanh Cbrt Cos Cosh Erf Erfc Erfcinv Erfinv Exp Exp2 Expm1 Gamma
 	Hypot J0 J1 Jn Lgamma Log Log10 Log1p Log2 Logb Pow Sin Sincos Sinh Tan Tanh Y0 Y1 Yn`)
 
-// TestDrawsAndResultsUseExactMath keeps functions with other bits elsewhere out of what is drawn, measured and printed.
-// A training depends on its architecture, and figures are drawn to fewer digits.
+// TestDrawsAndResultsUseExactMath rejects inexact functions in everything that is drawn, measured and printed. A
+// training depends on its architecture, and figures are drawn to fewer digits.
 func TestDrawsAndResultsUseExactMath(t *testing.T) {
 	files := 0
 	for _, folder := range []string{"results", "experiments", "pktgen", "capture", "fpga"} {

@@ -9,14 +9,14 @@ import (
 )
 
 var (
-	// filed is a file in a page, and the names that it says are in there.
+	// filed matches a file in a page, and the names that the page places in it.
 	filed  = regexp.MustCompile("`([\\w./-]+)`((?: \\(`\\w+`\\))?)")
 	linked = regexp.MustCompile(`\]\(([^)#]+)`)
 	word   = regexp.MustCompile(`\w+`)
 )
 
-// TestExtendingIsTrue looks for every file that docs/reference/extending.md names, and for the names that it says are in them. NAME
-// stands for what does not exist yet, below a folder that does.
+// TestExtendingIsTrue checks that every file named in docs/reference/extending.md exists and contains the names given
+// for it. NAME stands for a file that does not exist yet, in a folder that does.
 func TestExtendingIsTrue(t *testing.T) {
 	page, err := os.ReadFile("docs/reference/extending.md")
 	if err != nil {
@@ -35,7 +35,7 @@ func TestExtendingIsTrue(t *testing.T) {
 		}
 		top, _, _ := strings.Cut(file, "/")
 		if _, err := os.Stat(top); err != nil && path.Ext(file) != ".go" && path.Ext(file) != ".md" {
-			continue // no file: a claim, an experiment, a word
+			continue // not a file: a claim, an experiment, a word
 		}
 		files++
 		raw, err := os.ReadFile(file)

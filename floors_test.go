@@ -13,8 +13,8 @@ import (
 
 const module = "github.com/olafctl/olaf"
 
-// rooms lists every room with its floor, most specific folder first. Imports go down only, and rooms on one floor do
-// not import each other (docs/reference/architecture.md, Floors).
+// rooms lists every package folder with its floor, most specific folder first. Imports go down only, and folders on one
+// floor do not import each other (docs/reference/architecture.md, Floors).
 var rooms = []struct {
 	folder string
 	floor  int
@@ -25,7 +25,7 @@ var rooms = []struct {
 	{"experiments/system", 3}, {"experiments/netsim/tc", 3},
 	{"experiments/sweep/grid", 3}, {"experiments/testbed/ktree", 3},
 	{"experiments/bench/job", 5}, {"experiments/sched/play", 5},
-	{"experiments/bench/slowmotion", 6}, {"experiments/rl/onwire", 7}, {"experiments/sweep/cells", 8}, // before the rooms that they are in
+	{"experiments/bench/slowmotion", 6}, {"experiments/rl/onwire", 7}, {"experiments/sweep/cells", 8}, // before the folders that contain them
 	{"experiments/netsim", 4}, {"experiments/rl", 4}, {"experiments/aomcheck", 4}, {"experiments/sched", 4}, {"experiments/testbed", 4},
 	{"experiments/bench", 5}, {"experiments/sweep", 6}, {"experiments", 6},
 	{"experiments/paper", 7},
@@ -34,11 +34,11 @@ var rooms = []struct {
 	{"", 0},
 }
 
-// unlisted are the rooms that have a floor only by themselves or by their parts: what is new below them must be listed.
+// unlisted are the folders of which only some subfolders have a floor: new subfolders must be listed.
 var unlisted = map[string]bool{"": true, "experiments": true}
 
-// roomOf finds the room of a folder; listed is false for one below a room whose parts are all listed. Every paper is a
-// room of its own.
+// roomOf returns the room of a folder; listed is false below a room whose subfolders must all be listed. Every paper is
+// a separate room.
 func roomOf(folder string) (name string, floor int, listed bool) {
 	if system, ok := strings.CutPrefix(folder, "experiments/paper/"); ok {
 		system, _, _ = strings.Cut(system, "/")
@@ -61,7 +61,7 @@ func roomFloor(folder string) int {
 	return -1
 }
 
-// TestImportsGoDown reads every Go file's imports, tests of the packages included.
+// TestImportsGoDown checks every Go file's imports, including tests.
 func TestImportsGoDown(t *testing.T) {
 	files := 0
 	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {

@@ -8,25 +8,24 @@ import (
 	"math/bits"
 )
 
-// Kinds of frame errors; match them with errors.Is.
+// Frame errors; match them with errors.Is.
 var (
-	// ErrNotOLAF says that a frame does not claim to be OLAF: the data path bypasses it.
+	// ErrNotOLAF marks frames that do not claim to be OLAF: the data path bypasses them.
 	ErrNotOLAF = errors.New("not an OLAF frame")
-	// ErrMalformed says that a frame claims to be OLAF and is broken: the data path discards and counts it.
+	// ErrMalformed marks frames that claim to be OLAF and are broken: the data path discards and counts them.
 	ErrMalformed = errors.New("malformed OLAF frame")
-	// ErrEncode says that an update cannot be written as a frame.
+	// ErrEncode marks updates that cannot be written as a frame.
 	ErrEncode = errors.New("cannot encode OLAF frame")
 )
 
-// FrameFault is one reason why bytes are no OLAF frame. It is an error that matches ErrNotOLAF or ErrMalformed, costs no
-// allocation, and is small enough to count by.
+// FrameFault is a reason why bytes are not an OLAF frame. It is an error that matches ErrNotOLAF or ErrMalformed, costs
+// no allocation, and is small enough to be an array index.
 type FrameFault uint8
 
-// What a frame is judged by. A frame claims to be OLAF if it is an untagged Ethernet frame that carries IPv4 without
-// options, not a later fragment, with UDP to UDPPort and the magic as the first payload byte. VLAN tags and IPv4
-// options move the gradients off the 512-bit beat and are therefore bypassed, not parsed. Everything after the claim is
-// checked strictly. The smallest OLAF frame (64 bytes) needs no Ethernet padding, so bytes after the IPv4 packet are a
-// fault, too.
+// A frame claims to be OLAF if it is an untagged Ethernet frame that carries IPv4 without options, not a later
+// fragment, with UDP to UDPPort and the magic as the first payload byte. VLAN tags and IPv4 options move the gradients
+// off the 512-bit beat and are therefore bypassed, not parsed. Everything after the claim is checked strictly. The
+// smallest OLAF frame (64 bytes) needs no Ethernet padding, so bytes after the IPv4 packet are a fault, too.
 const (
 	_ FrameFault = iota
 	FaultShort
@@ -40,7 +39,7 @@ const (
 	lastNotOLAF = FaultMagic
 )
 
-// The faults of frames that claim to be OLAF.
+// Faults of frames that claim to be OLAF.
 const (
 	FaultFragment FrameFault = lastNotOLAF + 1 + iota
 	FaultIPLength
@@ -54,7 +53,7 @@ const (
 	FaultType
 	FaultReserved
 	FaultCount
-	// FrameFaults bounds the faults, for arrays indexed by them.
+	// FrameFaults is the number of faults, for arrays indexed by them.
 	FrameFaults
 )
 
@@ -81,7 +80,7 @@ var faultText = [FrameFaults]string{
 	FaultCount:         "update count is zero, or the aggregated bit contradicts it",
 }
 
-// Error says what is wrong, after the kind.
+// Error describes the fault, after its kind.
 func (f FrameFault) Error() string {
 	if f == 0 || f >= FrameFaults {
 		return fmt.Sprintf("frame fault %d", uint8(f))
@@ -102,13 +101,13 @@ func (f FrameFault) kind() error {
 // FrameKind is the type field of the OLAF header.
 type FrameKind uint8
 
-// The two frames of version 1.
+// Frame kinds of version 1.
 const (
 	KindUpdate FrameKind = 1
 	KindAck    FrameKind = 2
 )
 
-// Offsets from the start of the frame, all of them fixed.
+// Offsets from the start of the frame; all are fixed.
 const (
 	offSrcMAC      = 6
 	offEtherType   = 12
@@ -159,24 +158,24 @@ const (
 	shiftVersion  = 6
 )
 
-// Addresses is what a frame's outer headers say. The UDP destination port is always UDPPort.
+// Addresses are the fields of a frame's outer headers. The UDP destination port is always UDPPort.
 type Addresses struct {
 	SrcMAC, DstMAC [6]byte
 	SrcIP, DstIP   [4]byte
 	SrcPort        uint16
 }
 
-// Frame is a checked view of a frame's bytes; it copies nothing and is valid as long as they are. The zero value views
-// nothing and must not be asked.
+// Frame is a checked view of a frame's bytes; it copies nothing and is valid as long as they are. Methods of the zero
+// Frame panic.
 type Frame struct{ b []byte }
 
 // ParseFrame checks b, one whole Ethernet frame without FCS, and returns a view of it. The error is a FrameFault, which
 // matches ErrNotOLAF or ErrMalformed. Nothing is allocated.
 func ParseFrame(b []byte) (Frame, error) { return ParseTruncated(b, len(b)) }
 
-// ParseTruncated checks the beginning b of a frame that was wire bytes long, as a capture with a short snapshot length
-// keeps it. At least the 64 bytes of headers must be there (72 of an ACK). Lanes that are missing cannot be read, and a
-// UDP checksum over them is not verified.
+// ParseTruncated checks the beginning b of a frame that was wire bytes long, as captured with a short snapshot length.
+// At least the 64 bytes of headers must be there (72 for an ACK). Missing lanes cannot be read, and a UDP checksum over
+// them is not verified.
 func ParseTruncated(b []byte, wire int) (Frame, error) {
 	if f := claim(b); f != 0 {
 		return Frame{}, f
@@ -190,7 +189,7 @@ func ParseTruncated(b []byte, wire int) (Frame, error) {
 	return Frame{b}, nil
 }
 
-// claim says why b does not even claim to be OLAF, 0 if it does.
+// claim returns the reason why b does not claim to be OLAF, 0 if it does.
 func claim(b []byte) FrameFault {
 	switch {
 	case len(b) < ethernetBytes:
@@ -215,7 +214,7 @@ func claim(b []byte) FrameFault {
 	return 0
 }
 
-// checkOuter judges lengths and checksums of IPv4 and UDP.
+// checkOuter checks lengths and checksums of IPv4 and UDP.
 func checkOuter(b []byte, wire int) FrameFault {
 	ipLength := int(binary.BigEndian.Uint16(b[offIPLength:]))
 	udpLength := int(binary.BigEndian.Uint16(b[offUDPLength:]))
@@ -238,7 +237,7 @@ func checkOuter(b []byte, wire int) FrameFault {
 	return 0
 }
 
-// checkHeader judges the OLAF header of a frame whose outer headers are right.
+// checkHeader checks the OLAF header of a frame with valid outer headers.
 func checkHeader(b []byte) FrameFault {
 	flags, count := b[offBits], binary.BigEndian.Uint16(b[offCount:])
 	kind := FrameKind(flags & bitsKind >> shiftKind)
@@ -266,11 +265,11 @@ func checkHeader(b []byte) FrameFault {
 	return 0
 }
 
-// PayloadOffset is where the payload of a frame begins: what a UDP socket sends and receives of it.
+// PayloadOffset is the offset of a frame's UDP payload, which a UDP socket sends and receives.
 const PayloadOffset = offMagic
 
-// ParsePayload is ParseFrame of what a UDP socket received: b holds it from PayloadOffset on, and headers that fit are written in
-// front.
+// ParsePayload parses a frame that a UDP socket received: b contains it from PayloadOffset on, and matching headers are
+// written in front.
 func ParsePayload(b []byte) (Frame, error) {
 	if len(b) < HeaderBytes || len(b) > int(MaxFrame) {
 		return Frame{}, FaultShort
@@ -279,21 +278,21 @@ func ParsePayload(b []byte) (Frame, error) {
 	return ParseFrame(b)
 }
 
-// Bytes is what the view was made of.
+// Bytes returns the bytes behind the view.
 func (f Frame) Bytes() []byte { return f.b }
 
-// Kind says whether f is an update or an ACK.
+// Kind returns whether f is an update or an ACK.
 func (f Frame) Kind() FrameKind { return FrameKind(f.b[offBits] & bitsKind >> shiftKind) }
 
-// Size is the frame's length on the wire, without FCS.
+// Size returns the frame's length on the wire, without FCS.
 func (f Frame) Size() Size {
 	return Size(ethernetBytes) + Size(binary.BigEndian.Uint16(f.b[offIPLength:]))
 }
 
-// Cluster is the cluster id that the header claims.
+// Cluster returns the cluster id claimed by the header.
 func (f Frame) Cluster() ClusterID { return ClusterID(binary.BigEndian.Uint16(f.b[offCluster:])) }
 
-// Worker is the worker id that the header claims.
+// Worker returns the worker id claimed by the header.
 func (f Frame) Worker() WorkerID { return WorkerID(binary.BigEndian.Uint16(f.b[offWorker:])) }
 
 // Update reads the header. An ACK's header names the update that it answers; its Lanes are those of the ACK.
@@ -326,10 +325,10 @@ func (f Frame) Addresses() Addresses {
 	}
 }
 
-// LaneCount is how many gradients the frame has on the wire.
+// LaneCount returns the number of gradients in the frame on the wire.
 func (f Frame) LaneCount() int { return int(f.Size()-Size(f.laneOffset())) / LaneBytes }
 
-// Lanes copies the gradients to dst and says how many there were room and bytes for.
+// Lanes copies the gradients to dst and returns how many there were room and bytes for.
 func (f Frame) Lanes(dst []int32) int {
 	b := f.b[f.laneOffset():]
 	n := min(len(dst), len(b)/LaneBytes)
@@ -353,26 +352,26 @@ func (f Frame) laneOffset() int {
 	return HeaderBytes
 }
 
-// SetIdentity writes what the tables say over what the header claimed (docs/reference/semantics.md, Identity). A UDP checksum that
-// was there is cleared, as on every frame that the data path changes.
+// SetIdentity replaces the header's claimed identity by that of the tables (docs/reference/semantics.md, Identity). It
+// clears the UDP checksum, as for every frame that the data path changes.
 func (f Frame) SetIdentity(c ClusterID, w WorkerID) {
 	binary.BigEndian.PutUint16(f.b[offCluster:], uint16(c))
 	binary.BigEndian.PutUint16(f.b[offWorker:], uint16(w))
 	binary.BigEndian.PutUint16(f.b[offUDPChecksum:], 0)
 }
 
-// QueueStatus is how full a queue is, as ACKs tell it to workers.
+// QueueStatus is the fill level of a queue, which ACKs report to workers.
 type QueueStatus struct {
-	Occupancy      uint32 // slots in use, 24 bits on the wire, where more saturates
-	ActiveClusters uint16 // clusters with an update inside
-	Slots          uint16 // slots built; 65,536 is told as 65,535
+	Occupancy      uint32 // slots in use; saturates at 24 bits on the wire
+	ActiveClusters uint16 // clusters with an update in the queue
+	Slots          uint16 // slots built; 65,536 is sent as 65,535
 }
 
-// maxOccupancy is what 24 bits hold.
+// maxOccupancy is the maximum of 24 bits.
 const maxOccupancy = 1<<24 - 1
 
-// Busier says whether s has more active clusters per slot than o, which is when a hop overwrites o. A zeroed o, as the
-// parameter server sends it, gives way to anything.
+// Busier reports whether s has more active clusters per slot than o: then a hop overwrites o. A zero o, as sent by the
+// parameter server, is always overwritten.
 func (s QueueStatus) Busier(o QueueStatus) bool {
 	if o.Slots == 0 {
 		return true
@@ -380,7 +379,7 @@ func (s QueueStatus) Busier(o QueueStatus) bool {
 	return uint64(s.ActiveClusters)*uint64(o.Slots) > uint64(o.ActiveClusters)*uint64(s.Slots)
 }
 
-// QueueStatus reads an ACK's status; that of an update is zero.
+// QueueStatus reads an ACK's status; for an update it is zero.
 func (f Frame) QueueStatus() QueueStatus {
 	if f.Kind() != KindAck {
 		return QueueStatus{}
@@ -389,7 +388,7 @@ func (f Frame) QueueStatus() QueueStatus {
 	return QueueStatus{Occupancy: uint32(v >> 40), ActiveClusters: uint16(v >> 24), Slots: uint16(v >> 8)}
 }
 
-// SetQueueStatus writes an ACK's status and clears a UDP checksum that was there; an update is left alone.
+// SetQueueStatus writes an ACK's status and clears the UDP checksum. It does not change an update.
 func (f Frame) SetQueueStatus(s QueueStatus) {
 	if f.Kind() != KindAck {
 		return
@@ -403,13 +402,12 @@ func putStatus(b []byte, s QueueStatus) {
 	binary.BigEndian.PutUint64(b, v)
 }
 
-// AckSize is the length of an ACK's frame with the given number of lanes.
+// AckSize returns the length of an ACK's frame with the given number of lanes.
 func AckSize(lanes int) Size { return FrameSize(lanes) + AckStatusBytes }
 
-// EncodeUpdate writes the frame of u with its gradients to the start of dst and returns its length. lanes holds u.Lanes
-// values, or is nil where nobody kept them: then zeros are written. GenNS is written modulo 2^48, Retransmission is
-// the only flag on the wire, and the UDP checksum is 0. The error matches ErrEncode; a dst that is too short matches
-// io.ErrShortBuffer as well.
+// EncodeUpdate writes the frame of u with its gradients to the start of dst and returns its length. lanes has u.Lanes
+// values, or is nil to write zeros. GenNS is written modulo 2^48, Retransmission is the only flag on the wire, and the
+// UDP checksum is 0. The error matches ErrEncode; for a dst that is too short it matches io.ErrShortBuffer as well.
 func EncodeUpdate(dst []byte, addr *Addresses, u *Update, lanes []int32) (int, error) {
 	size := int(u.Size())
 	if u.Count == 0 {
@@ -450,7 +448,7 @@ func checkEncode(dst []byte, size int, u *Update, lanes []int32, most int) error
 	return nil
 }
 
-// putHeaders writes the first 64 bytes of a frame that is dst long.
+// putHeaders writes the first 64 bytes of a frame of len(dst) bytes.
 func putHeaders(dst []byte, addr *Addresses, u *Update, kind FrameKind) {
 	putOuter(dst, addr)
 	b := dst[:HeaderBytes]
@@ -471,7 +469,7 @@ func putHeaders(dst []byte, addr *Addresses, u *Update, kind FrameKind) {
 	binary.BigEndian.PutUint32(b[offReward:], uint32(u.Reward))
 }
 
-// putOuter writes what stands in front of the payload of a frame that is dst long.
+// putOuter writes the headers before the payload of a frame of len(dst) bytes.
 func putOuter(dst []byte, addr *Addresses) {
 	b := dst[:PayloadOffset]
 	ipLength := uint16(len(dst) - ethernetBytes)
@@ -507,7 +505,7 @@ func putLanes(b []byte, lanes []int32) {
 	}
 }
 
-// udpChecksumFits verifies the UDP checksum of a frame whose lengths are right.
+// udpChecksumFits verifies the UDP checksum of a frame with valid lengths.
 func udpChecksumFits(b []byte) bool {
 	length := uint64(binary.BigEndian.Uint16(b[offUDPLength:]))
 	pseudo := sum(protocolUDP+length, b[offSrcIP:offUDP])
@@ -538,7 +536,7 @@ func sum(s uint64, b []byte) uint64 {
 	return s + carry
 }
 
-// fold brings a sum to 16 bits.
+// fold reduces a sum to 16 bits.
 func fold(s uint64) uint16 {
 	s = s>>32 + s&0xffffffff
 	s = s>>16 + s&0xffff

@@ -44,7 +44,7 @@ func testAck(t testing.TB) []byte {
 	return b[:n]
 }
 
-// The bytes of one frame, so that the layout cannot drift together with the decoder.
+// TestFrameBytes compares the bytes of one frame, so that the layout cannot drift together with the decoder.
 func TestFrameBytes(t *testing.T) {
 	tests := []struct {
 		name string
@@ -92,7 +92,8 @@ func genUpdate(t *rapid.T, lanes int) Update {
 	}
 }
 
-// Decode of encode is the identity, and encode of decode gives the same bytes, for updates and ACKs.
+// TestFrameRoundTrip checks that decoding an encoded frame is the identity and that encoding it again gives the same
+// bytes, for updates and ACKs.
 func TestFrameRoundTrip(t *testing.T) {
 	b, again := make([]byte, MaxFrame), make([]byte, MaxFrame)
 	rapid.Check(t, func(t *rapid.T) {
@@ -148,7 +149,7 @@ func setIPChecksum(b []byte) {
 	binary.BigEndian.PutUint16(b[offIPChecksum:], ^slowSum(b[offIP:offUDP]))
 }
 
-// slowSum is RFC 1071 word by word.
+// slowSum computes the checksum of RFC 1071 word by word.
 func slowSum(b []byte) uint16 {
 	var s uint32
 	for i := 0; i < len(b); i += 2 {
@@ -168,7 +169,7 @@ func TestParseFrameFaults(t *testing.T) {
 	poke := func(at int, v byte) func([]byte) []byte {
 		return func(b []byte) []byte { b[at] = v; return b }
 	}
-	// resize makes a frame with that IPv4 total length, headers consistent with it.
+	// resize sets an IPv4 total length, with consistent headers.
 	resize := func(ip int) func([]byte) []byte {
 		return func(b []byte) []byte {
 			b = append(b, make([]byte, 1<<16)...)[:ethernetBytes+ip]
@@ -185,7 +186,7 @@ func TestParseFrameFaults(t *testing.T) {
 		name  string
 		ack   bool
 		spoil func([]byte) []byte
-		want  FrameFault // 0: still fine
+		want  FrameFault // 0: valid
 	}{
 		{"as it is", false, grow(0), 0},
 		{"good UDP checksum", false, func(b []byte) []byte { setUDPChecksum(b); return b }, 0},
@@ -259,8 +260,8 @@ func TestEveryFaultHasText(t *testing.T) {
 	}
 }
 
-// No prefix of a frame parses or panics, and no change of one bit in the IPv4 header, nor with a UDP checksum anywhere
-// from there on, goes unnoticed.
+// TestDamageIsSeen checks that no prefix of a frame parses or panics, and that every changed bit is noticed in the IPv4
+// header, and with a UDP checksum in all bytes after it.
 func TestDamageIsSeen(t *testing.T) {
 	for _, whole := range [][]byte{testFrame(t, 3), testAck(t)} {
 		for n := range whole {
@@ -340,7 +341,7 @@ func TestEncodeRefuses(t *testing.T) {
 	}
 }
 
-// A buffer is reused for many frames: nil lanes must not leak what was there before.
+// TestEncodeNilLanes reuses a buffer for many frames: nil lanes must not leak its old content.
 func TestEncodeNilLanes(t *testing.T) {
 	b := bytes.Repeat([]byte{0xff}, 128)
 	n, err := EncodeUpdate(b, &testAddr, &Update{Count: 1, Lanes: 4, GenNS: GenModulus + 5}, nil)
@@ -406,7 +407,7 @@ func TestSum(t *testing.T) {
 	})
 }
 
-// What parses encodes to the same fields; nothing panics.
+// FuzzParseFrame checks that parsed frames encode to the same fields and that nothing panics.
 func FuzzParseFrame(f *testing.F) {
 	f.Add(testFrame(f, 48), 0)
 	f.Add(testFrame(f, 0), 0)

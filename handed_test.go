@@ -12,14 +12,15 @@ import (
 	"testing"
 )
 
-// builders are the functions that build a set, or find something in one that they build, by the package that declares them.
+// builders lists, by package, the functions that build a set of systems or programs, or look something up in one that
+// they build.
 var builders = map[string][]string{
 	"github.com/olafctl/olaf/experiments/system":    {"All"},
 	"github.com/olafctl/olaf/fpga/program/programs": {"AllPrograms"},
 }
 
-// TestSetsAreHandedDown reads every file that is no test: only where a program begins, and in what generates, sets of systems and
-// programs are built; all others are handed them, those of the same folder too.
+// TestSetsAreHandedDown checks that sets of systems and programs are built only in main packages and generators; all
+// other code gets them as parameters.
 func TestSetsAreHandedDown(t *testing.T) {
 	for _, files := range sources(t) {
 		for file, tree := range files {
@@ -31,13 +32,12 @@ func TestSetsAreHandedDown(t *testing.T) {
 	}
 }
 
-// begins says whether a file is where a program that users run begins, or of one that generates.
+// begins reports whether a file is the start of a program or of a generator.
 func begins(file string, tree *ast.File) bool {
 	return tree.Name.Name == "main" && (filepath.Base(file) == "main.go" || !strings.HasPrefix(filepath.ToSlash(file), "cmd/"))
 }
 
-// asks says whether a file mentions one of the builders, whatever it calls their package. One that imports all names of the package
-// need not mention any.
+// asks reports whether a file mentions one of the builders, under any import name. A dot import counts as a mention.
 func asks(tree *ast.File) (found bool) {
 	named := map[string][]string{}
 	for _, i := range tree.Imports {
@@ -61,7 +61,7 @@ func asks(tree *ast.File) (found bool) {
 	return found
 }
 
-// TestAsks holds TestSetsAreHandedDown to seeing who asks.
+// TestAsks checks that TestSetsAreHandedDown finds every kind of use.
 func TestAsks(t *testing.T) {
 	const systems, all = `"github.com/olafctl/olaf/experiments/system"`, `"github.com/olafctl/olaf/fpga/program/programs"`
 	for text, want := range map[string]bool{

@@ -11,17 +11,17 @@ import (
 	"testing"
 )
 
-// mostLines is how long a function may be; one of a hundred may be longer, where its length is a choice.
+// mostLines is the maximum length of a function; one in a hundred may be longer.
 const mostLines = 43
 
-// function is one that is written by hand, with its lines from func to the brace that ends it.
+// function is a function written by hand, with its lines from func to the closing brace.
 type function struct {
 	lines int
 	place string
 }
 
-// TestFunctionsAreShort reads every file that is no test and not generated: the 99th percentile of the lengths of functions stays
-// where it is.
+// TestFunctionsAreShort checks that the 99th percentile of function lengths, without tests and generated files, does
+// not grow.
 func TestFunctionsAreShort(t *testing.T) {
 	var all []function
 	for _, files := range sources(t) {
@@ -41,7 +41,7 @@ func TestFunctionsAreShort(t *testing.T) {
 	}
 }
 
-// functions lists those of a file, whose text is source unless that is nil; none of a generated one.
+// functions lists the functions of a file that is not generated; source is its text, or nil to read it.
 func functions(file string, source any) (all []function, err error) {
 	set := token.NewFileSet()
 	tree, err := parser.ParseFile(set, file, source, parser.ParseComments|parser.SkipObjectResolution)
@@ -58,7 +58,8 @@ func functions(file string, source any) (all []function, err error) {
 	return all, nil
 }
 
-// tooLong names the longest functions where more than one of a hundred is longer than mostLines; empty where that is not so.
+// tooLong names the longest functions if more than one in a hundred is longer than mostLines; else it returns an empty
+// string.
 func tooLong(all []function) string {
 	slices.SortFunc(all, func(a, b function) int {
 		return cmp.Or(b.lines-a.lines, strings.Compare(a.place, b.place))
@@ -78,7 +79,7 @@ func tooLong(all []function) string {
 	return why
 }
 
-// TestLongFunctionsAreSeen holds TestFunctionsAreShort to counting right and to noticing one that is too many.
+// TestLongFunctionsAreSeen checks that TestFunctionsAreShort counts correctly and notices one function too many.
 func TestLongFunctionsAreSeen(t *testing.T) {
 	const text = "package x\n\n// f is documented.\nfunc f() {\n\tg()\n}\n\nfunc g()\n\nfunc (x) h() {}\n"
 	found, err := functions("x.go", text)

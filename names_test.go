@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// tenants are the names of disciplines, switch programs, papers and baselines: the rows of package engine, the folders that are
-// each one's own, and the systems that nobody published.
+// tenants returns the names of disciplines, switch programs, papers and baselines: the rows of package engine, the
+// folders of papers and programs, and the unpublished systems.
 func tenants(t *testing.T) map[string]bool {
 	names := map[string]bool{}
 	for _, file := range []string{"fpga/engine/disciplines.go", "experiments/system/baselines.go"} {
@@ -41,7 +41,8 @@ func tenants(t *testing.T) map[string]bool {
 	return names
 }
 
-// rowNames are the names of what a file describes in literals: of disciplines, which have a code, and of systems, which have a discipline.
+// rowNames returns the names that a file declares in literals of disciplines (with a code) and systems (with a
+// discipline).
 func rowNames(file *ast.File) map[string]bool {
 	names := map[string]bool{}
 	ast.Inspect(file, func(n ast.Node) bool {
@@ -66,15 +67,15 @@ func rowNames(file *ast.File) map[string]bool {
 	return names
 }
 
-// TestNobodyComparesNames reads every file that is no test: what a system, a program or a discipline can do stands in its
-// descriptor, and nothing else asks who it is. A folder or file that is named after one may know names.
+// TestNobodyComparesNames checks that no code outside tests compares the name of a system, program or discipline: its
+// descriptor declares what it can do. Files and folders named after one may use its name.
 func TestNobodyComparesNames(t *testing.T) {
 	names := tenants(t)
 	if !names["fifo"] || !names["olaf"] || !names["iswitch"] || !names["ring"] {
 		t.Fatalf("only %v are known: the search is broken", names)
 	}
 	found, all := 0, sources(t)
-	elsewhere := map[string]string{} // constants of all packages, as others write them
+	elsewhere := map[string]string{} // constants of all packages, under their qualified names
 	for _, files := range all {
 		for _, tree := range files {
 			for constant, name := range namedConstants(files, names) {
@@ -97,13 +98,13 @@ func TestNobodyComparesNames(t *testing.T) {
 	t.Logf("%d comparisons, all in files of their own", found)
 }
 
-// named says whether a file, or a folder that it is in, has one of the names.
+// named reports whether a file or one of its folders has one of the names.
 func named(file string, names map[string]bool) bool {
 	parts := strings.Split(strings.TrimSuffix(filepath.ToSlash(file), ".go"), "/")
 	return slices.ContainsFunc(parts, func(part string) bool { return names[part] })
 }
 
-// TestComparisonsAreSeen shows that none of the ways to compare is missed.
+// TestComparisonsAreSeen checks that each way to compare is found.
 func TestComparisonsAreSeen(t *testing.T) {
 	names := map[string]bool{"olaf": true}
 	for source, want := range map[string]int{
@@ -117,7 +118,7 @@ func TestComparisonsAreSeen(t *testing.T) {
 		`if map[string]bool{"olaf": true}[q] {}`:            1,
 		`const mine = "olaf"; if q == mine {}`:              1,
 		`const mine Kind = "olaf"; switch q { case mine: }`: 1,
-		`if q == string(queues.Olaf) {}`:                    0, // the constant's own package is looked through instead
+		`if q == string(queues.Olaf) {}`:                    0, // the constant's package is checked instead
 		`x := Row{Name: "olaf"}; _ = x`:                     0,
 		`run("olaf", 3)`:                                    0,
 		`q = cmp.Or(q, "olaf")`:                             0,
@@ -137,7 +138,7 @@ func TestComparisonsAreSeen(t *testing.T) {
 	}
 }
 
-// sources parses all files that are no tests, by folder and path.
+// sources parses all files that are not tests, by folder and path.
 func sources(t *testing.T) map[string]map[string]*ast.File {
 	all, count := map[string]map[string]*ast.File{}, 0
 	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
@@ -162,7 +163,7 @@ func sources(t *testing.T) map[string]map[string]*ast.File {
 	return all
 }
 
-// namedConstants are the constants of a package that hold one of the names.
+// namedConstants returns the constants of a package whose value is one of the names.
 func namedConstants(files map[string]*ast.File, names map[string]bool) map[string]string {
 	found := map[string]string{}
 	for _, tree := range files {
@@ -180,7 +181,8 @@ func namedConstants(files map[string]*ast.File, names map[string]bool) map[strin
 	return found
 }
 
-// tenant is the name that an expression stands for. A name in front of a slash or a space counts, as in an experiment's id.
+// tenant returns the name that an expression evaluates to. A name in front of a slash or a space counts, as in an
+// experiment's id.
 func tenant(e ast.Expr, names map[string]bool, constants map[string]string) (string, bool) {
 	switch e := e.(type) {
 	case *ast.Ident:
@@ -204,10 +206,10 @@ func tenant(e ast.Expr, names map[string]bool, constants map[string]string) (str
 	return "", false
 }
 
-// comparing are the packages whose functions ask what a text is, or make one from others.
+// comparing lists the packages whose functions compare texts or derive one from others.
 var comparing = []string{"strings", "slices", "bytes", "cmp"}
 
-// compared lists the names that a file compares something with.
+// compared lists the names that a file compares with.
 func compared(tree *ast.File, names map[string]bool, constants map[string]string) (found []string) {
 	look := func(of ...ast.Expr) {
 		for _, e := range of {
@@ -248,7 +250,7 @@ func compared(tree *ast.File, names map[string]bool, constants map[string]string
 	return found
 }
 
-// elements are the keys of a composite literal, or its values where it has none.
+// elements returns the keys of a composite literal, or its values if it has no keys.
 func elements(c *ast.CompositeLit) (out []ast.Expr) {
 	for _, e := range c.Elts {
 		if pair, ok := e.(*ast.KeyValueExpr); ok {

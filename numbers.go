@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// ErrNumber is the kind of every text that is no number.
+// ErrNumber is the kind of every text that is not a number.
 var ErrNumber = NewError(Usage, "bad number")
 
-// Numbers that users write are decimal in flags, files, sweeps and CSV alike: 010 is ten, and Go's 0x10, 0b1, 0o7, 1_000
-// and Inf are refused. Only words of hardware (ParseWord) may be hexadecimal.
+// Numbers that users write are decimal in flags, files, sweeps and CSV alike: 010 is ten, and Go's 0x10, 0b1, 0o7,
+// 1_000 and Inf are rejected. Only words of hardware (ParseWord) may be hexadecimal.
 
 // ParseInt reads a whole number.
 func ParseInt(text string) (int64, error) {
@@ -22,7 +22,7 @@ func ParseInt(text string) (int64, error) {
 	return v, nil
 }
 
-// ParseUint reads a whole number from 0 that has at most so many bits.
+// ParseUint reads a whole number of at most the given bits, from 0.
 func ParseUint(text string, bits int) (uint64, error) {
 	v, err := strconv.ParseUint(text, 10, bits)
 	if err != nil {

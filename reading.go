@@ -1,7 +1,7 @@
 package olaf
 
-// Reading is what an Age of Model belongs to (docs/reference/metrics.md): a cluster's is reset by a delivery of any of its workers,
-// a worker's by its own alone, whose mean over a cluster stands for the cluster. Like is compared with like.
+// Reading selects whose Age of Model is measured (docs/reference/metrics.md). A cluster's age is reset by a delivery
+// from any of its workers; a worker's age by its deliveries only, and the mean over its workers is the cluster's value.
 type Reading uint8
 
 // All readings.
@@ -11,7 +11,7 @@ const (
 	Readings = 2
 )
 
-// String is the reading in words.
+// String returns the reading in words.
 func (r Reading) String() string {
 	if r == PerWorker {
 		return "per worker"

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// TestTemporaryFilesAreSwept reads every file of the product: what is made in the folder that all programs share for a while
-// is made by internal/tempfolder, which sweeps away what killed processes left there.
+// TestTemporaryFilesAreSwept checks that only internal/tempfolder makes files in the shared temporary folder; it
+// removes the leftovers of killed processes.
 func TestTemporaryFilesAreSwept(t *testing.T) {
 	made := 0
 	for folder, files := range sources(t) {
@@ -19,7 +19,7 @@ func TestTemporaryFilesAreSwept(t *testing.T) {
 					return true
 				}
 				made++
-				if !slices.Contains([]string{"internal/tempfolder", "internal/tools/mutate"}, folder) { // the latter is of developers
+				if !slices.Contains([]string{"internal/tempfolder", "internal/tools/mutate"}, folder) { // mutate is only for developers
 					t.Errorf("%s leaves files behind when it is killed: use internal/tempfolder", path)
 				}
 				return true
@@ -31,7 +31,7 @@ func TestTemporaryFilesAreSwept(t *testing.T) {
 	}
 }
 
-// temporary tells whether a call makes a file or folder where all programs make theirs.
+// temporary reports whether a call makes a file or folder in the shared temporary folder.
 func temporary(call *ast.CallExpr) bool {
 	f, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok || len(call.Args) == 0 {

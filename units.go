@@ -25,7 +25,7 @@ const (
 // Size is a length in bytes. 256B, 2048b (bits, a multiple of 8) and 9kB parse; a bare number does not.
 type Size int64
 
-// Time is an instant of virtual time: picoseconds since the run's origin. It holds 106 days.
+// Time is an instant of virtual time: picoseconds since the run's origin. Its range is 106 days.
 type Time int64
 
 // Duration is a span of virtual time in picoseconds. 4ns, 1.5us, 100ms parse; a bare number does not.
@@ -51,19 +51,19 @@ func (t Time) Add(d Duration) Time { return t + Time(d) }
 // Sub returns the span from u to t.
 func (t Time) Sub(u Time) Duration { return Duration(t - u) }
 
-// NS is the whole nanoseconds since the origin, rounded down.
+// NS returns the whole nanoseconds since the origin, rounded down.
 func (t Time) NS() int64 { return int64(t) / int64(Nanosecond) }
 
-// NS is d in nanoseconds.
+// NS returns d in nanoseconds.
 func (d Duration) NS() float64 { return float64(d) / float64(Nanosecond) }
 
-// Seconds is d in seconds.
+// Seconds returns d in seconds.
 func (d Duration) Seconds() float64 { return float64(d) / float64(Second) }
 
-// Bits is the size in bits.
+// Bits returns the size in bits.
 func (s Size) Bits() int64 { return int64(s) * 8 }
 
-// TimeToSend is how long r takes for s, rounded down to a picosecond; r must be positive.
+// TimeToSend returns the time to send s at rate r, rounded down to a picosecond; r must be positive.
 func (r Rate) TimeToSend(s Size) Duration {
 	if bits := s.Bits(); bits <= math.MaxInt64/int64(Second) {
 		return Duration(bits * int64(Second) / int64(r))
@@ -78,7 +78,7 @@ type unit struct {
 	worth  int64
 }
 
-// The tables are ordered so that the first suffix that fits is the one that prints, largest first.
+// The first suffix that fits is printed, so each table is ordered from largest to smallest.
 var (
 	rateUnits = []unit{{"Tbps", 1e12}, {"Gbps", 1e9}, {"Mbps", 1e6}, {"kbps", 1e3}, {"bps", 1}}
 	rateAlso  = []unit{
@@ -97,13 +97,13 @@ var (
 		{"min", int64(Minute)}, {"h", int64(Hour)}}
 )
 
-// quantity says how one type is read.
+// quantity describes how one type is parsed.
 type quantity struct {
 	name     string
 	units    [2][]unit
 	likely   []string // the units that a bare number probably lacks
 	example  string
-	negative bool // a value below zero means something
+	negative bool // values below zero are valid
 }
 
 var (
@@ -114,14 +114,14 @@ var (
 	timeQuantity = quantity{"duration", [2][]unit{timeUnits, timeAlso}, []string{"ms"}, "100ms, 1.5us or 60s", true}
 )
 
-// ParseRate reads a rate with its unit: 60G, 2.5Gbps, 2.5Gbit/s, 100M, 9600bps. It is not negative.
-// The error matches ErrUnit and proposes the likely meaning of a bare number.
+// ParseRate reads a rate with its unit: 60G, 2.5Gbps, 2.5Gbit/s, 100M, 9600bps. Negative rates are rejected. The error
+// matches ErrUnit and proposes the likely meaning of a bare number.
 func ParseRate(s string) (Rate, error) {
 	v, err := rateQuantity.parse(s)
 	return Rate(v), err
 }
 
-// ParseSize reads a size with its unit: 256B, 2048b, 9kB. Bits must make whole bytes. It is not negative.
+// ParseSize reads a size with its unit: 256B, 2048b, 9kB. Bits must make whole bytes, and negative sizes are rejected.
 // The error matches ErrUnit.
 func ParseSize(s string) (Size, error) {
 	if !strings.HasSuffix(s, "b") {
@@ -142,8 +142,8 @@ func ParseDuration(s string) (Duration, error) {
 	return Duration(v), err
 }
 
-// meant lists what a bare number may stand for.
-func (q *quantity) meant(number string) string {
+// listMeanings lists the quantities that a bare number may mean.
+func (q *quantity) listMeanings(number string) string {
 	var all []string
 	for _, unit := range q.likely {
 		all = append(all, number+unit)
@@ -151,7 +151,7 @@ func (q *quantity) meant(number string) string {
 	return strings.Join(all, " or ")
 }
 
-// maxDigits bounds the number in front of a unit, so that absurd input costs nothing.
+// maxDigits limits the number in front of a unit, so that absurd input costs nothing.
 const maxDigits = 64
 
 func (q *quantity) parse(s string) (int64, error) {
@@ -170,7 +170,7 @@ func (q *quantity) parse(s string) (int64, error) {
 		return 0, fmt.Errorf("%w: %s %q does not start with a number; write for example %s", ErrUnit, q.name, s,
 			q.example)
 	case suffix == "":
-		return 0, fmt.Errorf("%w: %s %q has no unit; did you mean %s?", ErrUnit, q.name, s, q.meant(number))
+		return 0, fmt.Errorf("%w: %s %q has no unit; did you mean %s?", ErrUnit, q.name, s, q.listMeanings(number))
 	case value.Sign() < 0 && !q.negative:
 		return 0, fmt.Errorf("%w: %s %q is negative", ErrUnit, q.name, s)
 	}
@@ -212,7 +212,7 @@ func formatQuantity(v int64, units []unit) string {
 	return strconv.FormatInt(v, 10)
 }
 
-// isShort says whether v in units of worth has at most three decimals, so that nothing is lost in print.
+// isShort reports whether v in units of worth has at most three decimals, so that printing loses nothing.
 func isShort(v, worth int64) bool { return worth >= 1000 && v%(worth/1000) == 0 }
 
 func trimZeros(v, worth int64) string {
@@ -258,7 +258,7 @@ func set[T any](dst *T, s string, parse func(string) (T, error)) error {
 	return err
 }
 
-// Plural counts things in words: 1 run, 2 runs.
+// Plural returns a number with its noun: 1 run, 2 runs.
 func Plural[N ~int | ~int64 | ~uint64](n N, what string) string {
 	if n == 1 {
 		return "1 " + what

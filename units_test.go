@@ -19,7 +19,7 @@ func TestParseUnits(t *testing.T) {
 		parse func(string) (int64, error)
 		in    string
 		want  int64
-		err   string // a part of the message; empty means that want is expected
+		err   string // a part of the message; empty if want is expected
 	}{
 		{"rate", rate, "60G", 60e9, ""},
 		{"rate", rate, "60Gbps", 60e9, ""},
@@ -102,10 +102,10 @@ func TestPrintUnits(t *testing.T) {
 	}
 }
 
-// What prints parses to the same value, also through JSON.
+// TestUnitsRoundTrip checks that printed values parse to the same value, also through JSON.
 func TestUnitsRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		// Round values print short; the shift makes them as likely as crooked ones.
+		// Round values print short; the shift makes them as likely as others.
 		round := rapid.SampledFrom([]int64{1, 1e3, 1e5, 1e9, 25e8, 1e12}).Draw(t, "round")
 		v := rapid.Int64().Draw(t, "value")
 		v -= v % round
@@ -142,7 +142,7 @@ func TestTimeToSend(t *testing.T) {
 		{60 * Gbps, 256, 34133}, // 34,133 1/3 ps, rounded down
 		{Gbps, 0, 0},
 		{BitPerSecond, 1, 8 * Second},
-		{8 * Gbps, 10_000_000, 10 * Millisecond}, // beyond 64 bits on the way
+		{8 * Gbps, 10_000_000, 10 * Millisecond}, // exceeds 64 bits in between
 	}
 	for _, tt := range tests {
 		if got := tt.rate.TimeToSend(tt.size); got != tt.want {

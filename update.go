@@ -7,31 +7,31 @@ type ClusterID uint16
 // from 0 without gaps, so that there the id alone is enough.
 type WorkerID uint16
 
-// Flags are the properties of an update that travel beside its numbers.
+// Flags are the properties of an update that are sent beside its numbers.
 type Flags uint8
 
 const (
 	// Retransmission marks an update that was sent before (header bit 1).
 	Retransmission Flags = 1 << iota
-	// CountSaturated marks an update whose count reached 65,535 and stopped there. It is not on the wire; it voids the
+	// CountSaturated marks an update whose count reached the maximum of 65,535. It is not on the wire; it voids the
 	// accounting identity over counts.
 	CountSaturated
 )
 
-// Update is one model update as the data path moves it: the fields of the OLAF header and the shape of the payload.
-// Gradient lanes travel beside it and only where bytes are needed.
+// Update is one model update in the data path: the fields of the OLAF header and the shape of the payload. Gradient
+// lanes are passed separately, only where bytes are needed.
 type Update struct {
 	GenNS   uint64    // generation time of the newest update inside, ns since the generator was armed, modulo 2^48
 	Seq     uint32    // per worker, from 0; of the newest contributor
 	Reward  int32     // signed Q24.8; the saturating sum of all Count rewards inside
-	Cluster ClusterID // as the tables say, not as the header claims
+	Cluster ClusterID // from the tables, not from the header
 	Worker  WorkerID  // of the newest contributor
 	Count   uint16    // updates inside, 1 from a worker, saturating
 	Lanes   uint16    // int32 gradients in the payload, at most MaxLanes
 	Flags   Flags
 }
 
-// Size is the length of the update's frame: 64 bytes of headers, then 4 a lane.
+// Size returns the length of the update's frame: 64 bytes of headers and 4 per lane.
 func (u *Update) Size() Size { return FrameSize(int(u.Lanes)) }
 
 // Contributor is one worker's update inside a merged one.
@@ -44,9 +44,9 @@ type Contributor struct {
 // Observation is one delivered frame as the parameter server saw it.
 type Observation struct {
 	At     Time     // last bit received, since the generator was armed
-	Queued Duration // from the append of its slot until At; negative when nobody measured it (a plain capture)
+	Queued Duration // from the append of its slot until At; negative if not measured (a plain capture)
 	Update Update
-	// Contributors lists who was inside, oldest first; nil without a provenance log. It may be reused after the
-	// call that handed it out.
+	// Contributors lists the merged updates, oldest first; nil without a provenance log. It may be reused after the
+	// call that returned it.
 	Contributors []Contributor
 }

@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// waits are the tests, and the helpers of tests, that let time pass, and why none of them can await an event instead. Whoever is not here awaits one: a
-// channel, a context, a line of a child, a pipe, or the time of a bubble (testing/synctest).
+// waits lists the tests and test helpers that let time pass, and why they cannot await an event instead: a channel, a
+// context, a line from a child, a pipe, or the time of a bubble (testing/synctest).
 var waits = map[string]string{
 	"cmd/olafctl/script_store_test.go find":                          "another process makes the file, below folders that are not there yet and so can't be watched",
 	"cmd/olafctl/hosts_linux_test.go TestKilledAcrossHosts":          "a process is killed at any moment of its life, drawn by a seed",
@@ -39,14 +39,15 @@ var waits = map[string]string{
 	"tui/queues/queues_test.go Tick":                                 "a dashboard is drawn as often as on a terminal while a bench is timed",
 }
 
-// waiting are the functions that let time pass. One of time.After in a select is a bound for what hangs, beside the event.
+// waiting lists the functions that let time pass. time.After in a select only bounds a hang.
 var waiting = map[string]bool{"time.Sleep": true, "time.After": true, "time.Tick": true, "time.NewTicker": true, "time.NewTimer": true,
 	"time.AfterFunc": true, "runtime.Gosched": true}
 
-// slept is a script's program that lets time pass.
+// slept matches a script's command that lets time pass.
 var slept = regexp.MustCompile(`\bsleep\s+[0-9.$]`)
 
-// TestNothingWaitsForTime reads every test, every helper of tests (folders whose names end in test), and every script of commands: none lets time pass but those that say why.
+// TestNothingWaitsForTime reads every test, every test helper (folders with names in test), and every script of
+// commands, and rejects waits that are not listed.
 func TestNothingWaitsForTime(t *testing.T) {
 	found := map[string]bool{}
 	err := filepath.WalkDir(".", func(p string, d fs.DirEntry, err error) error {
@@ -104,7 +105,7 @@ func whoWaits(file string, found map[string]bool) error {
 	return nil
 }
 
-// noted takes down a call that lets time pass.
+// noted records a call that lets time pass.
 func noted(n ast.Node, file string, f *ast.FuncDecl, found map[string]bool) bool {
 	if call, ok := n.(*ast.CallExpr); ok && waiting[called(call)] {
 		found[fmt.Sprintf("%s %s", file, f.Name.Name)] = true
@@ -112,7 +113,7 @@ func noted(n ast.Node, file string, f *ast.FuncDecl, found map[string]bool) bool
 	return true
 }
 
-// isBound says that a case of a select is the end of somebody's patience.
+// isBound reports whether a case of a select is a timeout.
 func isBound(s ast.Stmt) bool {
 	e, ok := s.(*ast.ExprStmt)
 	if !ok {
@@ -126,7 +127,7 @@ func isBound(s ast.Stmt) bool {
 	return ok && called(call) == "time.After"
 }
 
-// called is PACKAGE.FUNCTION of a call.
+// called returns PACKAGE.FUNCTION for a call.
 func called(call *ast.CallExpr) string {
 	f, ok := call.Fun.(*ast.SelectorExpr)
 	if !ok {

@@ -2,20 +2,20 @@ package olaf
 
 import "slices"
 
-// Decisions is how a log of what a queue decided compares with the engine: an accounting identity of devices that keep one. It
-// holds where Void is empty and all that was checked is equal.
+// Decisions compares a queue's decision log with the engine: an accounting identity for devices that have a log. It is
+// satisfied if Void is empty and all checked decisions are equal.
 type Decisions struct {
 	Checked int64 `json:"checked"`
 	Equal   int64 `json:"equal"`
-	// First is what the first one differs in; Void why nothing can be said, such as entries for which the log had no room.
+	// First describes the first difference. Void says why nothing was compared, for example because the log was full.
 	First string `json:"first,omitempty"`
 	Void  string `json:"void,omitempty"`
 }
 
-// Differ says whether something that could be checked is not equal.
+// Differ reports whether a checked decision was not equal.
 func (d *Decisions) Differ() bool { return d.Void == "" && d.Equal != d.Checked }
 
-// Add sums up, with the first difference and the first reason.
+// Add adds o's numbers and keeps the first difference and the first reason.
 func (d *Decisions) Add(o *Decisions) {
 	d.Checked += o.Checked
 	d.Equal += o.Equal
@@ -27,14 +27,14 @@ func (d *Decisions) Add(o *Decisions) {
 	}
 }
 
-// Quantiles are of times, in ns.
+// Quantiles are quantiles of times in ns.
 type Quantiles struct {
 	P50 int64 `json:"p50"`
 	P99 int64 `json:"p99"`
 	Max int64 `json:"max"`
 }
 
-// QuantilesOf sorts times and takes theirs: of n the value in place share·n, from 0. They are 0 where there are none.
+// QuantilesOf sorts times and returns their quantiles: for n times the value at index share·n. They are 0 for no times.
 func QuantilesOf[T ~int64](times []T) Quantiles {
 	if len(times) == 0 {
 		return Quantiles{}
@@ -44,7 +44,7 @@ func QuantilesOf[T ~int64](times []T) Quantiles {
 	return Quantiles{P50: at(0.5), P99: at(0.99), Max: at(1)}
 }
 
-// Worst takes the greater of each.
+// Worst takes the maximum of each quantile.
 func (q *Quantiles) Worst(o *Quantiles) {
 	q.P50, q.P99, q.Max = max(q.P50, o.P50), max(q.P99, o.P99), max(q.Max, o.Max)
 }

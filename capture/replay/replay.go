@@ -297,7 +297,7 @@ func (r *run) buildResult(src *capture.Decoder, partial bool) *Result {
 	res.Arriving, res.Ages = r.arriving.Report(), r.leaving.Report()
 	_, res.SameClock = src.Origin()
 	res.SameClock = res.SameClock || res.Arriving.Available()
-	res.Lost = res.Counts.Lost()
+	res.Lost = res.Counts.SumLost()
 	res.LostPct = results.Float(100 * float64(res.Lost) / float64(losses.Packets))
 	clusters := make(map[uint32]struct{})
 	for key := range r.seen {

@@ -92,9 +92,9 @@ func TestBothEnds(t *testing.T) {
 				if frames[0] != c.Of("sent") || updates[0] != c.Of("sent") || frames[0] != int64(w.Workers*w.UpdatesPerWorker) {
 					t.Errorf("%d frames with %d updates left the workers, %d were counted", frames[0], updates[0], c.Of("sent"))
 				}
-				if frames[1] != c.Of("received") || updates[1] != c.Of("sent")-c.Lost() {
+				if frames[1] != c.Of("received") || updates[1] != c.Of("sent")-c.SumLost() {
 					t.Errorf("%d frames with %d updates reached the server; %d frames were counted, and %d of %d updates lost",
-						frames[1], updates[1], c.Of("received"), c.Lost(), c.Of("sent"))
+						frames[1], updates[1], c.Of("received"), c.SumLost(), c.Of("sent"))
 				}
 				if said, want := r.About(), fmt.Sprintf("%d frames, %d at workers, %d at server", frames[0]+frames[1], frames[0],
 					frames[1]); said != want {

@@ -48,7 +48,7 @@ func TestSystemWithProgram(t *testing.T) {
 		run.Counters.Of("vectors_in") != sent {
 		t.Errorf("of %d sent with H = %d: %v", sent, h, run.Counters)
 	}
-	if lost := run.Counters.Lost(); lost != sent-run.Counters.Of("count_delivered") {
+	if lost := run.Counters.SumLost(); lost != sent-run.Counters.Of("count_delivered") {
 		t.Errorf("%d lost", lost)
 	}
 	low, high := m.Outcome.Runs[0][0].Value(heldMetric(t, run)), m.Outcome.Runs[3][0].Value(heldMetric(t, run))

@@ -70,8 +70,8 @@ func (r *Result) SweepValues() metric.Values { return r.swept }
 // setTotals sets the whole run's counts and the loss computed from them.
 func (r *Result) setTotals(totals olaf.Counts) error {
 	r.Totals = totals
-	if sent := totals.Offered(); sent > 0 {
-		r.LostPct = results.Float(100 * float64(totals.Lost()) / float64(sent))
+	if sent := totals.SumOffered(); sent > 0 {
+		r.LostPct = results.Float(100 * float64(totals.SumLost()) / float64(sent))
 	}
 	return totals.Balance()
 }
@@ -79,9 +79,9 @@ func (r *Result) setTotals(totals olaf.Counts) error {
 // OnTheWayPct returns the percentage of sent updates that were in flight at the end of the run; missing if none was
 // sent.
 func (r *Result) OnTheWayPct() results.Float {
-	sent := r.Totals.Offered()
+	sent := r.Totals.SumOffered()
 	if sent == 0 {
 		return results.Missing()
 	}
-	return results.Float(100 * float64(r.Totals.Inside()) / float64(sent))
+	return results.Float(100 * float64(r.Totals.SumInside()) / float64(sent))
 }

@@ -45,5 +45,5 @@ func CheckRights(rights ...Right) error {
 			missing = append(missing, fmt.Errorf("%w: %s, to %s; run as root, or give the program what it lacks with the command that 'olafctl testbed doctor' prints", ErrRights, r.Name, r.For))
 		}
 	}
-	return olaf.Listed(missing)
+	return olaf.ListErrors(missing)
 }

@@ -114,7 +114,7 @@ func checkFeatures(k Kernel, spec *ebpf.CollectionSpec) error {
 	for _, f := range listMissing(k, spec) {
 		errs = append(errs, fmt.Errorf("%w %s, %s; %s", ErrFeature, f.Name, f.Use, f.Remedy()))
 	}
-	return olaf.Listed(errs)
+	return olaf.ListErrors(errs)
 }
 
 func listMissing(k Kernel, spec *ebpf.CollectionSpec) (missing []Feature) {

@@ -34,11 +34,13 @@ func (d *Declaration) withMetrics(parts ...*olaf.Ledger) *Declaration {
 	}
 	lost := olaf.Identity{Left: []string{"lost"}, Right: l.Offered, Less: slices.Concat(l.Output, l.Merged)}
 	d.Metrics = append(d.Metrics,
-		&Metric{Name: "lost", Title: "Lost (paper)", Unit: "updates", Sum: olaf.Counts.Lost,
+		&Metric{Name: "lost", Title: "Lost (paper)", Unit: "updates", Sum: olaf.Counts.SumLost,
 			Doc: "as Table 1 counts it: " + lost.String()},
 		&Metric{Name: "lost_pct", Title: "Lost (paper)", Unit: "%", Column: "LOST %",
 			Why: fixedReason("nothing was sent"), Doc: "100 · lost / sent",
-			Of: func(m *Measured) Float { return Float(100 * float64(m.Counts.Lost()) / float64(m.Counts.Offered())) }})
+			Of: func(m *Measured) Float {
+				return Float(100 * float64(m.Counts.SumLost()) / float64(m.Counts.SumOffered()))
+			}})
 	d.Metrics = append(d.Metrics, measured...)
 	return d
 }

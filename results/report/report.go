@@ -23,14 +23,14 @@ import (
 //go:embed report.html
 var page string
 
-// shownRows is how many rows of a table a page shows; the workbook and the exports hold all.
+// shownRows is the maximum number of table rows on a page; the workbook and the exports have all rows.
 const shownRows = 400
 
 type model struct {
 	Title, Experiment, Device, Started, Command string
 	Valid                                       bool
 	Validity                                    string
-	Real                                        [][2]string // of runs on real wires: about what, and what is said
+	Real                                        [][2]string // for runs on real wires: topic and text
 	Statements                                  []string
 	Window                                      string
 	Parameters                                  [][2]string
@@ -40,7 +40,7 @@ type model struct {
 	Tables                                      []section
 }
 
-// count is how many claims have a verdict.
+// count is the number of claims with one verdict.
 type count struct {
 	Verdict, Class string
 	N              int
@@ -57,7 +57,7 @@ type claim struct {
 type section struct {
 	ID, Title, Caption string
 	Figure             template.HTML
-	Wide               bool // over the width of the page
+	Wide               bool // spans the page
 	Table              *rendered
 	Open               bool
 }
@@ -71,7 +71,7 @@ type rendered struct {
 type cell struct {
 	Text   string
 	Number bool
-	Title  string // why it is missing
+	Title  string // and why it is missing
 }
 
 // Write writes the report of r.
@@ -89,7 +89,7 @@ func Write(w io.Writer, r *sheets.Result) error {
 
 func modelOf(r *sheets.Result) (*model, error) {
 	b := r.Bench
-	m := &model{Title: "olafctl " + b.Experiment, Experiment: b.Experiment, Device: b.Provenance.Device, Started: readable(b.Provenance.Started),
+	m := &model{Title: "olafctl " + b.Experiment, Experiment: b.Experiment, Device: b.Provenance.Device, Started: formatTime(b.Provenance.Started),
 		Command: strings.Join(b.Provenance.Command, " "), Valid: r.Valid(), Statements: slices.Concat(b.Terms, b.Statements), Window: b.Window}
 	_, m.Validity, _ = strings.Cut(r.Validity(), ": ")
 	m.Real, m.Parameters = sheets.Real(b), parametersOf(b)
@@ -104,7 +104,7 @@ func modelOf(r *sheets.Result) (*model, error) {
 		}
 		switch {
 		case s.Name == "Summary" || s.Name == "Events":
-			// The verdicts have a table of their own; frames belong into the workbook.
+			// Verdicts have a separate table, and frames are only in the workbook.
 		case section.Figure != "":
 			m.Figures = append(m.Figures, section)
 		default:
@@ -115,8 +115,8 @@ func modelOf(r *sheets.Result) (*model, error) {
 	return m, nil
 }
 
-// readable is a time of RFC 3339 as people write it, to the minute.
-func readable(when string) string {
+// formatTime returns an RFC 3339 time in a formatTime form, to the minute.
+func formatTime(when string) string {
 	at, err := time.Parse(time.RFC3339Nano, when)
 	if err != nil {
 		return when
@@ -124,10 +124,10 @@ func readable(when string) string {
 	return at.UTC().Format("2 January 2006, 15:04 UTC")
 }
 
-// mostParameters is how many parameters the head of a report shows; the README sheet has all.
+// mostParameters is the maximum number of parameters in a report's head; the README sheet has all.
 const mostParameters = 32
 
-// parametersOf are the single values of a configuration, without where they stand in it: lists, such as seeds, are left out.
+// parametersOf lists the scalar values of a configuration by their last key. It leaves out lists, such as seeds.
 func parametersOf(b *results.Bench) (list [][2]string) {
 	for _, leaf := range results.ListLeaves(b.Config) {
 		if name := leaf[0][strings.LastIndex(leaf[0], ".")+1:]; !strings.Contains(leaf[0], "[") && name != "experiment" && leaf[1] != "" && len(list) < mostParameters {

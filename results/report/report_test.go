@@ -32,7 +32,7 @@ func TestSelfContainedAndDeterministic(t *testing.T) {
 			t.Errorf("the report holds %q", bad)
 		}
 	}
-	// Names of XML vocabularies are no addresses to fetch; nothing else may point outside.
+	// Names of XML vocabularies are not fetched; nothing else may point outside.
 	for _, link := range regexp.MustCompile(`(src|href)="([^"]*)"`).FindAllStringSubmatch(html, -1) {
 		if link[2] != "data:," {
 			t.Errorf("the report points to %s", link[2])
@@ -53,7 +53,7 @@ func TestSelfContainedAndDeterministic(t *testing.T) {
 	}
 }
 
-// TestRealIsSaid holds that the head of a report says what runs on real wires are judged by.
+// TestRealIsSaid checks that the head of a report shows the quality of runs on real wires.
 func TestRealIsSaid(t *testing.T) {
 	r := example.Result(2)
 	r.Bench.Rows[0].Withheld = &results.Withheld{Runs: 2, Reason: "the pacer stalled"}
@@ -84,7 +84,7 @@ func TestInvalidAndEmptyResults(t *testing.T) {
 	written(t, &sheets.Result{Bench: &results.Bench{}})
 }
 
-// TestReportOfASimulation holds that nothing is said of a device or a capture where there was none.
+// TestReportOfASimulation checks that a simulation's report does not mention a device or a capture.
 func TestReportOfASimulation(t *testing.T) {
 	r := example.Result(2)
 	r.Bench.Provenance.Device, r.Bench.Provenance.Started = "", "2026-01-02T03:04:05Z"
@@ -102,7 +102,7 @@ func TestReportOfASimulation(t *testing.T) {
 	}
 }
 
-// TestClaimsAreRoundedAsTheirIntervalTells holds that no digit is shown that the interval makes meaningless.
+// TestClaimsAreRoundedAsTheirIntervalTells checks that digits below the interval are not shown.
 func TestClaimsAreRoundedAsTheirIntervalTells(t *testing.T) {
 	c := claimOf(&results.PaperRow{Ours: results.Statistic{Mean: 2131.91, CI95: 439.147, N: 10}, Published: 1714})
 	if c.Ours != "2130" || c.Half != "440" || c.Published != "1714" {
@@ -114,8 +114,8 @@ func TestClaimsAreRoundedAsTheirIntervalTells(t *testing.T) {
 	}
 }
 
-// TestChromiumShowsIt holds that a report renders, wide and narrow, that nothing overlaps or is cut off, and that nothing is
-// fetched.
+// TestChromiumShowsIt checks that a report renders, wide and narrow, that nothing overlaps or is cut off, and that
+// nothing is fetched.
 func TestChromiumShowsIt(t *testing.T) {
 	html := written(t, example.Result(6))
 	for _, width := range []int{1280, 400} {

@@ -22,7 +22,7 @@ var (
 	drawing = regexp.MustCompile(`(?s)<svg.*?</svg>`)
 )
 
-// Pages are as they were when somebody last read them; figures stand by their digests.
+// TestPages compares pages with golden files, and figures with their digests.
 func TestPages(t *testing.T) {
 	invalid := example.Result(2)
 	invalid.Runs[0].Invalid = []string{"the capture lost 3 frames"}

@@ -14,20 +14,20 @@ import (
 type Block struct {
 	Name string `json:"name"`
 	Unit string `json:"unit"`
-	// Map, if set, labels the rows of a map: names of rows and columns are numbers, and cells are shares in per cent.
+	// Map labels the rows of a map: names of rows and columns are numbers, and cells are shares in per cent.
 	Map     string   `json:"map,omitempty"`
-	XLabel  string   `json:"x_label,omitempty"` // of a map's columns
+	XLabel  string   `json:"x_label,omitempty"` // label of a map's columns
 	Columns []string `json:"columns"`
 	Rows    []Line   `json:"rows"`
 }
 
-// Line is one row of a block: a statistic over seeds a column.
+// Line is one row of a block, with a statistic over seeds in each column.
 type Line struct {
 	Name  string              `json:"name"`
 	Cells []results.Statistic `json:"cells"`
 }
 
-// sheet lays a block out: a group of bars a row, a series a column.
+// sheet lays out a block, with a group of bars per row and a series per column.
 func (b *Block) sheet() table.Sheet {
 	if b.Map != "" {
 		return b.mapSheet()
@@ -64,7 +64,7 @@ func (b *Block) sheet() table.Sheet {
 	return s
 }
 
-// mapSheet lays a map out: a row a value, a column a part.
+// mapSheet lays out a map, with a row per value and a column per part.
 func (b *Block) mapSheet() table.Sheet {
 	number := func(name string) table.Cell {
 		v, err := strconv.ParseFloat(name, 64)

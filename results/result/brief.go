@@ -10,8 +10,8 @@ import (
 // mostBrief limits the numbers of one result in a list of runs.
 const mostBrief = 4
 
-// Brief summarises what was found: the answer, a number of each row, the first row of the first block, or where the curves of
-// the first panel end, whichever there is first.
+// Brief summarises the findings in a line: the answer, else a number of each row, the first row of the first block, or
+// the ends of the curves in the first panel.
 func (r *Result) Brief() string {
 	switch {
 	case len(r.Found) > 0:

@@ -8,7 +8,8 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// What a kept document found fits into a line of a list; of one that can't be read, or holds nothing, nothing is said.
+// TestBriefs checks that the findings of a stored document fit into a line of a list, and that an unreadable or empty
+// document gives an empty line.
 func TestBriefs(t *testing.T) {
 	at := func(v float64) results.Statistic { return result.Describe([]float64{v}) }
 	five := []string{"a", "b", "c", "d", "e"}

@@ -27,14 +27,14 @@ const PaperSeries = "paper"
 // Panel is one pair of axes, of one unit.
 type Panel struct {
 	Name string `json:"name"`
-	// Group names the figure that panels share; one without stands alone.
+	// Group is the name of the figure that panels share; a panel without one is a separate figure.
 	Group  string   `json:"group,omitempty"`
 	XLabel string   `json:"x_label"` // with its unit
 	YLabel string   `json:"y_label"`
 	Series []Series `json:"series"`
 }
 
-// print prints the panel as a table, with a line for each x.
+// print prints the panel as a table with a line for each x.
 func (p *Panel) print(page *text.Page) {
 	page.Printf("\n")
 	page.Say("", "%s: %s", p.Name, p.YLabel)

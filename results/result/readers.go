@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Readers read documents of this and of earlier versions, by the name of their schema without its version.
+// Readers are the functions that read documents of this and of earlier versions, by the name of their schema without
+// version.
 type Readers map[string]func(document []byte) (*Result, error)
 
 // Name is the name of Schema without its version.

@@ -1,5 +1,6 @@
-// Package result is the one document of a finished measurement: what was asked, what came out as rows of metrics, blocks of
-// cells and curves, the published numbers beside it, and remarks. Text, CSV, workbook, figures and lists of runs read only this value.
+// Package result defines the document of a finished measurement: its configuration, its rows of metrics, blocks of
+// cells and curves, the published numbers beside them, and remarks. Text, CSV, workbook, figures and lists of runs read
+// only this value.
 package result
 
 import (
@@ -18,28 +19,28 @@ import (
 // Schema heads the document of a Result.
 const Schema = "olafctl.result/v1"
 
-// Result is what one measurement found. Everything but Provenance follows from Config and the seeds.
+// Result is the result of one measurement. Everything but Provenance follows from Config and the seeds.
 type Result struct {
 	Schema     string              `json:"schema"`
 	Provenance *results.Provenance `json:"provenance,omitempty"`
 	Experiment string              `json:"experiment"`
-	Artefact   string              `json:"artefact,omitempty"` // of a paper: Table 1
+	Artefact   string              `json:"artefact,omitempty"` // in a paper, such as Table 1
 	Title      string              `json:"title,omitempty"`    // first line, in place of experiment and artefact
 	Config     any                 `json:"config"`
 	Seeds      []uint64            `json:"seeds,omitempty"`
 	Quick      bool                `json:"quick,omitempty"`
-	Short      string              `json:"short,omitempty"` // why it has too few seeds to be judged
+	Short      string              `json:"short,omitempty"` // why there are too few seeds for a verdict
 	Terms      []string            `json:"terms,omitempty"` // rules of a comparison, printed above it
-	// Found is the answer in a line or more; lists of runs show the first.
+	// Found is the answer in one or more lines; lists of runs show the first.
 	Found      []string           `json:"found,omitempty"`
-	Metrics    Metrics            `json:"metrics,omitempty"` // of rows and groups
+	Metrics    Metrics            `json:"metrics,omitempty"` // for rows and groups
 	Rows       []Row              `json:"rows,omitempty"`
 	Blocks     []Block            `json:"blocks,omitempty"`
 	Panels     []Panel            `json:"panels,omitempty"`
 	Statements []string           `json:"statements"`
 	PaperRows  []results.PaperRow `json:"paper,omitempty"`
-	Partial    bool               `json:"partial,omitempty"` // stopped before its end
-	// Closing is printed last and is no part of the document.
+	Partial    bool               `json:"partial,omitempty"` // stopped early
+	// Closing is printed last and is not part of the document.
 	Closing string `json:"-"`
 	err     error
 }
@@ -59,7 +60,7 @@ func Read(document []byte) (*Result, error) {
 	return r, nil
 }
 
-// TooShort returns a line for a comparison of fewer seeds than it takes to be judged; empty for one of enough.
+// TooShort returns a line for a comparison with too few seeds for a verdict, or an empty string.
 func TooShort(seeds, enough int) string {
 	if seeds >= enough {
 		return ""
@@ -72,10 +73,10 @@ func (r *Result) Say(format string, args ...any) {
 	r.Statements = append(r.Statements, fmt.Sprintf(format, args...))
 }
 
-// Compare sets ours beside the paper's numbers for this experiment.
+// Compare adds the paper's numbers for this experiment beside ours.
 func (r *Result) Compare(ours paper.Ours) { r.PaperRows = paper.Compare(ours, r.Experiment) }
 
-// Fail marks a result that rests on a run that must not be used.
+// Fail marks a result that is based on an invalid run.
 func (r *Result) Fail(err error) { r.err = err }
 
 // Document returns the JSON form.

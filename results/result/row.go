@@ -17,8 +17,8 @@ import (
 // Row is one configuration over its runs.
 type Row struct {
 	Name   string `json:"name"`
-	Config any    `json:"config,omitempty"` // its share of what was asked
-	// Runs counts the valid runs, which the statistics are over.
+	Config any    `json:"config,omitempty"` // the part of the configuration that differs
+	// Runs is the number of valid runs; the statistics are over these.
 	Runs    int              `json:"runs"`
 	Invalid int              `json:"invalid_runs"`
 	Reasons []string         `json:"invalid_reasons,omitempty"`
@@ -50,7 +50,8 @@ type Part struct {
 	Numbers metric.Values `json:"numbers"`
 }
 
-// Metrics declare the numbers of a document in their order. Documents have name, title and unit; a metric that counts events is kept out of comparisons.
+// Metrics declares the numbers of a document in their order. Documents have name, title and unit; a metric that counts
+// events is left out of comparisons.
 type Metrics []*metric.Metric
 
 // declared is the JSON form of a metric.
@@ -71,7 +72,7 @@ func (m Metrics) MarshalJSON() ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// UnmarshalJSON reads metrics that others computed.
+// UnmarshalJSON reads metrics, which may be unknown to this build.
 func (m *Metrics) UnmarshalJSON(raw []byte) error {
 	var all []declared
 	if err := json.Unmarshal(raw, &all); err != nil {
@@ -91,7 +92,7 @@ func (m *Metrics) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Measured declares a metric that its owner computes.
+// Measured declares a metric whose value the caller computes.
 func Measured(name, title, unit string) *metric.Metric {
 	return &metric.Metric{Name: name, Title: title, Unit: unit, Of: func(*metric.Measured) metric.Float { return metric.Missing() }}
 }
@@ -101,7 +102,8 @@ func Counted(name, title, unit string) *metric.Metric {
 	return &metric.Metric{Name: name, Title: title, Unit: unit, Counter: name}
 }
 
-// Stats returns the statistics of metrics over runs, whose values are by run and then by metric; why says why there is none.
+// Stats returns the statistics of metrics over runs. runs has a row for each run and a column for each metric; why is
+// the reason if a statistic is missing.
 func (m Metrics) Stats(runs [][]metric.Float, why string) (stats results.Stats) {
 	for i := range m {
 		values := make([]metric.Float, len(runs))
@@ -113,7 +115,7 @@ func (m Metrics) Stats(runs [][]metric.Float, why string) (stats results.Stats) 
 	return stats
 }
 
-// find returns the declaration of a name, or what little is known of it.
+// find returns the declaration of a metric, or one with the name alone.
 func (m Metrics) find(name string) *metric.Metric {
 	if i := slices.IndexFunc(m, func(one *metric.Metric) bool { return one.Name == name }); i >= 0 {
 		return m[i]
@@ -136,7 +138,7 @@ func (r *Result) declare() {
 	}
 }
 
-// Configurations returns the rows in the form that expectations judge.
+// Configurations returns the rows in the form that expectations check.
 func (r *Result) Configurations() (rows []results.Row) {
 	for i := range r.Rows {
 		row := &r.Rows[i]
@@ -145,7 +147,7 @@ func (r *Result) Configurations() (rows []results.Row) {
 	return rows
 }
 
-// Runs returns the single runs, to be compared. Counters are left out: a comparison is over what was measured.
+// Runs returns the single runs for comparisons, without counters: only measurements are compared.
 func (r *Result) Runs() (runs []results.Run) {
 	d := &metric.Declaration{Metrics: slices.DeleteFunc(slices.Clone(r.Metrics), (*metric.Metric).IsCount)}
 	for i := range r.Rows {
@@ -162,10 +164,10 @@ func (r *Result) Runs() (runs []results.Run) {
 type line struct {
 	group  string
 	metric *metric.Metric
-	stats  []*results.Statistic // by row
+	stats  []*results.Statistic // one for each row
 }
 
-// lines lists the numbers that any row has, and below them those of its groups.
+// lines lists the numbers that any row has, followed by those of its groups.
 func (r *Result) lines() (all []line) {
 	for _, m := range r.Metrics {
 		if l, ok := r.line("", m, func(row *Row) results.Stats { return row.Stats }); ok {
@@ -185,7 +187,7 @@ func (r *Result) lines() (all []line) {
 	return all
 }
 
-// group returns the statistics of a group, none where the row has no such group.
+// group returns the statistics of a group, or none if the row does not have it.
 func (row *Row) group(k int) results.Stats {
 	if k >= len(row.Groups) {
 		return nil
@@ -193,7 +195,7 @@ func (row *Row) group(k int) results.Stats {
 	return row.Groups[k].Stats
 }
 
-// line collects one number; ok is false where no row has it.
+// line collects one number; ok is false if no row has it.
 func (r *Result) line(group string, m *metric.Metric, of func(*Row) results.Stats) (l line, ok bool) {
 	l = line{group: group, metric: m}
 	for i := range r.Rows {
@@ -204,7 +206,7 @@ func (r *Result) line(group string, m *metric.Metric, of func(*Row) results.Stat
 	return l, ok
 }
 
-// title names a line for people.
+// title returns a line's title for people.
 func (l *line) title() string {
 	title := l.metric.Title
 	if l.metric.Unit == "%" || l.metric.Unit == "ms" {
@@ -216,12 +218,13 @@ func (l *line) title() string {
 	return title
 }
 
-// counted reports whether anything was counted; what is measured is always shown.
+// counted reports whether a line is shown: if it is a measurement, or a counter that is not 0 everywhere.
 func (l *line) counted() bool {
 	return !l.metric.IsCount() || slices.ContainsFunc(l.stats, func(s *results.Statistic) bool { return s.Max > 0 })
 }
 
-// printRows prints a line a number and a column a row. Numbers of updates of the weights are left out where these hold different work.
+// printRows prints a table with a line for each number and a column for each row. Numbers about updates of the weights
+// are left out if updates are not the same work in all rows.
 func (r *Result) printRows(p *text.Page) {
 	lines := r.lines()
 	if len(lines) == 0 {
@@ -243,10 +246,10 @@ func (r *Result) printRows(p *text.Page) {
 	}
 }
 
-// mostColumns is how many rows stand side by side.
+// mostColumns is the maximum number of rows side by side.
 const mostColumns = 5
 
-// across is a grid of a line a number and a column a row.
+// across returns a grid with a line for each number and a column for each row.
 func (r *Result) across(heading string, lines []line) *table.Grid {
 	g := &table.Grid{Keys: 1, Columns: []table.GridColumn{{Header: heading}}}
 	for i := range r.Rows {
@@ -262,7 +265,7 @@ func (r *Result) across(heading string, lines []line) *table.Grid {
 	return g
 }
 
-// down is a grid of a line a row and a column a number, in one unit each.
+// down returns a grid with a line for each row and a column for each number, in one unit each.
 func (r *Result) down(heading string, lines []line) *table.Grid {
 	g := &table.Grid{Keys: 1, Columns: []table.GridColumn{{Header: heading}}}
 	for i := range r.Rows {
@@ -282,7 +285,7 @@ func (r *Result) down(heading string, lines []line) *table.Grid {
 	return g
 }
 
-// Cell prints a statistic in a unit that suits it.
+// Cell prints a statistic in a suitable unit.
 func Cell(unit string, s *results.Statistic) string {
 	if !s.Known() {
 		return text.Missing
@@ -295,13 +298,14 @@ func Cell(unit string, s *results.Statistic) string {
 		by, shown = 1e-6, "MB"
 	}
 	mean, half := text.RoundedParts(s, by)
-	if half != "" && half != "0" { // nothing depends on the seed where there is no interval
+	if half != "" && half != "0" { // without an interval nothing depends on the seed
 		mean += " ± " + half
 	}
 	return strings.TrimSpace(mean + " " + shown)
 }
 
-// rowSheets lays rows out: a line a number and two columns a row, and a sheet with a chart for each metric that has a column.
+// rowSheets lays out rows: a sheet with a line for each number and two columns for each row, and a sheet with a chart
+// for each metric that has a column.
 func (r *Result) rowSheets() []table.Sheet {
 	lines := r.lines()
 	if len(lines) == 0 {
@@ -326,7 +330,7 @@ func (r *Result) rowSheets() []table.Sheet {
 	return append([]table.Sheet{s}, r.charts(lines)...)
 }
 
-// charts draws each metric that has a column: a group of bars a row, a series a group of the row.
+// charts draws each metric that has a column, with a group of bars per row and a series per group of the row.
 func (r *Result) charts(lines []line) (all []table.Sheet) {
 	for _, m := range r.Metrics {
 		if m.Column == "" {
@@ -352,7 +356,7 @@ func (r *Result) charts(lines []line) (all []table.Sheet) {
 	return all
 }
 
-// brief returns the first known number of each row.
+// rowBrief returns the first known number of each row.
 func (r *Result) rowBrief() string {
 	var parts []string
 	for i := range r.Rows {

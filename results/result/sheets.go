@@ -21,8 +21,8 @@ func Sheets(document []byte) ([]table.Sheet, error) {
 	return r.Sheets(), nil
 }
 
-// Sheets lays a result out: a sheet a block, a sheet a group of panels with a chart each, and beside panels one of the numbers
-// that the paper printed.
+// Sheets lays out a result: a sheet for each block, a sheet with charts for each group of panels, and one with the
+// printed numbers beside panels.
 func (r *Result) Sheets() []table.Sheet {
 	out := r.rowSheets()
 	for i := range r.Blocks {
@@ -69,7 +69,7 @@ func (p *Panel) figure() string {
 	return p.Name
 }
 
-// sheetName returns a name that no other sheet of the experiment has and that a workbook allows.
+// sheetName returns a name that is unique in the experiment and valid in a workbook.
 func sheetName(experiment, artefact, group string) string {
 	if len(artefact) > len("Table 12") {
 		artefact = paper.FileName(experiment)
@@ -86,7 +86,7 @@ func sheetName(experiment, artefact, group string) string {
 // mostOfName is the longest name of a sheet in a workbook.
 const mostOfName = 31
 
-// unlike numbers a name that another sheet has: cut names can be equal.
+// unlike appends a number to a name that another sheet has: shortened names can be equal.
 func unlike(name string, taken []table.Sheet) string {
 	one := name
 	for n := 2; slices.ContainsFunc(taken, func(s table.Sheet) bool { return s.Name == one }); n++ {
@@ -97,7 +97,7 @@ func unlike(name string, taken []table.Sheet) string {
 	return one
 }
 
-// sheetOf lays out panels: their x, then a mean and a half-width for every series, and the printed numbers.
+// sheetOf lays out panels: x, then a mean and a half-width for every series, and the printed numbers.
 func sheetOf(panels []*Panel) table.Sheet {
 	s := table.Sheet{Title: titleOf(panels), Columns: []table.Column{{Header: panels[0].XLabel, Format: table.General}}}
 	rows := map[float64]int{}
@@ -156,7 +156,7 @@ func allX(panels []*Panel) (all []float64) {
 	return slices.Compact(all)
 }
 
-// addColumn adds a value of every point of a series.
+// addColumn adds a value for every point of a series.
 func addColumn(s *table.Sheet, header string, rows map[float64]int, one *Series, value func(*results.Statistic) table.Cell) {
 	s.Columns = append(s.Columns, table.Column{Header: header, Format: table.General})
 	for k := range s.Rows {

@@ -5,7 +5,8 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// Beside is every age that was set beside the twin's: as planned, of the twin on the arrivals that were logged, and as measured.
+// Beside returns a sheet with the ages that have a twin's beside them: planned, the twin's on the logged arrivals, and
+// measured.
 func Beside(b *results.Bench) table.Sheet {
 	s := table.Sheet{Name: "Beside the twin", Title: "Ages as planned, of the twin on the arrivals that were logged, and as measured",
 		Columns: []table.Column{{Header: "configuration"}, {Header: "age"}, {Header: "unit"}, {Header: "plan", Format: table.Fixed1},

@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// TestBeside holds the sheet of ages beside the twin's, which is empty where nothing was set beside it.
+// TestBeside checks the sheet of ages beside the twin's, and that it is empty without any.
 func TestBeside(t *testing.T) {
 	age := results.Stat{Metric: &metric.Metric{Name: "aom_cluster_ns", Unit: "ns"}, Statistic: results.Describe([]results.Float{110}, "")}
 	b := &results.Bench{Rows: []results.Row{{Queue: "olaf", OutRateBPS: 3e6, Stats: results.Stats{age}}}}

@@ -11,11 +11,11 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// mostRuns is up to how many runs a workbook computes its statistics itself.
+// mostRuns is the maximum number of runs for which a workbook computes its statistics.
 const mostRuns = 10_000
 
-// addFormulas lets the statistics of a workbook be computed from its sheet of runs, and its summary from these. A cell keeps
-// the number that it has, and has no formula where the formula would not give that number.
+// addFormulas makes a workbook compute its statistics from its sheet of runs, and its summary from these. A cell keeps
+// its number, and has no formula if the formula would give another number.
 func addFormulas(b *table.Book, r *Result) {
 	statistics, runs := sheetNamed(b, "Statistics"), sheetNamed(b, "Runs")
 	if statistics == nil || runs == nil || len(r.Runs) > mostRuns {
@@ -52,7 +52,7 @@ func sheetNamed(b *table.Book, name string) *table.Sheet {
 	return &b.Sheets[at]
 }
 
-// cellsOf are the cells of a column of the runs' sheet that a row's statistics are over, and their numbers.
+// cellsOf returns the cells in a column of the runs' sheet that a row's statistics are over, and their numbers.
 func cellsOf(runs []results.Run, row *results.Row, sheet *table.Sheet, column int) (ref string, values []float64) {
 	letter := letters(column)
 	var ranges []string
@@ -70,14 +70,14 @@ func cellsOf(runs []results.Run, row *results.Row, sheet *table.Sheet, column in
 			values = append(values, sheet.Rows[i][column].Number)
 		}
 	}
-	const most = 30 // that functions of spreadsheets take
+	const most = 30 // arguments of a spreadsheet function
 	if len(ranges) > most {
 		return "", nil
 	}
 	return strings.Join(ranges, ","), values
 }
 
-// computes says whether a statistic is that of some values.
+// computes reports whether a statistic is that of the values.
 func computes(values []float64, st *results.Statistic) bool {
 	if len(values) != st.N || st.N == 0 {
 		return false
@@ -90,10 +90,10 @@ func computes(values []float64, st *results.Statistic) bool {
 	return math.Abs(mean-float64(st.Mean)) <= 1e-9*math.Abs(mean) && slices.Min(values) == float64(st.Min) && slices.Max(values) == float64(st.Max)
 }
 
-// statisticWidth is how many cells a statistic takes; see statisticColumns.
+// statisticWidth is the number of cells for a statistic; see statisticColumns.
 const statisticWidth = 6
 
-// formulate gives the cells of a statistic their formulas over the cells of ref.
+// formulate adds formulas over the cells of ref to the cells of a statistic.
 func formulate(cells []table.Cell, ref string) {
 	for i, formula := range [statisticWidth]string{"AVERAGE(%s)", "STDEV(%s)", "TINV(0.05,COUNT(%[1]s)-1)*STDEV(%[1]s)/SQRT(COUNT(%[1]s))", "MIN(%s)", "MAX(%s)", "COUNT(%s)"} {
 		if cells[i].Kind == table.Number {
@@ -102,7 +102,7 @@ func formulate(cells []table.Cell, ref string) {
 	}
 }
 
-// referTo lets a summary take its numbers from the sheets that have the same ones, and compute its differences.
+// referTo makes a summary take its numbers from the sheets that have the same ones, and compute its differences.
 func referTo(summary *table.Sheet, sources ...*table.Sheet) {
 	column := func(header string) int {
 		return slices.IndexFunc(summary.Columns, func(c table.Column) bool { return c.Header == header })
@@ -132,7 +132,7 @@ func referTo(summary *table.Sheet, sources ...*table.Sheet) {
 	}
 }
 
-// letters name a column: A, B, … Z, AA, ….
+// letters returns the name of a column: A, B, … Z, AA, ….
 func letters(column int) string {
 	name := ""
 	for column++; column > 0; column = (column - 1) / 26 {

@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// formulas counts the formulas of a sheet, and gives the first.
+// formulas counts the formulas of a sheet and returns the first.
 func formulas(b *table.Book, name string) (n int, first string) {
 	for _, s := range b.Sheets {
 		if s.Name != name {
@@ -28,8 +28,8 @@ func formulas(b *table.Book, name string) (n int, first string) {
 	return n, first
 }
 
-// TestStatisticsAreComputedFromRuns holds that formulas leave out invalid runs, that a number which the runs do not give has
-// none, and that the summary refers to the statistics.
+// TestStatisticsAreComputedFromRuns checks that formulas leave out invalid runs, that a number without matching runs
+// has none, and that the summary refers to the statistics.
 func TestStatisticsAreComputedFromRuns(t *testing.T) {
 	r := example.Result(4)
 	all, first := formulas(sheets.Book(r), "Statistics")
@@ -45,7 +45,7 @@ func TestStatisticsAreComputedFromRuns(t *testing.T) {
 	}
 	r = example.Result(4)
 	r.Runs[1].Invalid = []string{"left out"}
-	r.Bench.Rows[0].Stats[0].N = 3 // of three runs alike
+	r.Bench.Rows[0].Stats[0].N = 3 // of three equal runs
 	if _, first := formulas(sheets.Book(r), "Statistics"); first != "AVERAGE(Runs!F2:F2,Runs!F4:F5)" {
 		t.Errorf("with a run left out: %s", first)
 	}

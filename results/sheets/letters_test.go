@@ -6,7 +6,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// Columns are named as spreadsheets do, beyond Z with two letters and three.
+// TestLetters checks column names beyond Z, with two and three letters.
 func TestLetters(t *testing.T) {
 	for column, want := range map[int]string{0: "A", 1: "B", 25: "Z", 26: "AA", 27: "AB", 51: "AZ", 52: "BA", 701: "ZZ", 702: "AAA", 703: "AAB"} {
 		if have := letters(column); have != want {
@@ -15,7 +15,8 @@ func TestLetters(t *testing.T) {
 	}
 }
 
-// A formula stands where it gives the number that is there, to nine digits, over as many runs and with the same ends.
+// TestComputes checks that a cell has a formula only if the formula gives its number, to nine digits, over as many runs
+// and with the same minimum and maximum.
 func TestComputes(t *testing.T) {
 	values := []float64{1, 2, 3}
 	for _, c := range []struct {

@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// Sheets are found wherever they are, the first one too.
+// TestSheetsByName checks that a sheet is found at every position.
 func TestSheetsByName(t *testing.T) {
 	b := &table.Book{Sheets: []table.Sheet{{Name: "a"}, {Name: "b"}, {Name: "c"}}}
 	for i, name := range []string{"a", "b", "c"} {
@@ -24,12 +24,13 @@ func TestSheetsByName(t *testing.T) {
 	}
 }
 
-// statisticRow is a row with a statistic at its end: mean, deviation, half-width, least, most, how many.
+// statisticRow returns a row with a statistic at its end: mean, deviation, half-width, minimum, maximum, number.
 func statisticRow(name string, mean, half, n float64) []table.Cell {
 	return []table.Cell{table.S(name), table.N(mean), table.N(1), table.N(half), table.N(0), table.N(9), table.N(n)}
 }
 
-// A summary takes its numbers from the first row that has the same mean, half-width and count, in the first sheet that has one.
+// TestSummaryReferences checks that a summary takes its numbers from the first row with the same mean, half-width and
+// count, in the first sheet that has one.
 func TestSummaryReferences(t *testing.T) {
 	columns := make([]table.Column, 1+statisticWidth)
 	one := &table.Sheet{Name: "One", Columns: columns, Rows: [][]table.Cell{
@@ -67,7 +68,7 @@ func TestSummaryReferences(t *testing.T) {
 	}
 }
 
-// Of two sheets with the same numbers a summary refers to the statistics.
+// TestSummaryRefersToStatistics checks that a summary prefers the statistics among two sheets with the same numbers.
 func TestSummaryRefersToStatistics(t *testing.T) {
 	columns := make([]table.Column, 1+statisticWidth)
 	rows := [][]table.Cell{statisticRow("a", 5, 0.5, 3)}
@@ -84,7 +85,7 @@ func TestSummaryRefersToStatistics(t *testing.T) {
 	}
 }
 
-// A difference is computed where it is that of the two numbers, to nine digits.
+// TestDifferencesOfSummaries checks that a difference has a formula if it is that of the two numbers, to nine digits.
 func TestDifferencesOfSummaries(t *testing.T) {
 	for relative, computed := range map[float64]bool{0: true, 0.9e-9: true, -0.9e-9: true, 1.2e-9: false, -1.2e-9: false} {
 		s := &table.Sheet{Columns: []table.Column{{Header: "ours"}, {Header: "95 % ±"}, {Header: "runs"}, {Header: "paper"}, {Header: "difference"}},
@@ -100,7 +101,7 @@ func TestDifferencesOfSummaries(t *testing.T) {
 	}
 }
 
-// A sawtooth is drawn up to its thirtieth delivery, at which its age rises and falls.
+// TestSawtoothsAreShort checks that a sawtooth is drawn up to its thirtieth delivery.
 func TestSawtoothsAreShort(t *testing.T) {
 	var samples []Sample
 	for i := range int64(40) {
@@ -113,7 +114,8 @@ func TestSawtoothsAreShort(t *testing.T) {
 	}
 }
 
-// Of a run that does not tell a metric nothing enters its statistic, and without statistics nothing is computed.
+// TestCellsThatAreMissing checks that a run without a metric does not enter its statistic, and that nothing is computed
+// without statistics.
 func TestCellsThatAreMissing(t *testing.T) {
 	runs := []results.Run{{Queue: "a"}, {Queue: "a"}, {Queue: "b"}, {Queue: "a"}}
 	s := &table.Sheet{Name: "Runs", Columns: []table.Column{{Header: "x"}}, Rows: [][]table.Cell{{table.N(1)}, {table.Missing("late")}, {table.N(9)}, {table.N(4)}}}
@@ -124,7 +126,7 @@ func TestCellsThatAreMissing(t *testing.T) {
 	addFormulas(b, &Result{Runs: runs, Bench: &results.Bench{Rows: []results.Row{{Queue: "a", Stats: results.Stats{{}}}}}})
 }
 
-// Of every configuration the first run is shown, be it a single frame.
+// TestFirstRuns checks that the first run of every configuration is shown, even if it has a single frame.
 func TestFirstRuns(t *testing.T) {
 	sample := func(queue string, run, n int) (list []Sample) {
 		for range n {
@@ -139,14 +141,14 @@ func TestFirstRuns(t *testing.T) {
 	}
 }
 
-// What is said below a summary begins with its terms.
+// TestNotesOfASummary checks that the notes below a summary begin with its terms.
 func TestNotesOfASummary(t *testing.T) {
 	if got := Summary(&results.Bench{Terms: []string{"t", "u"}, Statements: []string{"s"}}).Notes; !slices.Equal(got, []string{"t", "u", "s"}) {
 		t.Errorf("%q", got)
 	}
 }
 
-// A result says in words whether it may be used.
+// TestValidity checks the sentence about a result's validity.
 func TestValidity(t *testing.T) {
 	bench := func(partial bool, device string, rows ...results.Row) *results.Bench {
 		return &results.Bench{Partial: partial, Rows: rows, Provenance: results.Provenance{Device: device}}
@@ -171,7 +173,7 @@ func TestValidity(t *testing.T) {
 	}
 }
 
-// What a sample leaves out is said from the first frame on.
+// TestEventsSayWhatIsLeftOut checks that a sample states how many frames it leaves out, from the first on.
 func TestEventsSayWhatIsLeftOut(t *testing.T) {
 	for delivered, notes := range map[int64]int{1: 0, 2: 0, 3: 1, 4: 1} {
 		s := events(&Result{Samples: make([]Sample, 2), Delivered: delivered, RawRows: "there"})

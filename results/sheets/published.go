@@ -9,15 +9,15 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// Published sets what the paper printed beside ours, a panel a column of its tables, and the same number under other
-// assumptions where there are any.
+// Published returns a sheet with the paper's numbers beside ours, a panel for each column of its tables, and the same
+// number under other assumptions if there are any.
 func Published(b *results.Bench) table.Sheet {
 	s := table.Sheet{Name: "Paper", Title: "Ours with the 95 % interval beside what the paper printed", Columns: []table.Column{{Header: "row"}}}
 	var printed []*results.PaperRow
-	others := map[string]bool{} // columns with other assumptions
+	others := map[string]bool{} // columns that have other assumptions
 	for i := range b.Paper {
 		p := &b.Paper[i]
-		if p.Published.Known() && p.Ours.Known() && (p.Kind == "" || p.Kind == string(paper.Value)) { // a bound is no point
+		if p.Published.Known() && p.Ours.Known() && (p.Kind == "" || p.Kind == string(paper.Value)) { // a bound is not a point
 			printed = append(printed, p)
 			others[p.Column+p.Unit] = others[p.Column+p.Unit] || len(p.Sensitivity) > 0
 		}
@@ -38,8 +38,8 @@ func Published(b *results.Bench) table.Sheet {
 	return s
 }
 
-// publishedSeries is a series in the panel of a published number's column, made where it is the first. The panel's first
-// series has the published numbers.
+// publishedSeries returns a series in the panel of a published number's column and adds it if missing. The panel's
+// first series has the published numbers.
 func publishedSeries(s *table.Sheet, p *results.PaperRow, name string) table.Series {
 	column := strings.TrimSuffix(strings.ReplaceAll(p.Column, "_", " "), " pct")
 	title := column
@@ -71,7 +71,7 @@ func publishedSeries(s *table.Sheet, p *results.PaperRow, name string) table.Ser
 	return one
 }
 
-// publishedRow is the row of a name, made where there is none.
+// publishedRow returns the row with a name and adds it if missing.
 func publishedRow(s *table.Sheet, name string) []table.Cell {
 	at := slices.IndexFunc(s.Rows, func(row []table.Cell) bool { return row[0].Text == name })
 	if at < 0 {

@@ -21,8 +21,8 @@ func TestSpeedupOfWhatIsKnown(t *testing.T) {
 	}
 }
 
-// TestPublishedPanels holds that numbers of one column share a panel, whatever their row, that other assumptions stand beside
-// what is judged, and that a bound is no point.
+// TestPublishedPanels checks that numbers in one column share a panel, that other assumptions are beside the number
+// with a verdict, and that a bound is not a point.
 func TestPublishedPanels(t *testing.T) {
 	s := sheets.Published(&results.Bench{Paper: []results.PaperRow{
 		{Row: "fifo", Column: "lost_pct", Unit: "%", Kind: "value", Published: 55, Ours: over(54, 55, 56)},

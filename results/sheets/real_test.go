@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// TestRealRuns holds that README and Runs say what runs on real wires are judged by, and say nothing of it of others.
+// TestRealRuns checks that README and Runs show the quality of runs on real wires, and only for those.
 func TestRealRuns(t *testing.T) {
 	r := example.Result(3)
 	columns := len(sheets.Runs(r.Runs).Columns)

@@ -1,6 +1,6 @@
-// Package sheets lays a result out as a book of tables: README, Summary, the experiment's own, Statistics, Comparisons,
-// Reduction, Clusters, CDF, Loss, Speedup, Sawtooth, Runs and a sample of events, with their charts. It decides what stands
-// where; exporters decide how it looks.
+// Package sheets lays out a result as a book of tables: README, Summary, the experiment's sheets, Statistics,
+// Comparisons, Reduction, Clusters, CDF, Loss, Speedup, Sawtooth, Runs and a sample of events, with their charts.
+// Exporters decide only how it looks.
 package sheets
 
 import (
@@ -16,19 +16,19 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// Result is everything that is known of one experiment.
+// Result is all data about one experiment.
 type Result struct {
 	Bench *results.Bench
 	Runs  []results.Run
-	// Samples are some of the delivered frames, in the order of their runs; Delivered is how many there were in all.
+	// Samples are some of the delivered frames, in the order of their runs; Delivered is the number of all.
 	Samples   []Sample
 	Delivered int64
-	// RawRows says where all the frames are.
+	// RawRows says where the complete frames are.
 	RawRows string
-	// DocumentOnly says that nothing is known of single runs, and Invalid then why the document must not be used.
+	// DocumentOnly is set if there are no single runs; Invalid then says why the document must not be used.
 	DocumentOnly bool
 	Invalid      []string
-	// Own are the sheets that the experiment itself lays out, with the figures that it stands beside.
+	// Own are the sheets that the experiment itself lays out, with the figures beside them.
 	Own []table.Sheet
 }
 
@@ -40,7 +40,7 @@ type Sample struct {
 	Observation olaf.Observation
 }
 
-// Book lays r out, the experiment's own sheets before those that every one has. Sheets that would have no rows are left out.
+// Book lays out r: the experiment's sheets first, then the common ones. Sheets without rows are left out.
 func Book(r *Result) *table.Book {
 	title := "olafctl " + r.Bench.Experiment
 	book := &table.Book{Title: title}
@@ -59,12 +59,13 @@ func Book(r *Result) *table.Book {
 	return book
 }
 
-// configuration names a row: olaf 40Gbps.
+// configuration returns the name of a row: olaf 40Gbps.
 func configuration(queue string, rateBPS int64) string {
 	return queue + " " + olaf.Rate(rateBPS).String()
 }
 
-// naming says how the rows of a figure are told apart: without the rate where all have the same and differ without it.
+// naming returns a function that names the rows in a figure, without the rate if all rows have the same and their
+// queues differ.
 func naming(rows []results.Row) func(r *results.Row) string {
 	queues, rates := map[string]bool{}, map[int64]bool{}
 	for i := range rows {
@@ -76,10 +77,11 @@ func naming(rows []results.Row) func(r *results.Row) string {
 	return func(r *results.Row) string { return configuration(r.Queue, r.OutRateBPS) }
 }
 
-// minimumSeeds is from how many runs on a figure shows an interval; that of two is mostly wider than what it is of.
+// minimumSeeds is the least number of runs for which a figure shows an interval; that of two runs is often wider than
+// the value.
 const minimumSeeds = 3
 
-// Half is the half-width that a figure shows.
+// Half returns the half-width for a figure.
 func Half(st *results.Statistic) table.Cell {
 	if st.N < minimumSeeds {
 		return table.Missing("an interval needs three runs")
@@ -87,7 +89,7 @@ func Half(st *results.Statistic) table.Cell {
 	return number(st.CI95, "")
 }
 
-// Readme is the manifest in words.
+// Readme returns the manifest in words.
 func Readme(r *Result) table.Sheet {
 	b := r.Bench
 	s := table.Sheet{Name: "README", Title: "What this is and how it came about", Columns: []table.Column{{Header: "item"}, {Header: "value"}}}
@@ -128,7 +130,7 @@ func Readme(r *Result) table.Sheet {
 	return s
 }
 
-// Real is what rows of runs on real wires are judged by, and which of what; nothing of others.
+// Real describes the quality of runs on real wires, by topic and row; it is empty for others.
 func Real(b *results.Bench) (list [][2]string) {
 	for i := range b.Rows {
 		r := &b.Rows[i]
@@ -139,10 +141,10 @@ func Real(b *results.Bench) (list [][2]string) {
 	return list
 }
 
-// Valid says whether a result may be used.
+// Valid reports whether a result may be used.
 func (r *Result) Valid() bool { return r.Bench.Valid() && len(r.Invalid) == 0 }
 
-// Validity says in words whether a result is valid, and why not.
+// Validity returns a sentence about the validity of a result, with the reasons.
 func (r *Result) Validity() string {
 	b := r.Bench
 	switch {
@@ -169,7 +171,7 @@ func (r *Result) Validity() string {
 	return "no: " + strings.Join(why, "; ")
 }
 
-// Summary sets ours beside the paper's.
+// Summary returns a sheet with our numbers beside the paper's.
 func Summary(b *results.Bench) table.Sheet {
 	s := table.Sheet{Name: "Summary", Title: "Ours beside the published numbers", Columns: []table.Column{
 		{Header: "artefact"}, {Header: "row"}, {Header: "column"}, {Header: "unit"},
@@ -186,7 +188,7 @@ func Summary(b *results.Bench) table.Sheet {
 	return s
 }
 
-// Mean is the mean of a statistic, or why there is none.
+// Mean returns the mean of a statistic, or why there is none.
 func Mean(st *results.Statistic) table.Cell { return number(st.Mean, st.Reason) }
 
 func number(f results.Float, why string) table.Cell {
@@ -196,7 +198,7 @@ func number(f results.Float, why string) table.Cell {
 	return table.N(float64(f))
 }
 
-// statisticColumns are the columns of a statistic; statisticCells its cells.
+// statisticColumns returns the columns of a statistic; statisticCells its cells.
 func statisticColumns(format table.Format) []table.Column {
 	return []table.Column{{Header: "mean", Format: format}, {Header: "sd", Format: format}, {Header: "95 % ±", Format: format},
 		{Header: "min", Format: format}, {Header: "max", Format: format}, {Header: "runs", Format: table.Integer}}
@@ -206,7 +208,7 @@ func statisticCells(st *results.Statistic) []table.Cell {
 	return []table.Cell{number(st.Mean, st.Reason), number(st.SD, ""), number(st.CI95, ""), number(st.Min, ""), number(st.Max, ""), table.I(int64(st.N))}
 }
 
-// Statistics is every metric of every configuration over its runs.
+// Statistics returns every metric of every configuration over its runs.
 func Statistics(b *results.Bench) table.Sheet {
 	s := table.Sheet{Name: "Statistics", Title: "Every metric over the runs of each configuration"}
 	s.Columns = append([]table.Column{{Header: "queue"}, {Header: "output rate"}, {Header: "metric"}, {Header: "name"}, {Header: "unit"}}, statisticColumns(table.General)...)
@@ -221,7 +223,7 @@ func Statistics(b *results.Bench) table.Sheet {
 	return s
 }
 
-// Comparisons is the Age-of-Model reductions under each reading, and the speed-up.
+// Comparisons returns the Age-of-Model reductions under each reading, and the speed-up.
 func Comparisons(b *results.Bench) table.Sheet {
 	s := table.Sheet{Name: "Comparisons", Title: "One queue against another, run by run over equal seeds"}
 	s.Columns = append([]table.Column{{Header: "queue"}, {Header: "against"}, {Header: "output rate"}, {Header: "comparison"}, {Header: "unit"}}, statisticColumns(table.Fixed1)...)
@@ -246,7 +248,8 @@ func Comparisons(b *results.Bench) table.Sheet {
 	return s
 }
 
-// publishedMixed is the reading that was chosen because it fits what was published, where that stands beside it; else nil.
+// publishedMixed returns the mixed reading (chosen because it fits the published numbers) if a published number is
+// beside it; else nil.
 func publishedMixed(b *results.Bench, c *results.Comparison) *results.Statistic {
 	if results.BesideMixed(b.Paper, c) == nil {
 		return nil
@@ -254,7 +257,7 @@ func publishedMixed(b *results.Bench, c *results.Comparison) *results.Statistic 
 	return &c.AoMReduction.WorkerCluster
 }
 
-// Loss is what the paper counts as lost, by what happened.
+// Loss returns a sheet that splits the paper's loss by cause.
 func Loss(b *results.Bench) table.Sheet {
 	s := table.Sheet{Name: "Loss", Title: "Lost as the paper counts it (sent − received − aggregated), by what happened; means over runs",
 		Columns: []table.Column{{Header: "configuration"}, {Header: "lost", Unit: "%", Format: table.Fixed1}, {Header: "lost ±", Unit: "%", Format: table.Fixed1}, {Header: "lost", Unit: "updates", Format: table.Fixed1}}}
@@ -283,7 +286,7 @@ func Loss(b *results.Bench) table.Sheet {
 	return s
 }
 
-// dropZero leaves out series that are nothing but zeros.
+// dropZero removes series that are all zero.
 func dropZero(s *table.Sheet, series []table.Series) []table.Series {
 	var out []table.Series
 	for _, one := range series {
@@ -297,7 +300,7 @@ func dropZero(s *table.Sheet, series []table.Series) []table.Series {
 	return out
 }
 
-// Runs has a row a run.
+// Runs returns a sheet with a row for each run.
 func Runs(runs []results.Run) table.Sheet {
 	s := table.Sheet{Name: "Runs", Title: "One row a run", Columns: []table.Column{{Header: "queue"}, {Header: "output rate"},
 		{Header: "run", Format: table.Integer}, {Header: "seed"}, {Header: "valid"}}}
@@ -327,7 +330,7 @@ func Runs(runs []results.Run) table.Sheet {
 	return s
 }
 
-// realColumns are of runs on real wires alone.
+// realColumns are the columns for runs on real wires.
 var realColumns = []table.Column{
 	{Header: "decisions", Format: table.Integer}, {Header: "as the engine's", Format: table.Integer},
 	{Header: "late, p50", Unit: "ns", Format: table.Integer}, {Header: "late, p99", Unit: "ns", Format: table.Integer}, {Header: "late, most", Unit: "ns", Format: table.Integer},
@@ -359,7 +362,7 @@ func formatOf(unit string) table.Format {
 	return table.Fixed1
 }
 
-// Clusters is the Age of Model of every cluster under both readings, a column a configuration.
+// Clusters returns the Age of Model of every cluster under both readings, a column for each configuration.
 func Clusters(b *results.Bench) table.Sheet {
 	s := table.Sheet{Name: "Clusters", Title: "Mean age of model of every cluster, its own and that of its workers: mean over runs with the 95 % half-width", Columns: []table.Column{{Header: "cluster"}}}
 	readings := []struct {
@@ -404,7 +407,7 @@ func Clusters(b *results.Bench) table.Sheet {
 	return s
 }
 
-// CDF is the distribution of aggregations per outgoing update, a column a configuration that aggregates.
+// CDF returns the distribution of aggregations per outgoing update, a column for each configuration that aggregates.
 func CDF(b *results.Bench) table.Sheet {
 	s := table.Sheet{Name: "CDF", Title: "Share of outgoing updates with at most n aggregations (Fig. 6), over all runs",
 		Columns: []table.Column{{Header: "aggregations", Format: table.Integer}}}
@@ -437,7 +440,7 @@ func CDF(b *results.Bench) table.Sheet {
 	return s
 }
 
-// events is a sample of the delivered frames.
+// events returns a sample of the delivered frames.
 func events(r *Result) table.Sheet {
 	s := table.Sheet{Name: "Events", Title: "A sample of the delivered frames", RawRows: r.RawRows, Columns: []table.Column{{Header: "queue"}, {Header: "output rate"},
 		{Header: "run", Format: table.Integer}, {Header: "delivered at", Unit: "ps"}, {Header: "cluster", Format: table.Integer}, {Header: "newest worker", Format: table.Integer},
@@ -468,11 +471,11 @@ func contributors(o *olaf.Observation) string {
 	return strings.Join(names, " ")
 }
 
-// maxSawteeth bounds how many deliveries of a sawtooth are drawn.
+// maxSawteeth is the maximum number of deliveries drawn in a sawtooth.
 const maxSawteeth = 30
 
-// Sawtooths is the age of one cluster over time in the sampled frames, a pair of columns a configuration: the smallest
-// cluster that every configuration's sample delivers twice.
+// Sawtooths returns the age of one cluster over time in the sampled frames, a pair of columns for each configuration.
+// It uses the smallest cluster that every configuration's sample delivers twice.
 func Sawtooths(samples []Sample) table.Sheet {
 	order, frames := firstRuns(samples)
 	cluster, ok := commonCluster(len(order), func(i int) []olaf.Observation { return frames[order[i]] })
@@ -480,8 +483,8 @@ func Sawtooths(samples []Sample) table.Sheet {
 		return table.Sheet{}
 	}
 	s := table.Sheet{Name: "Sawtooth", Title: fmt.Sprintf("Age of Model of cluster %d over time, first run, first deliveries of the sample", cluster)}
-	charts := map[int64]int{}     // one a rate, at this place of s.Charts
-	ends := map[int64]olaf.Time{} // charts of one rate end where the first of their lines does
+	charts := map[int64]int{}     // one for each rate, at this index of s.Charts
+	ends := map[int64]olaf.Time{} // charts of one rate end with their shortest line
 	for _, c := range order {
 		vertices := results.SawtoothCorners(frames[c], cluster)
 		last := vertices[min(len(vertices), 2*maxSawteeth)-1].At
@@ -522,7 +525,7 @@ type sampled struct {
 	run   int
 }
 
-// firstRuns are the runs of a sample with their frames: the first of each configuration, which is enough to look at.
+// firstRuns returns the first run of each configuration in a sample, and their frames.
 func firstRuns(samples []Sample) (order []sampled, frames map[sampled][]olaf.Observation) {
 	frames = map[sampled][]olaf.Observation{}
 	for i := range samples {
@@ -543,7 +546,7 @@ func firstRuns(samples []Sample) (order []sampled, frames map[sampled][]olaf.Obs
 	return order, frames
 }
 
-// padded adds empty cells up to n.
+// padded appends empty cells up to n.
 func padded(cells []table.Cell, n int) []table.Cell {
 	for len(cells) < n {
 		cells = append(cells, table.Cell{})
@@ -551,7 +554,7 @@ func padded(cells []table.Cell, n int) []table.Cell {
 	return cells
 }
 
-// commonCluster is the smallest cluster that all n samples deliver at least twice.
+// commonCluster returns the smallest cluster that all n samples deliver at least twice.
 func commonCluster(n int, sample func(int) []olaf.Observation) (olaf.ClusterID, bool) {
 	delivered := map[olaf.ClusterID]int{}
 	for i := range n {
@@ -574,7 +577,7 @@ func commonCluster(n int, sample func(int) []olaf.Observation) (olaf.ClusterID, 
 	return slices.Min(common), true
 }
 
-// Reductions is by how much one queue's models are fresher than another's, under each reading of what an age belongs to.
+// Reductions returns by how much one queue's models are fresher than another's, under each reading of an age.
 func Reductions(b *results.Bench) table.Sheet {
 	s := table.Sheet{Name: "Reduction", Title: "Mean age of model: by how much it is lower, run by run over equal seeds, under each reading of what an age belongs to",
 		Columns: []table.Column{{Header: "queues"}}}
@@ -609,7 +612,7 @@ func Reductions(b *results.Bench) table.Sheet {
 	return s
 }
 
-// Speedup is the speed-up over the output rate (Fig. 7), a line a pair of queues.
+// Speedup returns the speed-up over the output rate (Fig. 7), a line for each pair of queues.
 func Speedup(b *results.Bench) table.Sheet {
 	s := table.Sheet{Name: "Speedup", Title: "How much earlier every worker has N updates through, over the output rate", Columns: []table.Column{
 		{Header: "output rate", Unit: "Gbps", Format: table.Fixed1}}}

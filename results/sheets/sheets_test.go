@@ -99,7 +99,7 @@ func TestSawtoothsOfARateEndTogether(t *testing.T) {
 			last = max(last, row[series.X].Number)
 		}
 	}
-	// 60 corners are 30 falls and the first one's only corner: 31 deliveries, 10 ns apart.
+	// 60 corners are 30 falls and the first corner: 31 deliveries, 10 ns apart.
 	if last != 300 && last != 310 {
 		t.Errorf("the slower line ends at %v ns, the faster one has its last delivery at 300 ns", last)
 	}
@@ -112,7 +112,7 @@ func TestEmptyResult(t *testing.T) {
 	}
 }
 
-// BenchmarkWorkbook30Runs is a result of 4 configurations and 30 runs as a workbook.
+// BenchmarkWorkbook30Runs lays out a result of 4 configurations and 30 runs as a workbook.
 func BenchmarkWorkbook30Runs(b *testing.B) {
 	r := example.Result(30)
 	b.ReportAllocs()
@@ -125,8 +125,8 @@ func BenchmarkWorkbook30Runs(b *testing.B) {
 	}
 }
 
-// TestMixedReadingStandsBesideWhatWasPublished holds that no sheet of a bench of other traffic has the reading that was chosen
-// because it fits.
+// TestMixedReadingStandsBesideWhatWasPublished checks that a bench with other traffic than the paper's has no mixed
+// reading in any sheet.
 func TestMixedReadingStandsBesideWhatWasPublished(t *testing.T) {
 	for _, published := range []bool{true, false} {
 		b := example.Result(3).Bench

@@ -16,7 +16,7 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// variants are results of every kind that books are made of.
+// variants returns results of every kind that books are made of.
 func variants() map[string]*sheets.Result {
 	invalid := example.Result(4)
 	invalid.Runs[1].Invalid = []string{"the capture lost 3 frames", "another reason"}
@@ -83,7 +83,7 @@ func tell(b *bytes.Buffer, book *table.Book) {
 	}
 }
 
-// Everything that stands in books, charts and formulas included, is as it was when somebody last read it.
+// TestBooks compares the content of books, charts and formulas with golden files.
 func TestBooks(t *testing.T) {
 	for name, r := range variants() {
 		t.Run(name, func(t *testing.T) {
@@ -94,7 +94,8 @@ func TestBooks(t *testing.T) {
 	}
 }
 
-// A workbook computes its statistics over at most thirty ranges and ten thousand runs; columns beyond Z have two letters.
+// TestFormulasHaveLimits checks that a workbook computes statistics over at most thirty ranges and ten thousand runs,
+// and that columns beyond Z have two letters.
 func TestFormulasHaveLimits(t *testing.T) {
 	for _, c := range []struct {
 		runs int
@@ -104,7 +105,7 @@ func TestFormulasHaveLimits(t *testing.T) {
 		template := r.Runs[0]
 		other := r.Runs[len(r.Runs)-1]
 		r.Runs = nil
-		for i := range c.runs { // every second one, a range of its own
+		for i := range c.runs { // every second one, a separate range
 			r.Runs = append(r.Runs, template)
 			if i%2 == 1 {
 				r.Runs[i] = other
@@ -124,7 +125,7 @@ func TestFormulasHaveLimits(t *testing.T) {
 	}
 }
 
-// A workbook of ten thousand runs computes its statistics, and one of more has them as numbers.
+// TestFormulasEndWithTheRuns checks that a workbook of ten thousand runs has formulas, and one with more has numbers.
 func TestFormulasEndWithTheRuns(t *testing.T) {
 	for runs, some := range map[int]bool{9_999: true, 10_000: true, 10_001: false} {
 		r := example.Result(2)
@@ -138,7 +139,8 @@ func TestFormulasEndWithTheRuns(t *testing.T) {
 	}
 }
 
-// The age of a cluster is drawn for the smallest one that all samples deliver twice, and for none where there is no such.
+// TestSawtoothClusters checks that the smallest cluster is drawn that all samples deliver twice, and none if there is
+// no such cluster.
 func TestSawtoothClusters(t *testing.T) {
 	frames := func(queue string, clusters ...olaf.ClusterID) (out []sheets.Sample) {
 		for i, c := range clusters {
@@ -160,7 +162,7 @@ func TestSawtoothClusters(t *testing.T) {
 	}
 }
 
-// Of several runs of a configuration the first is drawn, alone.
+// TestSawtoothOfTheFirstRun checks that only the first of several runs is drawn.
 func TestSawtoothOfTheFirstRun(t *testing.T) {
 	var samples []sheets.Sample
 	for run := range 2 {
@@ -173,7 +175,7 @@ func TestSawtoothOfTheFirstRun(t *testing.T) {
 	}
 }
 
-// Frames whose stay in the queue nobody measured say so, and none that stayed for no time.
+// TestStaysInTheQueue checks the cell of frames without a measured queueing delay, which differs from a delay of 0.
 func TestStaysInTheQueue(t *testing.T) {
 	r := &sheets.Result{Bench: &results.Bench{Provenance: results.Provenance{Commit: "0123abcd", Dirty: true, RegisterMap: "1.2.0"}}}
 	for _, queued := range []olaf.Duration{-1, 0, 2000} {
@@ -197,14 +199,14 @@ func TestStaysInTheQueue(t *testing.T) {
 	}
 }
 
-// Distributions that nobody took are no chart.
+// TestNoDistribution checks that a missing distribution has no chart.
 func TestNoDistribution(t *testing.T) {
 	if s := sheets.CDF(&results.Bench{Rows: []results.Row{{Queue: "a", OutRateBPS: 1e9}}}); len(s.Charts)+len(s.Rows) > 0 {
 		t.Errorf("%+v", s)
 	}
 }
 
-// Speed-ups stand in the order of rates, however near these are, and lines in the order of the comparisons.
+// TestSpeedupsAreInOrder checks that speed-ups are ordered by rate, and lines by comparison.
 func TestSpeedupsAreInOrder(t *testing.T) {
 	b := &results.Bench{}
 	for _, c := range []struct {
@@ -223,7 +225,7 @@ func TestSpeedupsAreInOrder(t *testing.T) {
 	}
 }
 
-// Charts are drawn of what there is, and of no more than can be told apart.
+// TestChartsHaveLimits checks that charts have at most as many lines as can be distinguished.
 func TestChartsHaveLimits(t *testing.T) {
 	cluster := results.ClusterRow{Cluster: 1, AoM: over(1, 2, 3), AoMWorker: over(1, 2, 3)}
 	for _, c := range []struct {

@@ -14,8 +14,8 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// Bench prints a bench document: what came out in a few sentences, what was run (about), the published numbers beside ours,
-// every configuration, ages like for like, aggregations, losses, and whether it is valid.
+// Bench prints a bench document: the findings in a few sentences, the configuration (about), the published numbers
+// beside ours, every configuration, comparisons of ages under the same reading, aggregations, losses, and validity.
 func Bench(w io.Writer, v View, b *results.Bench, about ...string) error {
 	p := NewPage(w, v)
 	for _, line := range Headlines(b) {
@@ -45,7 +45,8 @@ func Bench(w io.Writer, v View, b *results.Bench, about ...string) error {
 	return p.Err()
 }
 
-// beside prints ages that were set beside the twin's. The first two columns differ by the senders, the last two by the output.
+// beside prints the ages that have a twin's beside them. The first two columns differ by the senders, the last two by
+// the output.
 func (p *Page) beside(rows []results.Row) {
 	g := &table.Grid{Keys: 3, Columns: []table.GridColumn{{Header: "AGES"}, {Header: "QUEUE"}, {Header: "OUT"}, {Header: "PLAN", Right: true},
 		{Header: "TWIN", Right: true}, {Header: "MEASURED", Right: true}, {Header: "MEASURED/TWIN, %", Right: true, Spare: 1}}}
@@ -69,7 +70,7 @@ func (p *Page) beside(rows []results.Row) {
 	p.Printf("\n")
 }
 
-// Duration is an age of any size with its unit.
+// Duration formats an age with a suitable unit.
 func Duration(ns results.Float) string {
 	if !ns.Known() {
 		return Missing
@@ -79,7 +80,7 @@ func Duration(ns results.Float) string {
 	return Single(float64(ns)*by) + " " + unit
 }
 
-// Rate is a rate that was measured, with its unit.
+// Rate formats a measured rate with its unit.
 func Rate(bps results.Float) string {
 	r, unit := olaf.Rate(bps), olaf.Rate(1)
 	for r/unit >= 1000 {
@@ -88,7 +89,7 @@ func Rate(bps results.Float) string {
 	return ((r + unit/2) / unit * unit).String()
 }
 
-// Signed is a difference in per cent.
+// Signed formats a difference in per cent.
 func Signed(percent results.Float) string {
 	if !percent.Known() {
 		return Missing
@@ -96,7 +97,7 @@ func Signed(percent results.Float) string {
 	return fmt.Sprintf("%+.1f", float64(percent))
 }
 
-// real prints what runs on real wires are judged by.
+// real prints the quality of runs on real wires.
 func (p *Page) real(rows []results.Row) {
 	for i := range rows {
 		r := &rows[i]
@@ -107,7 +108,7 @@ func (p *Page) real(rows []results.Row) {
 	}
 }
 
-// headColumns are how many columns of numbers a page keeps at any width.
+// headColumns is the number of columns that a page keeps at any width.
 const headColumns = 7
 
 func (p *Page) rows(rows []results.Row) {
@@ -147,8 +148,8 @@ func (p *Page) rows(rows []results.Row) {
 	p.Printf("\n")
 }
 
-// columnIn returns the header of a metric in the first table over rows. Where an update is not the same work in all of them, what
-// counts updates has no column, and the time per gradient stands in place of an iteration's.
+// columnIn returns a function that gives the header of a metric in the first table. If an update is not the same work
+// in all rows, counters of updates have no column, and the time per gradient replaces that of an iteration.
 func columnIn(rows []results.Row) func(*metric.Metric) string {
 	same := results.SameWork(rows)
 	return func(m *metric.Metric) string {
@@ -165,7 +166,7 @@ type column struct {
 	metrics []*metric.Metric
 }
 
-// columnsOf lists the columns to which the metrics of all rows belong. A column stands where the last of its metrics does.
+// columnsOf lists the columns of all rows' metrics. A column is placed where the last of its metrics is.
 func columnsOf(rows []results.Row, header func(*metric.Metric) string) (columns []column) {
 	for _, m := range results.MetricsIn(rows) {
 		name := header(m)
@@ -183,8 +184,8 @@ func columnsOf(rows []results.Row, header func(*metric.Metric) string) (columns 
 	return columns
 }
 
-// comparisons prints ages like for like: both per cluster, then both per worker. The mixed reading stands beside the
-// published numbers alone, and says so.
+// comparisons prints ages under the same reading: both per cluster, then both per worker. The mixed reading is only
+// beside the published numbers, with a note.
 func (p *Page) comparisons(b *results.Bench) {
 	if len(b.Comparisons) == 0 {
 		return
@@ -206,7 +207,7 @@ func (p *Page) comparisons(b *results.Bench) {
 	p.Printf("\n")
 }
 
-// cdfSteps are the aggregation counts that the text plot shows.
+// cdfSteps are the aggregation counts in the text plot.
 var cdfSteps = []int{0, 1, 2, 3, 5, 7, 10, 15, 20, 30}
 
 const (
@@ -231,7 +232,7 @@ func (p *Page) cdfs(rows []results.Row) {
 	p.Printf("\n")
 }
 
-// steps says that frames differ in how many are merged into them.
+// steps reports whether frames differ in their number of merged updates.
 func steps(cdf []results.CDFPoint) bool {
 	return slices.ContainsFunc(cdf, func(p results.CDFPoint) bool { return p.P > 0 && p.P < 1 })
 }
@@ -256,7 +257,7 @@ func (p *Page) cdf(merging []*results.Row) {
 	}
 }
 
-// At is the share of frames with at most n aggregations.
+// At returns the share of frames with at most n aggregations.
 func At(cdf []results.CDFPoint, n int) float64 {
 	share := 0.0
 	for _, point := range cdf {
@@ -278,7 +279,7 @@ func bar(share float64, width int) string {
 	return s
 }
 
-// parts splits what the paper calls lost, as far as anything was.
+// parts splits the paper's loss by cause, for causes that occurred.
 func (p *Page) parts(b *results.Bench) {
 	g := &table.Grid{Keys: 2, Columns: []table.GridColumn{{Header: "LOST UPDATES"}, {Header: "OUT"}}}
 	rows := make([][]string, len(b.Rows))
@@ -290,7 +291,7 @@ func (p *Page) parts(b *results.Bench) {
 		some := false
 		for i := range b.Rows {
 			sum, known := 0.0, false
-			for _, m := range c.metrics { // of which a row has those that its system declares
+			for _, m := range c.metrics { // a row has those that its system declares
 				if mean := b.Rows[i].Stats.Of(m.Name).Mean; mean.Known() {
 					sum, known = sum+float64(mean), true
 				}
@@ -317,7 +318,7 @@ func (p *Page) parts(b *results.Bench) {
 	p.Printf("\n")
 }
 
-// statistics prints every statistic of every row, with what each is.
+// statistics prints every statistic of every row with its title.
 func (p *Page) statistics(rows []results.Row) {
 	for i := range rows {
 		r := &rows[i]

@@ -25,14 +25,14 @@ func TestRounded(t *testing.T) {
 			t.Errorf("%v ± %v prints as %q, want %q", c.mean, c.half, got, c.want)
 		}
 	}
-	// Arithmetic and what nothing is drawn for say that their interval is 0, but are no sample.
+	// Arithmetic has an interval of 0, but is not a sample.
 	if got := Rounded(&results.Statistic{Mean: 78.016, CI95: 0, N: 1}, 1); got != "78.02" {
 		t.Errorf("one number prints as %q", got)
 	}
 }
 
-// TestPaperTellsBasisAndVerdict holds that a line says on what ours rests, what the paper claims, and below it what it is
-// under other assumptions.
+// TestPaperTellsBasisAndVerdict checks that a line has our number's basis and the paper's claim, and below it the
+// number under other assumptions.
 func TestPaperTellsBasisAndVerdict(t *testing.T) {
 	ours := results.Describe([]results.Float{4.6, 4.6}, "")
 	missing := results.Missing()
@@ -59,7 +59,7 @@ func TestPaperTellsBasisAndVerdict(t *testing.T) {
 	}
 }
 
-// TestInvalidRunsAreToldOnce holds that many runs with one fault do not fill the screen.
+// TestInvalidRunsAreToldOnce checks that many runs with one fault do not fill the screen.
 func TestInvalidRunsAreToldOnce(t *testing.T) {
 	row := results.Row{Queue: "olaf", OutRateBPS: 40e9, InvalidRuns: 300}
 	for i := range row.InvalidRuns {
@@ -79,7 +79,7 @@ func TestInvalidRunsAreToldOnce(t *testing.T) {
 	}
 }
 
-// What stands in one column has the unit of the largest that is known.
+// TestScaleOf checks that a column has the unit of its largest known number.
 func TestScaleOf(t *testing.T) {
 	of := func(mean float64) *results.Statistic { return &results.Statistic{N: 1, Mean: results.Float(mean)} }
 	for _, c := range []struct {

@@ -16,7 +16,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the golden files")
 
-// TestPageFits compares a bench's page at every width with a golden file, and holds that no line is wider.
+// TestPageFits compares a bench's page at every width with a golden file, and checks that no line is wider.
 func TestPageFits(t *testing.T) {
 	for _, v := range []text.View{{Width: 44}, {Width: 80}, {Width: 120}, {Width: 80, Explain: true}} {
 		var page bytes.Buffer

@@ -12,9 +12,9 @@ import (
 	"github.com/olafctl/olaf/results/paper"
 )
 
-// Headlines returns the findings of a bench in a few sentences: how much was lost, how fresh the models were like for
-// like, and how the published numbers came out. Where models are older behind the system under test, or the readings of
-// an age disagree about that, the first sentence is about it. One or two runs are named in front of it.
+// Headlines returns the findings of a bench in a few sentences: how much was lost, how fresh the models were under the
+// same reading, and how the published numbers came out. If models are older behind the system under test, or the
+// readings of an age disagree, the first sentence is about that. It warns first if there are only one or two runs.
 func Headlines(b *results.Bench) []string {
 	lines := []string{lossLine(b) + loopLine(b)}
 	switch fresh, doubtful := freshLine(b); {
@@ -30,7 +30,7 @@ func Headlines(b *results.Bench) []string {
 	return lines
 }
 
-// fewRuns names the number of runs where an interval over them is very wide or missing.
+// fewRuns warns about a number of runs for which intervals are very wide or missing.
 func fewRuns(b *results.Bench) string {
 	if len(b.Rows) == 0 || b.Rows[0].Runs < 1 || b.Rows[0].Runs > 2 {
 		return ""
@@ -38,7 +38,7 @@ func fewRuns(b *results.Bench) string {
 	return olaf.Plural(b.Rows[0].Runs, "run") + " only: "
 }
 
-// burstLine warns where bursts alone decide what is lost: fewer updates are offered than the output can carry, or the
+// burstLine warns if bursts alone decide the loss: if fewer updates are offered than the output can carry, or if the
 // rate was chosen and the queue empties between bursts at it as at any lower one. It is empty without bursts.
 func burstLine(b *results.Bench) string {
 	c := benchConfig(b)
@@ -60,7 +60,7 @@ func burstLine(b *results.Bench) string {
 		w.MeanRate, w.BurstPackets, w.LineRate)
 }
 
-// ratesChosen reports whether a command gave the offered rate or a file that may.
+// ratesChosen reports whether a command line gave the offered rate, or a file that may contain it.
 func ratesChosen(command []string) bool {
 	return slices.ContainsFunc(command, func(word string) bool {
 		name, _, _ := strings.Cut(word, "=")
@@ -68,8 +68,8 @@ func ratesChosen(command []string) bool {
 	})
 }
 
-// emptiesBetweenBursts reports whether even a full queue has sent all its updates at each of these output rates when the
-// next burst begins. It is false where lengths or gaps are random, and where an update takes several frames.
+// emptiesBetweenBursts reports whether even a full queue has sent all its updates at each of these output rates when
+// the next burst begins. It is false for random lengths or gaps, and for updates of several frames.
 func (c *specConfig) emptiesBetweenBursts(rates []int64) bool {
 	w := &c.Spec.Workload
 	if w.BurstDist != "fixed" || w.GapDist != "fixed" || w.Values > 0 || w.LineRate <= w.MeanRate || c.Spec.Slots < 1 {
@@ -110,14 +110,14 @@ func benchConfig(b *results.Bench) *specConfig {
 	return c
 }
 
-// lossLine says what every system lost at every rate.
+// lossLine returns what every system lost at every rate.
 func lossLine(b *results.Bench) string {
 	rates := ratesOf(b.Rows)
 	var parts []string
 	for _, rate := range rates {
 		between := ", "
 		if len(parts) > 0 {
-			between = " and " // of the systems that were named in this order
+			between = " and " // the systems were named in this order
 		}
 		if shares := lossesAt(b.Rows, rate, len(parts) == 0); len(shares) > 0 {
 			parts = append(parts, atRate(rates, rate)+strings.Join(shares, between))
@@ -126,8 +126,8 @@ func lossLine(b *results.Bench) string {
 	return sentence(parts)
 }
 
-// loopLine says how long an iteration of closed-loop workers takes, or a gradient where iterations differ in their gradients, and how
-// much of what their links carry is gradients. It is empty for workers that do not wait.
+// loopLine returns how long an iteration of closed-loop workers takes (or a gradient, if iterations differ in their
+// gradients), and the share of gradients on their links. It is empty for workers that do not wait.
 func loopLine(b *results.Bench) string {
 	rates, same := ratesOf(b.Rows), results.SameWork(b.Rows)
 	var parts []string
@@ -151,7 +151,7 @@ func loopLine(b *results.Bench) string {
 	return sentence(parts)
 }
 
-// perGradient says how long a gradient takes; empty for a row that an earlier build kept without it.
+// perGradient returns the time per gradient; empty for a row that an earlier build stored without it.
 func perGradient(r *results.Row) string {
 	if gradient := r.Stats.Of("gradient_ns"); gradient.Known() {
 		return "a gradient takes " + Age(gradient) + ", "
@@ -159,7 +159,7 @@ func perGradient(r *results.Row) string {
 	return ""
 }
 
-// lossesAt are what systems lost at a rate, the one under test first; the first rate names them.
+// lossesAt returns what systems lost at a rate, the one under test first; the first rate names them.
 func lossesAt(rows []results.Row, rate int64, first bool) (shares []string) {
 	tested := results.Float(0)
 	for i := range rows {
@@ -203,7 +203,7 @@ func ratesOf(rows []results.Row) (rates []int64) {
 	return rates
 }
 
-// atRate names a rate where there are several.
+// atRate names a rate if there are several.
 func atRate(rates []int64, rate int64) string {
 	if len(rates) < 2 {
 		return ""
@@ -211,8 +211,8 @@ func atRate(rates []int64, rate int64) string {
 	return "at " + olaf.Rate(rate).String() + " "
 }
 
-// freshLine says how much fresher or older models are like for like, or how old where there is nothing to compare with.
-// It is doubtful where they are older by any reading.
+// freshLine returns how much fresher or older models are under the same reading, or their age without a comparison.
+// doubtful is set if they are older under any reading.
 func freshLine(b *results.Bench) (line string, doubtful bool) {
 	if len(b.Comparisons) == 0 {
 		return ageLine(b), false
@@ -241,8 +241,7 @@ func freshLine(b *results.Bench) (line string, doubtful bool) {
 	return sentence(parts), doubtful
 }
 
-// fresherAt says one comparison per cluster, and per worker where both are needed to see the whole; the first names who
-// is compared.
+// fresherAt describes one comparison per cluster, and per worker if both are needed; the first one names the systems.
 func fresherAt(b *results.Bench, i int, both bool) string {
 	c := &b.Comparisons[i]
 	cluster, worker := &c.AoMReduction.ClusterCluster, &c.AoMReduction.WorkerWorker
@@ -269,16 +268,16 @@ func fresherAt(b *results.Bench, i int, both bool) string {
 	return atRate(ratesOf(b.Rows), c.OutRateBPS) + part
 }
 
-// fresher says that an interval lies above nought, older that it lies below.
+// fresher reports whether an interval is above 0, older whether it is below.
 func fresher(s *results.Statistic) bool { return s.Known() && s.Mean > 0 && !withinSpread(s) }
 func older(s *results.Statistic) bool   { return s.Known() && s.Mean < 0 && !withinSpread(s) }
 
-// withinSpread says that the interval of a difference holds nought.
+// withinSpread reports whether the interval of a difference contains 0.
 func withinSpread(s *results.Statistic) bool {
 	return s.CI95.Known() && math.Abs(float64(s.Mean)) <= float64(s.CI95)
 }
 
-// Freshness says a reduction of an age in words.
+// Freshness describes a reduction of an age in words.
 func Freshness(s *results.Statistic) string {
 	switch {
 	case !s.Known():
@@ -291,7 +290,7 @@ func Freshness(s *results.Statistic) string {
 	return Decimal(float64(s.Mean), 1) + " % fresher"
 }
 
-// ageLine says how old models were behind the first system.
+// ageLine returns how old models were behind the first system.
 func ageLine(b *results.Bench) string {
 	rates := ratesOf(b.Rows)
 	var parts []string
@@ -313,14 +312,14 @@ func ageLine(b *results.Bench) string {
 	return sentence(parts)
 }
 
-// Age is the mean of a statistic of ns in a unit that suits it.
+// Age formats the mean of a statistic in ns with a suitable unit.
 func Age(s *results.Statistic) string {
 	by, unit := ScaleOf("ns", s)
 	mean, _ := RoundedParts(s, by)
 	return mean + " " + unit
 }
 
-// crowd returns how many clusters shared the queue, or nothing where the configuration does not have it.
+// crowd returns how many clusters shared the queue, or an empty string if the configuration does not have it.
 func crowd(b *results.Bench) string {
 	c := benchConfig(b)
 	if c.Spec.Slots == 0 || c.Spec.Workload.Clusters == 0 {
@@ -329,11 +328,11 @@ func crowd(b *results.Bench) string {
 	return fmt.Sprintf(" (%s on %s)", olaf.Plural(c.Spec.Workload.Clusters, "cluster"), olaf.Plural(c.Spec.Slots, "slot"))
 }
 
-// near is how far off a number may be to be counted as near in the headline, in per cent.
+// near is the largest difference in per cent that the headline counts as near.
 const near = 5
 
-// paperLine counts how many printed numbers of the first artefact came out near, and names their basis. A number of too
-// few runs to judge is not counted as one that came out.
+// paperLine counts how many printed numbers of the first artefact came out near, and names their basis. It ignores
+// numbers with too few runs for a verdict.
 func paperLine(rows []results.PaperRow) string {
 	for of := range artefacts(rows) {
 		within, all, short := 0, 0, 0
@@ -368,7 +367,7 @@ func paperLine(rows []results.PaperRow) string {
 	return ""
 }
 
-// titleOf is what a paper calls an artefact: the last part of where it stands.
+// titleOf returns the paper's name for an artefact: the last part of its source.
 func titleOf(r *results.PaperRow) string {
 	if at := strings.LastIndex(r.Source, ", "); at >= 0 {
 		return r.Source[at+2:]
@@ -376,8 +375,8 @@ func titleOf(r *results.PaperRow) string {
 	return r.Source
 }
 
-// Brief is what a bench found in a few words, for lists of them: what the first system lost, and how much fresher its
-// models were like for like, or how old where it stands alone.
+// Brief describes the findings of a bench in a few words for lists: what the first system lost, and how much fresher
+// its models were under the same reading, or their age without a comparison.
 func Brief(b *results.Bench) string {
 	if len(b.Rows) == 0 {
 		return ""

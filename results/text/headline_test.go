@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// measured is a row with what the headlines look at.
+// measured returns a row with the values that headlines use.
 func measured(queue string, rate int64, lost, age float64) results.Row {
 	stat := func(name string, v float64) results.Stat {
 		m := &metric.Metric{Name: name}
@@ -19,7 +19,7 @@ func measured(queue string, rate int64, lost, age float64) results.Row {
 	return results.Row{Queue: queue, OutRateBPS: rate, Runs: 6, Valid: true, Stats: results.Stats{stat("lost_pct", lost), stat("aom_cluster_ns", age), stat("aom_worker_ns", 2*age)}}
 }
 
-// reduced is a comparison with a reduction per cluster and one per worker, each with its half-width.
+// reduced returns a comparison with a reduction per cluster and one per worker, each with its half-width.
 func reduced(rate int64, cluster, clusterHalf, worker, workerHalf float64) results.Comparison {
 	stat := func(mean, half float64) results.Statistic {
 		return results.Statistic{Mean: results.Float(mean), CI95: results.Float(half), N: 6}
@@ -37,8 +37,8 @@ func few(rows []results.Row, runs int) []results.Row {
 	return rows
 }
 
-// TestHeadlines holds what comes first for whatever was run: what was lost, models like for like, the printed numbers; and
-// that it begins with the models where they are older, or where the readings disagree.
+// TestHeadlines checks the first sentences for different runs: what was lost, comparisons of models, the printed
+// numbers. They begin with the models if these are older or if the readings disagree.
 func TestHeadlines(t *testing.T) {
 	const fast, slow = 40e9, 20e9
 	two := []results.Row{measured("olaf", fast, 11.2, 1200), measured("fifo", fast, 54.8, 1800)}
@@ -103,7 +103,7 @@ func TestHeadlines(t *testing.T) {
 	}
 }
 
-// bursts is the configuration of the paper's bursts at a mean rate, in front of 8 slots.
+// bursts returns the configuration of the paper's bursts at a mean rate, in front of 8 slots.
 func bursts(rate string) json.RawMessage {
 	return json.RawMessage(`{"spec":{"slots":8,"overhead":"0B","workload":{"mean_rate":"` + rate + `","line_rate":"100Gbps","size":"256B",` +
 		`"burst_packets":135,"burst_dist":"fixed","gap_dist":"fixed"}}}`)

@@ -8,7 +8,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// Exact is the shortest form that reads back as the same number, empty where the number is missing.
+// Exact returns the shortest form that parses to the same number, empty for a missing number.
 func Exact(f results.Float) string {
 	if !f.Known() {
 		return ""
@@ -16,13 +16,13 @@ func Exact(f results.Float) string {
 	return strconv.FormatFloat(float64(f), 'g', -1, 64)
 }
 
-// Missing stands where there is no number.
+// Missing is printed for a missing number.
 const Missing = "–"
 
-// Rounded prints a mean and the half-width of its interval, both times by: the half-width to two digits, the mean to the
-// same place, nothing with an exponent, and of both no place behind the point that a mean's fifth digit does not reach. Of a
-// mean without a half-width, or whose half-width is nothing by then, it prints four digits, of a count all. One number alone has
-// none, whatever it says: arithmetic and what nothing is drawn for are no sample.
+// Rounded formats a mean and the half-width of its interval, both multiplied by by: the half-width to two digits and
+// the mean to the same decimal place, without exponents, and with no more decimals than a mean of five digits has. A
+// mean without a half-width, or with one that rounds to 0, has four digits; a count has all. A statistic of one number
+// has no half-width.
 func Rounded(s *results.Statistic, by float64) string {
 	mean, half := RoundedParts(s, by)
 	if half == "" {
@@ -31,7 +31,7 @@ func Rounded(s *results.Statistic, by float64) string {
 	return mean + " ± " + half
 }
 
-// RoundedParts is Rounded in two columns; the half-width is empty where there is none.
+// RoundedParts is Rounded in two columns; the half-width may be empty.
 func RoundedParts(s *results.Statistic, by float64) (mean, half string) {
 	if !s.Known() {
 		return Missing, ""
@@ -40,14 +40,14 @@ func RoundedParts(s *results.Statistic, by float64) (mean, half string) {
 	switch {
 	case !s.CI95.Known(), s.N == 1:
 		return Decimal(m, placeOf(m, 4)), ""
-	case math.Abs(h) <= 1e-9*math.Abs(m): // what is left of sums of equal numbers
+	case math.Abs(h) <= 1e-9*math.Abs(m): // rounding errors in sums of equal numbers
 		return Decimal(m, placeOf(m, 4)), "0"
 	}
 	n := placeBeside(m, h)
 	return Decimal(m, n), Decimal(h, n)
 }
 
-// placeBeside is the last place of a mean with a half-width.
+// placeBeside returns the last decimal place of a mean with a half-width.
 func placeBeside(mean, half float64) int {
 	place := placeOfSpread(half)
 	if mean == 0 {
@@ -63,10 +63,10 @@ func placeBeside(mean, half float64) int {
 	return most
 }
 
-// widest is how many digits a mean with an interval has at most, but for those before the point.
+// widest is the maximum number of digits of a mean with an interval, unless it has more before the point.
 const widest = 5
 
-// Single prints one number as far as four digits go, of a count all.
+// Single formats one number with four digits; a count has all.
 func Single(v float64) string {
 	if math.IsNaN(v) {
 		return Missing
@@ -74,8 +74,8 @@ func Single(v float64) string {
 	return Decimal(v, placeOf(v, 4))
 }
 
-// placeOf is the last place that shows v with so many significant digits: none behind the point of a whole number, and
-// no digit before it is rounded away.
+// placeOf returns the last decimal place that shows v with the given significant digits: 0 for a whole number, and
+// never negative.
 func placeOf(v float64, significant int) int {
 	if v == math.Trunc(v) {
 		return 0
@@ -83,17 +83,17 @@ func placeOf(v float64, significant int) int {
 	return max(0, significant-1-exponent(v, significant))
 }
 
-// placeOfSpread is the last place of a half-width's two digits, negative before the point.
+// placeOfSpread returns the last place of a half-width's two digits, negative before the point.
 func placeOfSpread(h float64) int { return 1 - exponent(h, 2) }
 
-// exponent is that of v once it is rounded to so many digits.
+// exponent returns the decimal exponent of v after rounding to the given digits.
 func exponent(v float64, significant int) int {
 	_, e, _ := strings.Cut(strconv.FormatFloat(v, 'e', significant-1, 64), "e")
 	n, _ := strconv.Atoi(e)
 	return n
 }
 
-// Decimal prints v to the given place behind the point, or before it where that is negative, with a true minus sign.
+// Decimal formats v to the given decimal place (before the point if negative) with a true minus sign.
 func Decimal(v float64, place int) string {
 	if place < 0 {
 		unit := math.Pow10(-place)
@@ -101,12 +101,12 @@ func Decimal(v float64, place int) string {
 	}
 	s := strconv.FormatFloat(v, 'f', place, 64)
 	if strings.Trim(s, "-0.") == "" {
-		s = strings.TrimPrefix(s, "-") // −0 is no number people know
+		s = strings.TrimPrefix(s, "-") // −0 would confuse
 	}
 	return strings.Replace(s, "-", "−", 1)
 }
 
-// Percent prints a change, with its sign.
+// Percent formats a change with its sign.
 func Percent(f results.Float) string {
 	switch {
 	case !f.Known():
@@ -119,7 +119,7 @@ func Percent(f results.Float) string {
 	return Decimal(float64(f), 1) + " %"
 }
 
-// largerUnits are those that numbers of a unit print in, the largest first.
+// largerUnits are the units in which numbers are printed, largest first.
 var largerUnits = map[string][]struct {
 	of   float64
 	name string
@@ -128,7 +128,7 @@ var largerUnits = map[string][]struct {
 	"bit/s": {{1e9, "Gbit/s"}, {1e6, "Mbit/s"}, {1e3, "kbit/s"}},
 }
 
-// ScaleOf is the unit in which statistics of one metric stand in a column, and what to multiply them with for it.
+// ScaleOf returns the unit for a column of statistics of one metric, and the factor to convert to it.
 func ScaleOf(unit string, column ...*results.Statistic) (by float64, name string) {
 	largest := 0.0
 	for _, s := range column {

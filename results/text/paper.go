@@ -13,8 +13,8 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// Paper prints published numbers beside ours, artefact by artefact, with basis and verdict each, and below it what another
-// assumption changes; where they are wanted, notes, and assumptions that leave the verdict as it is.
+// Paper prints published numbers beside ours by artefact, with basis and verdict, and below each the numbers under
+// other assumptions that change the verdict. With Explain it also prints notes and the other assumptions.
 func Paper(w io.Writer, v View, rows []results.PaperRow) error {
 	p := NewPage(w, v)
 	p.Paper(rows)
@@ -65,7 +65,7 @@ func (p *Page) Paper(rows []results.PaperRow) {
 // withReason lists the verdicts that mean little without their reason.
 var withReason = []paper.Verdict{paper.Contradiction, paper.TooShort, paper.LeftOut, paper.NotTestable, paper.TheirMachine}
 
-// artefacts yields the rows of each artefact, which follow each other.
+// artefacts yields the rows of each artefact, which are adjacent.
 func artefacts(rows []results.PaperRow) iter.Seq[[]results.PaperRow] {
 	return func(yield func([]results.PaperRow) bool) {
 		for first, i := 0, 0; i < len(rows); i++ {
@@ -80,7 +80,7 @@ func artefacts(rows []results.PaperRow) iter.Seq[[]results.PaperRow] {
 	}
 }
 
-// sharedBasis is the basis that all rows have, empty where they differ.
+// sharedBasis returns the basis of all rows, empty if they differ.
 func sharedBasis(rows []results.PaperRow) string {
 	for i := range rows {
 		if rows[i].Basis != rows[0].Basis {
@@ -90,7 +90,7 @@ func sharedBasis(rows []results.PaperRow) string {
 	return rows[0].Basis
 }
 
-// headOf names an artefact, where it stands, and on what ours rests.
+// headOf returns the heading of an artefact: its name, its place in the paper and the basis of our numbers.
 func headOf(r *results.PaperRow, basis string) string {
 	head := paper.ExperimentOf(r.ID)
 	if r.Source != "" {
@@ -102,7 +102,7 @@ func headOf(r *results.PaperRow, basis string) string {
 	return head
 }
 
-// ColumnOf names what was published, with its unit: a column lost_pct in per cent is lost, %.
+// ColumnOf returns a published number's column and unit: a column lost_pct in per cent is lost, %.
 func ColumnOf(r *results.PaperRow) string {
 	column := strings.TrimSuffix(r.Column, "_pct")
 	if r.Unit == "" {
@@ -111,7 +111,7 @@ func ColumnOf(r *results.PaperRow) string {
 	return column + ", " + r.Unit
 }
 
-// Published is what a paper prints or says: a number, or on which side of one it puts ours.
+// Published formats what a paper prints: a number, or a bound with its side.
 func Published(r *results.PaperRow) string {
 	number := r.Published
 	if !number.Known() {
@@ -121,7 +121,7 @@ func Published(r *results.PaperRow) string {
 	return side + printed(number)
 }
 
-// printed is a number as a paper prints it.
+// printed formats a number as a paper prints it.
 func printed(f results.Float) string {
 	if !f.Known() {
 		return Missing
@@ -129,10 +129,10 @@ func printed(f results.Float) string {
 	return strings.Replace(strconv.FormatFloat(float64(f), 'f', -1, 64), "-", "−", 1)
 }
 
-// footnotes are remarks under a table, each said once.
+// footnotes are remarks under a table, without repetition.
 type footnotes []string
 
-// mark is the reference to a note, empty for none.
+// mark returns the reference to a note, empty for none.
 func (f *footnotes) mark(note string) string {
 	if note == "" {
 		return ""

@@ -7,12 +7,12 @@ import (
 	"unicode/utf8"
 )
 
-// Printable writes text to a terminal. Servers, traces, captures and YAML files name things, and a terminal would obey the
-// control and bidirectional characters in those names: a Printable writes them as \x1b or \u202e instead. Tabs and ends of
-// lines pass. JSON is the same document behind it.
+// Printable writes text to a terminal. Servers, traces, captures and YAML files contain names, and a terminal would
+// obey control and bidirectional characters in them: Printable writes these as \x1b or \u202e. Tabs and line ends pass.
+// JSON documents are not changed.
 type Printable struct {
 	Terminal io.Writer
-	rest     []byte // the beginning of a character whose end was not written yet
+	rest     []byte // an incomplete character from the last write
 }
 
 // Write implements io.Writer.
@@ -58,7 +58,8 @@ func appendPrintable(out []byte, r rune, raw []byte) []byte {
 	return append(out, raw...)
 }
 
-// Raw returns the terminal behind a Printable, for a dashboard or a line that redraws itself, and other writers as they are.
+// Raw returns the terminal behind a Printable, for dashboards and lines that redraw themselves; it returns other
+// writers unchanged.
 func Raw(w io.Writer) io.Writer {
 	if p, ok := w.(*Printable); ok {
 		return p.Terminal

@@ -8,24 +8,24 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// Mood is how a Saying is meant.
+// Mood is the tone of a Saying.
 type Mood int
 
 const (
 	Told Mood = iota
 	Fine
-	Doubt // something is less than it could be
+	Doubt // acceptable, but less than possible
 	Wrong
 )
 
-// Saying is one line on what a row of runs on real wires is judged by.
+// Saying is one line about the quality of a row of runs on real wires.
 type Saying struct {
 	About, Text string
 	Mood        Mood
 }
 
-// Real says of a row how its decisions compare, how late frames left, how fast bursts were, and whose ages are withheld; nothing of a row
-// that was not measured on real wires.
+// Real describes the quality of a row measured on real wires: how decisions compare, how late frames left, how fast
+// bursts were, and whose ages are withheld. It is empty for other rows.
 func Real(r *results.Row) (list []Saying) {
 	say := func(about string, mood Mood, format string, a ...any) {
 		list = append(list, Saying{about, fmt.Sprintf(format, a...), mood})

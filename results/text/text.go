@@ -1,5 +1,5 @@
-// Package text prints result documents for people at a terminal: plain characters, no colour. The first lines say what
-// came out, tables follow and fit the page, and what only some readers want stands behind View.Explain.
+// Package text prints result documents at a terminal: plain characters, no colour. The findings come first, tables
+// follow and fit the page, and details need View.Explain.
 package text
 
 import (
@@ -11,19 +11,19 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// View is how a page is read: how much room a line has, and whether notes and every statistic are wanted.
+// View sets a page's width and whether to print notes and every statistic.
 type View struct {
-	Width   int // characters of a line; 0 for PlainWidth
+	Width   int // characters in a line; 0 for PlainWidth
 	Explain bool
 }
 
-// PlainWidth is the width where nobody says how wide a page is.
+// PlainWidth is the default width.
 const PlainWidth = 80
 
-// Columns is how many characters a line has.
+// Columns returns the number of characters in a line.
 func (v View) Columns() int { return cmp.Or(v.Width, PlainWidth) }
 
-// Page keeps the first error, so that it reads as a list of lines.
+// Page keeps the first error, so that callers can print line after line.
 type Page struct {
 	View
 	w   io.Writer
@@ -33,18 +33,17 @@ type Page struct {
 // NewPage begins a page.
 func NewPage(w io.Writer, v View) *Page { return &Page{View: v, w: w} }
 
-// Err is the first error of the page.
+// Err returns the first error of the page.
 func (p *Page) Err() error { return p.err }
 
-// Printf prints as it is.
+// Printf prints text without folding it.
 func (p *Page) Printf(format string, args ...any) {
 	if p.err == nil {
 		_, p.err = fmt.Fprintf(p.w, format, args...)
 	}
 }
 
-// Say prints a sentence, folded between words; lines after the first are indented as far as mark is wide, which stands
-// before it.
+// Say prints a sentence after mark, folded between words; further lines are indented by the width of mark.
 func (p *Page) Say(mark, format string, args ...any) {
 	indent := strings.Repeat(" ", len([]rune(mark)))
 	for i, line := range table.Fold(fmt.Sprintf(format, args...), p.Columns()-len([]rune(mark))) {

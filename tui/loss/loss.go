@@ -64,17 +64,17 @@ func DrawBars(r screen.Region, sent int64, fates []Fate) {
 func Draw(r screen.Region, q *slowmotion.QueueSnapshot) {
 	c := q.Counters
 	fates := []Fate{
-		{Mark: "✗", Name: "lost", Count: c.Lost() - c.Inside(), Style: theme.Bad},
-		{Mark: "⊕", Name: "merged", Count: c.Merged(), Style: theme.Good},
-		{Mark: "◀", Name: "delivered", Count: c.Output(), Style: theme.Strong},
-		{Mark: "▮", Name: "in queue", Count: c.Inside(), Style: theme.Dim},
+		{Mark: "✗", Name: "lost", Count: c.SumLost() - c.SumInside(), Style: theme.Bad},
+		{Mark: "⊕", Name: "merged", Count: c.SumMerged(), Style: theme.Good},
+		{Mark: "◀", Name: "delivered", Count: c.SumOutput(), Style: theme.Strong},
+		{Mark: "▮", Name: "in queue", Count: c.SumInside(), Style: theme.Dim},
 	}
 	for part, n := range c.Parts {
 		if n > 0 {
 			fates = append(fates, Fate{Mark: " ", Name: counterTitle(part), Count: n, Style: theme.Bad, Part: true})
 		}
 	}
-	DrawBars(r, c.Offered(), fates)
+	DrawBars(r, c.SumOffered(), fates)
 }
 
 // counterTitle returns a counter's title for use within a line, or its name if it has none.

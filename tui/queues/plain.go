@@ -61,7 +61,7 @@ func samplingText(s *slowmotion.Snapshot) string {
 func (p *Plain) writeQueue(b *strings.Builder, i int, q *slowmotion.QueueSnapshot) {
 	c := &q.Counters
 	fmt.Fprintf(b, "  %s out at %v: %d of %d slots used, merged %d, delivered %d, lost %d, age of model%s\n",
-		q.Name, q.OutRate, q.Occupancy, q.Slots, c.Merged(), c.Output(), c.Lost()-c.Inside(), agesText(q))
+		q.Name, q.OutRate, q.Occupancy, q.Slots, c.SumMerged(), c.SumOutput(), c.SumLost()-c.SumInside(), agesText(q))
 	if q.OnTheWay > 0 {
 		fmt.Fprintf(b, "  %d sums are on their way to workers\n", q.OnTheWay)
 	}

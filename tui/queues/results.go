@@ -159,8 +159,8 @@ func (s *session) liveResults() list.Rows {
 		c := &q.Counters
 		return list.Row{ID: int64(i), Cells: []list.Cell{
 			{Text: q.Name, Style: theme.QueueStyle(i)}, {Text: q.OutRate.String()},
-			{Text: num.FormatPercent(lostPct(q))}, {Text: num.FormatCount(c.Merged())},
-			{Text: num.FormatCount(c.Output())}, {Text: num.FormatCount(c.Of("dropped_full"))},
+			{Text: num.FormatPercent(lostPct(q))}, {Text: num.FormatCount(c.SumMerged())},
+			{Text: num.FormatCount(c.SumOutput())}, {Text: num.FormatCount(c.Of("dropped_full"))},
 			{Text: num.FormatNS(float64(q.MeanAoM[olaf.PerCluster])), Style: theme.Strong},
 			{Text: num.FormatNS(float64(q.MeanAoM[olaf.PerWorker])), Style: theme.Strong},
 		}}
@@ -169,8 +169,8 @@ func (s *session) liveResults() list.Rows {
 
 // lostPct returns the percentage of offered updates lost so far, as the paper counts it.
 func lostPct(q *slowmotion.QueueSnapshot) float64 {
-	if q.Counters.Offered() == 0 {
+	if q.Counters.SumOffered() == 0 {
 		return 0
 	}
-	return 100 * float64(q.Counters.Lost()-q.Counters.Inside()) / float64(q.Counters.Offered())
+	return 100 * float64(q.Counters.SumLost()-q.Counters.SumInside()) / float64(q.Counters.SumOffered())
 }

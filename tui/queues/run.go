@@ -235,7 +235,7 @@ func (s *session) panelTitle(f *tui.Frame, p panel, q *slowmotion.QueueSnapshot,
 	case panelSaw:
 		return fmt.Sprintf("AoM of cluster %d (%s: next)", s.snapshot.Watched, f.Key(keys.Watch))
 	case panelLoss:
-		return fmt.Sprintf("fate of %s sent", num.FormatCount(q.Counters.Offered()))
+		return fmt.Sprintf("fate of %s sent", num.FormatCount(q.Counters.SumOffered()))
 	case panelCDF:
 		return "CDF of aggregations"
 	case panelCounters:

@@ -123,7 +123,7 @@ func (s *simulation) addRemarks() {
 			late, all, s.topology.Sends, s.topology.Warmup+s.topology.Duration))
 	}
 	if len(s.Runs) == 0 || slices.ContainsFunc(s.Runs,
-		func(r *netsim.Result) bool { return r.Totals.Offered() == 0 || r.Totals.Output() > 0 }) {
+		func(r *netsim.Result) bool { return r.Totals.SumOffered() == 0 || r.Totals.SumOutput() > 0 }) {
 		return
 	}
 	line := fmt.Sprintf("nothing was delivered within %v", s.Runs[0].Time)

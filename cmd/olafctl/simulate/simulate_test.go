@@ -270,7 +270,7 @@ func TestNamesStayOnTheirLine(t *testing.T) {
 
 // TestLines checks that a list of errors is printed as one line each, unless the error adds text to it.
 func TestLines(t *testing.T) {
-	list := olaf.Listed([]error{errors.New("one\nin two"), errors.New("another")})
+	list := olaf.ListErrors([]error{errors.New("one\nin two"), errors.New("another")})
 	for _, err := range []error{list, errors.Join(list, nil)} {
 		if said := cli.ErrorLines(err); !slices.Equal(said, []string{"one; in two", "another"}) {
 			t.Errorf("%q", said)

@@ -401,7 +401,7 @@ func (l *Session) Snapshot() (*Snapshot, error) {
 			q.hideUncertain(seen, l.done)
 		}
 		q.Pair = c.pair
-		s.Sent = max(s.Sent, q.Counters.Offered())
+		s.Sent = max(s.Sent, q.Counters.SumOffered())
 		s.Queues = append(s.Queues, q)
 	}
 	return s, nil

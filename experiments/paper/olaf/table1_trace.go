@@ -71,8 +71,8 @@ var table1Cells = []struct {
 	{"Olaf lost", "olaf", "lost_pct", lostPct, same},
 }
 
-func pct(n int64, c olaf.Counts) float64 { return 100 * float64(n) / float64(c.Offered()) }
-func lostPct(c olaf.Counts) float64      { return pct(c.Lost(), c) }
+func pct(n int64, c olaf.Counts) float64 { return 100 * float64(n) / float64(c.SumOffered()) }
+func lostPct(c olaf.Counts) float64      { return pct(c.SumLost(), c) }
 func same(v float64) float64             { return v }
 
 // ofSent turns a published count of the testbed's 13,500 updates into per cent.

@@ -1,4 +1,4 @@
-// Package reporttest shows reports in a real browser and tells what a reader would trip over.
+// Package reporttest renders reports in a real browser and reports layout faults.
 package reporttest
 
 import (
@@ -20,7 +20,8 @@ import (
 	"github.com/olafctl/olaf/internal/peer"
 )
 
-// probe is put into a copy of the page: it reports what a reader would trip over through its title.
+// probe is a script put into a copy of the page. It reports overlapping and truncated elements through the page's
+// title.
 const probe = `<script>
 window.addEventListener("error", e => document.title = "ERROR " + e.message);
 window.addEventListener("load", () => {
@@ -53,8 +54,8 @@ window.addEventListener("load", () => {
 });
 </script>`
 
-// frames embeds the pages in one of a wanted width, since headless windows can't be narrower than 500 px, and gathers what
-// their probes say.
+// frames embeds the pages in frames of a given width, since headless windows can't be narrower than 500 px, and
+// collects the results of their probes.
 const frames = `<link rel="icon" href="data:,"><title>waiting</title><body style="margin:0">
 <script>
 const told = {};
@@ -63,9 +64,9 @@ function tell(frame, count) {
 }
 </script>`
 
-// Show loads pages by name in chromium, all at once and each in a frame of so many px, and returns what was found of each:
-// FINE and the number of its figures, or what overlaps or is cut off. The test fails where a page fetches anything, and
-// is skipped without chromium. Pictures of the pages are kept in the folder $OLAF_KEEP.
+// Show loads pages by name in chromium, all at once and each in a frame of the given width in px. It returns the
+// findings by page: FINE and the number of figures, or what overlaps or is cut off. It fails the test if a page fetches
+// anything and skips it without chromium. Screenshots are saved in the folder $OLAF_KEEP.
 func Show(t *testing.T, width int, pages map[string]string) map[string]string {
 	t.Helper()
 	browser := peer.NeedProgram(t, "chromium")
@@ -105,10 +106,10 @@ func Show(t *testing.T, width int, pages map[string]string) map[string]string {
 	return found
 }
 
-// patience is for a machine on which fifty others want to run.
+// patience allows for a machine with many other processes.
 const patience = 5 * time.Minute
 
-// run runs the browser with a profile of its own.
+// run runs the browser with a new profile.
 func run(t *testing.T, browser string, width int, args ...string) []byte {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
