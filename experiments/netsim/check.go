@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/tc"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/internal/yamlfile"
 )
@@ -69,9 +70,10 @@ func (c *checker) checkGeneral() {
 	}
 	c.checkQueue(t.Pos, t.Queue, true)
 	c.checkFilter()
-	if t.Control.Enabled && t.Control.Threshold <= 0 {
-		c.addError(t.Control.Pos, "threshold",
-			"transmission_control.threshold is %v; it must be positive, such as 50ms", t.Control.Threshold)
+	if t.Control.Enabled {
+		if _, err := tc.NewLaw(t.Control.Law, tc.Config{Threshold: t.Control.Threshold}); err != nil {
+			c.addError(t.Control.Pos, "threshold", "transmission_control.%v", err)
+		}
 	}
 	if t.Control.Window < 0 {
 		c.addError(t.Control.Pos, "window", "transmission_control.window is %v; it must not be negative",

@@ -22,6 +22,9 @@ func (t *Topology) WriteText(w io.Writer, width int) error {
 	if t.Control.Enabled {
 		control = fmt.Sprintf("on, threshold %v, slope %s, N counts %s", t.Control.Threshold, t.Control.Slope,
 			t.Control.Count)
+		if t.Control.Law != "" {
+			control += ", law " + string(t.Control.Law)
+		}
 	}
 	sending := "transmission control " + control
 	if t.Waiting != nil {

@@ -99,7 +99,7 @@ type sim struct {
 	cables    []cable  // per worker; nil if none is lossy
 	ack       olaf.Size
 	listeners []tc.Controller
-	control   tc.Config
+	control   tc.Law
 	held      pool[heldUpdate]
 	extras    []extra
 	servers   []serverState

@@ -63,8 +63,18 @@ type Control struct {
 	Enabled   bool          `yaml:"enabled"`
 	Threshold olaf.Duration `yaml:"threshold,omitempty"` // Δ̄T
 	Slope     tc.Slope      `yaml:"slope,omitempty"`
+	Law       tc.LawName    `yaml:"law,omitempty"`    // default tc.PaperLaw
 	Count     Count         `yaml:"count,omitempty"`  // meaning of N
 	Window    olaf.Duration `yaml:"window,omitempty"` // a cluster is active at a switch for one to two windows after its last update; default 1s
+}
+
+// law returns the control law. Check has rejected unknown ones.
+func (c *Control) law() tc.Law {
+	law, err := tc.NewLaw(c.Law, tc.Config{Threshold: c.Threshold, Slope: c.Slope})
+	if err != nil {
+		return tc.Free{}
+	}
+	return law
 }
 
 // Switch forwards by static routes and has one engine per output port.

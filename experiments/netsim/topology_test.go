@@ -185,6 +185,8 @@ func TestMistakes(t *testing.T) {
 			"example.yaml:8: reward threshold -1; use 0 to below 8388608"},
 		"threshold is no number": {changeExample(t, "queue: olaf", "queue: olaf\nreward_filter: true\nreward_threshold: .nan"),
 			`example.yaml:8: topology.reward_threshold: ".nan" is not a number`},
+		"unknown law": {changeExample(t, "count: senders", "law: psychic"),
+			`example.yaml:12: topology.transmission_control.law: control law "psychic" is not one of`},
 		"full share": {changeExample(t, "spread: 5%", "spread: 100%"), `share "100%" is not a percentage`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,8 +3,10 @@ package rl
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/tc"
 	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/pktgen/endpoint"
@@ -22,6 +24,7 @@ type arrival struct {
 	reward   float64
 	count    int
 	inside   []olaf.Contributor
+	status   tc.Status // of the queue, for the answer
 }
 
 // network carries updates from workers to servers.
@@ -63,6 +66,9 @@ type queued struct {
 	lanes    []int32 // of an update, and the other lanes of its frame
 	packet   int     // lanes per packet
 	gradient ppo.Weights
+	slots    int     // in updates
+	seen     []int64 // when a cluster's newest update arrived, ns; -1 for never
+	windowNS int64   // for which a cluster counts as active after that
 }
 
 func newNetwork(c *Config, deliver func(*arrival)) (network, error) {
@@ -70,7 +76,8 @@ func newNetwork(c *Config, deliver func(*arrival)) (network, error) {
 		return &direct{deliver: deliver}, nil
 	}
 	lanes := int(c.Network.frame()-olaf.HeaderBytes) / olaf.LaneBytes
-	n := &queued{deliver: deliver, lanes: make([]int32, lanes), packet: lanes}
+	n := &queued{deliver: deliver, lanes: make([]int32, lanes), packet: lanes, slots: c.Network.Slots,
+		seen: slices.Repeat([]int64{-1}, c.Clusters), windowNS: int64(c.meanPeriodNS(c.Network.update()) * c.Spread)}
 	if c.Network.Lanes > 0 {
 		n.packet = c.Network.Lanes
 	}
@@ -97,6 +104,7 @@ func (n *queued) send(now olaf.Time, u *olaf.Update, _ float64, g *ppo.Weights) 
 		n.lanes[i] = toFixed(v)
 	}
 	packets := n.packets()
+	n.seen[u.Cluster] = int64(now / olaf.Time(olaf.Nanosecond))
 	first := u.Cluster * olaf.ClusterID(packets)
 	for i := range packets {
 		place := endpoint.Place(i, u.Seq, packets)
@@ -128,7 +136,19 @@ func (n *queued) Deliver(d *engine.Departure) {
 		gradient[i] = float32(float64(d.Frame.Lanes[i]) * scale)
 	}
 	n.deliver(&arrival{at: d.At, cluster: u.Cluster / packets, place: int(u.Cluster % packets), gradient: gradient, count: int(u.Count),
-		reward: float64(u.Reward) / 256 / float64(u.Count), inside: d.Frame.Contributors})
+		reward: float64(u.Reward) / 256 / float64(u.Count), inside: d.Frame.Contributors, status: n.status(d.At)})
+}
+
+// status returns what an ACK that leaves at now carries, in updates.
+func (n *queued) status(now olaf.Time) tc.Status {
+	active, ns := 0, int64(now/olaf.Time(olaf.Nanosecond))
+	for _, at := range n.seen {
+		if at >= 0 && ns-at <= n.windowNS {
+			active++
+		}
+	}
+	return tc.Status{Active: uint32(active), Slots: uint32(n.slots),
+		Occupancy: uint32(n.port.Discipline().Occupancy() / n.packets())}
 }
 
 func (n *queued) advance(now olaf.Time) { n.port.Advance(now) }

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/tc"
 	"github.com/olafctl/olaf/experiments/rl/lander"
 	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/fpga/engine"
@@ -123,6 +124,24 @@ type Config struct {
 	PPO          ppo.Config `json:"ppo"`
 	Cost         Cost       `json:"cost"`
 	Network      Network    `json:"network"`
+	Control      *Control   `json:"control,omitempty"` // nil: workers send every update
+}
+
+// Control is the workers' transmission control (paper §5). Through an emulated queue, N counts the clusters with an update
+// in the last mean period of the slowest worker; the card's register, and so its ACKs, count those inside the queue.
+type Control struct {
+	Law       tc.LawName    `json:"law"`
+	Threshold olaf.Duration `json:"threshold,omitempty"` // Δ̄T
+	Slope     tc.Slope      `json:"slope,omitempty"`
+}
+
+// law returns the control law. The error matches ErrConfig.
+func (c *Control) law() (tc.Law, error) {
+	law, err := tc.NewLaw(c.Law, tc.Config{Threshold: c.Threshold, Slope: c.Slope})
+	if err != nil {
+		return nil, fmt.Errorf("%w: transmission control: its %w", ErrConfig, err)
+	}
+	return law, nil
 }
 
 // Defaults returns eight workers of one job on an ideal network, which learns to land in 200 iterations.
@@ -230,7 +249,15 @@ func (c *Config) checkNetwork() error {
 	if err := n.checkFilter(); err != nil {
 		return err
 	}
+	if c.Control != nil {
+		if _, err := c.Control.law(); err != nil {
+			return err
+		}
+	}
 	if n.Kind == Ideal {
+		if c.Control != nil {
+			return fmt.Errorf("%w: transmission control through network %s, which sends no queue status", ErrConfig, Ideal)
+		}
 		return nil
 	}
 	if c.Mode != Async {

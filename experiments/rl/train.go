@@ -8,9 +8,11 @@ import (
 	"slices"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/tc"
 	"github.com/olafctl/olaf/experiments/rl/lander"
 	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/internal/splitmix"
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
@@ -32,8 +34,10 @@ type Outcome struct {
 	Servers []ServerStats
 	Places  []uint64 // updates in frames at the servers, by the place of their packets
 	Network engine.Stats
-	Weights []ppo.Weights // by cluster, at the end
-	EndNS   int64
+	// Withheld counts updates that transmission control did not send.
+	Withheld uint64
+	Weights  []ppo.Weights // by cluster, at the end
+	EndNS    int64
 }
 
 // worker is one learner in virtual time.
@@ -56,6 +60,7 @@ type worker struct {
 	cost     int64
 	usualNS  float64 // running mean of the cost, for normalised periods
 	seq      uint32
+	control  tc.Controller
 }
 
 // training is a training in virtual time.
@@ -64,6 +69,7 @@ type training struct {
 	workers  []*worker
 	servers  []*Keeper
 	network  network
+	law      tc.Law // nil without transmission control
 	observer Observer
 	out      Outcome
 	periodNS float64 // mean period of a worker with speed 1 if periods are normalised, else 0
@@ -113,6 +119,11 @@ func newTraining(c *Config, observer Observer) (*training, error) {
 	var err error
 	if t.network, err = newNetwork(c, t.onArrival); err != nil {
 		return nil, err
+	}
+	if c.Control != nil {
+		if t.law, err = c.Control.law(); err != nil {
+			return nil, err
+		}
 	}
 	if c.Network.Kind != Ideal {
 		t.periodNS = c.meanPeriodNS(c.Network.update())
@@ -273,9 +284,22 @@ func (t *training) hand(w *worker) {
 			return
 		}
 	}
+	if !t.decideSend(w, row.Seq) {
+		t.out.Withheld++
+		return
+	}
 	update := olaf.Update{GenNS: uint64(t.now) % olaf.GenModulus, Seq: row.Seq, Reward: row.RewardQ248(), Cluster: w.cluster,
 		Worker: olaf.WorkerID(w.id), Count: 1}
 	t.network.send(virtualTime(t.now), &update, row.Reward, &w.gradient)
+}
+
+// decideSend asks the worker's transmission control whether to send update seq. Draws do not depend on the order of events.
+func (t *training) decideSend(w *worker, seq uint32) bool {
+	if t.law == nil {
+		return true
+	}
+	draw := splitmix.MixBits(splitmix.MixBits(t.config.Seed) ^ uint64(w.id)<<32 ^ uint64(seq))
+	return w.control.Decide(t.law, virtualTime(t.now), float64(draw>>11)/(1<<53))
 }
 
 func virtualTime(ns int64) olaf.Time { return olaf.Time(ns * int64(olaf.Nanosecond)) }
@@ -321,7 +345,9 @@ func (t *training) onArrival(a *arrival) {
 	if !broadcast {
 		if t.config.Mode == Async {
 			for _, c := range a.inside {
-				t.workers[c.Worker].answer(s, a.place)
+				w := t.workers[c.Worker]
+				w.answer(s, a.place)
+				w.control.OnAck(a.at, a.status)
 			}
 		}
 		return

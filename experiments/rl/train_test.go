@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/tc"
 	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/pktgen"
@@ -163,6 +164,25 @@ func TestRewardFilterDecidesByReward(t *testing.T) {
 	}
 	if !reflect.DeepEqual(loose, off) {
 		t.Error("a threshold beyond all rewards changes the training")
+	}
+}
+
+// Workers withhold updates while more clusters are active than the queue has slots, and no control trains as before.
+func TestControlWithholdsUpdates(t *testing.T) {
+	through := func(control *Control) *Outcome {
+		c := configurations()["olaf"]
+		c.Control = control
+		out, all := run(t, c)
+		if out.Network.In()+out.Withheld != uint64(len(all)) {
+			t.Errorf("of %d updates %d were sent and %d withheld", len(all), out.Network.In(), out.Withheld)
+		}
+		return out
+	}
+	if out := through(&Control{Threshold: olaf.Second}); out.Withheld == 0 {
+		t.Error("three clusters behind two slots withheld nothing")
+	}
+	if off := through(nil); !reflect.DeepEqual(off, through(&Control{Law: tc.NoLaw})) {
+		t.Error("the law none trains otherwise than no control")
 	}
 }
 
@@ -354,6 +374,9 @@ func TestBadTrainingsAreRefused(t *testing.T) {
 		{func(c *Config) { c.PPO.Steps = 1 << 40 }, "at most 1e+06 s are told"},
 		{func(c *Config) { c.Network.Lanes = 2206 }, "packets of 2206 values; an update has 2205"},
 		{func(c *Config) { c.Network.Lanes, c.Network.Frame = 552, 9036 }, "in one frame or in several packets"},
+		{func(c *Config) { c.Control = &Control{Threshold: 1} }, "transmission control through network ideal"},
+		{func(c *Config) { c.Network.Kind, c.Control = "olaf", &Control{Law: tc.FullLaw} }, "its threshold is 0ps"},
+		{func(c *Config) { c.Network.Kind, c.Control = "olaf", &Control{Law: "psychic", Threshold: 1} }, `its law "psychic" is not one of`},
 		{func(c *Config) { c.Network.RewardFilter = true }, "network ideal has no reward filter, unlike olaf"},
 		{func(c *Config) { c.Network.Kind, c.Network.RewardFilter = "fifo", true }, "network fifo has no reward filter"},
 		{func(c *Config) { c.Network.Kind, c.Network.RewardThreshold = "olaf", 5 }, "does nothing without the reward filter"},

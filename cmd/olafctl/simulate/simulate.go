@@ -26,6 +26,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/watch"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/netsim"
+	"github.com/olafctl/olaf/experiments/netsim/tc"
 	experimentsweep "github.com/olafctl/olaf/experiments/sweep"
 	"github.com/olafctl/olaf/experiments/sweep/cells"
 	"github.com/olafctl/olaf/experiments/system"
@@ -45,9 +46,10 @@ type topologyFlags struct {
 	x1                olaf.Rate
 	queue, tc         string
 	tcCount           netsim.Count
+	tcLaw             tc.LawName
 	filter            bool
 	threshold         float64
-	compared          bool // with the system under test, so that a filter that it lacks is left out
+	dropFilter        bool // leave out the reward filter if the system has none
 	duration, warmup  olaf.Duration
 	seed              uint64
 	sends             string
@@ -86,6 +88,7 @@ func (f *topologyFlags) addNetwork(cmd *cobra.Command) {
 	cli.AddSystem(cmd, &f.queue, "system to simulate: "+strings.Join(f.systemNames(), "|"), f.systemNames)
 	cli.Choose(cmd, &f.tc, "tc", "the workers' transmission control: on|off", "on", "off")
 	cli.Choose(cmd, &f.tcCount, "tc-count", "clusters that ACKs count as active", netsim.CountNames()...)
+	cli.Choose(cmd, &f.tcLaw, "tc-law", "control law of the workers (docs/guide/simulate.md)", tc.LawNames()...)
 	cli.AddRewardFilter(flags, &f.filter, &f.threshold)
 	cli.Complete(cmd, "preset", f.presetNames)
 }
@@ -190,13 +193,16 @@ func (f *topologyFlags) applyOverrides(given func(string) bool, t *netsim.Topolo
 	if f.tcCount != "" {
 		t.Control.Count = f.tcCount
 	}
+	if f.tcLaw != "" {
+		t.Control.Law, t.Control.Enabled = f.tcLaw, f.tc != "off"
+	}
 	if given("reward-filter") {
 		t.RewardFilter = f.filter
 	}
 	if given("reward-threshold") {
 		t.RewardThreshold = f.threshold
 	}
-	if f.compared && !t.FiltersReward() {
+	if f.dropFilter && !t.FiltersReward() {
 		t.RewardFilter, t.RewardThreshold = false, 0
 	}
 	if given("duration") {
@@ -278,7 +284,7 @@ it. Presets such as isw-lab are closed-loop jobs that run until they end. See do
 }
 
 // rareNetworkFlags are flags of networks and traces that only --help-all lists.
-var rareNetworkFlags = []string{"queue", "tc-count", "x1", "interval2", "jitter", "packets", "rx-import", "rx-trace"}
+var rareNetworkFlags = []string{"queue", "tc-count", "tc-law", "x1", "interval2", "jitter", "packets", "rx-import", "rx-trace"}
 
 // closesLoop reports whether the command line names workers that wait for answers, so that help lists the flags of
 // jobs.
@@ -435,7 +441,7 @@ func (f *simulateFlags) loadOthers(cmd *cobra.Command, args []string, first stri
 		return nil, cli.UsageError("--versus compares runs; leave out --sweep and --rx-import")
 	}
 	asked := f.topologyFlags
-	f.compared = true
+	f.dropFilter = true
 	defer func() { f.topologyFlags = asked }()
 	for name := range strings.SplitSeq(f.job.versus, ",") {
 		if err := cmd.Flags().Set("system", strings.TrimSpace(name)); err != nil {

@@ -175,7 +175,10 @@ func (f *workerFlags) runAttachedOpen(cmd *cobra.Command, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	o := f.open.options(cfg.Worker)
+	o, err := f.open.options(cfg.Worker)
+	if err != nil {
+		return err
+	}
 	pushes, err := attach.NewPushes(a.config, o.Gate, a.end)
 	if err != nil {
 		return a.closePort(err)

@@ -29,17 +29,19 @@ type openFlags struct {
 	timeout  time.Duration
 	tc       time.Duration
 	slope    tc.Slope
+	law      tc.LawName
 	seed     uint64
 }
 
 func (f *openFlags) addWorker(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	f.slope = tc.Urgency
+	f.slope, f.law = tc.Urgency, tc.PaperLaw
 	flags.StringVar(&f.start, "start", "", "start time, such as 2026-11-22T16:00:00.5Z; default now")
 	flags.DurationVar(&f.timeout, "timeout", 0, "resend an update unanswered for this long; 0 for never")
 	flags.DurationVar(&f.tc, "tc", 0, "transmission control threshold for the time since the last ACK (§5); 0 for off")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of transmission control")
 	cli.Choose(cmd, &f.slope, "slope", "slope v of transmission control", tc.Slopes()...)
+	cli.Choose(cmd, &f.law, "tc-law", "law of transmission control, with --tc", tc.LawNames()...)
 }
 
 // parseStart returns the start of the job; the zero time means now.
@@ -121,7 +123,10 @@ func (f *workerFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	if layout.Packets() > 1 {
 		p.From = onwire.PlaceAddresses(own.Addr(), layout.Packets())
 	}
-	o := f.open.options(cfg.Worker)
+	o, err := f.open.options(cfg.Worker)
+	if err != nil {
+		return err
+	}
 	if f.format == cli.JSONL {
 		p.Handed = func(vector uint32, c *endpoints.Computed, at time.Duration) {
 			// the reader may be gone
@@ -164,13 +169,17 @@ func checkAnswered(counts map[string]uint64) error {
 }
 
 // options returns when a worker sends again, and its transmission control.
-func (f *openFlags) options(worker olaf.WorkerID) endpoint.Olaf {
+func (f *openFlags) options(worker olaf.WorkerID) (endpoint.Olaf, error) {
 	o := endpoint.Olaf{Timeout: olaf.Duration(f.timeout) * olaf.Nanosecond}
-	if f.tc > 0 {
-		o.Gate = onwire.NewControl(tc.Config{Threshold: olaf.Duration(f.tc) * olaf.Nanosecond, Slope: f.slope}, f.seed,
-			worker)
+	if f.tc == 0 && (f.law == tc.PaperLaw || f.law == tc.NoLaw) {
+		return o, nil
 	}
-	return o
+	law, err := tc.NewLaw(f.law, tc.Config{Threshold: olaf.Duration(f.tc) * olaf.Nanosecond, Slope: f.slope})
+	if err != nil {
+		return o, cli.UsageError("--tc-law %s: its %v (--tc)", f.law, err)
+	}
+	o.Gate = onwire.NewControl(law, f.seed, worker)
+	return o, nil
 }
 
 // newPlayer returns a player for a worker, and the worker's configuration.

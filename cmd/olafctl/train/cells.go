@@ -27,6 +27,7 @@ func newTrainCells(set system.Set) *sweepcmd.Cells[trainFlags] {
 	f.addConfig(cmd)
 	f.job.add(cmd)
 	return &sweepcmd.Cells[trainFlags]{Cmd: cmd, Said: f, Spec: func(f *trainFlags) (any, error) {
+		f.settleControl()
 		if f.waitsForAnswers() {
 			return f.buildTraining(cmd)
 		}

@@ -93,6 +93,9 @@ func (f *trainFlags) newReport(out *rl.Outcome, stopped bool) *result.Result {
 	} {
 		all.add(result.Counted(one.name, one.title, ""), float64(one.n))
 	}
+	if c.Control != nil {
+		all.add(result.Counted("withheld", "Withheld by workers", ""), float64(out.Withheld))
+	}
 	row := result.Row{Name: c.Network.Kind, Runs: 1, Stats: all.stats()}
 	r.Metrics = all.metrics
 	for i, s := range out.Servers {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/netsim/tc"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/rl/lander"
 	"github.com/olafctl/olaf/experiments/rl/ppo"
@@ -24,6 +25,7 @@ import (
 type trainFlags struct {
 	set    system.Set // the known systems
 	config rl.Config
+	tc     rl.Control // settled into config
 	film   string
 	force  bool
 	quiet  bool
@@ -56,9 +58,21 @@ func (f *trainFlags) addConfig(cmd *cobra.Command) {
 	flags.Var(&n.Frame, "size", "frame size of an update; 0B to fit the weights")
 	flags.IntVar(&n.Lanes, "lanes", 0, "values per packet, to split updates over several packets; 0 for one frame")
 	cli.AddRewardFilter(flags, &n.RewardFilter, &n.RewardThreshold)
+	f.tc.Slope, f.tc.Law = tc.Urgency, tc.PaperLaw
+	flags.Var(&f.tc.Threshold, "tc", "transmission control threshold for the time since the last ACK (§5); 0s for off")
+	cli.Choose(cmd, &f.tc.Slope, "slope", "slope v of transmission control", tc.Slopes()...)
+	cli.Choose(cmd, &f.tc.Law, "tc-law", "law of transmission control, with --tc", tc.LawNames()...)
 	flags.BoolVar(&f.config.WeighByCount, "weigh-by-count", false,
 		"scale the server's step by the number of merged updates (not in the paper)")
 	cli.ProfileFlag(cmd, &n.Profile)
+}
+
+// settleControl sets the workers' transmission control in the configuration; without a threshold it is off.
+func (f *trainFlags) settleControl() {
+	if f.config.Control = nil; f.tc.Threshold != 0 || f.tc.Law != tc.PaperLaw && f.tc.Law != tc.NoLaw {
+		control := f.tc
+		f.config.Control = &control
+	}
 }
 
 func New(env *cli.Env) *cobra.Command {
@@ -96,6 +110,7 @@ processes, packets are real, and the Linux kernel merges them. With --program yo
 
 // train runs a training: with several seeds or systems, with closed-loop workers, or through one network.
 func (f *trainFlags) train(cmd *cobra.Command, env *cli.Env) error {
+	f.settleControl()
 	if f.own.command != "" {
 		return f.runProgram(cmd, env)
 	}

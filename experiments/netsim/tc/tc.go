@@ -21,6 +21,9 @@ type Status struct {
 // Congested reports whether the queue has fewer slots than clusters to serve.
 func (s Status) Congested() bool { return s.Slots < s.Active }
 
+// Full reports whether no slot is free: the binary state that an ACK may carry in place of Qn (paper §5).
+func (s Status) Full() bool { return s.Occupancy >= s.Slots && s.Slots > 0 }
+
 // MoreCongestedThan compares Active/Slots without dividing. A status without slots is unknown and never more congested
 // than another.
 func (s Status) MoreCongestedThan(o Status) bool {
@@ -87,37 +90,57 @@ func (c Config) SendProbability(s Status, sinceAck olaf.Duration) float64 {
 	return min(p, 1)
 }
 
-// Controller is one worker's state: the last status and its time. The zero Controller has received no ACK and sends
-// freely.
+// Probability implements Law: the paper's.
+func (c Config) Probability(a *Acks, now olaf.Time) float64 {
+	return c.SendProbability(a.Last, a.age(now))
+}
+
+// Acks is what a worker knows from its ACKs. A law may assume at least one.
+type Acks struct {
+	Last Status
+	At   olaf.Time // of Last
+	// Before is the occupancy in the ACK before, at BeforeAt, if Followed is true: if that came from a queue of the same
+	// size, and earlier.
+	Before   uint32
+	BeforeAt olaf.Time
+	Followed bool
+}
+
+// age returns the time since the last ACK.
+func (a *Acks) age(now olaf.Time) olaf.Duration { return now.Sub(a.At) }
+
+// Controller is one worker's state: what it knows from ACKs. The zero Controller has received no ACK and sends freely.
 type Controller struct {
-	status  Status
-	at      olaf.Time
+	acks    Acks
 	listens bool
 }
 
 // OnAck records the status of an ACK received at now. It ignores one that is older than the last.
 func (c *Controller) OnAck(now olaf.Time, s Status) {
-	if c.listens && now < c.at {
+	a := &c.acks
+	if c.listens && now < a.At {
 		return
 	}
-	c.at, c.listens = now, true
-	c.status = s
+	if c.listens && now > a.At {
+		a.Before, a.BeforeAt, a.Followed = a.Last.Occupancy, a.At, a.Last.Slots == s.Slots
+	}
+	a.Last, a.At, c.listens = s, now, true
 }
 
 // SendProbability returns Ps at now.
-func (c *Controller) SendProbability(cfg Config, now olaf.Time) float64 {
+func (c *Controller) SendProbability(law Law, now olaf.Time) float64 {
 	if !c.listens {
 		return 1
 	}
-	return cfg.SendProbability(c.status, now.Sub(c.at))
+	return law.Probability(&c.acks, now)
 }
 
 // Decide reports whether to send at now, given u drawn uniformly from [0, 1).
-func (c *Controller) Decide(cfg Config, now olaf.Time, u float64) bool {
-	return u < c.SendProbability(cfg, now)
+func (c *Controller) Decide(law Law, now olaf.Time, u float64) bool {
+	return u < c.SendProbability(law, now)
 }
 
 // Last returns the status of the last ACK and its age at now; ok is false before the first one.
 func (c *Controller) Last(now olaf.Time) (s Status, age olaf.Duration, ok bool) {
-	return c.status, now.Sub(c.at), c.listens
+	return c.acks.Last, c.acks.age(now), c.listens
 }

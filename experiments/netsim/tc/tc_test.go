@@ -47,6 +47,63 @@ func TestSendProbabilityProperties(t *testing.T) {
 	})
 }
 
+// TestLaws checks each law's probability by hand: ten clusters for eight slots, the last ACK 20 ms old, the one before it
+// 40 ms old, and a threshold of 50 ms.
+func TestLaws(t *testing.T) {
+	const ms = olaf.Millisecond
+	status := func(occupancy uint32) Status { return Status{Active: 10, Slots: 8, Occupancy: occupancy} }
+	for _, c := range []struct {
+		law          LawName
+		before, last uint32
+		want         float64
+	}{
+		{"", 8, 8, 0.8}, {PaperLaw, 8, 3, 0.8}, {NoLaw, 8, 8, 1},
+		{FullLaw, 3, 8, 0.8}, {FullLaw, 8, 7, 1},
+		{ExtrapolateLaw, 8, 8, 1},       // a full queue that does not grow
+		{ExtrapolateLaw, 4, 7, 0.8},     // grows to 7 + 3
+		{ExtrapolateLaw, 7, 4, 1},       // falls
+		{ExtrapolateLaw, 0, 8, 8. / 16}, // grows to 8 + 8
+	} {
+		law, err := NewLaw(c.law, Config{Threshold: 50 * ms})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var w Controller
+		if w.SendProbability(law, 0) != 1 {
+			t.Errorf("%s: a worker without an ACK does not send freely", c.law)
+		}
+		w.OnAck(olaf.Time(10*ms), status(c.before))
+		w.OnAck(olaf.Time(30*ms), status(c.last))
+		w.OnAck(olaf.Time(20*ms), status(0)) // late: ignored
+		if p := w.SendProbability(law, olaf.Time(50*ms)); math.Abs(p-c.want) > 1e-12 {
+			t.Errorf("%q, occupancy %d then %d: Ps = %v, want %v", c.law, c.before, c.last, p, c.want)
+		}
+	}
+}
+
+// TestExtrapolationNeedsOneQueue checks that ACKs from queues of different sizes are not joined by a line.
+func TestExtrapolationNeedsOneQueue(t *testing.T) {
+	const ms = olaf.Millisecond
+	law, _ := NewLaw(ExtrapolateLaw, Config{Threshold: 50 * ms})
+	var w Controller
+	w.OnAck(0, Status{Slots: 5, Occupancy: 0})
+	w.OnAck(olaf.Time(10*ms), Status{Slots: 8, Occupancy: 8})
+	if p := w.SendProbability(law, olaf.Time(30*ms)); p != 1 {
+		t.Errorf("Ps = %v after ACKs from two queues, want 1", p)
+	}
+}
+
+func TestLawsWithoutParametersAreRefused(t *testing.T) {
+	for _, law := range LawNames() {
+		if _, err := NewLaw(law, Config{}); (err == nil) != (law == NoLaw) {
+			t.Errorf("%s without a threshold: error %v", law, err)
+		}
+	}
+	if _, err := NewLaw("psychic", Config{Threshold: 1}); err == nil {
+		t.Error("an unknown law is accepted")
+	}
+}
+
 func TestSendProbabilityValues(t *testing.T) {
 	const ms = olaf.Millisecond
 	ten := Status{Active: 10, Slots: 8}

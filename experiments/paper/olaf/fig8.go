@@ -137,7 +137,7 @@ func trainFig8(ctx context.Context, o *experiments.Options, name, artefact strin
 	return f, err
 }
 
-// end is the mean reward of a training's last tenth.
+// end returns the mean reward of a training's last tenth.
 func (f *fig8Trainings) end(l *learned) float64 {
 	return rl.Periods(l.Curves, fig8Spans, f.untilNS)[fig8Spans-1]
 }

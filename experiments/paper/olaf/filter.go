@@ -35,7 +35,7 @@ var (
 	filterThresholds = []float64{-1, 25, 50, 100, 200}
 )
 
-// filterSchemes are Fig. 8's trainings through Olaf for every rate and threshold.
+// filterSchemes returns Fig. 8's trainings through Olaf for every rate and threshold.
 func filterSchemes(o *experiments.Options) (schemes []scheme) {
 	byName := map[string]scheme{}
 	for _, s := range fig8Schemes(o) {

@@ -81,13 +81,14 @@ type variant struct {
 	name    string
 	queue   string
 	control netsim.Count // empty: off
+	law     tc.LawName   // empty: the paper's
 }
 
 var (
-	fifoPlain   = variant{"fifo", "fifo", ""}
-	olafPlain   = variant{"olaf", "olaf", ""}
-	olafSenders = variant{"olaf tc (N = senders)", "olaf", netsim.CountSenders}
-	olafN       = variant{"olaf tc (N = clusters)", "olaf", netsim.CountClusters}
+	fifoPlain   = variant{"fifo", "fifo", "", ""}
+	olafPlain   = variant{"olaf", "olaf", "", ""}
+	olafSenders = variant{"olaf tc (N = senders)", "olaf", netsim.CountSenders, ""}
+	olafN       = variant{"olaf tc (N = clusters)", "olaf", netsim.CountClusters, ""}
 )
 
 func (c *MultiHopConfig) topology(v variant) (*netsim.Topology, error) {
@@ -96,7 +97,8 @@ func (c *MultiHopConfig) topology(v variant) (*netsim.Topology, error) {
 		return nil, err
 	}
 	t.Queue, t.Update, t.Warmup, t.Duration = v.queue, c.Update, c.Warmup, c.Duration
-	t.Control = netsim.Control{Enabled: v.control != "", Threshold: c.Threshold, Slope: c.Slope, Count: v.control, Window: t.Control.Window}
+	t.Control = netsim.Control{Enabled: v.control != "", Threshold: c.Threshold, Slope: c.Slope, Count: v.control,
+		Window: t.Control.Window, Law: v.law}
 	x2 := c.Beta * float64(c.SW3)
 	for i, rate := range []olaf.Rate{olaf.Rate(c.Alpha * x2), olaf.Rate(x2), c.SW3} {
 		t.Switches[i].Slots = c.Slots[i]
@@ -191,7 +193,7 @@ func over(runs []*netsim.Result, cells []cell, part func(*netsim.Result) metric.
 // summarise makes the row of a variant from its valid runs, of which there is at least one.
 func summarise(v variant, seeds []uint64, runs []*netsim.Result, invalid int) multiHopRow {
 	row := multiHopRow{queue: v.queue, seeds: seeds, runs: runs, Row: result.Row{
-		Name: v.name, Config: variantConfig{v.queue, v.control}, Runs: len(runs), Invalid: invalid,
+		Name: v.name, Config: variantConfig{v.queue, v.control, v.law}, Runs: len(runs), Invalid: invalid,
 		Stats: over(runs, rowCells, func(r *netsim.Result) metric.Values { return r.Values }),
 	}}
 	for g := range runs[0].Groups {
@@ -205,6 +207,7 @@ func summarise(v variant, seeds []uint64, runs []*netsim.Result, invalid int) mu
 type variantConfig struct {
 	Queue  string       `json:"queue"`
 	Counts netsim.Count `json:"tc_counts,omitempty"` // empty without transmission control
+	Law    tc.LawName   `json:"tc_law,omitempty"`    // empty for the paper's
 }
 
 // merges says whether a frame may hold updates of several workers, as Olaf's do and FIFO's do not.

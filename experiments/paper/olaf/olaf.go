@@ -8,5 +8,5 @@ import (
 
 // Experiments lists what reproduces the paper with systems of a set, in its order.
 func Experiments(set system.Set) experiments.Set {
-	return experiments.Set{table1(set), table1Trace(set), fig6(set), fig2, fig3, fig7, fig8, table2, table3, fig10, solved, cycles(set), fig8Shared, filter}
+	return experiments.Set{table1(set), table1Trace(set), fig6(set), fig2, fig3, fig7, fig8, table2, table3, fig10, solved, cycles(set), fig8Shared, filter, control}
 }

@@ -1,24 +1,28 @@
 package onwire
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"net/netip"
+	"strconv"
+	"time"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
+	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/fpga/program"
 )
 
 // Control is a worker's transmission control, like that of simulated workers, with separate draws.
 type Control struct {
-	config     tc.Config
+	law        tc.Law
 	controller tc.Controller
 	draws      *rand.Rand
 }
 
 // NewControl returns the transmission control of a worker, whose draws follow from the seed.
-func NewControl(c tc.Config, seed uint64, worker olaf.WorkerID) *Control {
-	return &Control{config: c, draws: rand.New(rand.NewPCG(seed, uint64(worker)))}
+func NewControl(law tc.Law, seed uint64, worker olaf.WorkerID) *Control {
+	return &Control{law: law, draws: rand.New(rand.NewPCG(seed, uint64(worker)))}
 }
 
 // Heard implements endpoint.Gate.
@@ -28,7 +32,17 @@ func (c *Control) Heard(now olaf.Time, s olaf.QueueStatus) {
 
 // Sends implements endpoint.Gate.
 func (c *Control) Sends(now olaf.Time) bool {
-	return c.controller.Decide(c.config, now, c.draws.Float64())
+	return c.controller.Decide(c.law, now, c.draws.Float64())
+}
+
+// controlArgs returns the arguments of 'olafctl testbed worker' for a training's transmission control.
+func controlArgs(c *rl.Config) []string {
+	if c.Control == nil {
+		return nil
+	}
+	return []string{"--tc", time.Duration(c.Control.Threshold / olaf.Nanosecond).String(), "--slope",
+		string(cmp.Or(c.Control.Slope, tc.Urgency)), "--tc-law", string(cmp.Or(c.Control.Law, tc.PaperLaw)), "--seed",
+		strconv.FormatUint(c.Seed, 10)}
 }
 
 // PlaceAddresses returns a function for a packet's source address: each place in a vector has its own, from the first

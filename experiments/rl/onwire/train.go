@@ -35,8 +35,6 @@ type Options struct {
 	// Command returns the command of a worker or a server, given its name and arguments, for 'olafctl worker' and
 	// 'olafctl ps'.
 	Command func(args ...string) *exec.Cmd
-	// Control contains additional arguments for workers, such as those of transmission control.
-	Control []string
 	// Told, if set, is called with every update of a worker, in no order between workers.
 	Told func(worker int, p rl.Point)
 }
@@ -252,7 +250,7 @@ func (r *run) start(ctx context.Context) error {
 	for k := range hosts.Workers {
 		args := append([]string{"worker", "--worker", strconv.Itoa(k), "--listen", at(hosts.Workers[k].Address),
 			"--server", at(hosts.Server.Address), "--start", begin}, common...)
-		w, err := r.launch(&hosts.Workers[k], text, append(args, r.Control...), func(line []byte) { r.recordUpdate(k, line) })
+		w, err := r.launch(&hosts.Workers[k], text, append(args, controlArgs(r.config)...), func(line []byte) { r.recordUpdate(k, line) })
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,72 @@
+package olaf
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/netsim"
+	"github.com/olafctl/olaf/experiments/netsim/tc"
+	"github.com/olafctl/olaf/results/text"
+)
+
+// control compares control laws on the networks of Tables 2 and 3. The paper has one law and no numbers for others, so that
+// it judges no claim.
+var control = experiments.Experiment{
+	Name:      "olaf/control",
+	Artefact:  "Tables 2 and 3",
+	About:     "the networks of Tables 2 and 3 under each law of transmission control: the paper's, a full bit, an extrapolation, none",
+	Needs:     "1 min",
+	Simulates: true,
+	Run:       runControl,
+}
+
+// controlExpected was written before the first run.
+const controlExpected = "expected before the first run: SW3 is full at most ACKs, so that a full bit does nearly what the paper's numbers do; " +
+	"a full queue no longer grows, so that an extrapolated occupancy withholds hardly anything and differs from no control by less than a point of loss"
+
+// controlVariants returns Olaf without control, and under every law, where N counts clusters as in the text, then senders.
+// An extrapolation uses no N.
+func controlVariants() []variant {
+	all := []variant{olafPlain}
+	for _, count := range []netsim.Count{netsim.CountClusters, netsim.CountSenders} {
+		for _, law := range tc.LawNames() {
+			ignoresN := law == tc.ExtrapolateLaw && count == netsim.CountSenders
+			if law != tc.NoLaw && !ignoresN {
+				all = append(all, variant{fmt.Sprintf("%s (N = %s)", law, count), "olaf", count, law})
+			}
+		}
+	}
+	return all
+}
+
+func runControl(ctx context.Context, o experiments.Options) (bench.Report, error) {
+	r := newMultiHopTable("olaf/control", "Tables 2 and 3", &o)
+	var points []point
+	for _, table := range []struct {
+		name   string
+		period olaf.Duration
+	}{{"Table 2", 100 * olaf.Millisecond}, {"Table 3", 300 * olaf.Millisecond}} {
+		for _, v := range controlVariants() {
+			c := r.config
+			c.Period2 = table.period
+			v.name = table.name + ": " + v.name
+			points = append(points, point{v.name, v, c})
+		}
+	}
+	var err error
+	r.simulated, r.rows, err = simulateVariants(ctx, r.Experiment, &o, r.config.Seeds, points)
+	r.Say("%s", controlExpected)
+	for i := range r.rows {
+		row := &r.rows[i]
+		cells := map[string]string{}
+		for _, name := range []string{"withheld_pct", "loss_packets_pct", "jain"} {
+			cells[name] = text.Rounded(row.Stats.Of(name), 1)
+		}
+		r.Say("%s: withheld %s %%, lost %s %%, gap between the groups %.1f ms, Jain's index %s", row.Name, cells["withheld_pct"],
+			cells["loss_packets_pct"], row.gap(), cells["jain"])
+	}
+	return r.report(), err
+}
