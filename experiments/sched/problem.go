@@ -10,13 +10,13 @@ import (
 // JobsSchema names the file format that Parse reads.
 const JobsSchema = "olafctl.jobs/v1"
 
-// ErrProblem is the kind of every refused problem. The message names file and line where there is one, and the fix.
+// ErrProblem is the kind of errors in a problem. The message names file, line and fix, if known.
 var ErrProblem = olaf.NewError(olaf.Usage, "bad jobs")
 
-// Error is one thing that is wrong with a problem.
+// Error is one fault of a problem.
 type Error struct {
-	File string // empty for a problem that was built in memory
-	Line int    // 0 when unknown
+	File string // empty for a problem built in memory
+	Line int    // 0 if unknown
 	What string
 }
 
@@ -30,23 +30,23 @@ func (e *Error) Error() string {
 	return e.File + ":" + strconv.Itoa(e.Line) + ": " + e.What
 }
 
-// Unwrap makes every Error match ErrProblem.
+// Unwrap returns ErrProblem.
 func (e *Error) Unwrap() error { return ErrProblem }
 
-// Problem is a network and the jobs that want to send over it: what a jobs file holds.
+// Problem is the content of a jobs file: a network and the jobs that send over it.
 type Problem struct {
 	yamlfile.Pos    `yaml:"-" json:"-"`
 	File            string        `yaml:"-" json:"-"`
 	Schema          string        `yaml:"schema" json:"-"`
 	Slot            olaf.Duration `yaml:"slot" json:"slot"`                                   // Δt
-	Step            olaf.Rate     `yaml:"step" json:"step"`                                   // δB, by which the policies raise a worker's rate
+	Step            olaf.Rate     `yaml:"step" json:"step"`                                   // δB, the step in which policies raise a worker's rate
 	Reconfiguration olaf.Duration `yaml:"reconfiguration,omitempty" json:"reconfiguration"`   // ε, at most a slot
 	PortRate        olaf.Rate     `yaml:"port_rate" json:"port_rate"`                         // of an optical port, each direction
 	ServerRate      olaf.Rate     `yaml:"server_rate" json:"server_rate"`                     // of the interface of a worker or parameter server
 	HalfDuplex      bool          `yaml:"half_duplex,omitempty" json:"half_duplex,omitempty"` // port_rate is for both directions together
 	PartialINC      bool          `yaml:"partial_inc,omitempty" json:"partial_inc,omitempty"` // a switch may aggregate some of a job's workers
 	Fixed           bool          `yaml:"fixed,omitempty" json:"fixed,omitempty"`             // the connections can't be changed
-	Connections     []Connection  `yaml:"connections,omitempty" json:"connections,omitempty"` // before slot 0; absent: none
+	Connections     []Connection  `yaml:"connections,omitempty" json:"connections,omitempty"` // before slot 0; default none
 	Units           []Unit        `yaml:"units" json:"units"`
 	Jobs            []Job         `yaml:"jobs" json:"jobs"`
 }
@@ -55,34 +55,34 @@ type Problem struct {
 type Unit struct {
 	yamlfile.Pos `yaml:"-" json:"-"`
 	Name         string    `yaml:"name" json:"name"`
-	Count        int       `yaml:"count,omitempty" json:"-"`                           // so many units alike, name1, name2 …; absent: one, called name
+	Count        int       `yaml:"count,omitempty" json:"-"`                           // number of equal units name1, name2 …; default one, called name
 	Ports        int       `yaml:"ports" json:"ports"`                                 // to the optical cross-connect
 	INC          int       `yaml:"inc,omitempty" json:"inc"`                           // jobs that the switch can aggregate for at a time
-	SwitchRate   olaf.Rate `yaml:"switch_rate,omitempty" json:"switch_rate,omitempty"` // up and down together; absent: the switch never limits
-	Memory       olaf.Size `yaml:"memory,omitempty" json:"memory,omitempty"`           // for the segments of all jobs; absent: inc alone limits
+	SwitchRate   olaf.Rate `yaml:"switch_rate,omitempty" json:"switch_rate,omitempty"` // up and down together; default unlimited
+	Memory       olaf.Size `yaml:"memory,omitempty" json:"memory,omitempty"`           // for the segments of all jobs; default limited by inc only
 }
 
-// Connection is optical connections between two units, each of one port on either side.
+// Connection is a number of optical connections between two units, each with one port at both ends.
 type Connection struct {
 	yamlfile.Pos `yaml:"-" json:"-"`
 	Between      []string `yaml:"between" json:"between"`       // two units
-	Count        int      `yaml:"count,omitempty" json:"count"` // absent: 1
+	Count        int      `yaml:"count,omitempty" json:"count"` // default 1
 }
 
 // Job is one training job, of which one iteration is scheduled.
 type Job struct {
 	yamlfile.Pos `yaml:"-" json:"-"`
 	ID           string         `yaml:"id" json:"id"`
-	Arrival      olaf.Duration  `yaml:"arrival,omitempty" json:"arrival"`                   // it can send from the first slot that begins then or later
+	Arrival      olaf.Duration  `yaml:"arrival,omitempty" json:"arrival"`                   // it sends from the first slot that begins at or after this
 	Volume       olaf.Size      `yaml:"volume" json:"volume"`                               // of each worker
-	Update       olaf.Duration  `yaml:"update,omitempty" json:"update"`                     // what a server takes to update the model; a switch takes none
+	Update       olaf.Duration  `yaml:"update,omitempty" json:"update"`                     // time for a server's update of the model; a switch needs none
 	Workers      map[string]int `yaml:"workers" json:"workers"`                             // by unit
 	Server       string         `yaml:"server" json:"server"`                               // unit of its parameter server
 	ServerOnly   bool           `yaml:"server_only,omitempty" json:"server_only,omitempty"` // never aggregated by a switch
 	Segment      olaf.Size      `yaml:"segment,omitempty" json:"segment,omitempty"`         // memory that it needs in a switch
 }
 
-// Ranges of what a problem may hold.
+// Ranges of a problem's values.
 const (
 	MaxUnits   = 512
 	MaxPorts   = 4096
@@ -95,13 +95,14 @@ const (
 	MaxRate    = olaf.Rate(1e15)
 )
 
-// Longest is how many slots any schedule can have: a million, or fewer long ones, since virtual time holds 53 days.
+// Longest returns the maximum number of slots of a schedule: a million, or fewer long ones, since virtual time ends
+// after 53 days.
 func (p *Problem) Longest() int { return int(min(1<<20, (1<<62)/p.Slot)) }
 
-// ArrivalSlot is the first slot in which j can send, for slots of the given length.
+// ArrivalSlot returns the first slot in which j can send, for slots of the given length.
 func (j *Job) ArrivalSlot(slot olaf.Duration) int { return int((j.Arrival + slot - 1) / slot) }
 
-// WithINC is the problem with every unit's switch aggregating for n jobs at a time, 0 for none.
+// WithINC returns the problem with n places in every unit's switch, 0 for none.
 func (p *Problem) WithINC(n int) *Problem {
 	c := *p
 	c.Units = append([]Unit(nil), p.Units...)
@@ -111,23 +112,23 @@ func (p *Problem) WithINC(n int) *Problem {
 	return &c
 }
 
-// WithSlot is the problem with slots of another length.
+// WithSlot returns the problem with slots of another length.
 func (p *Problem) WithSlot(slot olaf.Duration) *Problem {
 	c := *p
 	c.Slot = slot
 	return &c
 }
 
-// Meshed is the problem with connections that can't be changed, those of Joined.
-func (p *Problem) Meshed() *Problem {
-	c := p.Joined()
+// WithMesh returns the problem with fixed connections, those of WithConnections.
+func (p *Problem) WithMesh() *Problem {
+	c := p.WithConnections()
 	c.Fixed = true
 	return c
 }
 
-// Joined is the problem with connections before slot 0: every unit shares its ports out evenly among the others, as far as
-// the fewer ports of two units go. Where a unit has fewer ports than there are others, some stay unconnected.
-func (p *Problem) Joined() *Problem {
+// WithConnections returns the problem with connections before slot 0: every unit divides its ports evenly among the
+// others, limited by the unit with fewer ports. A unit with fewer ports than other units stays unconnected to some.
+func (p *Problem) WithConnections() *Problem {
 	c := *p
 	c.Connections = nil
 	n := len(p.Units)
@@ -139,7 +140,7 @@ func (p *Problem) Joined() *Problem {
 	for v := range p.Units {
 		free[v], count[v] = p.Units[v].Ports, make([]int, n)
 	}
-	// Units at equal distance on a ring are joined in one round, so that what is left over is spread evenly, too.
+	// Units at equal distance on a ring are connected in one round, so that remaining ports are spread evenly, too.
 	for joined := true; joined; {
 		joined = false
 		for distance := 1; distance <= n/2; distance++ {

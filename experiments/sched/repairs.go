@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Repairs are the mistakes of the printed model and algorithms that are mended, each by its bit.
+// Repairs is the set of corrected mistakes in the printed model and algorithms, one bit each.
 type Repairs uint32
 
 // The repairs, in the order of the paper. docs/guide/scheduling.md shows each with its smallest example.
@@ -27,21 +27,21 @@ const (
 	Enough
 )
 
-// AllRepairs is what planners use unless told otherwise.
+// AllRepairs is the planners' default.
 const AllRepairs = Enough<<1 - 1
 
-// Repair tells one of them.
+// Repair describes a repair.
 type Repair struct {
 	Bit     Repairs
 	Name    string
 	Where   string // in the paper
-	Printed string // what the text says or leaves out
-	Instead string // what is done
+	Printed string // the printed text, or its omission
+	Instead string // the correction
 	MILP    bool   // concerns the model
 	Policy  bool   // concerns TW or FCFS
 }
 
-// RepairList tells all repairs in the order of their bits.
+// RepairList describes all repairs in the order of their bits.
 func RepairList() []Repair {
 	return []Repair{
 		{Volume, "volume", "Eqs. (4), (8)", "a job that its unit's switch aggregates has nothing to send when its server is elsewhere", "every worker sends its volume", true, true},
@@ -61,7 +61,7 @@ func RepairList() []Repair {
 	}
 }
 
-// Has says whether r includes all of q.
+// Has reports whether r includes all of q.
 func (r Repairs) Has(q Repairs) bool { return r&q == q }
 
 // Names lists the repairs in r.
@@ -75,7 +75,7 @@ func (r Repairs) Names() []string {
 	return names
 }
 
-// String is "all", "none", or the names with commas, those left out with a minus where they are fewer.
+// String returns "all", "none", or the names with commas; if fewer are left out, their names with a minus.
 func (r Repairs) String() string {
 	switch r {
 	case AllRepairs:
@@ -89,7 +89,7 @@ func (r Repairs) String() string {
 	return strings.Join(r.Names(), ",")
 }
 
-// ParseRepairs reads all, none, a list of names, or a list of names with a minus, which is all but these.
+// ParseRepairs parses all, none, a list of names, or a list of names with a minus, which means all but these.
 func ParseRepairs(s string) (Repairs, error) {
 	switch s {
 	case "all":

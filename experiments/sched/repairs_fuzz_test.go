@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// FuzzParseRepairs reads anything as a list of repairs; what is taken is written so that it reads as the same.
+// FuzzParseRepairs checks that accepted lists of repairs are written so that they read back the same.
 func FuzzParseRepairs(f *testing.F) {
 	for _, seed := range []string{"all", "none", "", ",", "-"} {
 		f.Add(seed)

@@ -115,7 +115,7 @@ func TestMistakes(t *testing.T) {
 	}
 }
 
-// TestUnreachable refuses jobs that can be done in no way.
+// TestUnreachable rejects jobs that cannot be served.
 func TestUnreachable(t *testing.T) {
 	base := Problem{Slot: olaf.Second, Step: olaf.Gbps, PortRate: olaf.Gbps, ServerRate: olaf.Gbps,
 		Units: []Unit{{Name: "a", Ports: 1}, {Name: "b", Ports: 1}, {Name: "c", Ports: 1}},
@@ -149,7 +149,7 @@ func TestMeshed(t *testing.T) {
 	for _, name := range []string{"a", "b", "c", "d"} {
 		p.Units = append(p.Units, Unit{Name: name, Ports: 6})
 	}
-	m := p.Meshed()
+	m := p.WithMesh()
 	if len(m.Connections) != 6 || !m.Fixed || p.Fixed {
 		t.Fatalf("%+v", m)
 	}
@@ -160,7 +160,7 @@ func TestMeshed(t *testing.T) {
 	}
 	p.Units[0].Ports = 2
 	used := map[string]int{}
-	for _, c := range p.Meshed().Connections {
+	for _, c := range p.WithMesh().Connections {
 		used[c.Between[0]] += c.Count
 		used[c.Between[1]] += c.Count
 	}
@@ -227,7 +227,8 @@ func TestParsePlan(t *testing.T) {
 	}
 }
 
-// Whoever made a plan lists jobs as they like; readers have them in the order of the problem, whatever else is wrong.
+// TestParsePlanOrders checks that readers get a plan's jobs in the order of the problem, whatever the order in the
+// file.
 func TestParsePlanOrders(t *testing.T) {
 	problem, err := ParseProblem("jobs.yaml", []byte(example))
 	if err != nil {
@@ -307,7 +308,7 @@ func FuzzParsePlan(f *testing.F) {
 	})
 }
 
-// What is drawn of a plan has nothing cut, covered or unnamed, and no bar before a job arrives.
+// TestDrawn checks that a drawing has nothing cut, covered or unnamed, and no bar before a job arrives.
 func TestDrawn(t *testing.T) {
 	p := &Problem{
 		Slot: olaf.Second, Step: 10 * olaf.Gbps, PortRate: 40 * olaf.Gbps, ServerRate: 40 * olaf.Gbps,

@@ -11,41 +11,41 @@ import (
 	"github.com/olafctl/olaf/internal/exactmath"
 )
 
-// Workloads are networks and jobs like those of the paper's evaluation (§VII), from a seed. What the paper does not print
-// (the share of jobs that are spread over units, the time of an update, the reconfiguration time, the switches' bandwidth)
-// is a field with a value of ours.
+// Workloads are networks and jobs like those of the paper's evaluation (§VII), generated from a seed. What the paper
+// does not print (the share of jobs that are spread over units, the time of an update, the reconfiguration time, the
+// switches' bandwidth) is a field with our value.
 
-// WorkloadKind is what the jobs are.
+// WorkloadKind is the kind of a workload's jobs.
 type WorkloadKind string
 
 // The kinds.
 const (
-	// DML is training: 2, 4, 8 or 16 workers of 102 to 548 MB each (§VII-C).
+	// DML jobs are trainings: 2, 4, 8 or 16 workers with 102 to 548 MB each (§VII-C).
 	DML WorkloadKind = "dml"
-	// MapReduce is shuffles to one reducer, whose widths and volumes are heavy-tailed like those of coflow traces. The
+	// MapReduce jobs are shuffles to one reducer, with heavy-tailed widths and volumes like those of coflow traces. The
 	// paper's 500 jobs of Facebook's trace are not printed; medians and tails here are ours.
 	MapReduce WorkloadKind = "mapreduce"
-	// Testbed is the four racks of §VII-B: workers, 2 or 4 a job, in two racks with GPUs, servers in two with CPUs.
+	// Testbed has the four racks of §VII-B: 2 or 4 workers per job in two racks with GPUs, servers in two with CPUs.
 	Testbed WorkloadKind = "testbed"
 )
 
-// WorkloadKinds lists them.
+// WorkloadKinds lists the kinds.
 func WorkloadKinds() []WorkloadKind { return []WorkloadKind{DML, MapReduce, Testbed} }
 
-// Workload is everything that decides a workload.
+// Workload defines a workload.
 type Workload struct {
 	Kind  WorkloadKind `json:"kind"`
 	Jobs  int          `json:"jobs"`
 	Units int          `json:"units"`
-	Ports int          `json:"ports"` // of a unit
+	Ports int          `json:"ports"` // per unit
 	INC   int          `json:"inc"`   // jobs that a switch aggregates for
-	// Joined says that all units are evenly connected before slot 0.
+	// Joined connects all units evenly before slot 0.
 	Joined bool `json:"joined,omitempty"`
 	// PerSecond is the rate of the Poisson process of arrivals; 0 for all at once.
 	PerSecond float64 `json:"jobs_per_second"`
-	// Local is the share of jobs whose workers are all in one unit; those of the others are in two.
+	// Local is the share of jobs whose workers are all in one unit; the others use two units.
 	Local           float64       `json:"local_share"`
-	Volume          [2]olaf.Size  `json:"volume"` // of a worker, least and most, uniform; not for MapReduce
+	Volume          [2]olaf.Size  `json:"volume"` // per worker, minimum and maximum of a uniform distribution; not for MapReduce
 	Update          olaf.Duration `json:"update"`
 	Slot            olaf.Duration `json:"slot"`
 	Reconfiguration olaf.Duration `json:"reconfiguration"`
@@ -55,7 +55,8 @@ type Workload struct {
 	Seed            uint64        `json:"seed"`
 }
 
-// PaperWorkload is the simulation of §VII-C for so many jobs, with our values for what it does not print.
+// PaperWorkload returns the simulation of §VII-C with the given number of jobs, with our values for what it does not
+// print.
 func PaperWorkload(jobs int, seed uint64) Workload {
 	return Workload{
 		Kind: DML, Jobs: jobs, Units: 64, Ports: 24, INC: 4, PerSecond: 20, Local: 0.6, Volume: [2]olaf.Size{102e6, 548e6},
@@ -64,20 +65,20 @@ func PaperWorkload(jobs int, seed uint64) Workload {
 	}
 }
 
-// RackWorkload is the testbed of §VII-B for so many jobs of one model.
+// RackWorkload returns the testbed of §VII-B with the given number of jobs of one model.
 func RackWorkload(jobs int, model olaf.Size, seed uint64) Workload {
 	s := PaperWorkload(jobs, seed)
 	s.Kind, s.Units, s.Ports, s.PerSecond, s.Volume = Testbed, 4, 8, 1, [2]olaf.Size{model, model}
 	return s
 }
 
-// Sizes of the testbed's models, of one gradient (§VII-B).
+// Sizes of the testbed's models, for one gradient (§VII-B).
 const (
 	ResNet50 = 102 * olaf.Size(1e6)
 	VGG16    = 528 * olaf.Size(1e6)
 )
 
-// GenerateProblem makes the problem; the same spec gives the same problem. The error matches sched.ErrProblem.
+// GenerateProblem returns the problem of a workload; equal workloads give equal problems. The error matches ErrProblem.
 func GenerateProblem(s Workload) (*Problem, error) {
 	if err := s.check(); err != nil {
 		return nil, err
@@ -100,7 +101,7 @@ func GenerateProblem(s Workload) (*Problem, error) {
 		p.Jobs = append(p.Jobs, j)
 	}
 	if s.Joined {
-		p = p.Joined()
+		p = p.WithConnections()
 	}
 	return p, p.Check()
 }
@@ -137,7 +138,8 @@ func (s *Workload) place(j *Job, units []Unit, random *rand.Rand) {
 	case Testbed:
 		workers = []int{2, 4}[random.IntN(2)]
 	case MapReduce:
-		// Widths to 64 with as many in each octave; volumes log-normal with a median of 30 MB, 5 % of them above 800 MB.
+		// Widths up to 64, equally many in each octave; volumes log-normal with a median of 30 MB, 5 % of them above
+		// 800 MB.
 		workers = 1 << random.IntN(6)
 		workers += random.IntN(workers)
 		j.Volume = olaf.Size(min(max(30e6*exactmath.Exp(2*exactmath.NormFloat64(random)), 1e6), 1e10))

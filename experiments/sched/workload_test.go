@@ -34,7 +34,7 @@ func TestDeterministic(t *testing.T) {
 	}
 }
 
-// TestPaper holds the workload to what §VII-C prints.
+// TestPaper compares the workload with what §VII-C prints.
 func TestPaper(t *testing.T) {
 	s := PaperWorkload(20_000, 1)
 	p, err := GenerateProblem(s)

@@ -1,5 +1,5 @@
-// Package export writes a result as files: a directory of CSV or Parquet tables, a JSON document, a workbook, a report, or
-// single figures. A file appears only when it is whole, and one that is there is only replaced when told so.
+// Package export writes a result as files: a directory of CSV or Parquet tables, a JSON document, a workbook, a report,
+// or single figures. Files appear only when complete, and existing ones are replaced only on request.
 package export
 
 import (
@@ -24,17 +24,17 @@ import (
 	"github.com/olafctl/olaf/results/xlsx"
 )
 
-// ErrExists says that a target is there already.
+// ErrExists: a target exists already.
 var ErrExists = olaf.NewError(olaf.Usage, "exists")
 
 // Target is one file to be written.
 type Target struct {
 	Path   string
 	Write  func(io.Writer) error
-	Folder string // made when it is not there; the folder of any other file must be
+	Folder string // created if missing; the folder of any other file must exist
 }
 
-// Files writes all targets. Unless force is set it refuses, before it writes anything, when one of them is there.
+// Files writes all targets. Without force it fails before writing anything if one of them exists.
 func Files(targets []Target, force bool) error {
 	for _, t := range targets {
 		if err := t.check(force); err != nil {
@@ -62,7 +62,7 @@ func (t *Target) check(force bool) error {
 	return nil
 }
 
-// absent refuses a path where something is, unless it may be replaced.
+// absent returns an error if a path exists and must not be replaced.
 func absent(path string, force bool) error {
 	_, err := os.Lstat(path)
 	switch {
@@ -97,7 +97,7 @@ func (t *Target) write(force bool) (err error) {
 // link is replaced in tests by a file system without hard links.
 var link = os.Link
 
-// appear gives a finished file its name, unless somebody else was quicker.
+// appear renames a finished file to its final name, unless another process was quicker.
 func appear(file *renameio.PendingFile, path string) error {
 	if err := file.Sync(); err != nil {
 		return err
@@ -108,23 +108,23 @@ func appear(file *renameio.PendingFile, path string) error {
 	case errors.Is(err, fs.ErrExist):
 		return absent(path, false)
 	}
-	if err := absent(path, false); err != nil { // a file system without hard links leaves a moment between the two
+	if err := absent(path, false); err != nil { // without hard links there is a race between the two
 		return err
 	}
 	return file.CloseAtomicallyReplace()
 }
 
-// Workbook is r as an Excel workbook.
+// Workbook returns r as an Excel workbook.
 func Workbook(path string, r *sheets.Result) Target {
 	return Target{Path: path, Write: func(w io.Writer) error { return xlsx.Write(w, sheets.Book(r)) }}
 }
 
-// Report is r as an HTML page.
+// Report returns r as an HTML page.
 func Report(path string, r *sheets.Result) Target {
 	return Target{Path: path, Write: func(w io.Writer) error { return report.Write(w, r) }}
 }
 
-// Document is a JSON document, indented.
+// Document returns an indented JSON document.
 func Document(path string, document any) Target {
 	return Target{Path: path, Write: func(w io.Writer) error {
 		e := json.NewEncoder(w)
@@ -143,7 +143,7 @@ func CSV(dir string, r *sheets.Result) []Target {
 	return targets
 }
 
-// quoteFormulas puts an apostrophe before each text that a spreadsheet would take for a formula.
+// quoteFormulas puts an apostrophe before each text that a spreadsheet would run as a formula.
 func quoteFormulas(s *table.Sheet) {
 	columns := slices.Clone(s.Columns)
 	for i := range columns {
@@ -169,7 +169,8 @@ func quoteFormula(text string) string {
 	return "'" + text
 }
 
-// Figures is a file in dir for every sheet that has a figure, in one of figure.Formats; those of a paper's figures and tables first.
+// Figures returns a file in dir for every sheet that has a figure, in one of figure.Formats; those of a paper's figures
+// and tables come first.
 func Figures(dir, format string, r *sheets.Result) (targets []Target) {
 	taken := map[string]int{}
 	all := sheets.Book(r).Sheets
@@ -192,7 +193,7 @@ func Figures(dir, format string, r *sheets.Result) (targets []Target) {
 	return targets
 }
 
-// Figure is the figure of one sheet as a file in dir.
+// Figure returns the figure of one sheet as a file in dir.
 func Figure(dir, format, name string, s *table.Sheet) Target {
 	return Target{filepath.Join(dir, name+"."+format), func(w io.Writer) error { return figure.Write(w, format, s) }, dir}
 }
@@ -201,7 +202,7 @@ var numbered = regexp.MustCompile(`^(fig|table)\.? (\d)`)
 
 var notInNames = regexp.MustCompile(`[^\pL\pN._+]+`)
 
-// longestName is the length from which on a name ends at a word.
+// longestName is the length after which a name ends at a word.
 const longestName = 24
 
 // FileName returns the name of a sheet as part of a file name, without commas and with whole words only: fig10-age for

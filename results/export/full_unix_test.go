@@ -13,8 +13,8 @@ import (
 	"github.com/olafctl/olaf/results/internal/example"
 )
 
-// A disk that gets full at any part of an export: a file is there whole or not at all, one that is replaced keeps its old
-// content, and what has no room is named with a way out.
+// TestFullDisk fills the disk at every part of an export: files must be complete or absent, a replaced file keeps its
+// old content, and the error names the file and a remedy.
 func TestFullDisk(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -24,7 +24,7 @@ func TestFullDisk(t *testing.T) {
 	}
 	r := example.Result(2)
 	dir, passing := t.TempDir(), t.TempDir()
-	t.Setenv("TMPDIR", passing) // where a pending file may lie
+	t.Setenv("TMPDIR", passing) // where pending files are
 	path := func(name string) string { return filepath.Join(dir, name) }
 	all := slices.Concat(CSV(dir, r)[:2], Parquet(dir, r)[:2], Figures(dir, "svg", r)[:1], []Target{Workbook(path("w.xlsx"), r), Report(path("r.html"), r), Document(path("d.json"), r.Bench)})
 	for _, target := range all {

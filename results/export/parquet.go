@@ -15,7 +15,7 @@ import (
 	"github.com/parquet-go/parquet-go/compress/zstd"
 )
 
-// Parquet is a file a sheet in dir; the sample of events is left out, for Observations hold them all.
+// Parquet returns a file in dir for each sheet but the sample of events, since Observations has them all.
 func Parquet(dir string, r *sheets.Result) []Target {
 	var targets []Target
 	for _, s := range sheets.Book(r).Sheets {
@@ -27,7 +27,7 @@ func Parquet(dir string, r *sheets.Result) []Target {
 	return targets
 }
 
-// writeSheet writes text columns as strings and all others as doubles; what is missing is null.
+// writeSheet writes text columns as strings and all others as doubles; missing values are null.
 func writeSheet(w io.Writer, s *table.Sheet) error {
 	fields := make([]reflect.StructField, len(s.Columns))
 	taken := map[string]int{}
@@ -69,7 +69,7 @@ func valueOf(v table.Cell, c table.Column) parquet.Value {
 	return parquet.NullValue()
 }
 
-// columnName is a column's title as a name: small letters, digits and underscores.
+// columnName returns a column's title as a name: small letters, digits and underscores.
 func columnName(c table.Column) string {
 	title := strings.NewReplacer("%", "pct", "±", "half_width", "'", "").Replace(c.Title())
 	words := strings.FieldsFunc(strings.ToLower(title), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
@@ -102,8 +102,8 @@ type contributor struct {
 // Labelled is a frame and the run it belongs to.
 type Labelled = sheets.Sample
 
-// Observations is the file observations.parquet in dir with every frame that each hands to its callback. The frames need
-// only be valid during the callback.
+// Observations returns the file observations.parquet in dir with every frame that each passes to its callback. The
+// frames need only be valid during the callback.
 func Observations(dir string, each func(func(*Labelled) error) error) Target {
 	return Target{Path: filepath.Join(dir, "observations.parquet"), Folder: dir, Write: func(w io.Writer) error {
 		out := parquet.NewGenericWriter[observation](w, parquet.Compression(&zstd.Codec{}), parquet.CreatedBy("olafctl", "", ""))

@@ -21,7 +21,7 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// What is exported of a result, under which names, is as it was when somebody last looked at it.
+// TestExportsSay compares the names and contents of a result's exports with golden files.
 func TestExportsSay(t *testing.T) {
 	r := example.Result(3)
 	all := slices.Concat(Figures("svg", "svg", r), CSV("csv", r), Parquet("parquet", r), []Target{Workbook("w.xlsx", r), Report("r.html", r), Document("d.json", map[string]any{"b": []int{1, 2}, "a": "<&>"})})
@@ -43,7 +43,7 @@ func TestExportsSay(t *testing.T) {
 	golden.Equal(t, "exports.txt", b.Bytes())
 }
 
-// limited is a writer with room for so many bytes.
+// limited is a writer with limited room.
 type limited struct{ left int }
 
 var errFull = errors.New("no room")
@@ -55,7 +55,7 @@ func (l *limited) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// odd is a sheet with every kind of cell, and columns of one name.
+// odd returns a sheet with every kind of cell, and columns with equal names.
 func odd() *table.Sheet {
 	return &table.Sheet{
 		Name:    "Odd",
@@ -67,7 +67,7 @@ func odd() *table.Sheet {
 	}
 }
 
-// Text columns are strings and all others numbers; what is missing is null; names are apart.
+// TestParquetCells checks that text columns are strings, all others numbers, missing values null, and names unique.
 func TestParquetCells(t *testing.T) {
 	s := odd()
 	var out bytes.Buffer
@@ -115,7 +115,7 @@ func TestParquetCells(t *testing.T) {
 	}
 }
 
-// Every frame is in the file, whatever number of batches they are, with all that is known of it.
+// TestObservationsOfAnyNumber checks that every frame is in the file with all its fields, for any number of batches.
 func TestObservationsOfAnyNumber(t *testing.T) {
 	for _, n := range []int{0, 1, 4095, 4096, 4097, 8192} {
 		target := Observations("dir", func(each func(*Labelled) error) error {
@@ -168,10 +168,10 @@ func TestObservationsOfAnyNumber(t *testing.T) {
 	}
 }
 
-// A target says what is in its way: another file, a folder that is not there, a name that can't be looked at.
+// TestTargetsSay checks the errors for targets: another file, a missing folder, an invalid name.
 func TestTargetsSay(t *testing.T) {
 	dir, passing := t.TempDir(), t.TempDir()
-	t.Setenv("TMPDIR", passing) // a pending file may lie there
+	t.Setenv("TMPDIR", passing) // where pending files are
 	file := filepath.Join(dir, "file")
 	if err := os.WriteFile(file, []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
@@ -234,7 +234,8 @@ func TestTargetsSay(t *testing.T) {
 	}
 }
 
-// A file system without hard links gets whole files too, and never another one's place.
+// TestTargetsWithoutHardLinks checks that a file system without hard links gets complete files and never replaces
+// another's.
 func TestTargetsWithoutHardLinks(t *testing.T) {
 	defer func() { link = os.Link }()
 	dir := t.TempDir()
@@ -266,7 +267,7 @@ func TestTargetsWithoutHardLinks(t *testing.T) {
 	}
 }
 
-// No byte of a Parquet file can be missing unnoticed, and a file says who made it.
+// TestParquetNeedsEveryByte checks that a missing byte of a Parquet file is noticed, and that a file names its maker.
 func TestParquetNeedsEveryByte(t *testing.T) {
 	many := func(each func(*Labelled) error) error {
 		for i := range 10_000 {

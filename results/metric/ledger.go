@@ -22,7 +22,7 @@ func sendingTo(arrivals ...string) *olaf.Ledger {
 	}
 }
 
-// astray declares what never reaches a queue or a program.
+// astray declares frames that never reach a queue or a program.
 var astray = &olaf.Ledger{
 	Counters: []olaf.Counter{
 		{Name: "lost_before_engine", Title: "Lost before the queue", Unit: "frames",

@@ -18,13 +18,13 @@ const (
 	Undecided = "undecided"
 )
 
-// alpha is the level of every test, power how surely a difference of the stated size would have been seen.
+// alpha is the level of every test, power the probability of detecting a difference of the stated size.
 const (
 	alpha = 0.05
 	power = 0.8
 )
 
-// Analysis is what a sweep says as a whole.
+// Analysis contains a sweep's comparisons, crossings, fronts and sensitivities.
 type Analysis struct {
 	Comparisons []Comparison  `json:"comparisons"`
 	Crossings   []Crossing    `json:"crossings"`
@@ -32,9 +32,9 @@ type Analysis struct {
 	Sensitivity []Sensitivity `json:"sensitivity"`
 }
 
-// Comparison sets one subject against another in one place, over pairs of equal seed.
+// Comparison compares two subjects in one place, over pairs of equal seed.
 type Comparison struct {
-	Parameters map[string]Value `json:"parameters"` // but for the subject
+	Parameters map[string]Value `json:"parameters"` // without the subject
 	Metric     string           `json:"metric"`
 	Subject    string           `json:"subject"`
 	Versus     string           `json:"versus"`
@@ -42,53 +42,53 @@ type Comparison struct {
 	// the reduction that a bench prints. In SchemaV1 it is the mean difference relative to the mean of versus.
 	Difference results.Statistic `json:"difference"`
 	ChangePct  results.Float     `json:"change_pct"`
-	// PHolm is the paired t test's p, held against all places of the metric.
+	// PHolm is the paired t test's p, adjusted for all places of the metric.
 	PHolm results.Float `json:"p_holm"`
-	// DetectablePct is the least difference, relative to the mean of versus, that this many pairs show with 80 % power at the 5 %
-	// level, where pairs spread as these do.
+	// DetectablePct is the least difference, relative to the mean of versus, that this many pairs with this spread show
+	// with 80 % power at the 5 % level.
 	DetectablePct results.Float `json:"detectable_pct"`
 	Sign          string        `json:"sign"`
 
 	at []int
 }
 
-// Crossing is where the sign of a comparison turns, along one axis.
+// Crossing is a place where the sign of a comparison changes along one axis.
 type Crossing struct {
 	Metric     string           `json:"metric"`
 	Subject    string           `json:"subject"`
 	Versus     string           `json:"versus"`
 	Axis       string           `json:"axis"`
 	Parameters map[string]Value `json:"parameters"` // of the other axes
-	// After and Before are the last place with one sign and the first with the other; what lies between is undecided.
+	// After and Before are the last place with one sign and the first with the other; places in between are undecided.
 	After  Value  `json:"after"`
 	Before Value  `json:"before"`
 	From   string `json:"from"`
 	To     string `json:"to"`
 }
 
-// Front are the cells that no other beats in both metrics at once, by their means.
+// Front lists the cells that no other cell beats in both metrics, by their means.
 type Front struct {
 	Metrics [2]string `json:"metrics"`
 	Best    [2]string `json:"best"`  // lower or higher
 	Cells   []int     `json:"cells"` // places in the list of cells, by the first metric
 }
 
-// Sensitivity says how much of a metric's variance over the cells the axes explain.
+// Sensitivity is the share of a metric's variance over the cells that each axis explains.
 type Sensitivity struct {
 	Metric string `json:"metric"`
-	// Shares are by axis: of the variance of the cells' means, what the means over each of its values have (η²). Rest is what only
-	// axes together explain.
+	// Shares are the shares by axis: the variance of the means over each of its values, relative to that of the cells'
+	// means (η²). Rest is explained only by several axes together.
 	Shares []Share       `json:"shares"`
 	Rest   results.Float `json:"rest"`
 }
 
-// Share is one axis's.
+// Share is the share of one axis.
 type Share struct {
 	Axis  string        `json:"axis"`
 	Share results.Float `json:"share"`
 }
 
-// analyse makes the analysis of the document's cells.
+// analyse computes the analysis of the document's cells.
 func (d *Document) analyse() {
 	d.Analysis = Analysis{Comparisons: []Comparison{}, Crossings: []Crossing{}, Fronts: []Front{}, Sensitivity: []Sensitivity{}}
 	for i := range d.Metrics {
@@ -106,12 +106,12 @@ func (d *Document) analyse() {
 	}
 }
 
-// axis is the place of an axis in the list; -1 where there is none of that name.
+// axis returns the index of an axis, -1 for an unknown name.
 func (d *Document) axis(name string) int {
 	return slices.IndexFunc(d.Axes, func(a Axis) bool { return a.Name == name })
 }
 
-// place is where a cell stands, but for one axis, as a key.
+// place returns a key for a cell's place on all axes except one.
 func place(at []int, without int) string {
 	var b strings.Builder
 	for i, v := range at {
@@ -123,7 +123,7 @@ func place(at []int, without int) string {
 	return b.String()
 }
 
-// parameters are those of a place, but for some axes.
+// parameters returns a place's parameters without some axes.
 func (d *Document) parameters(at []int, without ...int) map[string]Value {
 	p := map[string]Value{}
 	for i, v := range at {
@@ -134,7 +134,7 @@ func (d *Document) parameters(at []int, without ...int) map[string]Value {
 	return p
 }
 
-// compare sets the first subject against every other one, wherever both are.
+// compare compares the first subject with every other one, in all places that have both.
 func (d *Document) compare(name string) []Comparison {
 	of := d.axis(d.Subject)
 	if of < 0 {
@@ -154,7 +154,7 @@ func (d *Document) compare(name string) []Comparison {
 		if b.at[of] == 0 || a == nil || d.Schema != SchemaV1 && !a.alike(b, name) {
 			continue
 		}
-		c := paired(a.values(name), b.values(name), d.Schema == SchemaV1)
+		c := comparePairs(a.values(name), b.values(name), d.Schema == SchemaV1)
 		c.Parameters, c.Metric, c.at = d.parameters(b.at, of), name, b.at
 		c.Subject, c.Versus = d.Axes[of].Values[0], d.Axes[of].Values[b.at[of]]
 		all, p = append(all, c), append(p, float64(c.PHolm))
@@ -169,8 +169,8 @@ func (d *Document) compare(name string) []Comparison {
 	return all
 }
 
-// alike reports whether a metric means the same work in two cells: unless it counts updates of the weights, or both have as many
-// gradients in an update.
+// alike reports whether a metric means the same work in two cells: unless it counts updates of the weights, or both
+// have equally many gradients in an update.
 func (c *Cell) alike(o *Cell, name string) bool {
 	at := slices.IndexFunc(c.Statistics, func(s results.Stat) bool { return s.Name == name })
 	if at < 0 || !c.Statistics[at].PerUpdate {
@@ -187,8 +187,9 @@ func (c *Cell) alike(o *Cell, name string) bool {
 	return results.SameWork([]results.Row{row(c, "a"), row(o, "b")})
 }
 
-// paired compares run by run; P is not yet corrected for other comparisons. With ofMeans the change is the ratio of two means.
-func paired(a, b []results.Float, ofMeans bool) Comparison {
+// comparePairs compares run by run; P is not yet adjusted for other comparisons. With ofMeans the change is the ratio
+// of two means.
+func comparePairs(a, b []results.Float, ofMeans bool) Comparison {
 	c := Comparison{Sign: Undecided, ChangePct: results.Missing(), PHolm: results.Missing(), DetectablePct: results.Missing()}
 	var differences []results.Float
 	var plain, base []float64
@@ -219,8 +220,8 @@ func paired(a, b []results.Float, ofMeans bool) Comparison {
 	return c
 }
 
-// meanChange returns the mean over pairs of the change from b to a in per cent of b, minus the reduction of a bench. It is
-// missing where no b differs from 0.
+// meanChange returns the mean over pairs of the change from b to a in per cent of b, which is minus the reduction of a
+// bench. It is missing if every b is 0.
 func meanChange(a, b []results.Float) results.Float {
 	var changes []float64
 	for i := range min(len(a), len(b)) {
@@ -238,14 +239,14 @@ func meanChange(a, b []results.Float) results.Float {
 	return results.Float(exactmath.Mean(changes))
 }
 
-// Detectable is the least mean difference that n pairs of the given spread show with 80 % power at the 5 % level.
+// Detectable returns the least mean difference that n pairs of the given spread show with 80 % power at the 5 % level.
 func Detectable(sd float64, n int) float64 {
 	freedom := float64(n - 1)
 	t := exactmath.StudentQuantile(freedom, 1-alpha/2) + exactmath.StudentQuantile(freedom, power)
 	return t * sd / math.Sqrt(float64(n))
 }
 
-// cross finds along every axis of numbers where comparisons change their sign.
+// cross finds the places where comparisons change their sign, along every axis of numbers.
 func (d *Document) cross() {
 	of := d.axis(d.Subject)
 	for along := range d.Axes {
@@ -268,7 +269,7 @@ func (d *Document) cross() {
 	}
 }
 
-// turns are the changes of sign along one line.
+// turns returns the changes of sign along one line.
 func (d *Document) turns(line []*Comparison, along, of int) (out []Crossing) {
 	a := &d.Axes[along]
 	slices.SortStableFunc(line, func(x, y *Comparison) int { return cmpFloat(a.Numbers[x.at[along]], a.Numbers[y.at[along]]) })
@@ -296,10 +297,10 @@ func cmpFloat(a, b float64) int {
 	return 0
 }
 
-// unwanted are what names of metrics have in them that people want to be low.
+// unwanted are words in the names of metrics that should be low.
 var unwanted = []string{"lost", "loss", "dropped", "never", "stale", "reconfigurations", "memory", "held"}
 
-// best says which side of a metric people want: low of ages, times, losses and what is spent, high of everything else.
+// best returns the better side of a metric: low for ages, times, losses and costs, high for everything else.
 func best(m *Shown) string {
 	if m.Unit == "ns" || m.Unit == "s" || slices.ContainsFunc(unwanted, func(part string) bool { return strings.Contains(m.Name, part) }) {
 		return Lower
@@ -307,7 +308,7 @@ func best(m *Shown) string {
 	return Higher
 }
 
-// front are the cells that no other beats in both metrics.
+// front returns the cells that no other cell beats in both metrics.
 func (d *Document) front(a, b *Shown) Front {
 	f := Front{Metrics: [2]string{a.Name, b.Name}, Best: [2]string{best(a), best(b)}, Cells: []int{}}
 	type point struct {
@@ -344,7 +345,7 @@ func (d *Document) front(a, b *Shown) Front {
 	return f
 }
 
-// sensitivity decomposes the variance of a metric over a whole grid; nil where cells are missing or all are alike.
+// sensitivity decomposes the variance of a metric over a complete grid; nil if cells are missing or all equal.
 func (d *Document) sensitivity(name string) *Sensitivity {
 	size := 1
 	for i := range d.Axes {

@@ -8,8 +8,8 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// TestSweepAndBenchReduceAlike compares the change of a sweep with the reduction of a bench over the same pairs. Documents of the
-// first version keep the ratio of means.
+// TestSweepAndBenchReduceAlike compares the change of a sweep with the reduction of a bench over the same pairs.
+// Documents of the first version keep the ratio of means.
 func TestSweepAndBenchReduceAlike(t *testing.T) {
 	ours, theirs := []results.Float{1, 2}, []results.Float{2, 8}
 	run := func(queue string, values []results.Float) (runs []results.Run) {
@@ -21,10 +21,10 @@ func TestSweepAndBenchReduceAlike(t *testing.T) {
 		return runs
 	}
 	bench := results.CompareRuns(run("olaf", ours), run("fifo", theirs)).AoMReduction.ClusterCluster.Mean
-	if got := paired(ours, theirs, false).ChangePct; got != -bench || bench != 62.5 {
+	if got := comparePairs(ours, theirs, false).ChangePct; got != -bench || bench != 62.5 {
 		t.Errorf("a sweep says a change of %v %%, a bench a reduction of %v %%: one is minus the other, 62.5", got, bench)
 	}
-	if got := paired(ours, theirs, true).ChangePct; got != -70 {
+	if got := comparePairs(ours, theirs, true).ChangePct; got != -70 {
 		t.Errorf("a document of the first version has a change of %v %%, want the ratio of means, -70", got)
 	}
 }

@@ -1,5 +1,6 @@
-// Package sweep is what a sweep found: single results, each of some runs of one cell, and the document over them. The document
-// is a function of the results in the order of the sweep, whoever made them, when, and in whatever order they came.
+// Package sweep defines the results of a sweep: single results, each with some runs of one cell, and the document over
+// them. The document depends only on the results in the order of the sweep, not on who computed them, when, or in which
+// order.
 package sweep
 
 import (
@@ -22,7 +23,7 @@ const (
 	SchemaV1 = "olafctl.sweep/v1"
 )
 
-// Lot is one result: runs of one cell, in the order of their seeds. Its JSON form is what is compared byte for byte.
+// Lot is one result: runs of one cell, in the order of their seeds. Its JSON form is compared byte by byte.
 type Lot struct {
 	Metrics []string `json:"metrics"` // names, in the order of the values
 	Runs    []Run    `json:"runs"`
@@ -32,11 +33,11 @@ type Lot struct {
 type Run struct {
 	Seed   uint64          `json:"seed"`
 	Values []results.Float `json:"values"`
-	// Invalid says why the run must not enter a mean; empty where it may.
+	// Invalid says why the run must not enter a mean; empty if it may.
 	Invalid string `json:"invalid,omitempty"`
 }
 
-// Value is the run's number at a place of the Lot's metrics; missing of a run without numbers.
+// Value returns the run's number for the metric at an index of the Lot; missing for a run without numbers.
 func (r *Run) Value(at int) results.Float {
 	if at < 0 || at >= len(r.Values) {
 		return results.Missing()
@@ -44,16 +45,16 @@ func (r *Run) Value(at int) results.Float {
 	return r.Values[at]
 }
 
-// State is how far a cell is.
+// State is the state of a cell.
 type State string
 
 const (
 	Done    State = "done"
-	Failed  State = "failed"  // its work ended with an error, again and again where that was not its own
-	Pending State = "pending" // nothing or not everything of it is there
+	Failed  State = "failed"  // its work ended with an error, repeatedly unless the error was final
+	Pending State = "pending" // results are missing
 )
 
-// Value is what a parameter is in one cell: a number in JSON where it is one, else a text.
+// Value is a parameter's value in one cell: a number in JSON if it is one, else a text.
 type Value string
 
 // MarshalJSON writes numbers as numbers.
@@ -66,7 +67,7 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	return json.Marshal(string(v))
 }
 
-// UnmarshalJSON reads either.
+// UnmarshalJSON reads a number or a text.
 func (v *Value) UnmarshalJSON(raw []byte) error {
 	if bytes.HasPrefix(raw, []byte(`"`)) {
 		return json.Unmarshal(raw, (*string)(v))
@@ -80,64 +81,65 @@ type Cell struct {
 	Parameters map[string]Value `json:"parameters"`
 	State      State            `json:"state"`
 	Error      string           `json:"error,omitempty"` // of a cell that failed
-	// Runs is how many valid runs the statistics are over; InvalidRuns how many were left out of them.
+	// Runs is the number of valid runs in the statistics, InvalidRuns that of the others.
 	Runs        int      `json:"runs"`
 	InvalidRuns int      `json:"invalid_runs"`
 	Reasons     []string `json:"invalid_reasons,omitempty"`
-	// Looks is how often it was looked at whether there are runs enough, HalfWidthPct the half-width of the interval that the last
-	// look was decided by, of the widest metric; absent where the number of runs was fixed.
+	// Looks is how often the stopping rule was evaluated, and HalfWidthPct the widest metric's half-width in its last
+	// evaluation; absent for a fixed number of runs.
 	Looks        int           `json:"looks,omitempty"`
 	HalfWidthPct results.Float `json:"half_width_pct"`
-	// Statistics are over the runs, of the metrics that the sweep shows.
+	// Statistics are over the runs, for the metrics of the sweep.
 	Statistics results.Stats `json:"statistics"`
-	// Keys are those of its results in the store.
+	// Keys are the keys of its results in the store.
 	Keys []string `json:"keys"`
 
 	at   []int // its place on every axis
 	lots []*Lot
 }
 
-// Axis is a parameter with its values, as numbers where they are numbers.
+// Axis is a parameter with its values, as numbers if they are numbers.
 type Axis struct {
 	Name    string    `json:"name"`
 	Values  []string  `json:"values"`
-	Unit    string    `json:"unit,omitempty"`    // of Numbers
-	Numbers []float64 `json:"numbers,omitempty"` // absent of words
+	Unit    string    `json:"unit,omitempty"`    // for Numbers
+	Numbers []float64 `json:"numbers,omitempty"` // absent for words
 }
 
-// Shown is a metric that the sweep shows.
+// Shown is a metric of the sweep.
 type Shown struct {
 	Name  string `json:"name"`
 	Title string `json:"title"`
 	Unit  string `json:"unit"`
 }
 
-// Document is a sweep.
+// Document is the document of a sweep.
 type Document struct {
 	Schema     string             `json:"schema"`
 	Provenance results.Provenance `json:"provenance"`
 	ID         string             `json:"id"`
-	Command    string             `json:"command"` // whose runs these are
-	// Digest is the SHA-256 of the cells' parameters and results in the order of the sweep, whoever made them.
+	Command    string             `json:"command"` // the command of the runs
+	// Digest is the SHA-256 of the cells' parameters and results in the order of the sweep.
 	Digest string `json:"digest"`
-	// Config is what decides the numbers: options, axes, seeds, and the rule that says how many runs are enough.
+	// Config contains everything that determines the numbers: options, axes, seeds, and the stopping rule.
 	Config  json.RawMessage `json:"config"`
 	Axes    []Axis          `json:"axes"`
 	Metrics []Shown         `json:"metrics"`
-	// Subject is the axis whose values are set against each other; empty without one.
+	// Subject is the axis whose values are compared; empty without one.
 	Subject string `json:"subject,omitempty"`
-	Rule    string `json:"rule"` // how many runs a cell has, in words
+	Rule    string `json:"rule"` // number of runs of a cell, in words
 	Cells   []Cell `json:"cells"`
 	Analysis
-	// Differences are results that came out otherwise a second time.
+	// Differences are results that were different when computed again.
 	Differences []string `json:"differences,omitempty"`
-	// Checked are the workers of a work queue, with how many of their results were repeated by the machine that started the sweep.
+	// Checked are the workers of a work queue, with the number of their results that the starting machine repeated.
 	Checked    []Checked `json:"checked,omitempty"`
 	Statements []string  `json:"statements,omitempty"`
 	Partial    bool      `json:"partial"`
 }
 
-// Checked is a worker of a work queue whose results were checked. It names itself; only the queue's token protects the names.
+// Checked is a worker of a work queue whose results were checked. The worker chooses its name; only the queue's token
+// protects the names.
 type Checked struct {
 	Host       string `json:"host"`
 	Worker     string `json:"worker"`
@@ -181,7 +183,7 @@ func (d *Document) checks() (lines []string) {
 	return lines
 }
 
-// Outcome is what there is of a cell.
+// Outcome contains the results of a cell.
 type Outcome struct {
 	Parameters []string // values, in the order of the axes
 	At         []int    // places on the axes
@@ -193,7 +195,7 @@ type Outcome struct {
 	HalfWidth  float64 // share of the mean; not a number without looks
 }
 
-// Digest is the SHA-256 over cells and their results, in the order given.
+// Digest returns the SHA-256 over cells and their results, in the given order.
 func Digest(axes []Axis, cells []Outcome) string {
 	h := sha256.New()
 	for i := range cells {
@@ -210,8 +212,8 @@ func Digest(axes []Axis, cells []Outcome) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Fill makes cells, digest and analysis of the document from what there is; its other fields must be there already. known
-// says what the metrics are; others are shown by their names.
+// Fill computes cells, digest and analysis of the document; its other fields must be set. known returns the declaration
+// of a metric; metrics without one are shown by their names.
 func (d *Document) Fill(cells []Outcome, known func(name string) *metric.Metric) error {
 	d.Digest, d.Partial = Digest(d.Axes, cells), false
 	d.Cells = make([]Cell, len(cells))
@@ -255,8 +257,8 @@ func (c *Cell) fill(d *Document, from *Outcome, known func(string) *metric.Metri
 	return nil
 }
 
-// describe returns the statistic of a cell's values. Where a rule decided how many there are, the interval is the one of its
-// last look, which is wider than that of a fixed number of runs.
+// describe returns the statistic of a cell's values. If a rule decided their number, the interval is that of its last
+// look, which is wider than for a fixed number of runs.
 func (d *Document) describe(values []results.Float, looks int) results.Statistic {
 	s := results.Describe(values, "no valid run has it")
 	if looks > 0 && s.N > 1 && d.Schema != SchemaV1 {
@@ -265,7 +267,7 @@ func (d *Document) describe(values []results.Float, looks int) results.Statistic
 	return s
 }
 
-// values are a metric's, run by run; missing of a run that is not valid.
+// values returns a metric run by run; missing for invalid runs.
 func (c *Cell) values(name string) []results.Float {
 	var out []results.Float
 	for _, lot := range c.lots {
@@ -274,7 +276,7 @@ func (c *Cell) values(name string) []results.Float {
 	return out
 }
 
-// Of are the values of a metric, run by run; missing of runs that are not valid, and where there is no such metric.
+// Of returns a metric run by run; missing for invalid runs and unknown metrics.
 func (l *Lot) Of(name string) []results.Float {
 	at := -1
 	for i, n := range l.Metrics {
@@ -302,7 +304,7 @@ func valid(values []results.Float) []results.Float {
 	return known
 }
 
-// Err is nil when every cell came out, valid and the same every time.
+// Err returns nil if every cell has results that are valid and reproducible.
 func (d *Document) Err() error {
 	failed, invalid := 0, 0
 	why := ""

@@ -9,12 +9,12 @@ import (
 	"github.com/olafctl/olaf/internal/exactmath"
 )
 
-// ErrRule is the kind of every refused stopping rule.
+// ErrRule is the kind of errors in a stopping rule.
 var ErrRule = olaf.NewError(olaf.Usage, "bad --until")
 
-// Enough says when a cell has runs enough: when the half-width of the interval of every metric that is shown is at most a
-// share of its mean. Looking again and again would make intervals too narrow; so look k has the level 5 % · 6/(π²k²), which adds
-// up to 5 % over however many looks: with 95 % all of the intervals hold that were looked at, the last one among them.
+// Enough is the rule for the number of runs of a cell: the half-width of every metric's interval must be at most a
+// share of its mean. Repeated looks would make intervals too narrow, so look k has the level 5 % · 6/(π²k²). The levels
+// of all looks sum to 5 %: with 95 % all intervals are right, including the last one.
 type Enough struct {
 	Within float64 `json:"within"` // half-width over mean, such as 0.02
 }
@@ -33,19 +33,18 @@ func ParseEnough(text string) (*Enough, error) {
 	return &Enough{v}, nil
 }
 
-// String says the rule in words.
+// String describes the rule in words.
 func (e *Enough) String() string {
 	return fmt.Sprintf("until the half-width of the 95 %% interval is at most %.4g %% of the mean, looked at after every lot in the order of seeds, look k at the level 5 %% · 6/(π²k²)", 100*e.Within)
 }
 
-// Level is the level of a look, from 1.
+// Level returns the level of a look, from 1.
 func (e *Enough) Level(look int) float64 {
 	return alpha * 6 / (math.Pi * math.Pi * float64(look) * float64(look))
 }
 
-// Decide looks at the lots that there are, in the order of their seeds: whether they are enough for all of the metrics, and the
-// widest half-width relative to its mean. A metric of which no run has anything decides nothing; one that is 0 throughout is
-// known exactly.
+// Decide checks whether lots, in the order of their seeds, are enough for all metrics, and returns the widest
+// half-width relative to its mean. A metric that no run has is ignored; one that is always 0 is known exactly.
 func (e *Enough) Decide(lots []*Lot, metrics []string, look int) (enough bool, widest float64) {
 	for _, name := range metrics {
 		var known []float64
@@ -63,7 +62,7 @@ func (e *Enough) Decide(lots []*Lot, metrics []string, look int) (enough bool, w
 	return widest <= e.Within, widest
 }
 
-// halfWidth is that of Student's interval at a level, relative to the mean.
+// halfWidth returns that of Student's interval at a level, relative to the mean.
 func halfWidth(values []float64, level float64) float64 {
 	if len(values) < 2 {
 		return math.Inf(1)

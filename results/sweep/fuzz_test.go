@@ -12,8 +12,8 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// FuzzParseLot reads anything as a result: what is refused is damage, every run of what is taken has a value or none of every metric,
-// and a document over it is made and written.
+// FuzzParseLot parses random results: rejected ones are damaged, and every run of an accepted one has a value of every
+// metric or none, and gives a document.
 func FuzzParseLot(f *testing.F) {
 	for _, seed := range []string{
 		`{"metrics":["m","n"],"runs":[{"seed":1,"values":[1.5,null]},{"seed":18446744073709551615,"values":[-0,1e308],"invalid":"lost"}]}`,
@@ -51,7 +51,7 @@ func FuzzParseLot(f *testing.F) {
 	})
 }
 
-// documented makes the document over one result, twice of the same bytes.
+// documented makes the document over one result twice and compares the bytes.
 func documented(t *testing.T, lot *Lot, raw []byte) {
 	d := Document{Axes: []Axis{{Name: "n", Values: []string{"1"}, Numbers: []float64{1}}}}
 	for _, name := range lot.Metrics {
@@ -74,7 +74,8 @@ func documented(t *testing.T, lot *Lot, raw []byte) {
 	}
 }
 
-// FuzzParseEnough reads anything as a rule: what is taken is a share, reads again from what is written of it, and decides.
+// FuzzParseEnough parses random rules: an accepted one is a share, is stable when formatted and parsed again, and can
+// decide.
 func FuzzParseEnough(f *testing.F) {
 	for _, seed := range []string{"ci=2%", "ci=0.05", "ci = 0.5 %", "ci=1e-300", "ci=100%", "ci=0", "ci=nan", "ci=inf%", "ci=-1%", "ci=0x1p-3", "sd=2%", "ci=%", ""} {
 		f.Add(seed)

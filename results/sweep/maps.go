@@ -13,16 +13,16 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// Map is a metric over two axes: its means, or its change from what it is compared with.
+// Map shows a metric over two axes: its means, or the change in a comparison.
 type Map struct {
 	Metric       *Shown
-	Title        string   // what is drawn, and for which values of the other axes
-	Across, Down string   // names of the axes; empty where there is none
+	Title        string   // metric, and the values of the other axes
+	Across, Down string   // names of the axes; empty without one
 	Columns      []string // values across
-	Rows         []string // values down; one empty one without an axis
-	By           float64  // what means are multiplied with for the unit of the title
+	Rows         []string // values down; one empty value without an axis
+	By           float64  // factor from means to the unit of the title
 	Compared     bool
-	Subject      string    // of a comparison
+	Subject      string    // for a comparison
 	Points       [][]Point // by row and column
 }
 
@@ -30,7 +30,7 @@ type Map struct {
 type Point struct {
 	There bool
 	Stat  results.Statistic // the mean, or the change in per cent
-	Sign  string            // of a comparison
+	Sign  string            // for a comparison
 }
 
 // located is a point with its place on all axes.
@@ -40,8 +40,8 @@ type located struct {
 	Point
 }
 
-// Maps are those of a metric: one for every combination of the axes that are neither across nor down. Where the sweep has a
-// subject, its comparisons are drawn.
+// Maps returns the maps of a metric: one for every combination of the axes that are not drawn. With a subject they show
+// its comparisons.
 func (d *Document) Maps(m *Shown) []*Map {
 	of := d.axis(d.Subject)
 	points, compared := d.comparisonsOf(m), true
@@ -84,8 +84,8 @@ func (d *Document) meansOf(m *Shown) (points []located) {
 	return points
 }
 
-// plane chooses the axes of the maps, but for one: across is the one with the most numbers, down that with the next most; words
-// where there are too few numbers. Either is -1 where there is none.
+// plane chooses the axes of the maps among all except one: across has the most numbers, down the next most, then words.
+// Either is -1 if there is none.
 func (d *Document) plane(without int) (across, down int) {
 	var free []int
 	for i := range d.Axes {
@@ -98,7 +98,7 @@ func (d *Document) plane(without int) (across, down int) {
 	return free[0], free[1]
 }
 
-// worth is how much an axis gains from being drawn.
+// worth returns the priority of an axis for drawing.
 func (d *Document) worth(axis int) int {
 	if n := len(d.Axes[axis].Numbers); n > 0 {
 		return n + 1<<20
@@ -113,7 +113,7 @@ func (d *Document) index(at []int, axis int) int {
 	return at[axis]
 }
 
-// beside names the values of the axes that a map does not draw.
+// beside describes the values of the axes that a map does not draw.
 func (d *Document) beside(p *located, drawn ...int) string {
 	title := ""
 	for i, v := range p.at {
@@ -157,7 +157,8 @@ func (d *Document) emptyMap(m *Shown, across, down int, compared bool) *Map {
 	return one
 }
 
-// print draws the map as a table where it fits the page, else a character a value; with a single row, a line a value.
+// print prints the map as a table if it fits the page, else with a character for each value; a single row is printed
+// with a line for each value.
 func (m *Map) print(p *text.Page) {
 	p.Say("", "%s", m.Title)
 	switch {
@@ -172,7 +173,7 @@ func (m *Map) print(p *text.Page) {
 	p.Printf("\n")
 }
 
-// cell prints a value; a comparison that can't be told stands in brackets.
+// cell formats a value; an undecided comparison is in brackets.
 func (m *Map) cell(pt *Point) string {
 	switch {
 	case !pt.There:
@@ -215,7 +216,7 @@ func (m *Map) grid() *table.Grid {
 	return g
 }
 
-// above is the line of pieces of outlines above a row; ok is false where there is none.
+// above returns the line with the outlines above a row; ok is false if there are none.
 func (m *Map) above(row int, level map[[2]int]string, widest []int) (line []string, ok bool) {
 	line = []string{""}
 	for k := range m.Columns {
@@ -225,7 +226,7 @@ func (m *Map) above(row int, level map[[2]int]string, widest []int) (line []stri
 	return line, ok
 }
 
-// width is how many characters the table takes.
+// width returns the number of characters that the table needs.
 func (m *Map) width() (n int) {
 	g := m.grid()
 	for i, c := range g.Columns {
@@ -238,7 +239,7 @@ func (m *Map) width() (n int) {
 	return n - 2
 }
 
-// list has a line a value, with its interval.
+// list prints a line for each value, with its interval.
 func (m *Map) list(p *text.Page) {
 	g := &table.Grid{Columns: []table.GridColumn{{Header: m.Across, Right: true}, {Header: "", Right: true}, {Header: ""}}}
 	largest := 0.0
@@ -301,7 +302,7 @@ func (m *Map) shades(p *text.Page) {
 	for i, r := range m.Rows {
 		var line strings.Builder
 		for k := range min(len(m.Columns), room) {
-			if outlined { // room for a line beside every value
+			if outlined { // room for a line next to every value
 				line.WriteString(cmp.Or(upright[[2]int{i, k}], " "))
 			}
 			line.WriteByte(m.shade(&m.Points[i][k], low, high))

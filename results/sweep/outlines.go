@@ -8,8 +8,8 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// outlines are where the sign of a comparison turns on a map: around the places where the subject pays, which are those whose sign
-// is the better one, and around those where it costs, as far as places that can't be told lie between. A map of means has none.
+// outlines returns the lines on a map where the sign of a comparison changes: around the places where the subject is
+// better, and around those where it is worse if undecided places are between them. A map of means has none.
 func (m *Map) outlines() (all []table.Outline) {
 	if !m.Compared {
 		return nil
@@ -42,7 +42,7 @@ func (m *Map) outlines() (all []table.Outline) {
 	return all
 }
 
-// across are the signs on both sides of an edge; empty where there is nothing.
+// across returns the signs on both sides of an edge; empty outside the map.
 func (m *Map) across(e table.Edge) (before, here string) {
 	row, column := e.Row, e.Series-1
 	if e.Level {
@@ -54,7 +54,7 @@ func (m *Map) across(e table.Edge) (before, here string) {
 	return m.Points[row][column].Sign, m.Points[e.Row][e.Series].Sign
 }
 
-// side says on which side of a line the places of a sign are.
+// side returns on which side of a line the places of a sign are.
 func (m *Map) side(edges []table.Edge, sign string) string {
 	upright, level := map[bool]bool{}, map[bool]bool{}
 	for _, e := range edges {
@@ -66,7 +66,7 @@ func (m *Map) side(edges []table.Edge, sign string) string {
 		}
 	}
 	right, left := "right of", "left of"
-	if m.Down == "" { // which is printed downwards
+	if m.Down == "" { // printed downwards
 		right, left = "below", "above"
 	}
 	last := len(m.Rows) - 1
@@ -83,7 +83,7 @@ func (m *Map) side(edges []table.Edge, sign string) string {
 	return "within this line, where it is " + sign
 }
 
-// strokes are what a terminal draws an outline with.
+// strokes are the characters for an outline in a terminal.
 type strokes struct{ upright, level string }
 
 func strokesOf(o *table.Outline) strokes {
@@ -93,7 +93,7 @@ func strokesOf(o *table.Outline) strokes {
 	return strokes{"┃", "━"}
 }
 
-// marks are the pieces of outlines in a terminal, by row and column: left of values and above them.
+// marks returns the characters for outlines in a terminal, by row and column: left of values and above them.
 func (m *Map) marks() (upright, level map[[2]int]string) {
 	upright, level = map[[2]int]string{}, map[[2]int]string{}
 	for _, o := range m.outlines() {
@@ -108,7 +108,7 @@ func (m *Map) marks() (upright, level map[[2]int]string) {
 	return upright, level
 }
 
-// sayOutlines says what the lines on a map mean.
+// sayOutlines explains the lines on a map.
 func (m *Map) sayOutlines(p *text.Page) {
 	for _, o := range m.outlines() {
 		p.Say("", "%s %s", strokesOf(&o).upright, o.Name)

@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// signed is a map of signs: l lower, h higher, u undecided, and a space where there is nothing.
+// signed returns a map of signs: l lower, h higher, u undecided, and a space for no value.
 func signed(unit string, rows ...string) *Map {
 	m := &Map{Metric: &Shown{Name: "m", Unit: unit}, Title: "Map", Across: "rate", Down: "slots", By: 1, Compared: true, Subject: "olaf"}
 	if len(rows) == 1 {
@@ -35,7 +35,7 @@ func signed(unit string, rows ...string) *Map {
 	return m
 }
 
-// TestOutlines holds where the lines of a map are and what they say.
+// TestOutlines checks the places and descriptions of the lines on a map.
 func TestOutlines(t *testing.T) {
 	for _, c := range []struct {
 		name, unit string
@@ -75,8 +75,8 @@ func TestOutlines(t *testing.T) {
 	}
 }
 
-// TestOutlinesAreDrawn holds what a terminal shows of them: a staircase in a table, a line in a list, and a line beside the signs of a
-// map that is too wide for numbers.
+// TestOutlinesAreDrawn checks the lines in a terminal: a staircase in a table, a line in a list, and a line next to the
+// signs of a map that is too wide for numbers.
 func TestOutlinesAreDrawn(t *testing.T) {
 	wide := strings.Repeat("h", 15) + strings.Repeat("u", 2) + strings.Repeat("l", 13)
 	for _, c := range []struct {

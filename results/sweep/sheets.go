@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// Sheets lays out a kept sweep: its cells, a sheet and a figure a metric, maps of colours, and what it shows as a whole.
+// Sheets lays out a stored sweep: its cells, a sheet and a figure for each metric, coloured maps, and the analysis.
 func Sheets(document []byte) ([]table.Sheet, error) {
 	d := new(Document)
 	if err := json.Unmarshal(document, d); err != nil {
@@ -44,7 +44,7 @@ func Sheets(document []byte) ([]table.Sheet, error) {
 	return out, nil
 }
 
-// locate finds the places of cells and comparisons of a document that was read.
+// locate finds the places of cells and comparisons of a parsed document.
 func (d *Document) locate() error {
 	of := d.axis(d.Subject)
 	for i := range d.Cells {
@@ -79,7 +79,7 @@ func (d *Document) placeOf(p map[string]Value, extra, value string) (at []int, o
 	return at, true
 }
 
-// cellSheet has a row a cell.
+// cellSheet returns a row for each cell.
 func (d *Document) cellSheet() table.Sheet {
 	s := table.Sheet{Name: "Cells", Title: "Cells of the sweep, " + d.Rule, Notes: []string{"digest " + d.Digest}}
 	for i := range d.Axes {
@@ -106,7 +106,7 @@ func (d *Document) cellSheet() table.Sheet {
 	return s
 }
 
-// value is a parameter's value: a number where it is printed as one.
+// value returns a parameter's value as a cell: a number if it is printed as one.
 func (d *Document) value(axis, at int) table.Cell {
 	a := &d.Axes[axis]
 	if len(a.Numbers) > 0 && a.Unit == "" {
@@ -122,7 +122,8 @@ func number(f results.Float) table.Cell {
 	return table.N(float64(f))
 }
 
-// metricSheet has a metric over the axis with the most numbers, a column for every combination of the others, drawn as lines.
+// metricSheet shows a metric over the axis with the most numbers, drawn as lines, with a column for every combination
+// of the others.
 func (d *Document) metricSheet(m *Shown) table.Sheet {
 	x, _ := d.plane(-1)
 	s := table.Sheet{Name: sheetName(m.Name), Title: m.Title}
@@ -170,7 +171,7 @@ func (d *Document) metricSheet(m *Shown) table.Sheet {
 	return s
 }
 
-// series names a line: the values of all axes but the one along it.
+// series names a line: the values of all axes except the one along it.
 func (d *Document) series(at []int, along int) string {
 	var parts []string
 	for i, v := range at {
@@ -184,7 +185,7 @@ func (d *Document) series(at []int, along int) string {
 	return strings.Join(parts, ", ")
 }
 
-// sheet is a map as a sheet.
+// sheet returns a map as a sheet.
 func (m *Map) sheet(n int) table.Sheet {
 	s := table.Sheet{Name: sheetName(fmt.Sprintf("Map %d %s", n+1, m.Metric.Name)), Title: m.Title, Columns: []table.Column{{Header: m.Down + " \\ " + m.Across}}}
 	if m.Compared {
@@ -221,7 +222,7 @@ func (m *Map) sheet(n int) table.Sheet {
 	return s
 }
 
-// colours says what those of a drawn map stand for.
+// colours explains the colours of a drawn map.
 func (m *Map) colours() string {
 	if m.Compared {
 		return "change, %"
@@ -229,7 +230,7 @@ func (m *Map) colours() string {
 	return m.Title
 }
 
-// crossingSheet has a row wherever a comparison turns along an axis.
+// crossingSheet has a row for every change of a comparison's sign along an axis.
 func (d *Document) crossingSheet() table.Sheet {
 	s := table.Sheet{Name: "Crossings", Title: "Where the sign of a comparison turns along an axis", Notes: []string{"between the two values it can't be told"}}
 	for _, header := range []string{"Metric", d.Subject, "Against", "Axis", "Up to", "It is", "From", "It is then"} {
@@ -255,7 +256,7 @@ func (d *Document) crossingSheet() table.Sheet {
 	return s
 }
 
-// others are the axes that vary, but for one.
+// others returns the axes that vary, except one.
 func (d *Document) others(without int) (axes []int) {
 	for k := range d.Axes {
 		if k != without && d.varies(k) {
@@ -265,10 +266,10 @@ func (d *Document) others(without int) (axes []int) {
 	return axes
 }
 
-// together is the row of what only axes together explain.
+// together names the row of what only several axes explain.
 const together = "only together"
 
-// sensitivitySheet has a row an axis, a column a metric, drawn as bars.
+// sensitivitySheet has a row for each axis and a column for each metric, drawn as bars.
 func (d *Document) sensitivitySheet() table.Sheet {
 	s := table.Sheet{Name: "Sensitivity", Title: "Share of the variance over the cells explained by each axis alone (η²)", Columns: []table.Column{{Header: "Axis"}}}
 	if len(d.Sensitivity) == 0 {
@@ -292,7 +293,7 @@ func (d *Document) sensitivitySheet() table.Sheet {
 	return s
 }
 
-// frontSheet has a row a cell that no other beats, drawn as a line over the first metric.
+// frontSheet has a row for each cell on the front, drawn as a line over the first metric.
 func (d *Document) frontSheet(f *Front) table.Sheet {
 	s := table.Sheet{Name: "Pareto", Title: fmt.Sprintf("Cells that no other beats in both %s (%s is better) and %s (%s)", f.Metrics[0], f.Best[0], f.Metrics[1], f.Best[1])}
 	axes := d.others(-1)
@@ -325,12 +326,12 @@ func (d *Document) frontSheet(f *Front) table.Sheet {
 	return s
 }
 
-// shown is a metric that the sweep shows.
+// shown returns a metric of the sweep by name.
 func (d *Document) shown(name string) *Shown {
 	return &d.Metrics[slices.IndexFunc(d.Metrics, func(m Shown) bool { return m.Name == name })]
 }
 
-// comparisonSheet has a row a comparison.
+// comparisonSheet has a row for each comparison.
 func (d *Document) comparisonSheet() table.Sheet {
 	s := table.Sheet{Name: "Sweep comparisons", Title: "Differences over pairs of equal seed; p is Holm's over all places of the metric"}
 	of := d.axis(d.Subject)
@@ -356,7 +357,7 @@ func (d *Document) comparisonSheet() table.Sheet {
 	return s
 }
 
-// sheetName is a name in what a workbook allows.
+// sheetName shortens a name to what a workbook allows.
 func sheetName(name string) string {
 	const most = 31
 	runes := []rune(name)

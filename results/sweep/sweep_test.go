@@ -19,7 +19,7 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// lotOf is a result of some values of one metric.
+// lotOf returns a result with some values of one metric.
 func lotOf(t *testing.T, name string, values ...float64) json.RawMessage {
 	t.Helper()
 	lot := Lot{Metrics: []string{name}}
@@ -33,7 +33,7 @@ func lotOf(t *testing.T, name string, values ...float64) json.RawMessage {
 	return raw
 }
 
-// example is a sweep of slots and systems in which a is younger than b from 4 slots on, and older below.
+// example returns a sweep of slots and systems in which a is younger than b from 4 slots on, and older below.
 func example(t *testing.T) *Document {
 	t.Helper()
 	d := &Document{Schema: Schema, Command: "bench", Subject: "system", Rule: "5 runs each", Config: json.RawMessage(`{}`),
@@ -98,8 +98,8 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestAnalysisIsEverywhere holds that maps, crossings, sensitivity and fronts stand in the sheets of workbook and report, can be
-// drawn, and are told in the terminal.
+// TestAnalysisIsEverywhere checks that maps, crossings, sensitivity and fronts are in workbook, report and terminal and
+// can be drawn.
 func TestAnalysisIsEverywhere(t *testing.T) {
 	d := &Document{Schema: Schema, Command: "bench", Subject: "system", Rule: "6 runs each", Config: json.RawMessage(`{}`),
 		Axes: []Axis{{Name: "slots", Values: []string{"2", "4", "8"}, Numbers: []float64{2, 4, 8}}, {Name: "rate", Values: []string{"5Gbps", "9Gbps"}, Unit: "bps", Numbers: []float64{5e9, 9e9}},
@@ -209,7 +209,7 @@ func TestWideMaps(t *testing.T) {
 	}
 }
 
-// TestDigestIsOfResults holds that the digest is of parameters and results, and of nothing else.
+// TestDigestIsOfResults checks that the digest depends only on parameters and results.
 func TestDigestIsOfResults(t *testing.T) {
 	axes := []Axis{{Name: "x", Values: []string{"1"}}}
 	one := func() []Outcome {
@@ -291,8 +291,8 @@ func TestParseEnough(t *testing.T) {
 	}
 }
 
-// TestEnoughHoldsItsLevel stops by the rule many times: the interval that it stopped by holds the mean in 95 % of cases or more.
-// The plain interval, looked at as often, does not.
+// TestEnoughHoldsItsLevel applies the rule many times: the interval at which it stops contains the mean in at least 95
+// % of cases. The plain interval, with as many looks, does not.
 func TestEnoughHoldsItsLevel(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	const mean, sd, times, most = 100, 30, 300, 40
@@ -330,8 +330,7 @@ func TestEnoughHoldsItsLevel(t *testing.T) {
 	t.Logf("misses: corrected %d, plain %d of %d", corrected, plain, times)
 }
 
-// TestLevelsAddUpToFivePercent states that look k spends 5 % · 6/(π²k²), so that however many looks together err in 5 % of
-// cases: the square of the look counts, not the look.
+// TestLevelsAddUpToFivePercent checks that look k uses 5 % · 6/(π²k²), so that all looks together err in 5 % of cases.
 func TestLevelsAddUpToFivePercent(t *testing.T) {
 	e, sum := &Enough{}, 0.0
 	for look := 1; look <= 100_000; look++ {
@@ -365,7 +364,7 @@ func TestDecide(t *testing.T) {
 	}
 }
 
-// TestDetectable is by the t distribution's tables: 2.262 and 0.883 at 9 degrees of freedom.
+// TestDetectable uses the t distribution's tables: 2.262 and 0.883 at 9 degrees of freedom.
 func TestDetectable(t *testing.T) {
 	if got, want := Detectable(10, 10), (2.2622+0.8834)*10/3.16228; got < want-0.01 || got > want+0.01 {
 		t.Error(got, want)

@@ -13,13 +13,13 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// Document is the JSON form.
+// Document returns the JSON form.
 func (d *Document) Document() any { return d }
 
-// Paper is empty: nobody published just any sweep.
+// Paper returns nil: no paper published this sweep.
 func (d *Document) Paper() []results.PaperRow { return nil }
 
-// Table is one line a cell, with the mean and the interval of every metric that is shown.
+// Table returns a line for each cell, with the mean and the interval of every metric shown.
 func (d *Document) Table() (header []string, rows [][]string) {
 	for i := range d.Axes {
 		header = append(header, d.Axes[i].Name)
@@ -44,7 +44,7 @@ func (d *Document) Table() (header []string, rows [][]string) {
 	return header, rows
 }
 
-// WriteText says what came out, then draws every metric over the grid.
+// WriteText prints the findings, then every metric over the grid.
 func (d *Document) WriteText(w io.Writer, v text.View) error {
 	p := text.NewPage(w, v)
 	for _, line := range d.headlines() {
@@ -71,7 +71,7 @@ func (d *Document) WriteText(w io.Writer, v text.View) error {
 	return p.Err()
 }
 
-// headlines say what the first metric does, and what was swept.
+// headlines describes the effect on the first metric, and the sweep.
 func (d *Document) headlines() (lines []string) {
 	m := &d.Metrics[0]
 	if of, first, count := d.axis(d.Subject), "", map[string]int(nil); of >= 0 {
@@ -132,10 +132,10 @@ func (d *Document) Found() string {
 	return strings.TrimSpace(fmt.Sprintf("%s: %s to %s %s", m.Name, text.Single(float64(low.Mean)*by), text.Single(float64(high.Mean)*by), unit))
 }
 
-// varies says whether an axis has several values: one that has not is said once.
+// varies reports whether an axis has several values.
 func (d *Document) varies(axis int) bool { return len(d.Axes[axis].Values) > 1 }
 
-// axes names the axes with how many values each has.
+// axes names the axes with their number of values.
 func (d *Document) axes() string {
 	var parts []string
 	for i := range d.Axes {
@@ -159,7 +159,7 @@ func (d *Document) where(c *Cell) string {
 	return strings.Join(parts, ", ")
 }
 
-// extremes are the cells with the least and the greatest mean; nil where there is none.
+// extremes returns the cells with the least and the greatest mean; nil if there is none.
 func (d *Document) extremes(name string) (least, most *Cell) {
 	for i := range d.Cells {
 		c := &d.Cells[i]
@@ -177,7 +177,7 @@ func (d *Document) extremes(name string) (least, most *Cell) {
 	return least, most
 }
 
-// validity says in words which cells count.
+// validity describes which cells are valid.
 func (d *Document) validity() string {
 	count := map[State]int{}
 	invalid, runs := 0, 0
@@ -194,7 +194,7 @@ func (d *Document) validity() string {
 	return fmt.Sprintf("valid: %d of %d cells, %s", count[Done], len(d.Cells), olaf.Plural(runs, "run"))
 }
 
-// lines say what the sweep shows as a whole.
+// lines prints the analysis.
 func (d *Document) lines(p *text.Page) {
 	said := false
 	for _, line := range describeCrossings(d.Crossings) {
@@ -202,7 +202,7 @@ func (d *Document) lines(p *text.Page) {
 		said = true
 	}
 	for i := range d.Sensitivity {
-		if len(d.Sensitivity[i].Shares) < 2 { // a single axis explains all there is
+		if len(d.Sensitivity[i].Shares) < 2 { // a single axis explains everything
 			continue
 		}
 		p.Say("", "%s", d.Sensitivity[i].String())
@@ -264,7 +264,7 @@ func (c *Crossing) place() string {
 	return strings.Join(parts, ", ")
 }
 
-// String says which axes decide.
+// String describes which axes matter.
 func (s *Sensitivity) String() string {
 	var parts []string
 	for _, share := range s.Shares {
@@ -277,7 +277,7 @@ func (s *Sensitivity) String() string {
 	return line
 }
 
-// mostNamed is how many cells of a front are named.
+// mostNamed is the maximum number of cells of a front that are named.
 const mostNamed = 6
 
 // bestOf names the cells of a front.
@@ -293,7 +293,7 @@ func (d *Document) bestOf(f *Front) string {
 	return fmt.Sprintf("no other cell beats in both %s (%s is better) and %s (%s): %s%s", f.Metrics[0], f.Best[0], f.Metrics[1], f.Best[1], strings.Join(cells, "; "), more)
 }
 
-// power says what differences would have been seen.
+// power describes which differences could have been detected.
 func (d *Document) power() string {
 	widest, pairs := 0.0, 0
 	for i := range d.Comparisons {

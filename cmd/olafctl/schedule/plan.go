@@ -118,7 +118,7 @@ func (f *planFlags) readProblem(cmd *cobra.Command, file string) (*sched.Problem
 		p = p.WithINC(f.inc)
 	}
 	if f.fixed {
-		p = p.Meshed()
+		p = p.WithMesh()
 	}
 	p.PartialINC = p.PartialINC || f.partial
 	if f.horizon < 0 {

@@ -1,7 +1,7 @@
-// Package p4inc reproduces the evaluation of "P4INC-AOI: All-Optical Interconnect Empowered by In-Network Computing for DML
-// Workloads", one file for each kind of artefact: Table I, the testbed (Figs. 5 to 7) and the simulations (Figs. 8 to 12).
-// Everything is planned with the printed parameters and, where there are none, with those of sched.Workload; what the
-// paper leaves open most is set beside it under other assumptions.
+// Package p4inc reproduces the evaluation of "P4INC-AOI: All-Optical Interconnect Empowered by In-Network Computing for
+// DML Workloads", one file for each kind of artefact: Table I, the testbed (Figs. 5 to 7) and the simulations (Figs. 8
+// to 12). Plans use the printed parameters, and sched.Workload's for those that are not printed; the most uncertain
+// ones are also varied.
 package p4inc
 
 import (
@@ -17,10 +17,10 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// Experiments lists what reproduces the paper, in its order.
+// Experiments lists the paper's experiments in its order.
 func Experiments() experiments.Set { return with(milp.Find) }
 
-// with lists them with a way to find a solver.
+// with lists the experiments for a function that finds a solver.
 func with(find func(name string) (milp.Solver, error)) experiments.Set {
 	table1 := func(ctx context.Context, o experiments.Options) (bench.Report, error) { return runTable1(ctx, find, o) }
 	one := func(name, artefact, about, needs string, run func(context.Context, experiments.Options) (bench.Report, error)) experiments.Experiment {
@@ -40,16 +40,16 @@ func with(find func(name string) (milp.Solver, error)) experiments.Set {
 	}
 }
 
-// assumption is a way to fill in what the paper does not print. The first is what is judged.
+// assumption fills in parameters that the paper does not print. The verdicts use the first one.
 type assumption struct {
 	name   string
 	change func(*sched.Workload)
 }
 
-// judged starts from an even mesh, which is the only connections before the first slot that the paper names.
+// judged starts from an even mesh: the paper names no other connections before the first slot.
 var judged = assumption{"an even mesh before the first slot", func(s *sched.Workload) { s.Joined = true }}
 
-// assumptions are the judged one, and others: that nothing is connected before, and that the optics are short.
+// assumptions returns the judged one and others: no connections before the first slot, and scarce optics.
 func assumptions() []assumption {
 	return []assumption{
 		judged,
@@ -70,7 +70,7 @@ const (
 var inputs = []experiments.Input{{Name: volume, Factor: 2}, {Name: arrivals, Factor: 2}, {Name: ports, Factor: 0.5},
 	{Name: portRate, Factor: 0.5}, {Name: slotTime, Factor: 2}}
 
-// judgedOnly leaves out the other assumptions where an input is changed, since they are not judged.
+// judgedOnly drops the other assumptions if an input is changed, since they have no verdict.
 func judgedOnly(o *experiments.Options, all []assumption) []assumption {
 	if o.Changed.Name != "" {
 		return all[:1]
@@ -89,7 +89,7 @@ func scale(o *experiments.Options, s *sched.Workload) {
 	s.PerSecond = experiments.ScaleInput(o, arrivals, s.PerSecond)
 }
 
-// scenario is the place of one of the paper's four.
+// Indexes of the paper's four scenarios.
 const (
 	noincFCFS = iota
 	noincTW
@@ -97,13 +97,13 @@ const (
 	incTW
 )
 
-// number is what one experiment measures of its cells, by seed, for a claim; of a curve, point by point.
+// number is a measurement of an experiment's cells by seed for a claim; for a curve, point by point.
 type number struct {
 	claim string
 	of    func(cells []policy.Cell) paper.Measured
 }
 
-// grid plans workloads under every assumption and sets the numbers of all of them beside the claims.
+// grid plans workloads under every assumption and compares the numbers with the claims.
 type grid struct {
 	experiment string
 	axis       policy.Axis
@@ -139,7 +139,7 @@ func (g *grid) run(ctx context.Context, f *result.Result, o *experiments.Options
 	return nil
 }
 
-// take keeps a number as what is judged, or as what it is under another assumption. A number that there is already stays.
+// take stores a number as the judged one or under another assumption. It does not replace an existing number.
 func take(ours paper.Ours, id string, m paper.Measured, a assumption, judges bool) {
 	kept, there := ours[id]
 	switch {
@@ -151,8 +151,8 @@ func take(ours paper.Ours, id string, m paper.Measured, a assumption, judges boo
 	}
 }
 
-// saved is by how many per cent one scenario stays below another, the mean over the cells of every seed.
-func saved(m policy.Metric, scenario, below int) func([]policy.Cell) paper.Measured {
+// saving returns by how many per cent one scenario is below another, as the mean over the cells of every seed.
+func saving(m policy.Metric, scenario, below int) func([]policy.Cell) paper.Measured {
 	return func(cells []policy.Cell) paper.Measured {
 		return paper.Of(perSeed(cells, func(c *policy.Cell, seed int) float64 {
 			was := float64(c.Values(below, m)[seed])
@@ -164,7 +164,7 @@ func saved(m policy.Metric, scenario, below int) func([]policy.Cell) paper.Measu
 	}
 }
 
-// ahead is by how much one scenario is below the least of others, the mean over the cells of every seed.
+// ahead returns by how much one scenario is below the least of others, as the mean over the cells of every seed.
 func ahead(m policy.Metric, scenario int, others ...int) func([]policy.Cell) paper.Measured {
 	return func(cells []policy.Cell) paper.Measured {
 		return paper.Of(perSeed(cells, func(c *policy.Cell, seed int) float64 {
@@ -177,7 +177,7 @@ func ahead(m policy.Metric, scenario int, others ...int) func([]policy.Cell) pap
 	}
 }
 
-// perSeed describes the mean over the cells of what each seed makes.
+// perSeed describes the mean of a quantity over the cells of each seed.
 func perSeed(cells []policy.Cell, of func(*policy.Cell, int) float64) results.Statistic {
 	means := make([]results.Float, len(cells[0].Outcomes[0]))
 	for i := range cells {
@@ -188,7 +188,7 @@ func perSeed(cells []policy.Cell, of func(*policy.Cell, int) float64) results.St
 	return results.Describe(means, "no seed")
 }
 
-// curve is a metric of a scenario from point to point, by seed.
+// curve returns a metric of a scenario from point to point, by seed.
 func curve(cells []policy.Cell, scenario int, m policy.Metric) [][]results.Float {
 	values := make([][]results.Float, len(cells))
 	for i := range cells {
@@ -197,24 +197,24 @@ func curve(cells []policy.Cell, scenario int, m policy.Metric) [][]results.Float
 	return values
 }
 
-// falls is how far a scenario's curve falls.
+// falls returns how far a scenario's curve falls.
 func falls(m policy.Metric, scenario int) func([]policy.Cell) paper.Measured {
 	return func(cells []policy.Cell) paper.Measured { return paper.Falls(curve(cells, scenario, m)) }
 }
 
-// spread is how far a scenario's curve spreads from a point on, in per cent.
+// spread returns how far a scenario's curve spreads from a point on, in per cent.
 func spread(m policy.Metric, scenario, from int) func([]policy.Cell) paper.Measured {
 	return func(cells []policy.Cell) paper.Measured { return paper.Spread(curve(cells, scenario, m)[from:]) }
 }
 
-// grows is by how much a scenario's last point is above its first.
+// grows returns by how much a scenario's last point is above its first.
 func grows(m policy.Metric, scenario int) func([]policy.Cell) paper.Measured {
 	return func(cells []policy.Cell) paper.Measured {
 		return paper.Over(cells[len(cells)-1].Values(scenario, m), cells[0].Values(scenario, m))
 	}
 }
 
-// growsLess is by how much less one scenario grows than another.
+// growsLess returns by how much less one scenario grows than another.
 func growsLess(m policy.Metric, scenario, than int) func([]policy.Cell) paper.Measured {
 	return func(cells []policy.Cell) paper.Measured {
 		first, last := &cells[0], &cells[len(cells)-1]

@@ -9,12 +9,12 @@ import (
 	"github.com/olafctl/olaf/experiments/sched/policy"
 )
 
-// simulated is how many jobs Figs. 10 to 12 have.
+// simulated is the number of jobs in Figs. 10 to 12.
 const simulated = 1000
 
 var both = []policy.Metric{policy.Reconfigurations, policy.CTBTI}
 
-// draw runs a grid as a figure of the paper and says what all of these rest on.
+// draw runs a grid as a figure of the paper and states its assumptions.
 func (g *grid) draw(ctx context.Context, artefact string, o *experiments.Options, says ...string) (bench.Report, error) {
 	f := experiments.NewResult(g.experiment, artefact, o, struct {
 		Workload sched.Workload `json:"workload"`
@@ -32,7 +32,7 @@ func (g *grid) draw(ctx context.Context, artefact string, o *experiments.Options
 	return f, nil
 }
 
-// axis is a named one of package sweep.
+// axis returns the named axis of package policy.
 func axis(name string) policy.Axis {
 	for _, a := range policy.Axes() {
 		if a.Name == name {
@@ -44,12 +44,12 @@ func axis(name string) policy.Axis {
 
 func runFig8(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	g := &grid{experiment: "p4inc/fig8", axis: axis("jobs"), values: []float64{800, 1000, 1200, 1400}, base: sched.PaperWorkload(0, 0), metrics: both, numbers: []number{
-		{"reconfigurations_saved.inc_under_fcfs", saved(policy.Reconfigurations, incFCFS, noincFCFS)},
-		{"reconfigurations_saved.inc_under_tw", saved(policy.Reconfigurations, incTW, noincTW)},
-		{"reconfigurations_saved.tw_without_inc", saved(policy.Reconfigurations, noincTW, noincFCFS)},
-		{"reconfigurations_saved.tw_with_inc", saved(policy.Reconfigurations, incTW, incFCFS)},
-		{"ct_bti_saved.tw_without_inc", saved(policy.CTBTI, noincTW, noincFCFS)},
-		{"ct_bti_saved.tw_with_inc", saved(policy.CTBTI, incTW, incFCFS)},
+		{"reconfigurations_saved.inc_under_fcfs", saving(policy.Reconfigurations, incFCFS, noincFCFS)},
+		{"reconfigurations_saved.inc_under_tw", saving(policy.Reconfigurations, incTW, noincTW)},
+		{"reconfigurations_saved.tw_without_inc", saving(policy.Reconfigurations, noincTW, noincFCFS)},
+		{"reconfigurations_saved.tw_with_inc", saving(policy.Reconfigurations, incTW, incFCFS)},
+		{"ct_bti_saved.tw_without_inc", saving(policy.CTBTI, noincTW, noincFCFS)},
+		{"ct_bti_saved.tw_with_inc", saving(policy.CTBTI, incTW, incFCFS)},
 		{"inc_tw.fewest_reconfigurations", ahead(policy.Reconfigurations, incTW, noincFCFS, noincTW, incFCFS)},
 		{"inc_tw.shortest_ct_bti", ahead(policy.CTBTI, incTW, noincFCFS, noincTW, incFCFS)},
 		{"noinc_tw.sooner_than_inc_fcfs", ahead(policy.CTBTI, noincTW, incFCFS)},
@@ -61,8 +61,8 @@ func runFig9(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	base := sched.PaperWorkload(0, 0)
 	base.Kind = sched.MapReduce
 	g := &grid{experiment: "p4inc/fig9", axis: axis("jobs"), values: []float64{200, 300, 400, 500}, base: base, metrics: both, numbers: []number{
-		{"inc_tw_over_noinc_fcfs.reconfigurations_saved", saved(policy.Reconfigurations, incTW, noincFCFS)},
-		{"inc_tw_over_noinc_fcfs.ct_bti_saved", saved(policy.CTBTI, incTW, noincFCFS)},
+		{"inc_tw_over_noinc_fcfs.reconfigurations_saved", saving(policy.Reconfigurations, incTW, noincFCFS)},
+		{"inc_tw_over_noinc_fcfs.ct_bti_saved", saving(policy.CTBTI, incTW, noincFCFS)},
 		{"inc_tw.fewest_reconfigurations", ahead(policy.Reconfigurations, incTW, noincFCFS, noincTW, incFCFS)},
 		{"inc_tw.shortest_ct_bti", ahead(policy.CTBTI, incTW, noincFCFS, noincTW, incFCFS)},
 	}}
@@ -106,5 +106,5 @@ func runFig12(ctx context.Context, o experiments.Options) (bench.Report, error) 
 	return g.draw(ctx, "Fig. 12", &o, "a job that is done at the beginning of a slot is done when the slot ends, in ours as in the paper's Eq. (11), so CT-BTI grows with the slot whatever a policy does")
 }
 
-// scenarios are the four as they stand in ids of claims.
+// scenarios returns the four scenarios' names in ids of claims.
 func scenarios() []string { return []string{"noinc_fcfs", "noinc_tw", "inc_fcfs", "inc_tw"} }

@@ -16,16 +16,16 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// The lines of Table I, and those that it has an optimum for.
+// The lines of Table I, and those with an optimum.
 var (
 	tableJobs = []int{40, 50, 60, 80, 100}
 	provable  = 60
 )
 
-// solverLimit is how long a solver may look for one optimum.
+// solverLimit is the time limit for one optimum.
 const solverLimit = 60 * time.Second
 
-// column is one way of planning.
+// column is a planner in Table I.
 type column struct {
 	name string
 	plan func(context.Context, *sched.Problem) (*sched.Plan, error)
@@ -38,18 +38,18 @@ func heuristics() []column {
 		}
 	}
 	return []column{{"fcfs", by(policy.FCFS)}, {"tw", by(policy.TW)}, {"norecon", func(ctx context.Context, p *sched.Problem) (*sched.Plan, error) {
-		return policy.PlanChecked(ctx, p.Meshed(), policy.TW)
+		return policy.PlanChecked(ctx, p.WithMesh(), policy.TW)
 	}}}
 }
 
-// small is the workload of a line: 8 units of the simulations' kind.
+// small returns the workload of a line: 8 units like those of the simulations.
 func small(jobs int) sched.Workload {
 	s := sched.PaperWorkload(jobs, 0)
 	s.Units = 8
 	return s
 }
 
-// tally is the outcomes of a column, by line and seed; an empty one where a seed has none.
+// tally contains the outcomes of a column by line and seed; an empty one for a seed without a plan.
 type tally map[string]map[int][]sched.Outcome
 
 func (t tally) add(column string, jobs int, o sched.Outcome) {
@@ -102,7 +102,7 @@ func runTable1(ctx context.Context, find func(string) (milp.Solver, error), o ex
 	return t, nil
 }
 
-// planLine plans one seed of one line by every heuristic.
+// planLine plans one seed of one line with every heuristic.
 func planLine(ctx context.Context, done tally, a assumption, o *experiments.Options, jobs int, seed uint64) error {
 	p, err := lineProblem(a, o, jobs, seed)
 	if err != nil {
@@ -111,7 +111,7 @@ func planLine(ctx context.Context, done tally, a assumption, o *experiments.Opti
 	for _, h := range heuristics() {
 		plan, err := h.plan(ctx, p)
 		switch {
-		case errors.Is(err, policy.ErrHorizon): // without reconfigurations some pairs may not be connected at all
+		case errors.Is(err, policy.ErrHorizon): // without reconfigurations some pairs may stay unconnected
 			done.add(h.name, jobs, sched.Outcome{})
 		case err != nil:
 			return fmt.Errorf("%s, %d jobs, seed %d: %w", h.name, jobs, seed, err)
@@ -131,7 +131,7 @@ func lineProblem(a assumption, o *experiments.Options, jobs int, seed uint64) (*
 	return sched.GenerateProblem(s)
 }
 
-// prove looks for the optimum of the first seeds. Without a solver, or where none is proved in time, there is no number.
+// prove searches the optimum for the first seeds. Without a solver or a proof in time there is no number.
 func prove(ctx context.Context, find func(string) (milp.Solver, error), done tally, t *result.Result, ours paper.Ours, o *experiments.Options, seeds int, first uint64) error {
 	solver, err := find("")
 	if err != nil {
@@ -167,7 +167,7 @@ func prove(ctx context.Context, find func(string) (milp.Solver, error), done tal
 	return nil
 }
 
-// fill makes blocks and numbers of what an assumption gave.
+// fill adds blocks and numbers for an assumption.
 func fill(t *result.Result, ours paper.Ours, done tally, a assumption, judges bool) {
 	names := []string{"fcfs", "tw", "norecon"}
 	if judges {

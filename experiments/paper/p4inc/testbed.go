@@ -126,8 +126,8 @@ func runFig6(ctx context.Context, o experiments.Options) (bench.Report, error) {
 			return paper.Of(halfway(a(cells).Statistic, b(cells).Statistic))
 		}
 		return paper.Ours{
-			"p4inc/fig6.reconfigurations_saved.inc":     mean(saved(policy.Reconfigurations, incFCFS, noincFCFS), saved(policy.Reconfigurations, incTW, noincTW)),
-			"p4inc/fig6.reconfigurations_saved.tw":      mean(saved(policy.Reconfigurations, noincTW, noincFCFS), saved(policy.Reconfigurations, incTW, incFCFS)),
+			"p4inc/fig6.reconfigurations_saved.inc":     mean(saving(policy.Reconfigurations, incFCFS, noincFCFS), saving(policy.Reconfigurations, incTW, noincTW)),
+			"p4inc/fig6.reconfigurations_saved.tw":      mean(saving(policy.Reconfigurations, noincTW, noincFCFS), saving(policy.Reconfigurations, incTW, incFCFS)),
 			"p4inc/fig6.inc_tw.fewest_reconfigurations": ahead(policy.Reconfigurations, incTW, noincFCFS, noincTW, incFCFS)(cells),
 		}
 	})
@@ -154,8 +154,8 @@ func runFig7(ctx context.Context, o experiments.Options) (bench.Report, error) {
 		for name, pair := range map[string][2]int{
 			"inc_under_fcfs": {incFCFS, noincFCFS}, "inc_under_tw": {incTW, noincTW}, "tw_without_inc": {noincTW, noincFCFS}, "tw_with_inc": {incTW, incFCFS},
 		} {
-			ours["p4inc/fig7."+name+".resnet50"] = saved(policy.MeanJCT, pair[0], pair[1])(resnet)
-			ours["p4inc/fig7."+name+".vgg16"] = saved(policy.MeanJCT, pair[0], pair[1])(vgg)
+			ours["p4inc/fig7."+name+".resnet50"] = saving(policy.MeanJCT, pair[0], pair[1])(resnet)
+			ours["p4inc/fig7."+name+".vgg16"] = saving(policy.MeanJCT, pair[0], pair[1])(vgg)
 		}
 		return ours
 	})

@@ -12,10 +12,10 @@ import (
 	"github.com/olafctl/olaf/experiments/sched"
 )
 
-// The brute force enumerates who aggregates, when every transfer begins and ends, and all connections of every slot, and
-// asks a small simplex of its own whether rates exist. It knows the problem and nothing of the model.
+// The brute force enumerates aggregators, the begin and end of every transfer, and all connections of every slot, and
+// uses a separate small simplex to test whether rates exist. It shares no code with the model.
 
-// tiny makes a problem of at most 3 units, 3 jobs and 4 slots. Every feature of the model appears in some.
+// tiny returns a random problem of at most 3 units, 3 jobs and 4 slots. Every feature of the model occurs in some.
 func tiny(seed uint64) *sched.Problem {
 	random := rand.New(rand.NewPCG(seed, 1))
 	pick := func(values ...int) int { return values[random.IntN(len(values))] }
@@ -59,7 +59,7 @@ type served struct {
 	end      float64
 }
 
-// leastByForce is the least end of a problem within so many slots, in s; +Inf where there is none.
+// leastByForce returns the least end of a problem within the given number of slots, in s; +Inf if there is none.
 func leastByForce(p *sched.Problem, slots int) float64 {
 	ways := make([][]served, len(p.Jobs))
 	for k := range p.Jobs {
@@ -95,8 +95,8 @@ func leastByForce(p *sched.Problem, slots int) float64 {
 	return math.Inf(1)
 }
 
-// waysOf lists the ways to serve a job. A transfer that begins earlier than it must costs only a place in a switch, so
-// only with one are later beginnings listed.
+// waysOf lists the ways to serve a job. An early begin of a transfer matters only for a place in a switch, so later
+// begins are listed only with one.
 func waysOf(p *sched.Problem, j *sched.Job, slots int) (out []served) {
 	arrives := int(math.Ceil(j.Arrival.Seconds() / p.Slot.Seconds()))
 	incs := []string{""}
@@ -142,7 +142,7 @@ func fits(p *sched.Problem, ways []served) bool {
 	return true
 }
 
-// sent is how many streams leave a job's workers in a unit for its server.
+// sent returns the number of streams from a job's workers in a unit to its server.
 func sent(j *sched.Job, unit, inc string) float64 {
 	if unit != inc {
 		return float64(j.Workers[unit])
@@ -186,7 +186,7 @@ func ratesExist(p *sched.Problem, ways []served, slots int) bool {
 	return try(0)
 }
 
-// connections lists all that a slot can have between some pairs.
+// connections lists all possible connections of some pairs in one slot.
 func connections(p *sched.Problem, pairs [][2]string) [][]int {
 	out := [][]int{{}}
 	for range pairs {
@@ -214,7 +214,7 @@ func connections(p *sched.Problem, pairs [][2]string) [][]int {
 	})
 }
 
-// before is the connections of a pair ahead of slot 0.
+// before returns the connections of a pair before slot 0.
 func before(p *sched.Problem, pair [2]string) int {
 	for _, c := range p.Connections {
 		if min(c.Between[0], c.Between[1]) == pair[0] && max(c.Between[0], c.Between[1]) == pair[1] {
@@ -224,7 +224,7 @@ func before(p *sched.Problem, pair [2]string) int {
 	return 0
 }
 
-// feasible asks whether rates exist for given whole numbers.
+// feasible reports whether rates exist for given integers.
 func feasible(p *sched.Problem, ways []served, pairs [][2]string, chosen [][]int) bool {
 	var lp simplex
 	rate := map[[2]int]int{} // by job and slot
@@ -317,7 +317,7 @@ func feasible(p *sched.Problem, ways []served, pairs [][2]string, chosen [][]int
 	return lp.feasible()
 }
 
-// simplex says whether rows Σ a·x ≤ b have a point x ≥ 0: phase one with Bland's rule over a dense table.
+// simplex tests whether rows Σ a·x ≤ b have a point x ≥ 0: phase one with Bland's rule over a dense table.
 type simplex struct {
 	n    int
 	rows []map[int]float64

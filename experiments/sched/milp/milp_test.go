@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/experiments/sched/policy"
 )
 
-// present lists the solvers that are here. Under CI a missing one is a failure.
+// present lists the installed solvers. Under CI a missing one is a failure.
 func present(t *testing.T) (out []Solver) {
 	t.Helper()
 	if testing.Short() {
@@ -37,7 +37,7 @@ func present(t *testing.T) (out []Solver) {
 	return out
 }
 
-// quick leaves out scipy, which takes half a second to start, where there is another.
+// quick leaves out scipy, which takes half a second to start, if there is another solver.
 func quick(solvers []Solver) (out []Solver) {
 	for _, s := range solvers {
 		if _, highs := s.(Highs); !highs || len(solvers) == 1 {
@@ -47,8 +47,8 @@ func quick(solvers []Solver) (out []Solver) {
 	return out
 }
 
-// together runs Plan on every problem with a solver. scipy takes half a second to start, so its models go in one process:
-// its answers are asked for first and played back.
+// together runs Plan on every problem with a solver. scipy takes half a second to start, so its models are solved first
+// in one process, and its answers are played back.
 func together(t *testing.T, s Solver, problems []*sched.Problem, o Options) []*sched.Plan {
 	t.Helper()
 	if highs, ok := s.(Highs); ok && !highs.hasProgram() {
@@ -98,7 +98,7 @@ func (b *batched) Solve(ctx context.Context, m *Model, l Limits) (Answer, error)
 	return a, nil
 }
 
-// modelOf is the model that Plan asks about first.
+// modelOf returns the first model that Plan solves.
 func modelOf(t *testing.T, p *sched.Problem, r sched.Repairs) *Model {
 	t.Helper()
 	start, err := incumbent(context.Background(), p, r)
@@ -110,7 +110,7 @@ func modelOf(t *testing.T, p *sched.Problem, r sched.Repairs) *Model {
 	return &s.model().Model
 }
 
-// TestBruteForce holds the model to what enumeration finds, with every solver.
+// TestBruteForce compares the model with enumeration, for every solver.
 func TestBruteForce(t *testing.T) {
 	solvers := present(t)
 	const instances, slots = 60, 4
@@ -147,7 +147,7 @@ func TestBruteForce(t *testing.T) {
 	t.Logf("%d instances × %d solvers; %d plans are the solvers' own", len(problems), len(solvers), better)
 }
 
-// BenchmarkHighs is 8 units of 4 ports and 60 jobs, where the optics are loose, to a proof.
+// BenchmarkHighs solves 8 units of 4 ports and 60 jobs to a proof; the optics are not a bottleneck.
 func BenchmarkHighs(b *testing.B) {
 	highs := Highs{}
 	if err := highs.Find(); err != nil {
@@ -178,7 +178,7 @@ func BenchmarkHighs(b *testing.B) {
 	}
 }
 
-// TestSolversAgree asks all solvers for larger problems: each one's bound is below every one's plan, and below every
+// TestSolversAgree solves larger problems with all solvers: each bound must be below every plan, also below every
 // policy's.
 func TestSolversAgree(t *testing.T) {
 	solvers := present(t)

@@ -16,7 +16,7 @@ import (
 
 func gigabits(n float64) olaf.Size { return olaf.Size(n * 1e9 / 8) }
 
-// three is a problem of units u, v and w of one port each and of jobs called j0, j1 …
+// three returns a problem with units u, v and w of one port each and jobs j0, j1 …
 func three(jobs ...sched.Job) *sched.Problem {
 	p := &sched.Problem{
 		Slot: olaf.Second, Step: 10 * olaf.Gbps, PortRate: 10 * olaf.Gbps, ServerRate: 10 * olaf.Gbps,
@@ -28,15 +28,15 @@ func three(jobs ...sched.Job) *sched.Problem {
 	return p
 }
 
-// TestRepairs shows for every repair of the model the smallest problem where the printed one is wrong, with the solvers
-// that start quickly: what the model believes without the repair and with it, and what the checker says of the first.
+// TestRepairs has, for every repair of the model, the smallest problem for which the printed one is wrong. It compares
+// the results without and with the repair, and the checker's verdict on the former.
 func TestRepairs(t *testing.T) {
 	const second = olaf.Second
 	solvers := present(t)
 	for name, c := range map[string]struct {
 		problem *sched.Problem
-		without string           // by the checker; empty where the printed model is merely worse, or allows nothing
-		ends    [2]olaf.Duration // CT-BTI without and with; -1 where the model allows none
+		without string           // the checker's verdict; empty if the printed model is only worse or infeasible
+		ends    [2]olaf.Duration // CT-BTI without and with; -1 if infeasible
 	}{
 		"volume": {
 			three(sched.Job{Volume: gigabits(20), Workers: map[string]int{"u": 1}, Server: "v"}).WithINC(1),
@@ -48,7 +48,7 @@ func TestRepairs(t *testing.T) {
 		},
 		"duplex": {
 			three(sched.Job{Volume: gigabits(10), Workers: map[string]int{"u": 1}, Server: "v"}, sched.Job{Volume: gigabits(10), Workers: map[string]int{"v": 1}, Server: "u"}),
-			"", [2]olaf.Duration{-1, second}, // what the policies do in one slot takes the printed model two
+			"", [2]olaf.Duration{-1, second}, // the printed model needs two slots for what the policies do in one
 		},
 		"rise": {
 			func() *sched.Problem {
@@ -100,8 +100,8 @@ func TestRepairs(t *testing.T) {
 	}
 }
 
-// TestMinimumRows shows the mistake of Eq. (15), which no constraint of ours needs: as printed, the least of 1 and 2 is
-// none, and with the sign of M turned it is 1.
+// TestMinimumRows shows the mistake of Eq. (15), which our constraints do not need: as printed, the minimum of 1 and 2
+// is infeasible, and with the opposite sign of M it is 1.
 func TestMinimumRows(t *testing.T) {
 	const a, b, big = 1.0, 2.0, 10.0
 	for _, s := range present(t) {

@@ -19,7 +19,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite golden files")
 
-// small is a problem whose model fits a page.
+// small returns a problem whose model fits a page.
 func small(t *testing.T) *sched.Problem {
 	t.Helper()
 	p := three(
@@ -33,7 +33,7 @@ func small(t *testing.T) *sched.Problem {
 	return p
 }
 
-// TestLPFile holds the model to a file that people have read.
+// TestLPFile compares the model with a golden file.
 func TestLPFile(t *testing.T) {
 	var got bytes.Buffer
 	if err := modelOf(t, small(t), sched.AllRepairs).WriteLP(&got); err != nil {
@@ -54,7 +54,7 @@ func TestLPFile(t *testing.T) {
 	}
 }
 
-// pretend puts a program ahead of all others on PATH: a shell script that stands for a solver.
+// pretend puts a shell script in front of PATH that replaces a solver.
 func pretend(t *testing.T, name, script string) {
 	t.Helper()
 	folder := t.TempDir()
@@ -64,7 +64,7 @@ func pretend(t *testing.T, name, script string) {
 	t.Setenv("PATH", folder+":"+os.Getenv("PATH"))
 }
 
-// TestFakes plays solvers that are absent, broken, or lie.
+// TestFakes runs solvers that are absent, broken, or wrong.
 func TestFakes(t *testing.T) {
 	// CBC writes its solution to its last argument.
 	writes := func(text string) string { return "for last; do :; done; cat > $last <<'END'\n" + text + "END\n" }
@@ -121,7 +121,7 @@ func TestAbsent(t *testing.T) {
 	}
 }
 
-// TestCancelled ends a search that would take long, as soon as it has begun.
+// TestCancelled cancels a long search as soon as it has begun.
 func TestCancelled(t *testing.T) {
 	began := filepath.Join(t.TempDir(), "began")
 	if err := exec.Command("mkfifo", began).Run(); err != nil {
@@ -141,7 +141,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// TestTooBig says so before a model is built.
+// TestTooBig checks that a model's size is rejected before it is built.
 func TestTooBig(t *testing.T) {
 	p := small(t)
 	p.Jobs[1].Arrival = 200 * olaf.Hour
@@ -150,7 +150,7 @@ func TestTooBig(t *testing.T) {
 	}
 }
 
-// TestNothingFound lets the policy's plan stand, and says so.
+// TestNothingFound checks that the policy's plan is returned and that the result says so.
 func TestNothingFound(t *testing.T) {
 	pretend(t, "cbc", "echo 'Lower bound: 1.2'\nfor last; do :; done\necho 'Stopped on time (no integer solution - continuous used) - objective value 0' > $last\n")
 	got, err := Plan(context.Background(), small(t), Options{Solver: CBC{}, Repairs: sched.AllRepairs})
@@ -162,7 +162,7 @@ func TestNothingFound(t *testing.T) {
 	}
 }
 
-// TestHorizon says of a horizon that is too short which one works.
+// TestHorizon checks that the error for a short horizon names one that works.
 func TestHorizon(t *testing.T) {
 	for _, s := range quick(present(t)) {
 		_, err := Plan(context.Background(), small(t), Options{Solver: s, Repairs: sched.AllRepairs, Horizon: 1})
@@ -203,7 +203,7 @@ func TestFewest(t *testing.T) {
 	}
 }
 
-// TestReaders reads what the real solvers write.
+// TestReaders reads the files of real solvers.
 func TestReaders(t *testing.T) {
 	m := &Model{Variables: []Variable{{Name: "a"}, {Name: "b"}}, Objective: []Term{{1, 1}}}
 	for name, c := range map[string]struct {
@@ -256,7 +256,7 @@ func TestReaders(t *testing.T) {
 	}
 }
 
-// FuzzReaders feeds what solvers might write; an answer has a value for every variable or none.
+// FuzzReaders reads random solver output; an answer has a value for every variable or none.
 func FuzzReaders(f *testing.F) {
 	f.Add("s mip 1 2 o 2.5\nj 1 7\nj 2 8\ne o f\n", "+ 58: >>>>> 2.5 >= 2.25 10% (5; 0)\n")
 	f.Add("Optimal - objective value 2.5\n 0 b 7 0\n", "Lower bound: x\n")

@@ -23,11 +23,11 @@ const MaxPackets = 10_000_000
 // windowed is the maximum with windows, for which hosts store what they sent.
 const windowed = 1_000_000
 
-// beside is the line's overhead per frame: preamble, check sequence and gap.
-const beside = olaf.Size(24)
+// lineBytes is the line's overhead per frame: preamble, check sequence and gap.
+const lineBytes = olaf.Size(24)
 
 // Line is the size of a full P4INC frame on the line.
-var Line = frame.P4INC.Size(p4inc.Lanes) + beside
+var Line = frame.P4INC.Size(p4inc.Lanes) + lineBytes
 
 // Options configures PlayPlan.
 type Options struct {
@@ -60,7 +60,7 @@ type Report struct {
 	Marked uint64
 }
 
-// Times are when something was over, by how it was carried out. Planned is whole slots; Windowed is nil where it was not done.
+// Times are completion times by simulation. Planned is in whole slots; Windowed is nil if it was not simulated.
 type Times struct {
 	Planned, Fluid, Paced olaf.Duration
 	Windowed              *olaf.Duration

@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// metrics are the numbers of jobs.
+// metrics are the metrics of a job.
 var metrics = result.Metrics{
 	result.Measured("packets", "Packets", ""), result.Measured("planned_ns", "Planned", "ns"),
 	result.Measured("fluid_ns", "Fluid", "ns"),
@@ -18,7 +18,7 @@ var metrics = result.Metrics{
 	result.Measured("windowed_ns", "With windows", "ns"),
 }
 
-// Result makes the document of a play: a row a job.
+// Result returns the document of a play, with a row for each job.
 func (r *Report) Result() *result.Result {
 	d := result.New("simulate", "", map[string]any{"policy": r.Policy, "packets": r.Packets})
 	d.Title = fmt.Sprintf("%s: %d jobs, %d packets, each for at most %.0f frames of %v on the line", r.Policy,
@@ -49,7 +49,7 @@ func (r *Report) Result() *result.Result {
 	return d
 }
 
-// row returns times as a row.
+// row converts times to a row.
 func (t *Times) row(name string, packets, deviation results.Float) result.Row {
 	ns := func(d olaf.Duration) results.Float { return results.Float(d.NS()) }
 	windowed := results.Missing()

@@ -32,7 +32,8 @@ type Orders struct {
 	Idle     int // hosts
 }
 
-// MakeUpHosts returns tables with so many idle hosts in a unit, each behind its own port, to try on a device without tables.
+// MakeUpHosts returns tables with the given number of idle hosts in a unit, each behind another port, to try on a
+// device without tables.
 func MakeUpHosts(unit, hosts int) (p4ctl.Tables, error) {
 	if hosts < 1 || hosts > 4096 {
 		return p4ctl.Tables{}, fmt.Errorf("%w: %d hosts; 1 to 4096", ErrPlay, hosts)

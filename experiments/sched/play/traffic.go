@@ -41,7 +41,7 @@ type Traffic struct {
 type Told struct {
 	Slot    int  `json:"slot"`
 	Changes int  `json:"changes"`
-	Refused bool `json:"refused"` // one change was impossible, so that none was to be done
+	Refused bool `json:"refused"` // one change was impossible, so none was made
 	// Before and After count frames and answers for hosts whose entries the batch changes, by the tables found.
 	Before int `json:"found_before"`
 	After  int `json:"found_after"`
@@ -176,7 +176,7 @@ func (w *watch) startTraffic(ctx context.Context) error {
 		return err
 	}
 	queue := fpga.QueueConfig{Discipline: "fifo", Depth: trafficDepth,
-		Output: engine.Output{OverheadBytes: int(beside)}}
+		Output: engine.Output{OverheadBytes: int(lineBytes)}}
 	if err := fpga.ConfigureQueue(ctx, w.dev, queue); err != nil {
 		return err
 	}

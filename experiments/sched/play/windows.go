@@ -7,7 +7,8 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// startWindowed starts a job whose workers do not know rates: P4INC's windows decide, and sums travel back over the same wires.
+// startWindowed starts a job whose workers do not know the planned rates: P4INC's windows decide, and sums travel back
+// over the same wires.
 func (p *play) startWindowed(j *job) {
 	p.windows = true
 	cfg := endpoint.Config{

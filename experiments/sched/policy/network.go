@@ -110,7 +110,8 @@ func (w *network) headroom(t *task, want float64, parts bool) float64 {
 	return 0
 }
 
-// ends returns what interfaces of workers and server and the units' switches leave to each worker of a task.
+// ends returns the rate that interfaces of workers and server and the units' switches have left for each worker of a
+// task.
 func (w *network) ends(t *task) float64 {
 	streams := into(t)
 	limit := w.nic/float64(max(1, streams)) - t.rate

@@ -124,7 +124,7 @@ func newState(p *sched.Problem, r sched.Repairs) *state {
 	return s
 }
 
-// run is Algorithm 1: slot by slot, add arrivals, allocate, and send. It skips slots without waiting jobs. It ends
+// run runs Algorithm 1: slot by slot, add arrivals, allocate, and send. It skips slots without waiting jobs. It ends
 // when all jobs are done, at the horizon, or when nothing moves and no job will arrive.
 func (s *state) run(ctx context.Context, allocate func(*state), horizon int) error {
 	waiting := make([]*task, len(s.tasks))
@@ -293,7 +293,7 @@ func (s *state) enough(t *task) float64 {
 	return steady + (t.remaining()-float64(steady*s.in.Slot))/(s.in.Slot-s.in.Epsilon)
 }
 
-// firstCome is FCFS: in order of arrival, a switch if one is free, and all available bandwidth.
+// firstCome implements FCFS: in order of arrival, a switch if one is free, and all available bandwidth.
 func (s *state) firstCome() {
 	for _, t := range s.active {
 		if s.undecided(t) {

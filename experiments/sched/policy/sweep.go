@@ -26,12 +26,12 @@ type Scenario struct {
 	INC    bool
 }
 
-// Scenarios are the paper's four, in its order. The one before TW's is FCFS with the same switches.
+// Scenarios returns the paper's four, in its order. Each scenario of TW follows that of FCFS with the same switches.
 func Scenarios() []Scenario {
 	return []Scenario{{"noINC-FCFS", FCFS, false}, {"noINC-TW", TW, false}, {"INC-FCFS", FCFS, true}, {"INC-TW", TW, true}}
 }
 
-// Axis is what is varied.
+// Axis is a parameter that varies.
 type Axis struct {
 	Name, Label string // on the command line, and in a figure with its unit
 	set         func(s *sched.Workload, v float64)
@@ -39,7 +39,7 @@ type Axis struct {
 	time        bool // in seconds
 }
 
-// Axes are those that there are.
+// Axes lists the axes.
 func Axes() []Axis {
 	return []Axis{
 		{"jobs", "jobs", func(s *sched.Workload, v float64) { s.Jobs = int(v) }, true, false},
@@ -52,7 +52,7 @@ func Axes() []Axis {
 	}
 }
 
-// FindAxis returns the named axis. The error matches sched.ErrProblem and lists what there is.
+// FindAxis returns the named axis. The error matches sched.ErrProblem and lists all axes.
 func FindAxis(name string) (Axis, error) {
 	var names []string
 	for _, a := range Axes() {
@@ -64,8 +64,8 @@ func FindAxis(name string) (Axis, error) {
 	return Axis{}, &sched.Error{What: fmt.Sprintf("nothing called %q can be varied; there are %s", name, strings.Join(names, ", "))}
 }
 
-// Values reads values in the grammar of all sweeps (package axis), such as 8..64:x2; of times bare numbers too, which are seconds. The
-// error matches grid.ErrSweep.
+// Values parses values in the grammar of all sweeps (package axis), such as 8..64:x2; for times also bare numbers,
+// which are seconds. The error matches grid.ErrSweep.
 func (a *Axis) Values(text string) (values []float64, err error) {
 	of, unit := grid.Real, 1.0
 	switch {
@@ -79,7 +79,7 @@ func (a *Axis) Values(text string) (values []float64, err error) {
 		return nil, err
 	}
 	for _, value := range listed.Values {
-		v, _ := of.Number(value) // it was just read
+		v, _ := of.Number(value) // it was just parsed
 		if v /= unit; !(v >= 0 && v <= 1e9) {
 			return nil, fmt.Errorf("%w %s=%s: %s is not from 0 on", grid.ErrSweep, a.Name, text, value)
 		}
@@ -88,7 +88,7 @@ func (a *Axis) Values(text string) (values []float64, err error) {
 	return values, nil
 }
 
-// Specs are a workload with every value of an axis. The error matches sched.ErrProblem.
+// Specs returns a workload for every value of an axis. The error matches sched.ErrProblem.
 func (a *Axis) Specs(base sched.Workload, values []float64) ([]sched.Workload, error) {
 	specs := make([]sched.Workload, len(values))
 	for i, v := range values {
@@ -101,15 +101,15 @@ func (a *Axis) Specs(base sched.Workload, values []float64) ([]sched.Workload, e
 	return specs, nil
 }
 
-// Cell is what all scenarios made of one workload.
+// Cell contains the results of all scenarios for one workload.
 type Cell struct {
 	Spec     sched.Workload
 	Outcomes [][]sched.Outcome // by scenario and seed
 }
 
-// Cells plans every scenario of every workload under so many seeds, from the spec's on, side by side. All scenarios of a
-// seed have the same jobs. Every plan is checked; one that breaks a rule is an error, and so are jobs that a policy can't
-// finish. tell is called as plans are done, from any goroutine; nil for nobody.
+// Cells plans every scenario of every workload for the given number of seeds, from the spec's on, in parallel. All
+// scenarios of a seed have the same jobs. Every plan is checked; a broken rule or an unfinished job is an error. tell,
+// if not nil, is called for each finished plan, from any goroutine.
 func Cells(ctx context.Context, specs []sched.Workload, seeds int, tell func(done, total int)) ([]Cell, error) {
 	cells := make([]Cell, len(specs))
 	group, ctx := errgroup.WithContext(ctx)
@@ -140,7 +140,7 @@ func Cells(ctx context.Context, specs []sched.Workload, seeds int, tell func(don
 	return cells, nil
 }
 
-// plans sets the k-th outcome of every scenario, of one workload.
+// plans sets outcome k of every scenario for one workload.
 func plans(ctx context.Context, spec sched.Workload, k int, outcomes [][]sched.Outcome) error {
 	p, err := sched.GenerateProblem(spec)
 	if err != nil {
@@ -172,7 +172,7 @@ func PlanChecked(ctx context.Context, p *sched.Problem, name Name) (*sched.Plan,
 	return plan, nil
 }
 
-// Metric is a number of a plan that is compared.
+// Metric is a number of a plan.
 type Metric struct {
 	Title, Label string // of a figure, and of its axis with the unit
 	Of           func(o *sched.Outcome, jobs int) float64
@@ -185,7 +185,7 @@ var (
 	Reconfigurations = Metric{"Reconfigurations", "connections set up", func(o *sched.Outcome, _ int) float64 { return float64(o.Reconfigurations) }}
 )
 
-// Values is a metric of one scenario, by seed.
+// Values returns a metric of one scenario by seed.
 func (c *Cell) Values(scenario int, m Metric) []results.Float {
 	values := make([]results.Float, len(c.Outcomes[scenario]))
 	for k := range values {
@@ -194,7 +194,7 @@ func (c *Cell) Values(scenario int, m Metric) []results.Float {
 	return values
 }
 
-// Worse counts the seeds in which a scenario of TW takes longer than FCFS with the same switches; 0 of FCFS itself.
+// Worse counts the seeds in which a scenario of TW takes longer than FCFS with the same switches; it is 0 for FCFS.
 func (c *Cell) Worse(scenario int) (n int) {
 	if Scenarios()[scenario].Policy != TW {
 		return 0
@@ -207,10 +207,10 @@ func (c *Cell) Worse(scenario int) (n int) {
 	return n
 }
 
-// Metrics lists them.
+// Metrics lists the metrics.
 func Metrics() []Metric { return []Metric{CTBTI, MeanJCT, Reconfigurations} }
 
-// Panels draw metrics over the values of an axis, a series a scenario. suffix ends the name of each.
+// Panels draws metrics over the values of an axis, with a series for each scenario. suffix ends the name of each panel.
 func (a *Axis) Panels(values []float64, cells []Cell, metrics []Metric, suffix string) (panels []result.Panel) {
 	for _, m := range metrics {
 		p := result.Panel{Name: m.Title + suffix, XLabel: a.Label, YLabel: m.Label}

@@ -11,14 +11,14 @@ import (
 	"github.com/olafctl/olaf/experiments/sched"
 )
 
-// crowded is a network whose optics and switches are short.
+// crowded returns a network whose optics and switches are a bottleneck.
 func crowded() sched.Workload {
 	s := sched.PaperWorkload(0, 1)
 	s.Units, s.Ports, s.INC, s.PerSecond, s.Local = 8, 2, 1, 60, 0.2
 	return s
 }
 
-// run plans workloads of some numbers of jobs.
+// run plans workloads with different numbers of jobs.
 func run(base sched.Workload, jobs []float64, seeds int) ([]Cell, error) {
 	specs, err := Axes()[0].Specs(base, jobs)
 	if err != nil {
@@ -47,7 +47,7 @@ func TestCells(t *testing.T) {
 				t.Errorf("%s: %+v, worse under %d seeds", s.Name, time[k].Y[i], n)
 			}
 			worse += n
-			// Switches spare connections, and more jobs need more.
+			// Switches save connections, and more jobs need more.
 			if k >= 2 && connections[k].Y[i].Mean >= connections[k-2].Y[i].Mean {
 				t.Errorf("%v jobs: %s sets up %v connections, without switches %v", jobs[i], s.Name, connections[k].Y[i].Mean, connections[k-2].Y[i].Mean)
 			}
@@ -75,7 +75,7 @@ func TestCellsRefuse(t *testing.T) {
 	}
 }
 
-// Every axis changes the workload that is planned.
+// TestAxes checks that every axis changes the planned workload.
 func TestAxes(t *testing.T) {
 	for _, a := range Axes() {
 		base := crowded()

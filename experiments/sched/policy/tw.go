@@ -8,8 +8,9 @@ import (
 	"github.com/olafctl/olaf/experiments/sched"
 )
 
-// timeWindows is Algorithm 2: places in switches to the jobs with the most traffic between units, then bandwidth port by
-// port, the port that will be busy longest first, and at each port to the job that will be done last.
+// timeWindows implements Algorithm 2: it assigns places in switches to the jobs with the most traffic between units,
+// then bandwidth port by port, starting with the port that will be busy longest, and at each port to the job that will
+// be done last.
 func (s *state) timeWindows() {
 	s.assign()
 	for _, p := range s.windows() {
@@ -17,8 +18,8 @@ func (s *state) timeWindows() {
 	}
 }
 
-// assign is lines 1–14. Each round gives every unit at most one job; there are as many rounds as a switch has
-// places.
+// assign implements lines 1–14. Each round gives every unit at most one job; the number of rounds is the number of
+// places in a switch.
 func (s *state) assign() {
 	rounds := 0
 	for v := range s.in.Units {
@@ -61,7 +62,7 @@ func (s *state) candidates() []candidate {
 		for _, unit := range t.Switches {
 			if s.room(t, unit) {
 				c.units = append(c.units, unit)
-				c.weights = append(c.weights, s.spared(t, unit))
+				c.weights = append(c.weights, s.savedTraffic(t, unit))
 			}
 		}
 		if len(c.units) > 0 {
@@ -71,8 +72,8 @@ func (s *state) candidates() []candidate {
 	return out
 }
 
-// spared returns the bits between units that aggregating a task in a unit saves.
-func (s *state) spared(t *task, unit int) float64 {
+// savedTraffic returns the bits between units that aggregating a task in a unit saves.
+func (s *state) savedTraffic(t *task, unit int) float64 {
 	bits := 1e-6 * t.remaining() * float64(t.Workers)
 	for _, share := range t.Shares {
 		if share.Unit == unit && unit != t.Server {
@@ -103,7 +104,7 @@ func (p *virtualPort) add(t *task, volume float64) {
 	p.volumes = append(p.volumes, volume)
 }
 
-// windows is line 16: the ports with traffic, by the end of their windows, latest first.
+// windows implements line 16: it returns the ports with traffic, sorted by the end of their windows, latest first.
 func (s *state) windows() []virtualPort {
 	n := len(s.in.Units)
 	if s.ports == nil {
@@ -173,8 +174,8 @@ func (s *state) demand(t *task) {
 	}
 }
 
-// window is Algorithm 3: the time after which the port can have moved everything, including updates, found by
-// bisection to a width of threshold seconds.
+// window implements Algorithm 3: it returns the time after which the port can have moved everything, including updates,
+// by bisection to a width of threshold seconds.
 func (p *virtualPort) window(threshold float64, r sched.Repairs) float64 {
 	total, late := 0.0, 0.0
 	for k, t := range p.members {
@@ -201,7 +202,8 @@ func (p *virtualPort) window(threshold float64, r sched.Repairs) float64 {
 	return high
 }
 
-// enough says whether the port's rate suffices for all to be done, with their updates, after so many seconds.
+// enough reports whether the port's rate suffices for all members to finish, including updates, after the given
+// seconds.
 func (p *virtualPort) enough(after float64, r sched.Repairs) bool {
 	rate := 0.0
 	for k, t := range p.members {
@@ -214,7 +216,7 @@ func (p *virtualPort) enough(after float64, r sched.Repairs) bool {
 	return rate <= p.cap
 }
 
-// iterations orders tasks by when they would be done with a step more, the last first.
+// iterations orders tasks by when they would be done with one step more, last first.
 type iterations struct {
 	tasks []*task
 	ends  []float64
@@ -240,8 +242,9 @@ func (h *iterations) Pop() any {
 	return nil
 }
 
-// serve is lines 18–31: as long as anybody can have a step more, it goes to the one that would still be done last with it.
-// Bandwidth is only ever taken, so a step that does not fit now never will, and asking the last alone is enough.
+// serve implements lines 18–31: while any task can have a step more, the one gets it that would still be done last.
+// Available bandwidth only shrinks, so a step that does not fit now never will, and trying only the last task is
+// enough.
 func (s *state) serve(members []*task) {
 	h := &s.heap
 	h.tasks, h.ends = h.tasks[:0], h.ends[:0]
@@ -260,5 +263,5 @@ func (s *state) serve(members []*task) {
 	}
 }
 
-// completion is when a task would be done with a step more, s from now.
+// completion returns when a task would be done with a step more, s from now.
 func (s *state) completion(t *task) float64 { return t.remaining()/(t.rate+s.in.Step) + t.late() }

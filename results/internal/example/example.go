@@ -19,13 +19,13 @@ const (
 	updates  = 3000
 )
 
-// Collect is what the example's runs are measured with.
+// Collect returns the collector's configuration for the example's runs.
 func Collect(rate int64) results.Config {
 	return results.Config{Declared: toy.Declared, Clusters: Clusters, Workers: Workers, OutRate: olaf.Rate(rate), SpeedupUpdates: 5}
 }
 
-// Observations runs the toy queue: every update arrives on a fixed grid; one in a few leaves, and takes with it whatever
-// of its cluster came since the last departure when merging. It returns what was delivered and the counters.
+// Observations runs the toy queue: updates arrive on a fixed grid, and one in a few leaves; if merging, it contains all
+// updates of its cluster since the last departure. It returns the delivered frames and the counters.
 func Observations(merging bool, rate int64, seed uint64) ([]olaf.Observation, olaf.Counts) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	var out []olaf.Observation
@@ -72,7 +72,7 @@ func Observations(merging bool, rate int64, seed uint64) ([]olaf.Observation, ol
 	return out, c
 }
 
-// Result is four configurations with the given number of runs.
+// Result returns four configurations with the given number of runs.
 func Result(runs int) *sheets.Result {
 	r := &sheets.Result{Bench: &results.Bench{Schema: results.BenchSchema, Experiment: "table1", Window: results.Window{}.String(),
 		Provenance: results.Provenance{Tool: "olafctl", Version: "test", Go: "go1.26", Host: "example", System: "linux/amd64", Device: "twin:",

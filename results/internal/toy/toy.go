@@ -1,5 +1,5 @@
-// Package toy declares a queue for the tests of results: one that merges, and counts less than any real one. Nothing in
-// results knows more of a queue than such a declaration says.
+// Package toy declares a queue for the tests of results that merges and has fewer counters than any real one. Package
+// results uses only such declarations of a queue.
 package toy
 
 import (
@@ -33,15 +33,15 @@ var sums = &olaf.Ledger{
 	Identities: []olaf.Identity{{Left: []string{"count_delivered", "count_queued"}, Right: []string{"appended", "aggregated"}}},
 }
 
-// Declared is what a run through the toy is.
+// Declared is the declaration of a run through the toy.
 var Declared = metric.OfQueue(flow, sums)
 
-// Summing is what a run is where a program adds updates up in front of the toy.
+// Summing is the declaration of a run with a summing program in front of the toy.
 var Summing = metric.OfProgram("summing", &olaf.Ledger{
 	Counters: []olaf.Counter{{Name: "added", Title: "Added", Unit: "updates"}, {Name: "vectors_out", Title: "Left", Unit: "updates"}}, Output: []string{"added"},
 }, 1, flow, sums)
 
-// Declarations knows the toy under the name of no system.
+// Declarations returns the toy's declaration for every system name.
 func Declarations(system string) *metric.Declaration {
 	if system != "" {
 		return nil
@@ -49,7 +49,7 @@ func Declarations(system string) *metric.Declaration {
 	return Declared
 }
 
-// Counts are some of its counters by name, and 0 of all others.
+// Counts returns the toy's counters with some values by name, and 0 for all others.
 func Counts(values map[string]int64) olaf.Counts {
 	c := olaf.NewCounts(Declared.Ledger)
 	for name, v := range values {
@@ -58,7 +58,7 @@ func Counts(values map[string]int64) olaf.Counts {
 	return c
 }
 
-// Values are some of its measured metrics by name; the others are missing.
+// Values returns the toy's measured metrics with some values by name; the others are missing.
 func Values(values map[string]metric.Float) metric.Values {
 	v, _ := Declared.Measure(&metric.Measured{AgeBelow: func(float64) metric.Float { return metric.Missing() }})
 	for m := range v.All {
