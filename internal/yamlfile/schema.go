@@ -71,6 +71,8 @@ func (s Schema) ofType(t reflect.Type) map[string]any {
 			properties[FieldName(f)] = s.ofField(f)
 		}
 		return map[string]any{"type": "object", "additionalProperties": false, "properties": properties}
+	case reflect.Map:
+		return map[string]any{"type": "object", "additionalProperties": s.ofType(t.Elem())}
 	case reflect.Slice:
 		return map[string]any{"type": "array", "items": s.ofType(t.Elem())}
 	case reflect.Bool:

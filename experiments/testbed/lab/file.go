@@ -1,15 +1,20 @@
 package lab
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/internal/yamlfile"
 )
 
-// FileSchema names the file format that Parse reads.
-const FileSchema = "olafctl.testbed-spec/v1"
+// FileSchema names the file format that Parse reads. It also reads the first version, which has no hosts and roles.
+const (
+	FileSchema  = "olafctl.testbed-spec/v2"
+	firstSchema = "olafctl.testbed-spec/v1"
+)
 
 // ErrFile is the kind of every refused testbed file.
 var ErrFile = olaf.NewError(olaf.Usage, "bad testbed file")
@@ -26,6 +31,10 @@ type File struct {
 	Nodes        []Node   `yaml:"nodes"`
 	Links        []Link   `yaml:"links"`
 	Devices      []Device `yaml:"devices"`
+	// Since the second version.
+	Hosts map[string]Host `yaml:"hosts"`
+	Roles *Roles          `yaml:"roles"`
+	Clock *Clock          `yaml:"clock"`
 }
 
 // Job is the job that the testbed adds for. Zeros stand for the defaults of Resolve.
@@ -61,6 +70,7 @@ type Node struct {
 	Cluster int           `yaml:"cluster"`
 	Rate    olaf.Rate     `yaml:"rate"`
 	TC      olaf.Duration `yaml:"tc"`
+	Host    string        `yaml:"host"` // which is behind the interface
 }
 
 // Link is a cable from a node to the one above it: a virtual one or, with interfaces, the one that joins two of this machine.
@@ -71,6 +81,9 @@ type Link struct {
 	MTU          int      `yaml:"mtu"`
 	Interfaces   []string `yaml:"interfaces"` // the child's end and the parent's
 	Virtual      bool     `yaml:"virtual"`    // they are no network cards', and may end with the testbed
+	// Of a link between roles, in place of all other fields.
+	From string `yaml:"from"`
+	To   string `yaml:"to"`
 }
 
 // Device is a program of the kernel at a node.
@@ -107,14 +120,39 @@ func Parse(path string, text []byte) (*File, error) {
 	f := &File{Path: path}
 	format := yamlfile.Format{
 		Name: "testbed", Hint: "docs/reference/testbed-file.md has whole ones; the shortest is 'tree: {workers: 4, children: 4}'",
-		Schema: FileSchema, Fail: func(line int, what string) error {
+		Fail: func(line int, what string) error {
 			return &yamlfile.Error{Kind: ErrFile, File: path, Line: line, What: what}
 		},
 	}
 	if err := format.Decode(text, f); err != nil {
 		return nil, err
 	}
-	return f, nil
+	return f, f.checkSchema(format.Fail)
+}
+
+// checkSchema rejects a file of another kind, and fields that its version does not have.
+func (f *File) checkSchema(fail func(int, string) error) error {
+	switch f.Schema {
+	case "", FileSchema:
+		return nil
+	case firstSchema:
+	default:
+		return fail(f.LineOf("schema"), fmt.Sprintf("schema %q is not %s", f.Schema, FileSchema))
+	}
+	newer := func(at yamlfile.Pos, key string) error {
+		return fail(at.LineOf(key), fmt.Sprintf("%s belongs to schema: %s; this file is of %s", key, FileSchema, firstSchema))
+	}
+	for _, key := range []string{"hosts", "roles", "clock"} {
+		if f.Has(key) {
+			return newer(f.Pos, key)
+		}
+	}
+	for i := range f.Nodes {
+		if f.Nodes[i].Has("host") {
+			return newer(f.Nodes[i].Pos, "host")
+		}
+	}
+	return nil
 }
 
 // JSONSchema is the JSON schema of such a file, for editors.
@@ -122,7 +160,11 @@ func JSONSchema() ([]byte, error) {
 	s := yamlfile.Schema{ID: FileSchema, Title: "olafctl testbed", Field: func(name string) map[string]any {
 		switch name {
 		case "schema":
-			return map[string]any{"const": FileSchema}
+			return yamlfile.ChoiceSchema(FileSchema, firstSchema)
+		case "by":
+			return yamlfile.ChoiceSchema(ByEcho, ByPTP)
+		case "stamps":
+			return yamlfile.ChoiceSchema(live.Choices()...)
 		case "role":
 			return yamlfile.ChoiceSchema(Worker, Aggregator, Switch, Server)
 		case "mode":

@@ -186,7 +186,7 @@ func TestRefusals(t *testing.T) {
 		"empty":                 {"", "lab.yaml:1: the file is empty; docs/reference/testbed-file.md has whole ones"},
 		"an unknown field":      {"tree: {workers: 4}\nnode: []\n", `lab.yaml:2: testbed has no field "node"; did you mean "nodes"?`},
 		"a wrong type":          {"tree: {workers: many}\n", `lab.yaml:1: testbed.tree.workers: "many" is not a whole number`},
-		"another schema":        {"schema: olafctl.bench-spec/v1\ntree: {workers: 1}\n", `lab.yaml:1: schema "olafctl.bench-spec/v1" is not olafctl.testbed-spec/v1`},
+		"another schema":        {"schema: olafctl.bench-spec/v1\ntree: {workers: 1}\n", `lab.yaml:1: schema "olafctl.bench-spec/v1" is not olafctl.testbed-spec/v2`},
 		"neither":               {"name: x\n", "write a tree, such as"},
 		"both":                  {"tree: {workers: 4}\n" + nodes(""), "one of them"},
 		"a tree with links":     {"tree: {workers: 4}\n" + links, "a tree or queue implies its links and devices"},

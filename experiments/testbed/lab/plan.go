@@ -21,6 +21,7 @@ type Plan struct {
 	Cables    []PlannedCable `json:"cables"`
 	Adders    []PlannedAdder `json:"adders"` // who is below another stands before it
 	Switch    *PlannedSwitch `json:"switch,omitempty"`
+	Hosts     []PlannedHost  `json:"hosts,omitempty"` // of nodes on other machines
 }
 
 // PlannedNode is a node, with its place in the tree.
@@ -32,6 +33,7 @@ type PlannedNode struct {
 	Down   []int  `json:"down"`                // cables from below
 	Device string `json:"interface,omitempty"` // of this machine, behind which it is; empty of a namespace
 	MAC    string `json:"mac,omitempty"`       // of what is behind it
+	Host   string `json:"host,omitempty"`      // which is behind it
 	// Virtual says that the interface is no network card's, and may end with the testbed.
 	Virtual bool `json:"virtual,omitempty"`
 	// Of a worker below a switch.
@@ -214,10 +216,20 @@ func (p *Plan) Lines() []string {
 func (p *Plan) elsewhere() (lines []string) {
 	for i := range p.Nodes {
 		if n := &p.Nodes[i]; p.Switch == nil && n.Device != "" {
-			lines = append(lines, fmt.Sprintf("%-10s %s is started where it is: %s", n.Role, n.Name, p.HostCommand(i)))
+			lines = append(lines, fmt.Sprintf("%-10s %s is started %s: %s", n.Role, n.Name, p.whereabouts(i), p.HostCommand(i)))
 		}
 	}
 	return lines
+}
+
+// whereabouts returns on which machine a node behind an interface is.
+func (p *Plan) whereabouts(node int) string {
+	for _, h := range p.Hosts {
+		if h.Name == p.Nodes[node].Host {
+			return fmt.Sprintf("on host %s (ssh %s)", h.Name, h.SSH)
+		}
+	}
+	return "where it is"
 }
 
 // HostCommand is what is to be started where a worker or the server is behind an interface. How many vectors a worker sends, and how often, is

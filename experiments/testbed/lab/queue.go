@@ -216,7 +216,7 @@ func (p *Plan) queueLines() (lines []string) {
 		n := &p.Nodes[node]
 		does := "sends nothing on its own"
 		if n.Device != "" {
-			does = "is started where it is: " + p.HostCommand(node)
+			does = "is started " + p.whereabouts(node) + ": " + p.HostCommand(node)
 		}
 		if n.Rate > 0 {
 			does = fmt.Sprintf("offers %v in updates of %s", n.Rate, olaf.Plural(p.Lanes, "lane"))
@@ -227,7 +227,7 @@ func (p *Plan) queueLines() (lines []string) {
 		lines = append(lines, fmt.Sprintf("worker     %s, of cluster %d, %s", n.Name, n.Cluster, does))
 	}
 	if n := &p.Nodes[p.Server()]; n.Device != "" {
-		lines = append(lines, fmt.Sprintf("server     %s is started where it is: %s", n.Name, p.HostCommand(p.Server())))
+		lines = append(lines, fmt.Sprintf("server     %s is started %s: %s", n.Name, p.whereabouts(p.Server()), p.HostCommand(p.Server())))
 	}
 	return lines
 }

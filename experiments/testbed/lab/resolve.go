@@ -103,6 +103,13 @@ func (r *resolver) general() {
 	if r.plan.Lanes*r.plan.Fragments > MaxValues {
 		r.fail(j.Pos, "fragments", "%d fragments of %d lanes take more than 1 GiB of the kernel's memory", r.plan.Fragments, r.plan.Lanes)
 	}
+	if f.Roles != nil {
+		r.fail(f.Pos, "roles", "the file describes roles on devices; use it as -d testbed:FILE, and with 'olafctl testbed'")
+		return
+	}
+	if f.Clock != nil {
+		r.fail(f.Pos, "clock", "clock belongs to a testbed of roles")
+	}
 	forms := 0
 	for _, given := range []bool{len(f.Nodes) > 0, f.Tree != nil, f.Queue != nil} {
 		if given {
@@ -192,6 +199,7 @@ func (r *resolver) grow(t *Tree) *ktree.Tree {
 // name looks at nodes by themselves.
 func (r *resolver) name() {
 	numbers := map[string]int{}
+	r.plan.Hosts = r.planHosts()
 	for i := range r.file.Nodes {
 		n := &r.file.Nodes[i]
 		switch _, twice := r.nodes[n.Name]; {
@@ -205,7 +213,7 @@ func (r *resolver) name() {
 		}
 		r.outside(n)
 		r.nodes[n.Name] = len(r.plan.Nodes)
-		r.plan.Nodes = append(r.plan.Nodes, PlannedNode{Name: n.Name, Role: n.Role, Number: numbers[n.Role], Up: -1, Device: n.Interface, MAC: n.MAC, Virtual: n.Virtual})
+		r.plan.Nodes = append(r.plan.Nodes, PlannedNode{Name: n.Name, Role: n.Role, Number: numbers[n.Role], Up: -1, Device: n.Interface, MAC: n.MAC, Virtual: n.Virtual, Host: n.Host})
 		numbers[n.Role]++
 	}
 	if n := numbers[Server]; n != 1 {
@@ -226,12 +234,19 @@ func (r *resolver) checkInterface(at yamlfile.Pos, key, name string) {
 // outside looks at what is said of a node behind an interface of this machine.
 func (r *resolver) outside(n *Node) {
 	if n.Interface == "" {
+		if n.Host != "" {
+			r.fail(n.Pos, "host", "node %s is on host %s; give the interface of this machine behind which that is, and its address", n.Name, n.Host)
+		}
 		if n.Address != "" || n.MAC != "" || n.Virtual {
 			r.fail(n.Pos, "address", "node %s is a namespace, whose addresses are chosen; address, mac and virtual belong to one with an interface", n.Name)
 		}
 		return
 	}
 	r.checkInterface(n.Pos, "interface", n.Interface)
+	if _, known := r.file.Hosts[n.Host]; n.Host != "" && !known {
+		r.fail(n.Pos, "host", "node %s is on host %q, which the file does not describe%s", n.Name, n.Host,
+			yamlfile.Suggest(n.Host, r.file.hostNames()))
+	}
 	if n.Role == Aggregator || n.Role == Switch {
 		r.fail(n.Pos, "interface", "%s %s is behind interface %s; aggregators and switches are namespaces here", n.Role, n.Name, n.Interface)
 	}
@@ -260,6 +275,10 @@ func (r *resolver) find(at yamlfile.Pos, key, name string) (int, bool) {
 func (r *resolver) connect() {
 	for i := range r.file.Links {
 		l := &r.file.Links[i]
+		if l.From != "" || l.To != "" {
+			r.fail(l.Pos, "from", "from and to belong to a link between roles; links of nodes have child and parent")
+			continue
+		}
 		child, ok := r.find(l.Pos, "child", l.Child)
 		parent, also := r.find(l.Pos, "parent", l.Parent)
 		if !ok || !also {

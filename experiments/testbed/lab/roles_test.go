@@ -1,0 +1,193 @@
+package lab
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/olafctl/olaf/internal/golden"
+	"github.com/olafctl/olaf/internal/yamlfile/yamlfiletest"
+)
+
+// rolePlan resolves a file of roles.
+func rolePlan(t *testing.T, text string) *RolePlan {
+	t.Helper()
+	f, err := Parse("paper.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := f.ResolveRoles()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// TestExamplesOfInit resolves every file that 'testbed init' writes; its name is that of the testbed.
+func TestExamplesOfInit(t *testing.T) {
+	if Example("nothing") != nil {
+		t.Error("there is an example of an unknown name")
+	}
+	for _, name := range Examples() {
+		f, err := Parse(name+".yaml", Example(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var lines []string
+		if f.Roles != nil {
+			lines = rolePlan(t, string(Example(name))).Lines()
+		} else {
+			lines = plan(t, string(Example(name))).Lines()
+		}
+		if f.Name != name {
+			t.Errorf("the example %s describes the testbed %s", name, f.Name)
+		}
+		golden.Equal(t, "init-"+name+".txt", []byte(strings.Join(lines, "\n")+"\n"))
+	}
+}
+
+// TestAddressesOfRoles writes devices of other hosts as ssh:// addresses.
+func TestAddressesOfRoles(t *testing.T) {
+	p := rolePlan(t, string(Example("paper")))
+	for want, r := range map[string]*PlannedRole{"ssh://lab@fpga2/pci:0000:5e:00.0": p.Generator,
+		"ssh://lab@fpga1/pci:0000:3b:00.0": p.Queue, "ssh://lab@ps/enp1s0f0": p.Server} {
+		if got := p.HostOf(r.Host).Address(r.Resource()); got != want {
+			t.Errorf("address %s, want %s", got, want)
+		}
+	}
+	p = rolePlan(t, string(Example("local")))
+	if got := p.HostOf("here").Address("twin:"); got != "twin:" {
+		t.Errorf("a device of this machine has the address %s", got)
+	}
+}
+
+const (
+	hosts = "hosts:\n  gen: {ssh: lab@a}\n  q: {ssh: b}\n  ps: {ssh: 'c:22'}\n"
+	gen   = "  generator: {host: gen, device: \"pci:0000:5e:00.0\"}\n"
+	que   = "  queue: {host: q, device: \"pci:0000:3b:00.0\"}\n"
+	srv   = "  server: {host: ps, interface: eth0}\n"
+	good  = hosts + "roles:\n" + gen + que + srv
+)
+
+// TestRoleRefusals expects each mistake in its line, with the host's name.
+func TestRoleRefusals(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"good":            {good, ""},
+		"no generator":    {"hosts: {q: {ssh: b}, ps: {ssh: c}}\nroles:\n" + que + srv, ""},
+		"links":           {good + "links: [{from: generator, to: queue}, {from: queue, to: server}]\n", ""},
+		"one card twice":  {hosts + "roles:\n" + gen + "  queue: {host: gen, device: \"pci:0000:5e:00.0\"}\n  server: {host: ps, interface: eth0}\n", "paper.yaml:7: pci:0000:5e:00.0 of host gen is both generator and queue"},
+		"two twins":       {"hosts: {h: {}}\nroles:\n  generator: {host: h, device: 'twin:'}\n  queue: {host: h, device: 'twin:'}\n", ""},
+		"one nic twice":   {"hosts: {h: {}}\nroles:\n  generator: {host: h, nic: eth0}\n  queue: {host: h, device: 'xdp:'}\n  server: {host: h, interface: eth0}\n", "paper.yaml:5: eth0 of host h is both generator and server"},
+		"unknown host":    {hosts + "roles:\n" + gen + "  queue: {host: qq, device: 'twin:'}\n", `paper.yaml:7: the queue is on host "qq", which the file does not describe; did you mean "q"?`},
+		"no hosts":        {"roles:\n" + que, "there are no hosts"},
+		"idle host":       {hosts + "roles:\n" + que + srv, "paper.yaml:2: host gen has no role"},
+		"no queue":        {hosts + "roles:\n" + gen + srv, "there is no queue"},
+		"unknown role":    {hosts + "roles:\n  sender: {host: gen}\n" + que, `paper.yaml:6: testbed.roles has no field "sender"`},
+		"device and nic":  {hosts + "roles:\n  generator: {host: gen, device: 'twin:', nic: eth0}\n" + que, `paper.yaml:6: the generator has the device "twin:" and the nic "eth0"`},
+		"neither":         {hosts + "roles:\n  generator: {host: gen}\n" + que, "paper.yaml:6: the generator has the device"},
+		"port of a nic":   {hosts + "roles:\n  generator: {host: gen, nic: eth0, port: 1}\n" + que, "paper.yaml:6: the generator plays workers on interface eth0"},
+		"a long nic":      {hosts + "roles:\n  generator: {host: gen, nic: enp101s0f0np0v10}\n" + que + srv, `paper.yaml:6: no interface is called "enp101s0f0np0v10"`},
+		"no device":       {hosts + "roles:\n  queue: {host: q}\n", "paper.yaml:6: the queue has no device"},
+		"no scheme":       {hosts + "roles:\n" + gen + "  queue: {host: q, device: '0000'}\n" + srv, `paper.yaml:7: the queue's device "0000" has no scheme`},
+		"ssh in a device": {hosts + "roles:\n" + gen + "  queue: {host: q, device: 'ssh://b/twin:'}\n" + srv, "describe the host in hosts"},
+		"a testbed":       {hosts + "roles:\n" + gen + "  queue: {host: q, device: 'testbed:x'}\n" + srv, "is not on one host"},
+		"no interface":    {hosts + "roles:\n" + gen + que + "  server: {host: ps}\n", "paper.yaml:8: the server has no interface"},
+		"stamps":          {hosts + "roles:\n" + gen + que + "  server: {host: ps, interface: eth0, stamps: gps}\n", `paper.yaml:8: the server's stamps: unknown clock "gps"`},
+		"an option":       {strings.Replace(good, "lab@a", "'-oProxyCommand=x'", 1), `paper.yaml:2: host gen: ssh "-oProxyCommand=x" is no [user@]host[:port]`},
+		"an inner option": {strings.Replace(good, "lab@a", "'lab@-v'", 1), "paper.yaml:2: host gen: ssh"},
+		"a command":       {strings.Replace(good, "lab@a", "'a; reboot'", 1), "paper.yaml:2: host gen: ssh"},
+		"one ssh twice":   {strings.Replace(good, "lab@a", "b", 1), "paper.yaml:3: hosts gen and q are both b"},
+		"two locals":      {"hosts:\n  a: {}\n  b: {}\nroles:\n  queue: {host: a, device: 'twin:'}\n", "paper.yaml:3: hosts a and b are both this machine"},
+		"sudo here":       {"hosts:\n  a: {sudo: true}\nroles:\n  queue: {host: a, device: 'twin:'}\n", "paper.yaml:2: host a is this machine; binary and sudo"},
+		"a binary":        {strings.Replace(good, "lab@a", "lab@a, binary: olafctl", 1), `paper.yaml:2: host gen: binary "olafctl" is no absolute path`},
+		"a host's name":   {strings.Replace(good, "  gen:", "  g n:", 1), `paper.yaml:2: a host has the name "g n"`},
+		"link nowhere":    {good + "links:\n  - {from: generator, to: sever}\n", `paper.yaml:10: a link leads to "sever", which is no role of this file; did you mean "server"?`},
+		"link past":       {good + "links:\n  - {from: generator, to: server}\n", "paper.yaml:10: a link leads from generator to server, where nothing is sent"},
+		"link back":       {good + "links:\n  - {from: server, to: queue}\n", "paper.yaml:10: a link leads from server to queue"},
+		"link twice":      {good + "links:\n  - {from: generator, to: queue}\n  - {from: generator, to: queue}\n", "paper.yaml:11: two links lead from generator"},
+		"link missing":    {good + "links:\n  - {from: generator, to: queue}\n", "paper.yaml:9: no link leads from queue to server"},
+		"link of nodes":   {good + "links:\n  - {from: generator, to: queue, mtu: 1500}\n", "paper.yaml:10: a link between roles has from and to"},
+		"nodes":           {good + "nodes: []\n", "paper.yaml:9: nodes belongs to a testbed of nodes"},
+		"a clock":         {good + "clock: {by: sundial}\n", `paper.yaml:9: clock.by "sundial"; there are echo, ptp`},
+		"a mirror":        {good + "clock: {by: mirror}\n", "paper.yaml:9: clock.by mirror is not possible yet"},
+		"ptp":             {good + "clock: {by: ptp}\n", "paper.yaml:9: clock.by is ptp; state with at_most"},
+		"ptp with bound":  {good + "clock: {by: ptp, at_most: 200ns}\n", ""},
+		"a bound":         {good + "clock: {at_most: 0s}\n", "paper.yaml:9: clock.at_most is 0ps"},
+		"first version":   {"schema: olafctl.testbed-spec/v1\n" + good, "paper.yaml:2: hosts belongs to schema: olafctl.testbed-spec/v2"},
+	} {
+		f, err := Parse("paper.yaml", []byte(c.text))
+		if err == nil {
+			_, err = f.ResolveRoles()
+		}
+		switch {
+		case c.want == "" && err != nil, c.want != "" && (!errors.Is(err, ErrFile) || !strings.Contains(err.Error(), c.want)):
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		case err != nil && strings.Contains(err.Error(), "\n"):
+			t.Errorf("%s: %q has more than one line", name, err)
+		}
+	}
+}
+
+// TestNodesNameHosts puts nodes of a tree on other hosts, behind interfaces of this one. The first version has none.
+func TestNodesNameHosts(t *testing.T) {
+	text := "hosts:\n  far: {ssh: lab@far}\n" + strings.Replace(byHand, "interface: eth1,", "interface: eth1, host: far,", 1)
+	p := plan(t, text)
+	if len(p.Hosts) != 1 || p.Nodes[1].Host != "far" {
+		t.Errorf("hosts %v, node b on %q; want it on far", p.Hosts, p.Nodes[1].Host)
+	}
+	if lines := strings.Join(p.Lines(), "\n"); !strings.Contains(lines, "b is started on host far (ssh lab@far): olafctl testbed worker") {
+		t.Errorf("the plan does not name the host:\n%s", lines)
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"unknown":       {strings.Replace(text, "host: far", "host: fra", 1), `lab.yaml:8: node b is on host "fra", which the file does not describe`},
+		"a namespace":   {strings.Replace(text, "{name: a, role: worker}", "{name: a, role: worker, host: far}", 1), "lab.yaml:7: node a is on host far; give the interface of this machine"},
+		"first version": {"schema: olafctl.testbed-spec/v1\n" + strings.TrimPrefix(text, "hosts:\n  far: {ssh: lab@far}\n"), "lab.yaml:7: host belongs to schema"},
+		"of roles":      {good, "lab.yaml:5: the file describes roles on devices; use it as -d testbed:FILE"},
+		"from and to":   {strings.Replace(text, "{child: a, parent: low, mtu: 400}", "{from: a, to: low}", 1), "from and to belong to a link between roles"},
+	} {
+		f, err := Parse("lab.yaml", []byte(c.text))
+		if err == nil {
+			_, err = f.Resolve()
+		}
+		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, ErrFile) || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// FuzzRead reads anything as a testbed of roles: each mistake is in a line of the file, and a plan is kept as JSON
+// without loss, with destinations that ssh cannot take for options.
+func FuzzRead(f *testing.F) {
+	for _, name := range Examples() {
+		f.Add(string(Example(name)))
+	}
+	f.Add(good)
+	f.Add(good + "links: [{from: queue, to: queue}]\nclock: {by: ptp, at_most: 1ps}\n")
+	f.Add("hosts: {a: {ssh: -x}}\nroles: {queue: {host: a, device: x}}\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		file, err := Parse("f.yaml", []byte(text))
+		var p *RolePlan
+		if err == nil {
+			p, err = file.ResolveRoles()
+		}
+		if err != nil {
+			yamlfiletest.CheckMistakes(t, err, ErrFile, "f.yaml", text)
+			return
+		}
+		for _, h := range p.Hosts {
+			if strings.HasPrefix(h.SSH, "-") || strings.ContainsAny(h.SSH, " \t\n'\"$;`\\") {
+				t.Errorf("ssh would misread the destination %q", h.SSH)
+			}
+		}
+		kept, err := json.Marshal(p)
+		again := new(RolePlan)
+		if err == nil {
+			err = json.Unmarshal(kept, again)
+		}
+		if err != nil || !reflect.DeepEqual(again.Lines(), p.Lines()) {
+			t.Errorf("%s is %q when it is read, %v, not %q", kept, again.Lines(), err, p.Lines())
+		}
+	})
+}
