@@ -12,22 +12,28 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/testbed/lab"
 )
 
-// ReadLab reads a testbed file; "-" is stdin.
+// ReadLab reads a testbed file of nodes; "-" is stdin.
 func ReadLab(env *cli.Env, path string) (*lab.File, *lab.Plan, error) {
-	text, err := readFileOrInput(env, path)
-	if err != nil {
-		return nil, nil, err
-	}
-	f, err := lab.Parse(path, text)
+	f, err := parseFile(env, path)
 	if err != nil {
 		return nil, nil, err
 	}
 	p, err := f.Resolve()
 	return f, p, err
+}
+
+// parseFile reads a testbed file; "-" is stdin.
+func parseFile(env *cli.Env, path string) (*lab.File, error) {
+	text, err := readFileOrInput(env, path)
+	if err != nil {
+		return nil, err
+	}
+	return lab.Parse(path, text)
 }
 
 func readFileOrInput(env *cli.Env, path string) ([]byte, error) {
@@ -58,7 +64,14 @@ of that name is up, the differences are marked with - and +. Nothing is changed,
 			if len(args) == 0 {
 				return cli.UsageError("name a file: olafctl testbed plan lab.yaml")
 			}
-			_, p, err := ReadLab(env, args[0])
+			f, err := parseFile(env, args[0])
+			if err != nil {
+				return err
+			}
+			if f.Roles != nil {
+				return planRoles(env, f, out)
+			}
+			p, err := f.Resolve()
 			if err != nil {
 				return err
 			}
@@ -74,6 +87,22 @@ of that name is up, the differences are marked with - and +. Nothing is changed,
 	cmd.Flags().BoolVar(&schema, "schema", false, "print the JSON schema of testbed files, for editors")
 	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON)
 	return cmd
+}
+
+// planRoles prints a testbed of roles.
+func planRoles(env *cli.Env, f *lab.File, out cli.Format) error {
+	p, err := f.ResolveRoles()
+	if err != nil {
+		return err
+	}
+	if out == cli.JSON {
+		return cli.WriteJSON(env.Stdout, struct {
+			cli.Head
+			*lab.RolePlan
+		}{cli.Info("testbed-plan"), p})
+	}
+	_, err = fmt.Fprintf(env.Stdout, "%s: %s\n%s\n", p.Name, olaf.Plural(len(p.Hosts), "host"), strings.Join(p.Lines(), "\n"))
+	return err
 }
 
 // printPlan prints what up would create: everything, or the difference from what is up.
@@ -222,4 +251,33 @@ func formatCounts(counts map[string]uint64) string {
 		}
 	}
 	return strings.Join(words, ", ")
+}
+
+func newTestbedInitCmd(env *cli.Env) *cobra.Command {
+	like, force := "paper", false
+	cmd := &cobra.Command{
+		Use:   "init FILE",
+		Short: "Write a commented testbed file to start from",
+		Long: `Write a commented testbed file. The examples are: paper (generator, queue and server on three machines), local (three roles
+on this machine, without hardware), tree and queue (network namespaces of this machine).`,
+		Example: "  olafctl testbed init paper.yaml --like paper",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(_ *cobra.Command, args []string) error {
+			if args[0] == "-" {
+				_, err := env.Stdout.Write(lab.Example(like))
+				return err
+			}
+			if err := cli.RefuseExisting(args[0], force); err != nil {
+				return err
+			}
+			if err := os.WriteFile(args[0], lab.Example(like), 0o644); err != nil {
+				return err
+			}
+			_, err := fmt.Fprintf(env.Stdout, "%s: replace hosts and devices, then 'olafctl testbed plan %[1]s'\n", args[0])
+			return err
+		},
+	}
+	cli.Choose(cmd, &like, "like", "example to write", lab.Examples()...)
+	cmd.Flags().BoolVar(&force, "force", false, "overwrite an existing file")
+	return cmd
 }
