@@ -90,17 +90,8 @@ func ConfigureQueue(ctx context.Context, d Device, c QueueConfig) error {
 	if err := StopQueue(ctx, d); err != nil {
 		return err
 	}
-	for _, w := range c.listWrites(capabilities) {
-		if err := d.Write32(w.addr, w.value); err != nil {
-			return fmt.Errorf("configure the queue: write %s: %w", w.name, err)
-		}
-		got, err := d.Read32(w.addr)
-		if err != nil {
-			return fmt.Errorf("configure the queue: read back %s: %w", w.name, err)
-		}
-		if got != w.value {
-			return fmt.Errorf("%w: %s is %#x after %#x was written", ErrRefused, w.name, got, w.value)
-		}
+	if err := c.writeAndCheck(d, c.listWrites(capabilities)); err != nil {
+		return err
 	}
 	if c.Program != nil { // left over from an earlier run
 		if err := d.Write32(regmap.AggregatorCommand, regmap.AggregatorCommandClear); err != nil {
@@ -108,6 +99,26 @@ func ConfigureQueue(ctx context.Context, d Device, c QueueConfig) error {
 		}
 	}
 	return d.Write32(regmap.QueueControl, regmap.QueueControlEnable)
+}
+
+// writeAndCheck writes registers and reads each one back.
+func (c *QueueConfig) writeAndCheck(d Device, writes []write) error {
+	steps := make([]regmap.Step, 0, 2*len(writes))
+	for _, w := range writes {
+		steps = append(steps, regmap.WriteStep(w.addr, w.value), regmap.ReadStep(w.addr))
+	}
+	done, err := regmap.Do(d, steps)
+	for i, w := range writes {
+		switch got := steps[2*i+1].Value; {
+		case 2*i == done:
+			return fmt.Errorf("configure the queue: write %s: %w", w.name, err)
+		case 2*i+1 == done:
+			return fmt.Errorf("configure the queue: read back %s: %w", w.name, err)
+		case got != w.value:
+			return fmt.Errorf("%w: %s is %#x after %#x was written", ErrRefused, w.name, got, w.value)
+		}
+	}
+	return nil
 }
 
 // checkBuild compares c with the limits of the card's build.
@@ -212,8 +223,12 @@ const drainStep = 10 * olaf.Microsecond
 // StopQueue disables the queue and waits until it is empty. Frames still inside after one second of device time are
 // flushed.
 func StopQueue(ctx context.Context, d Device) error {
-	if err := d.Write32(regmap.QueueControl, 0); err != nil {
+	stop := []regmap.Step{regmap.WriteStep(regmap.QueueControl, 0), regmap.ReadStep(regmap.QueueStatus)}
+	if _, err := regmap.Do(d, stop); err != nil {
 		return fmt.Errorf("disable the queue: %w", err)
+	}
+	if stop[1].Value&regmap.QueueStatusEmpty != 0 {
+		return nil
 	}
 	if err := DrainQueue(ctx, d); err != nil {
 		return err
@@ -333,15 +348,13 @@ func (b olderBank) Read32(addr uint32) (uint32, error) {
 // ClearCounters zeroes every running counter and takes a snapshot to confirm it. The error matches ErrDoubtful if
 // the counters still cover time before the command.
 func ClearCounters(d Device) error {
-	before, err := regmap.Read64(d, regmap.CommonCycles)
-	if err != nil {
+	steps := []regmap.Step{regmap.ReadStep(regmap.CommonCycles), regmap.ReadStep(regmap.CommonCycles + 4),
+		regmap.WriteStep(regmap.CommonCommand, regmap.CommonCommandClear),
+		regmap.WriteStep(regmap.CommonCommand, regmap.CommonCommandSnapshot)}
+	if _, err := regmap.Do(d, steps); err != nil {
 		return err
 	}
-	for _, command := range []uint32{regmap.CommonCommandClear, regmap.CommonCommandSnapshot} {
-		if err := d.Write32(regmap.CommonCommand, command); err != nil {
-			return err
-		}
-	}
+	before := uint64(steps[1].Value)<<32 | uint64(steps[0].Value)
 	taken, err := regmap.Read64(d, regmap.QueueSnapshotCycle)
 	if err != nil {
 		return err

@@ -15,11 +15,7 @@ import (
 
 // Registers is the register access needed to program the generator; every device has it. Addresses are BAR2 byte
 // offsets.
-type Registers interface {
-	Read32(addr uint32) (uint32, error)
-	Write32(addr uint32, value uint32) error
-	WriteBurst(addr uint32, words []uint32) error
-}
+type Registers = regmap.Registers
 
 // Source is a stream of descriptors in order of time, such as a Schedule. Their flows are worker ids, or those of a
 // job's segments.
@@ -79,6 +75,8 @@ type Generator struct {
 	descriptors []regmap.Descriptor
 	words       []uint32
 	bytes       []byte
+	collects    bool          // chunks are collected, as the device is far away
+	chunks      []regmap.Step // collected
 }
 
 // allEvents are the defined sticky bits; no other may be written.
@@ -111,25 +109,18 @@ type Limits struct {
 
 // Limits reads the build limits.
 func (g *Generator) Limits() (Limits, error) {
-	var l Limits
-	var packet uint32
-	for _, r := range []struct {
-		addr uint32
-		to   *uint32
-	}{
-		{regmap.GeneratorBuiltFlows, &l.Flows},
-		{regmap.GeneratorBuiltDescriptors, &l.Descriptors},
-		{regmap.GeneratorBuiltTemplates, &l.Templates},
-		{regmap.CommonMaxPacketBytes, &packet},
-	} {
-		v, err := g.regs.Read32(r.addr)
-		if err != nil {
-			return Limits{}, err
-		}
-		*r.to = v
+	l, _, err := g.readLimits()
+	return l, err
+}
+
+// readLimits reads the build limits and the state.
+func (g *Generator) readLimits() (Limits, State, error) {
+	built := []regmap.Step{regmap.ReadStep(regmap.GeneratorBuiltFlows), regmap.ReadStep(regmap.GeneratorBuiltDescriptors),
+		regmap.ReadStep(regmap.GeneratorBuiltTemplates), regmap.ReadStep(regmap.CommonMaxPacketBytes), regmap.ReadStep(regmap.GeneratorState)}
+	if _, err := regmap.Do(g.regs, built); err != nil {
+		return Limits{}, Idle, err
 	}
-	l.Packet = olaf.Size(packet)
-	return l, nil
+	return Limits{built[0].Value, built[1].Value, built[2].Value, olaf.Size(built[3].Value)}, stateIn(built[4].Value), nil
 }
 
 // countFlows returns the number of flows for a job.
@@ -169,55 +160,51 @@ func (g *Generator) Program(ctx context.Context, job Job) error {
 	if err := job.Addressing.Validate(job.Workers); err != nil {
 		return err
 	}
-	limits, err := g.Limits()
+	limits, state, err := g.readLimits()
 	if err != nil {
 		return err
 	}
-	if err := limits.checkJob(&job); err != nil {
-		return err
-	}
-	if err := g.checkIdle(); err != nil {
-		return err
-	}
-	if err := g.regs.Write32(regmap.GeneratorEvents, allEvents); err != nil {
+	if err := errors.Join(limits.checkJob(&job), checkIdle(state)); err != nil {
 		return err
 	}
 	total := job.Source.Total()
-	if err := g.loadFlows(ctx, &job); err != nil {
+	if err := g.loadFlows(ctx, &job, regmap.WriteStep(regmap.GeneratorEvents, allEvents)); err != nil {
 		return err
 	}
 	if err := g.loadMemory(ctx, regmap.GeneratorMemSelectMemoryDescriptors, total*regmap.DescriptorWords,
 		g.descriptorWords(job.Source)); err != nil {
 		return fmt.Errorf("load the descriptors: %w", err)
 	}
-	for _, w := range []struct{ addr, value uint32 }{
-		{regmap.GeneratorFlows, uint32(job.countFlows())},
-		{regmap.GeneratorDescriptors, uint32(total)},
-		{regmap.GeneratorStopAfter, 0},
-		{regmap.GeneratorStopAfter + 4, 0},
-	} {
-		if err := g.regs.Write32(w.addr, w.value); err != nil {
-			return err
-		}
+	end := []regmap.Step{regmap.WriteStep(regmap.GeneratorFlows, uint32(job.countFlows())),
+		regmap.WriteStep(regmap.GeneratorDescriptors, uint32(total)), regmap.WriteStep(regmap.GeneratorStopAfter, 0),
+		regmap.WriteStep(regmap.GeneratorStopAfter+4, 0), regmap.ReadStep(regmap.GeneratorEvents)}
+	if _, err := regmap.Do(g.regs, end); err != nil {
+		return err
 	}
-	return g.checkRefused("programming")
+	return g.explainRefused("programming", end[4].Value)
 }
 
 // checkIdle returns an error that matches ErrState if the generator is busy, so that its memories cannot be
 // changed.
 func (g *Generator) checkIdle() error {
-	switch state, err := g.State(); {
-	case err != nil:
+	state, err := g.State()
+	if err != nil {
 		return err
-	case state.Busy():
+	}
+	return checkIdle(state)
+}
+
+func checkIdle(state State) error {
+	if state.Busy() {
 		return fmt.Errorf("%w: it is %v; stop it first", ErrState, state)
 	}
 	return nil
 }
 
-func (g *Generator) loadFlows(ctx context.Context, job *Job) error {
+// loadFlows writes the flow table, after some other steps.
+func (g *Generator) loadFlows(ctx context.Context, job *Job, before ...regmap.Step) error {
 	if err := g.loadMemory(ctx, regmap.GeneratorMemSelectMemoryFlows, job.countFlows()*regmap.FlowWords,
-		g.flowWords(job)); err != nil {
+		g.flowWords(job), before...); err != nil {
 		return fmt.Errorf("load the flow table: %w", err)
 	}
 	return nil
@@ -326,18 +313,16 @@ func (g *Generator) descriptorWords(src Source) func() ([]uint32, error) {
 	}
 }
 
-// loadMemory writes total words yielded by next to a memory from address 0 and compares CRCs.
-func (g *Generator) loadMemory(ctx context.Context, memory uint32, total int, next func() ([]uint32, error)) error {
-	if err := g.regs.Write32(regmap.GeneratorMemSelect, memory); err != nil {
+// loadMemory writes total words yielded by next to a memory from address 0 and compares CRCs, after some other steps.
+func (g *Generator) loadMemory(ctx context.Context, memory uint32, total int, next func() ([]uint32, error), before ...regmap.Step) error {
+	begin := append(before, regmap.WriteStep(regmap.GeneratorMemSelect, memory), regmap.WriteStep(regmap.GeneratorMemAddress, 0),
+		regmap.ReadStep(regmap.GeneratorMemBurst))
+	if _, err := regmap.Do(g.regs, begin); err != nil {
 		return err
 	}
-	if err := g.regs.Write32(regmap.GeneratorMemAddress, 0); err != nil {
-		return err
-	}
-	burst, err := g.regs.Read32(regmap.GeneratorMemBurst)
-	if err != nil {
-		return err
-	}
+	burst := begin[len(begin)-1].Value
+	_, g.collects = g.regs.(regmap.Lister)
+	g.collects = g.collects && burst == 0
 	crc := uint32(0)
 	for left := total; left > 0; {
 		if err := ctx.Err(); err != nil {
@@ -359,8 +344,15 @@ func (g *Generator) loadMemory(ctx context.Context, memory uint32, total int, ne
 	return g.verifyCRC(uint32(total), crc)
 }
 
-// writeChunk writes words in bursts of the proxy's limit and waits after each.
+// writeChunk writes words in bursts of the proxy's limit and waits after each. For a device far away it collects them.
 func (g *Generator) writeChunk(words []uint32, burst uint32) error {
+	if g.collects {
+		g.chunks = append(g.chunks, regmap.Step{Addr: regmap.GeneratorMemData, Words: slices.Clone(words)})
+		if len(g.chunks) < chunksAtMost {
+			return nil
+		}
+		return g.flushChunks()
+	}
 	for len(words) > 0 {
 		n := len(words)
 		if burst > 0 {
@@ -379,6 +371,18 @@ func (g *Generator) writeChunk(words []uint32, burst uint32) error {
 	return nil
 }
 
+// chunksAtMost bounds the chunks in one list, which takes 4 MiB.
+const chunksAtMost = 256
+
+// flushChunks carries out the collected steps, and more.
+func (g *Generator) flushChunks(more ...regmap.Step) error {
+	steps := append(g.chunks, more...)
+	g.chunks = g.chunks[:0]
+	_, err := regmap.Do(g.regs, steps)
+	copy(more, steps[len(steps)-len(more):])
+	return err
+}
+
 func (g *Generator) littleEndian(words []uint32) []byte {
 	b := g.bytes[:4*len(words)]
 	for i, w := range words {
@@ -389,18 +393,25 @@ func (g *Generator) littleEndian(words []uint32) []byte {
 
 // verifyCRC compares the proxy's CRC over the first words of the selected memory with crc.
 func (g *Generator) verifyCRC(words, crc uint32) error {
-	if err := g.regs.Write32(regmap.GeneratorMemLength, words); err != nil {
+	check := []regmap.Step{regmap.WriteStep(regmap.GeneratorMemLength, words),
+		regmap.WriteStep(regmap.GeneratorMemCommand, regmap.GeneratorMemCommandCRC), regmap.ReadStep(regmap.GeneratorMemStatus)}
+	if g.collects {
+		check = append(check, regmap.ReadStep(regmap.GeneratorMemCRC))
+	}
+	if err := g.flushChunks(check...); err != nil {
 		return err
 	}
-	if err := g.regs.Write32(regmap.GeneratorMemCommand, regmap.GeneratorMemCommandCRC); err != nil {
-		return err
+	got, busy := check[len(check)-1].Value, check[2].Value&regmap.GeneratorMemStatusBusy != 0
+	if busy {
+		if err := g.proxyIdle(); err != nil {
+			return err
+		}
 	}
-	if err := g.proxyIdle(); err != nil {
-		return err
-	}
-	got, err := g.regs.Read32(regmap.GeneratorMemCRC)
-	if err != nil {
-		return err
+	if busy || !g.collects { // otherwise the list has read it in time
+		var err error
+		if got, err = g.regs.Read32(regmap.GeneratorMemCRC); err != nil {
+			return err
+		}
 	}
 	if got != crc {
 		return fmt.Errorf("%w: CRC-32 %08x over %d words, wrote %08x; load it again, and check the card if it stays",
@@ -428,7 +439,12 @@ func (g *Generator) State() (State, error) {
 	if err != nil {
 		return Idle, err
 	}
-	return State(v & regmap.GeneratorStateStateMask >> regmap.GeneratorStateStateShift), nil
+	return stateIn(v), nil
+}
+
+// stateIn returns the state in a value of generator.state.
+func stateIn(v uint32) State {
+	return State(v & regmap.GeneratorStateStateMask >> regmap.GeneratorStateStateShift)
 }
 
 // Arm lets the generator check flows and descriptors and stop its run clock at 0. For an invalid job the error
@@ -454,18 +470,13 @@ func (g *Generator) Abort() error {
 
 // runCommand issues one command and checks that the generator reached one of the goal states.
 func (g *Generator) runCommand(bit uint32, verb string, goals ...State) error {
-	if err := g.regs.Write32(regmap.GeneratorEvents,
-		regmap.GeneratorEventsRefused|regmap.GeneratorEventsValue); err != nil {
+	steps := []regmap.Step{regmap.WriteStep(regmap.GeneratorEvents, regmap.GeneratorEventsRefused|regmap.GeneratorEventsValue),
+		regmap.WriteStep(regmap.GeneratorCommand, bit), regmap.ReadStep(regmap.GeneratorState), regmap.ReadStep(regmap.GeneratorEvents)}
+	if _, err := regmap.Do(g.regs, steps); err != nil {
 		return err
 	}
-	if err := g.regs.Write32(regmap.GeneratorCommand, bit); err != nil {
-		return err
-	}
-	state, err := g.State()
-	if err != nil {
-		return err
-	}
-	if err := g.checkRefused(verb); err != nil {
+	state := stateIn(steps[2].Value)
+	if err := g.explainRefused(verb, steps[3].Value); err != nil {
 		return err
 	}
 	for _, goal := range goals {
@@ -482,6 +493,11 @@ func (g *Generator) checkRefused(doing string) error {
 	if err != nil {
 		return err
 	}
+	return g.explainRefused(doing, v)
+}
+
+// explainRefused returns an error if a value of generator.events tells of refused writes.
+func (g *Generator) explainRefused(doing string, v uint32) error {
 	if v&(regmap.GeneratorEventsRefused|regmap.GeneratorEventsValue) != 0 {
 		return fmt.Errorf("%w: %s%s", ErrState, doing, g.errorText())
 	}

@@ -58,6 +58,8 @@ type Device struct {
 
 	request, reply []byte
 	counters       map[uint32]uint32 // values of the last snapshot; empty if unknown
+	fixed          map[uint32]uint32 // registers whose values are those of the image, which an agent never outlives
+	ahead          ahead
 	inside         [2][]olaf.Contributor
 	side           int
 	failed         error
@@ -88,7 +90,8 @@ func Dial(ctx context.Context, target string, o Options) (*Device, error) {
 	if err != nil {
 		return nil, fmt.Errorf("device agent %q: %w", target, err)
 	}
-	d := &Device{conn: conn, patience: o.Patience, why: o.Why, counters: make(map[uint32]uint32)}
+	d := &Device{conn: conn, patience: o.Patience, why: o.Why, counters: make(map[uint32]uint32),
+		fixed: make(map[uint32]uint32)}
 	if err := d.openSession(ctx, target, o); err != nil {
 		d.cancel()
 		return nil, errors.Join(err, conn.Close())
@@ -166,6 +169,7 @@ func (d *Device) roundTrip() error {
 // sendRequest makes one request. After a broken connection the device counts as gone: the state of the request is
 // unknown, so nothing is repeated.
 func (d *Device) sendRequest() (reader, error) {
+	d.ahead.expire()
 	if d.failed != nil {
 		return reader{}, d.failed
 	}
@@ -200,14 +204,29 @@ func (d *Device) Read32(addr uint32) (uint32, error) {
 	if v, ok := d.counters[addr]; ok && d.failed == nil {
 		return v, nil
 	}
+	if v, ok := d.ahead.register(addr); ok {
+		return v, nil
+	}
+	if v, ok := d.fixed[addr]; ok && d.failed == nil {
+		return v, nil
+	}
 	d.startRequest(opRead)
 	d.putWords(addr)
 	r, err := d.sendRequest()
 	if err != nil {
 		return 0, err
 	}
-	return r.u32(), r.checkComplete()
+	v := r.u32()
+	if err = r.checkComplete(); err == nil && isFixed[addr] {
+		d.fixed[addr] = v
+	}
+	return v, err
 }
+
+// isFixed contains the registers that describe a device's image.
+var isFixed = map[uint32]bool{regmap.CommonMapVersion: true, regmap.CommonRole: true, regmap.CommonCapabilities: true,
+	regmap.CommonMaxPacketBytes: true, regmap.QueueBuiltSlots: true, regmap.GeneratorBuiltFlows: true, regmap.AggregatorVersion: true,
+	regmap.AggregatorBuiltSlots: true, regmap.AggregatorBuiltPrograms: true}
 
 // checkComplete returns an error if an answer is too short or too long.
 func (r *reader) checkComplete() error {
@@ -264,10 +283,16 @@ func (d *Device) Sleep(ctx context.Context, t olaf.Duration) error {
 			return err
 		}
 		slice := min(max(t, 0), sleepSlice)
-		d.startRequest(opSleep)
+		op := byte(opSleep)
+		if d.offers.Lists {
+			op = opWatch
+		}
+		d.startRequest(op)
 		d.request = binary.LittleEndian.AppendUint64(d.request, uint64(slice))
 		r, err := d.sendRequest()
-		if err == nil {
+		if err == nil && op == opWatch {
+			err = d.ahead.read(&r)
+		} else if err == nil {
 			err = r.checkComplete()
 		}
 		if err != nil {
@@ -281,28 +306,40 @@ func (d *Device) Sleep(ctx context.Context, t olaf.Duration) error {
 // Drain appends the updates delivered since its last call. Contributors are valid until the next call. A broken
 // connection is reported by the next register access.
 func (d *Device) Drain(buf []olaf.Observation) []olaf.Observation {
-	d.startRequest(opDrain)
-	r, err := d.sendRequest()
-	if err != nil {
-		return buf
-	}
-	n := r.u32()
-	if uint64(n)*observationBytes > uint64(len(r.b)) {
-		d.failed = fmt.Errorf("%w: a broken answer", ErrProtocol)
-		return buf
-	}
 	d.side ^= 1
 	arena := d.inside[d.side][:0]
-	for range n {
-		var o olaf.Observation
-		r.readObservation(&o, &arena)
-		buf = append(buf, o)
+	fresh, early := d.ahead.take()
+	buf, arena = d.readUpdates(reader{b: early}, buf, arena)
+	if !fresh {
+		d.startRequest(opDrain)
+		r, err := d.sendRequest()
+		if err != nil {
+			return buf
+		}
+		buf, arena = d.readUpdates(r, buf, arena)
 	}
 	d.inside[d.side] = arena
-	if !r.atEnd() {
+	return buf
+}
+
+// readUpdates reads lists of updates, each after its length.
+func (d *Device) readUpdates(r reader, buf []olaf.Observation, arena []olaf.Contributor) ([]olaf.Observation,
+	[]olaf.Contributor) {
+	for len(r.b) > 0 {
+		n := r.u32()
+		if uint64(n)*observationBytes > uint64(len(r.b)) {
+			r.short = true
+		}
+		for i := uint32(0); i < n && !r.short; i++ {
+			var o olaf.Observation
+			r.readObservation(&o, &arena)
+			buf = append(buf, o)
+		}
+	}
+	if r.short {
 		d.failed = fmt.Errorf("%w: a broken answer", ErrProtocol)
 	}
-	return buf
+	return buf, arena
 }
 
 // Capture returns the capture report of the agent's tap for the last run, or nil if the tap makes none.

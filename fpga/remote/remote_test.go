@@ -277,7 +277,7 @@ func FuzzAnswer(f *testing.F) {
 	local := &wired{Twin: d, canned: canned{{At: 1, Contributors: []olaf.Contributor{{}}}}}
 	s := NewServer(local, local)
 	f.Fuzz(func(t *testing.T, request []byte) {
-		if len(request) == 9 && request[0] == opSleep && request[7]|request[8] != 0 {
+		if len(request) == 9 && (request[0] == opSleep || request[0] == opWatch) && request[7]|request[8] != 0 {
 			return // hours of a twin's time
 		}
 		r := reader{b: s.answerRequest(context.Background(), nil, request, false)}

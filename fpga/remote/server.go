@@ -100,7 +100,7 @@ func (s *Server) serveSession(stream grpc.ServerStream) (err error) {
 	_, arrivals := fpga.FindArrivalLog(s.device)
 	answer, err := json.Marshal(greeting{
 		Version: Version, Identity: &id, Tap: s.tap != nil, Captures: captures, Ports: ports, Arrivals: arrivals,
-		Waits: !fpga.AddsUpdates(s.device),
+		Waits: !fpga.AddsUpdates(s.device), Lists: true,
 	})
 	if err != nil {
 		return status.Error(codes.Internal, err.Error())
@@ -161,7 +161,7 @@ var errReadOnly = fmt.Errorf("%w: the session is read-only", fpga.ErrRefused)
 func (s *Server) answerRequest(ctx context.Context, b, request []byte, readOnly bool) []byte {
 	r := reader{b: request}
 	op := r.u8()
-	if readOnly && op != opRead || readOnly && movesIndex(request) {
+	if readOnly && op != opRead && op != opList || readOnly && movesIndex(r.b) {
 		return appendStatus(b, errReadOnly)
 	}
 	switch op {
@@ -188,6 +188,13 @@ func (s *Server) answerRequest(ctx context.Context, b, request []byte, readOnly 
 		t := olaf.Duration(r.u64())
 		if r.atEnd() && t >= 0 {
 			return appendStatus(b, s.device.Sleep(ctx, t))
+		}
+	case opList:
+		return s.appendList(b, &r, readOnly)
+	case opWatch:
+		t := olaf.Duration(r.u64())
+		if r.atEnd() && t >= 0 {
+			return s.appendWatched(ctx, b, t)
 		}
 	case opDrain, opCapture, opPorts, opArrivals:
 		return s.answerLog(op, b, &r)
@@ -227,10 +234,9 @@ func (s *Server) answerLog(op byte, b []byte, r *reader) []byte {
 // atEnd reports whether all of a message was read and it was not too short.
 func (r *reader) atEnd() bool { return !r.short && len(r.b) == 0 }
 
-// movesIndex reports whether a read advances an index.
-func movesIndex(request []byte) bool {
-	r := reader{b: request}
-	r.u8()
+// movesIndex reports whether a read advances an index; its operands begin with the address.
+func movesIndex(operands []byte) bool {
+	r := reader{b: operands}
 	addr := r.u32()
 	return addr == regmap.GeneratorMemData || addr == regmap.ReplicationMemberData
 }
@@ -260,6 +266,101 @@ func (s *Server) writeRegister(b []byte, addr, value uint32) []byte {
 	return b
 }
 
+// maxSteps limits one list.
+const maxSteps = 1 << 16
+
+// appendList carries out a list. The answer contains the number of steps without an error, the values of the reads among them
+// in order, and the counters of the last snapshot.
+func (s *Server) appendList(b []byte, r *reader, readOnly bool) []byte {
+	var l listed
+	var err error
+	done := uint32(0)
+	for ; len(r.b) > 0 && done < maxSteps; done++ {
+		if op := r.u8(); readOnly && (op != opRead || movesIndex(r.b)) {
+			err = errReadOnly
+		} else {
+			err = s.carryOut(op, r, &l)
+		}
+		if r.short {
+			return appendStatus(b, errBroken)
+		}
+		if err != nil {
+			break
+		}
+	}
+	b = binary.LittleEndian.AppendUint32(appendStatus(b, err), done)
+	return append(append(b, l.values...), l.counters...)
+}
+
+// listed is what a list has read.
+type listed struct{ values, counters, answer []byte }
+
+// carryOut carries out one step of a list. A broken one sets r.short.
+func (s *Server) carryOut(op byte, r *reader, l *listed) error {
+	addr := r.u32()
+	switch op {
+	case opRead:
+		if r.short {
+			return errBroken
+		}
+		v, err := s.device.Read32(addr)
+		if err == nil {
+			l.values = binary.LittleEndian.AppendUint32(l.values, v)
+		}
+		return err
+	case opWrite:
+		value := r.u32()
+		if r.short {
+			return errBroken
+		}
+		l.answer = s.writeRegister(l.answer[:0], addr, value)
+		answer := reader{b: l.answer}
+		err := answer.readStatus()
+		if addr == regmap.CommonCommand {
+			l.counters = append(l.counters[:0], answer.b...)
+		}
+		return err
+	case opBurst:
+		return s.writeWords(addr, r)
+	}
+	r.short = true
+	return errBroken
+}
+
+// writeWords writes the words of a burst in a list.
+func (s *Server) writeWords(addr uint32, r *reader) error {
+	n := r.u32()
+	if n > maxBurstWords || uint64(n)*4 > uint64(len(r.b)) {
+		r.short = true
+		return errBroken
+	}
+	words := make([]uint32, n)
+	for i := range words {
+		words[i] = r.u32()
+	}
+	return s.device.WriteBurst(addr, words)
+}
+
+// watchedRegisters are read after each sleep of a client, which usually waits for one of them.
+var watchedRegisters = [...]uint32{regmap.GeneratorState, regmap.QueueStatus}
+
+// appendWatched lets time pass and answers with the registers that can be read (their number, addresses and values), and then
+// with the updates delivered since the last answer.
+func (s *Server) appendWatched(ctx context.Context, b []byte, t olaf.Duration) []byte {
+	if err := s.device.Sleep(ctx, t); err != nil {
+		return appendStatus(b, err)
+	}
+	b = append(appendStatus(b, nil), 0)
+	number := len(b) - 1
+	for _, addr := range watchedRegisters {
+		if v, err := s.device.Read32(addr); err == nil {
+			b[number]++
+			b = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(b, addr), v)
+		}
+	}
+	return s.appendUpdates(b)
+}
+
 // appendJSON answers with a document, or with the error from making it.
 func appendJSON(b []byte, document any, err error) []byte {
 	var text []byte
@@ -285,8 +386,10 @@ func appendArrivals(b []byte, log fpga.ArrivalLog, first int) []byte {
 	return b
 }
 
-func (s *Server) appendDrained(b []byte) []byte {
-	b = appendStatus(b, nil)
+func (s *Server) appendDrained(b []byte) []byte { return s.appendUpdates(appendStatus(b, nil)) }
+
+// appendUpdates appends the updates delivered since the last answer.
+func (s *Server) appendUpdates(b []byte) []byte {
 	if s.tap == nil {
 		return binary.LittleEndian.AppendUint32(b, 0)
 	}

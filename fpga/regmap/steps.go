@@ -1,0 +1,51 @@
+package regmap
+
+// Step is one access of a list: a burst if there are Words, else a write or a read.
+type Step struct {
+	Addr  uint32
+	Write bool
+	Value uint32   // to write, or as read
+	Words []uint32 // to write to Addr, one after the other
+}
+
+// ReadStep and WriteStep make steps.
+func ReadStep(addr uint32) Step { return Step{Addr: addr} }
+
+// WriteStep returns the step that writes a register.
+func WriteStep(addr, value uint32) Step { return Step{Addr: addr, Write: true, Value: value} }
+
+// Registers is access to registers.
+type Registers interface {
+	Reader
+	Writer
+	WriteBurst(addr uint32, words []uint32) error
+}
+
+// Lister is a device for which a list of accesses is cheaper than the accesses alone, as it is far away.
+type Lister interface {
+	// DoSteps is Do for the device.
+	DoSteps(steps []Step) (done int, err error)
+}
+
+// Do carries out steps in order, stores what it reads in them, and stops at the first error. It returns the number of steps
+// without an error.
+func Do(d Registers, steps []Step) (done int, err error) {
+	if far, ok := d.(Lister); ok {
+		return far.DoSteps(steps)
+	}
+	for i := range steps {
+		s := &steps[i]
+		switch {
+		case len(s.Words) > 0:
+			err = d.WriteBurst(s.Addr, s.Words)
+		case s.Write:
+			err = d.Write32(s.Addr, s.Value)
+		default:
+			s.Value, err = d.Read32(s.Addr)
+		}
+		if err != nil {
+			return i, err
+		}
+	}
+	return len(steps), nil
+}
