@@ -57,6 +57,9 @@ func runsGrid(env *cli.Env, runs []listedRun, out cli.Format) *cli.Grid {
 	if out == cli.CSV {
 		list.Header = []string{"ID", "EXPERIMENT", "DEVICE", "STARTED", "STATE", "VALID", "DIFFERS", "FOUND", "NOTE"}
 	}
+	if out != cli.CSV {
+		runs = rankOptions(runs)
+	}
 	for i := range runs {
 		r := &runs[i]
 		if out == cli.CSV {
@@ -67,6 +70,39 @@ func runsGrid(env *cli.Env, runs []listedRun, out cli.Format) *cli.Grid {
 		list.Add(r.ID, ageOf(r.Started, env.Now()), r.description(), r.outcome())
 	}
 	return list
+}
+
+// rankOptions returns the runs with the options first that the fewest runs of the same experiment have, because a narrow
+// page cuts the end.
+func rankOptions(runs []listedRun) []listedRun {
+	having := map[[2]string]int{}
+	for i := range runs {
+		for _, option := range splitOptions(runs[i].Differs) {
+			having[[2]string{runs[i].Experiment, option}]++
+		}
+	}
+	ranked := slices.Clone(runs)
+	for i := range ranked {
+		r := &ranked[i]
+		options := splitOptions(r.Differs)
+		slices.SortStableFunc(options, func(a, b string) int {
+			return cmp.Compare(having[[2]string{r.Experiment, a}], having[[2]string{r.Experiment, b}])
+		})
+		r.Differs = strings.Join(options, " ")
+	}
+	return ranked
+}
+
+// splitOptions splits a list of options at its spaces; a flag keeps the words up to the next flag.
+func splitOptions(differs string) (options []string) {
+	for _, word := range strings.Fields(differs) {
+		if last := len(options) - 1; last >= 0 && strings.HasPrefix(options[last], "-") && !strings.HasPrefix(word, "-") {
+			options[last] += " " + word
+			continue
+		}
+		options = append(options, word)
+	}
+	return options
 }
 
 // description returns what identifies the run for its user: the note, which a narrow page cuts last, and the options

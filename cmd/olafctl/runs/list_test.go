@@ -3,6 +3,8 @@ package runs
 import (
 	"testing"
 	"time"
+
+	"github.com/olafctl/olaf/results/store"
 )
 
 func TestAgeOf(t *testing.T) {
@@ -13,5 +15,28 @@ func TestAgeOf(t *testing.T) {
 		if got := ageOf(started, now); got != want {
 			t.Errorf("%s is %q old, want %q", started, got, want)
 		}
+	}
+}
+
+// TestOptionsThatTellRunsApartComeFirst checks that an option which other runs of the experiment have as well comes after
+// those that distinguish a run, also for flags with values; runs of other experiments do not count.
+func TestOptionsThatTellRunsApartComeFirst(t *testing.T) {
+	runs := []listedRun{
+		{Entry: store.Entry{Experiment: "bench"}, Differs: "updates=5 runs=2 slots=4"},
+		{Entry: store.Entry{Experiment: "bench"}, Differs: "updates=5 runs=2 slots=16"},
+		{Entry: store.Entry{Experiment: "bench"}, Differs: "updates=5 runs=2"},
+		{Entry: store.Entry{Experiment: "simulate"}, Differs: "--preset multihop --runs 2 --system olaf"},
+		{Entry: store.Entry{Experiment: "simulate"}, Differs: "--preset multihop --runs 2 --system fifo slots=4"},
+		{Entry: store.Entry{Experiment: "verify"}, Differs: "mean"},
+	}
+	want := []string{"slots=4 updates=5 runs=2", "slots=16 updates=5 runs=2", "updates=5 runs=2",
+		"--system olaf --preset multihop --runs 2", "--system fifo slots=4 --preset multihop --runs 2", "mean"}
+	for i, r := range rankOptions(runs) {
+		if r.Differs != want[i] {
+			t.Errorf("%q is listed as %q, want %q", runs[i].Differs, r.Differs, want[i])
+		}
+	}
+	if runs[0].Differs != "updates=5 runs=2 slots=4" {
+		t.Errorf("the list itself was changed: %q", runs[0].Differs)
 	}
 }
