@@ -176,7 +176,13 @@ func Figures(dir, format string, r *sheets.Result) (targets []Target) {
 	all := sheets.Book(r).Sheets
 	slices.SortStableFunc(all, func(a, b table.Sheet) int {
 		of := func(s *table.Sheet) int {
-			return map[bool]int{true: 0, false: 1}[numbered.MatchString(strings.ToLower(s.Name))]
+			switch {
+			case numbered.MatchString(strings.ToLower(s.Name)):
+				return 0
+			case s.Name == sheets.PublishedName:
+				return 1
+			}
+			return 2
 		}
 		return of(&a) - of(&b)
 	})

@@ -163,16 +163,19 @@ func TestCSVExportsQuoteFormulasButNoNumbers(t *testing.T) {
 	}
 }
 
-// TestFiguresOfThePaperComeFirst checks the order in which figures are written: those of numbered figures and tables before the others.
+// TestFiguresOfThePaperComeFirst checks the order in which figures are written: numbered figures and tables, published numbers, others.
 func TestFiguresOfThePaperComeFirst(t *testing.T) {
 	r := example.Result(3)
 	all := sheets.Book(r).Sheets
 	own := all[slices.IndexFunc(all, func(s table.Sheet) bool { return figure.HasData(&s) })]
-	other, paper := own, own
-	other.Name, paper.Name = "Other", "Fig. 6 shares"
-	r.Own = []table.Sheet{other, paper}
+	other, printed, paper := own, own, own
+	other.Name, printed.Name, paper.Name = "Other", sheets.PublishedName, "Fig. 6 shares"
+	r.Own = []table.Sheet{other, printed, paper}
 	got := Figures("svg", "svg", r)
-	if len(got) < 2 || got[0].Path != filepath.Join("svg", "fig6-shares.svg") {
-		t.Errorf("the first of %d figures must be fig6-shares.svg, not %s", len(got), got[0].Path)
+	at := func(name string) int {
+		return slices.IndexFunc(got, func(t Target) bool { return t.Path == filepath.Join("svg", name) })
+	}
+	if at("fig6-shares.svg") != 0 || at("paper.svg") != 1 || at("other.svg") < 2 {
+		t.Errorf("fig6-shares.svg must be first, then paper.svg, not %v", got)
 	}
 }

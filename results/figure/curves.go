@@ -69,8 +69,8 @@ func (p *panel) addBars(out *plot.Plot) {
 	for i, name := range p.bars.names {
 		marks = append(marks, plot.Tick{Value: float64(i), Label: name})
 	}
-	// the ticks only keep names off the axis
-	names.Tick.Marker, names.Tick.Color = plot.ConstantTicks(marks), color.Transparent
+	// The ticks only keep names off the axis. They are white, because gonum writes a transparent colour as an invalid one.
+	names.Tick.Marker, names.Tick.Color = plot.ConstantTicks(marks), color.White
 	names.Padding, values.Padding = 0, 0
 	if p.bars.level {
 		names.Tick.Label.YAlign = -0.5

@@ -330,10 +330,12 @@ func (r *Result) rowSheets() []table.Sheet {
 	return append([]table.Sheet{s}, r.charts(lines)...)
 }
 
-// charts draws each metric that has a column, with a group of bars per row and a series per group of the row.
+// charts draws each metric that has a column and more than one value, with a group of bars per row and a series per
+// group of the row. Numbers per update of the weights are left out if the rows' updates hold different work.
 func (r *Result) charts(lines []line) (all []table.Sheet) {
+	same := results.SameWork(r.Configurations())
 	for _, m := range r.Metrics {
-		if m.Column == "" {
+		if m.Column == "" || m.PerUpdate && !same || !differs(m, lines) {
 			continue
 		}
 		b := Block{Name: m.Title, Unit: m.Unit}
@@ -354,6 +356,23 @@ func (r *Result) charts(lines []line) (all []table.Sheet) {
 		all = append(all, sheet)
 	}
 	return all
+}
+
+// differs reports whether a chart of m shows anything: known values of which not all are equal.
+func differs(m *metric.Metric, lines []line) bool {
+	first, known := 0.0, false
+	for _, l := range lines {
+		for _, s := range l.stats {
+			switch mean := float64(s.Mean); {
+			case l.metric != m || !s.Known():
+			case !known:
+				first, known = mean, true
+			case mean != first:
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // rowBrief returns the first known number of each row.

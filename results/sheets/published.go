@@ -9,10 +9,13 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
+// PublishedName is the name of the sheet of published numbers.
+const PublishedName = "Paper"
+
 // Published returns a sheet with the paper's numbers beside ours, a panel for each column of its tables, and the same
 // number under other assumptions if there are any.
 func Published(b *results.Bench) table.Sheet {
-	s := table.Sheet{Name: "Paper", Title: "Ours with the 95 % interval beside what the paper printed", Columns: []table.Column{{Header: "row"}}}
+	s := table.Sheet{Name: PublishedName, Title: "Ours with the 95 % interval beside what the paper printed", Columns: []table.Column{{Header: "row"}}}
 	var printed []*results.PaperRow
 	others := map[string]bool{} // columns that have other assumptions
 	for i := range b.Paper {

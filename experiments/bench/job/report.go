@@ -121,10 +121,14 @@ func (o *Outcome) totals() map[string]int64 {
 // Metrics returns the numbers of a job, as results list them.
 func Metrics() []*metric.Metric { return jobMetrics }
 
+// drawn are the numbers with a figure, by name.
+var drawn = map[string]string{"iteration_ns": "ITERATION", "gradient_ns": "PER GRADIENT", "aggregation_ns": "AGGREGATION",
+	"goodput_bps": "GOODPUT", "aom_mean_ns": "AOM", "held_bytes": "HELD", "jct_ns": "COMPLETION"}
+
 var jobMetrics = func() (all []*metric.Metric) {
 	for _, row := range closedloop.ListRows() {
 		all = append(all, &metric.Metric{Name: row.Name, Title: row.Title, Unit: row.Unit, Doc: row.Doc,
-			Zeroed: row.Zeroed, PerUpdate: row.PerUpdate(),
+			Zeroed: row.Zeroed, PerUpdate: row.PerUpdate(), Column: drawn[row.Name],
 			Of: func(*metric.Measured) metric.Float { return metric.Missing() }})
 	}
 	return all

@@ -1,0 +1,54 @@
+package result_test
+
+import (
+	"slices"
+	"testing"
+
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/metric"
+	"github.com/olafctl/olaf/results/result"
+)
+
+// TestOnlyDifferingNumbersAreDrawn lays out two rows and expects figures of the numbers that differ, but none of constant
+// or unknown ones, nor of a number per update whose rows hold different work.
+func TestOnlyDifferingNumbersAreDrawn(t *testing.T) {
+	drawn := func(name, unit string) *metric.Metric {
+		m := result.Measured(name, name, unit)
+		m.Column = name
+		return m
+	}
+	dropped, zero, unknown := result.Counted("dropped", "Dropped", "packets"), result.Counted("zero", "Zero", "packets"),
+		drawn("unknown", "ns")
+	dropped.Column, zero.Column = "DROPPED", "ZERO"
+	iteration, gradient, plain := drawn("iteration_ns", "ns"), drawn("gradient_ns", "ns"), result.Measured("plain", "Plain", "ns")
+	iteration.PerUpdate = true
+	row := func(name string, values ...float64) result.Row {
+		r := result.Row{Name: name, Runs: 1}
+		for i, m := range []*metric.Metric{dropped, zero, iteration, gradient, plain} {
+			r.Stats = append(r.Stats, results.Stat{Metric: m, Statistic: result.Describe([]float64{values[i]})})
+		}
+		return r
+	}
+	r := result.New("simulate", "", nil)
+	r.Metrics = result.Metrics{dropped, zero, unknown, iteration, gradient, plain}
+	r.Rows = []result.Row{row("iswitch", 3, 0, 400, 100, 1), row("ps", 4, 0, 200, 200, 2)}
+	charts := func() (names []string) {
+		for _, s := range r.Sheets() {
+			if len(s.Charts) > 0 && len(s.Rows) == len(r.Rows) && s.Name != "Paper" {
+				names = append(names, s.Title)
+			}
+		}
+		return names
+	}
+	if got, want := charts(), []string{"Dropped", "gradient_ns"}; !slices.Equal(got, want) {
+		t.Errorf("figures of %q, want %q: four gradients an update against one", got, want)
+	}
+	r.Rows[1] = row("ps", 4, 0, 800, 200, 2)
+	if got, want := charts(), []string{"Dropped", "iteration_ns", "gradient_ns"}; !slices.Equal(got, want) {
+		t.Errorf("figures of %q, want %q: four gradients an update in both", got, want)
+	}
+	r.Rows = r.Rows[:1]
+	if got := charts(); len(got) > 0 {
+		t.Errorf("figures of %q, want none for a single bar", got)
+	}
+}
