@@ -259,6 +259,9 @@ func (p *page) addPath(attr map[string]string, at affine) error {
 	if s.colour == "" || s.colour == "currentColor" {
 		s.colour = black
 	}
+	if strings.Contains(s.colour, "-") { // gonum divides by the opacity
+		return fmt.Errorf("path %q has the colour %q", attr["d"], s.colour)
+	}
 	if wide := style["stroke-width"]; wide != "" {
 		var err error
 		if s.width, err = strconv.ParseFloat(wide, 64); err != nil {
