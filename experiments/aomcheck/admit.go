@@ -7,17 +7,17 @@ import (
 
 // Admission is the answer to whether clusters may join those that run.
 type Admission struct {
-	// Running is the verdict without the newcomers, nil when accepting or giving up needed none.
+	// Running is the verdict without the newcomers; nil if it was not needed.
 	Running *Verdict
-	// Together is the verdict with them; it decides.
+	// Together is the verdict with the newcomers; it decides.
 	Together *Verdict
 }
 
-// Accepted says that the objective is proved with the newcomers.
+// Accepted reports whether the objective is proved with the newcomers.
 func (a *Admission) Accepted() bool { return a.Together.Answer == Holds }
 
-// Admit verifies the running problem with the newcomers added (paper §6: admission control). When the answer is no, it
-// also says whether the running clusters alone keep the objective, so that a rejection is not blamed on the newcomer.
+// Admit verifies the running problem with the newcomers added (paper §6: admission control). On rejection it also
+// checks the running clusters alone, so that a newcomer is not blamed for their violation.
 func Admit(ctx context.Context, running Problem, newcomers []Cluster, opt Options) (*Admission, error) {
 	if len(newcomers) == 0 {
 		return nil, bad("clusters", "there is no cluster to admit")

@@ -14,7 +14,7 @@ import (
 
 const ms = olaf.Millisecond
 
-// needSolvers skips where a solver is missing.
+// needSolvers skips the test if a solver is missing.
 func needSolvers(t *testing.T) []smt.Solver {
 	t.Helper()
 	solvers := []smt.Solver{smt.Z3(), smt.CVC5()}
@@ -24,13 +24,13 @@ func needSolvers(t *testing.T) []smt.Solver {
 	return solvers
 }
 
-// randomProblem draws a small problem whose times are whole milliseconds: congested and idle queues, one slot and
-// many, all objectives, with and without jitter and transmission control.
+// randomProblem draws a small problem with times in whole milliseconds: congested and idle queues, one slot or several,
+// all objectives, with and without jitter and transmission control.
 func randomProblem(rng *rand.Rand, model Model) Problem {
 	pick := func(values ...int) int { return values[rng.IntN(len(values))] }
 	p := Problem{Model: model, Service: olaf.Duration(pick(1, 2, 3)) * ms, Slots: pick(1, 2, 3, 8), Horizon: pick(2, 3, 3, 4)}
 	clusters, stretch := pick(2, 2, 3), 1
-	if model == Paper { // whose spacing leaves next to no path where updates come thick
+	if model == Paper { // its spacing excludes nearly all paths if updates are dense
 		p.Service, stretch = ms, 2
 	}
 	if clusters == 3 {
@@ -67,8 +67,8 @@ func randomProblem(rng *rand.Rand, model Model) Problem {
 	return p.WithDefaults()
 }
 
-// grid enumerates every path of p whose phases and jitters are whole steps, with every send decision that the control
-// leaves free, until visit returns false.
+// gridOf enumerates every path of p whose phases and jitters are whole steps, with every free send decision, until
+// visit returns false.
 func gridOf(p *Problem, step olaf.Duration, visit func(*Path) bool) {
 	tick := p.tick()
 	s := int64(step / tick)
@@ -128,7 +128,7 @@ func decisions(p *Problem, path *Path, u, k int, visit func(*Path) bool) bool {
 	return decisions(p, path, u, k+1, visit)
 }
 
-// bruteForce says whether any grid path breaks the objective, and how many paths there are.
+// bruteForce reports whether any path of the grid breaks the objective, and the number of paths.
 func bruteForce(t *testing.T, p *Problem, step olaf.Duration) (broken bool, paths int) {
 	t.Helper()
 	gridOf(p, step, func(path *Path) bool {
@@ -143,8 +143,8 @@ func bruteForce(t *testing.T, p *Problem, step olaf.Duration) (broken bool, path
 	return broken, paths
 }
 
-// allowedRun runs a path, and checks for the paper models, whose evaluation takes decisions as they are, that the
-// control allows them.
+// allowedRun runs a path. For the paper models, which evaluate given decisions unchecked, it checks that the control
+// allows them.
 func allowedRun(p *Problem, path *Path) (*Run, error) {
 	run, err := p.run(path)
 	if err != nil || p.Model == Engine || !p.Throttles() {
@@ -167,7 +167,7 @@ func allowedRun(p *Problem, path *Path) (*Run, error) {
 	return run, nil
 }
 
-// onGrid restricts a model to the paths that grid enumerates.
+// onGrid restricts a model to the paths that gridOf enumerates.
 func onGrid(m *model, step olaf.Duration) {
 	s := m.ticks(step)
 	among := func(v smt.Lin, lo, hi int64) smt.Bool {
@@ -185,8 +185,8 @@ func onGrid(m *model, step olaf.Duration) {
 	}
 }
 
-// TestSolversAgreeWithEnumeration compares both solvers with brute force over all paths of a grid, exactly: the
-// question to the solver is restricted to the same grid.
+// TestSolversAgreeWithEnumeration compares both solvers with brute force over all paths of a grid; the solvers'
+// question is restricted to the same grid.
 func TestSolversAgreeWithEnumeration(t *testing.T) {
 	solvers := needSolvers(t)
 	for _, model := range []Model{Engine, Paper, PaperService} {
@@ -229,8 +229,8 @@ func TestSolversAgreeWithEnumeration(t *testing.T) {
 	}
 }
 
-// TestEncodingFollowsTheEngine pins random paths of random problems: the script must have each of them, and must call it
-// a violation exactly when the engine's run is one.
+// TestEncodingFollowsTheEngine pins random paths of random problems: the script must allow each of them, and is
+// violated exactly if the engine's run violates the objective.
 func TestEncodingFollowsTheEngine(t *testing.T) {
 	needSolvers(t)
 	rng := rand.New(rand.NewPCG(3, 14))
@@ -270,7 +270,7 @@ func TestEncodingFollowsTheEngine(t *testing.T) {
 	}
 }
 
-// calm turns p into one whose waits repeat with the common period of its intervals.
+// calm changes p so that its waits repeat with the common period of its intervals.
 func calm(p *Problem, rng *rand.Rand) {
 	p.Horizon, p.Slots, p.Control.DeltaT, p.Separation = 9, 8, 0, 0
 	for u := range p.Clusters {
@@ -286,7 +286,7 @@ func calm(p *Problem, rng *rand.Rand) {
 	}
 }
 
-// pinFraction is pin for paths of finer steps than a tick.
+// pinFraction is pin for paths with steps below a tick.
 func (m *model) pinFraction(run *Run) {
 	n := run.Path.PerTick
 	for u, st := range m.streams {
@@ -308,7 +308,7 @@ func ask(t *testing.T, m *model) smt.Status {
 	return a.Status
 }
 
-// TestHoldsIsNeverBroken simulates thousands of paths inside regions that were proved.
+// TestHoldsIsNeverBroken simulates thousands of paths in problems that were proved.
 func TestHoldsIsNeverBroken(t *testing.T) {
 	needSolvers(t)
 	rng := rand.New(rand.NewPCG(2, 71))
@@ -355,7 +355,7 @@ func TestHoldsIsNeverBroken(t *testing.T) {
 	}
 }
 
-// TestWaitsRepeat checks on the engine what lets one wait stand for many in the script: that twins wait equally long.
+// TestWaitsRepeat checks on the engine that twins wait equally long, which lets one wait represent many in the script.
 func TestWaitsRepeat(t *testing.T) {
 	rng := rand.New(rand.NewPCG(6, 28))
 	twins := 0

@@ -2,7 +2,7 @@ package aomcheck
 
 import "testing"
 
-// FuzzParseAxis reads anything as an axis of a region, and anything as a list of clusters.
+// FuzzParseAxis parses arbitrary text as an axis of a region and as a list of clusters.
 func FuzzParseAxis(f *testing.F) {
 	for _, seed := range []string{"delta-t=1us:9us", "delta-t=1us:9us:5", "slots=1:64:9", "interval.2=1ms:2ms", "jitter.0=1:2", "slots=9:1", "x", "slots=1:9223372036854775807:3", `[{"workers":1}]`} {
 		f.Add(seed)

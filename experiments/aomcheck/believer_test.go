@@ -14,12 +14,13 @@ import (
 	"github.com/olafctl/olaf/experiments/netsim/tc"
 )
 
-// believer proves whatever simulation does not refute, so that what is made of proofs can be tested without a prover.
+// believer is a prover that accepts everything that simulation does not refute, so that tests of proofs need no solver.
 func believer(t *testing.T) Options {
 	return Options{Simulate: 300, Solvers: liar(t, "if grep -q 'objective is broken'; then echo unsat; else echo sat; fi")}
 }
 
-// The one service time by which two clusters can differ is found to a twentieth of it, and so are peaks and their mean.
+// TestTightenBisects finds the service time by which two clusters can differ to a twentieth, and likewise for peaks and
+// their mean.
 func TestTightenBisects(t *testing.T) {
 	p := everyPhase(twoClusters(4, 100*ms, 100*ms))
 	for _, tt := range []struct {
@@ -34,14 +35,14 @@ func TestTightenBisects(t *testing.T) {
 		{MeanPeak, 104 * ms, Tight{104 * ms, 1039 * ms / 10}},
 	} {
 		p.Objective = Objective{Kind: tt.kind, Bound: tt.bound}
-		if tt.kind == MeanPeak { // of one peak
+		if tt.kind == MeanPeak { // for one peak
 			p.Horizon = 2
 		}
 		if got, err := Tighten(t.Context(), p, believer(t)); err != nil || got != tt.want {
 			t.Errorf("%s within %v: %+v, %v; want %+v", tt.kind, tt.bound, got, err, tt.want)
 		}
 	}
-	alone := everyPhase(twoClusters(4, 100*ms)) // whose peaks are as they are, so that nothing is fairer than equal
+	alone := everyPhase(twoClusters(4, 100*ms)) // with fixed peaks, so that nothing is fairer than equal
 	alone.Clusters = append(alone.Clusters, alone.Clusters[0])
 	for u := range alone.Clusters {
 		alone.Clusters[u].EveryPhase, alone.Clusters[u].PhaseLow, alone.Clusters[u].PhaseHigh = false, olaf.Duration(u)*ms*50, olaf.Duration(u)*ms*50
@@ -57,7 +58,8 @@ func TestTightenBisects(t *testing.T) {
 	}
 }
 
-// Newcomers are accepted where there is room, and where there is none those who run are shown to have been well without.
+// TestAdmissionByProof accepts newcomers if there is room, and otherwise shows that the running clusters were fine
+// without them.
 func TestAdmissionByProof(t *testing.T) {
 	running := everyPhase(twoClusters(6, 20*ms, 20*ms))
 	for bound, want := range map[olaf.Duration]bool{23 * ms: false, 25 * ms: false, 26 * ms: true} {
@@ -77,7 +79,8 @@ func TestAdmissionByProof(t *testing.T) {
 	}
 }
 
-// A region has a row for each value of its first axis, from below, and a column for each of its second.
+// TestRegionByProof checks that a region has a row for each value of its first axis, ascending, and a column for each
+// of its second.
 func TestRegionByProof(t *testing.T) {
 	p := everyPhase(twoClusters(4, 100*ms, 100*ms))
 	p.Objective.Kind = MaxPeak
@@ -112,7 +115,8 @@ func TestRegionByProof(t *testing.T) {
 	}
 }
 
-// What a solver gives as fractions of its unit is the path that it means, to the last step, and at both ends of every range.
+// TestPathOfValues converts a solver's fractions of its unit to a path, exact to the last step and at both ends of
+// every range.
 func TestPathOfValues(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := Problem{Service: ms, Horizon: 3, Objective: Objective{Kind: LossFree}, Clusters: []Cluster{
@@ -169,8 +173,8 @@ func TestPathOfValues(t *testing.T) {
 	}
 }
 
-// Drawn paths keep within what a problem allows, reach both ends of every range, and what two clusters keep apart is found as by
-// looking at every pair.
+// TestDrawnPaths checks that drawn paths stay within the problem and reach both ends of every range, and compares the
+// separation of two clusters with that of all pairs.
 func TestDrawnPaths(t *testing.T) {
 	p := Problem{Service: ms, Horizon: 3, Separation: ms / 2, Objective: Objective{Kind: LossFree}, Clusters: []Cluster{
 		{Interval: 7 * ms, EveryPhase: true, Jitter: 2 * ms}, {Interval: 5 * ms, PhaseLow: ms, PhaseHigh: 3 * ms},
@@ -195,7 +199,7 @@ func TestDrawnPaths(t *testing.T) {
 			t.Fatalf("%v come within %d of each other, of %d: %d", path.Arrivals, nearestPair, apart, nearest(path.Arrivals[0], path.Arrivals[1]))
 		}
 		for k, at := range path.Arrivals[1] {
-			phases[at-int64(k)*20] = true // of 4 steps a millisecond
+			phases[at-int64(k)*20] = true // with 4 steps per millisecond
 		}
 		for _, at := range path.Arrivals[0] {
 			jitters[at%28] = true
@@ -223,7 +227,7 @@ func TestDrawnPaths(t *testing.T) {
 	}
 }
 
-// The age from which a draw is sent is the first step at which the workers' own rule gives it that probability.
+// TestSendsAfterIsTheWorkersRule compares the age from which an update is sent with the worker's rule, step by step.
 func TestSendsAfterIsTheWorkersRule(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := Control{DeltaT: olaf.Duration(rapid.Int64Range(1, 1000).Draw(t, "ms")) * ms, Active: rapid.IntRange(2, 40).Draw(t, "active"), Slope: rapid.SampledFrom([]tc.Slope{tc.Urgency, tc.Fairness}).Draw(t, "slope")}
@@ -247,7 +251,7 @@ func TestSendsAfterIsTheWorkersRule(t *testing.T) {
 	})
 }
 
-// The average of a sawtooth is its area by many thin slices.
+// TestMeanAoMIsAnArea compares the mean of a sawtooth with its area in thin slices.
 func TestMeanAoMIsAnArea(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := &Run{Path: &Path{Arrivals: [][]int64{{}}}, Deliveries: make([][]Delivery, 1)}
@@ -262,7 +266,7 @@ func TestMeanAoMIsAnArea(t *testing.T) {
 		d := r.Deliveries[0]
 		area := big.NewRat(0, 1)
 		for i := 1; i < n; i++ {
-			for s := d[i-1].At; s < d[i].At; s++ { // the age in the middle of a step is its mean there
+			for s := d[i-1].At; s < d[i].At; s++ { // the age in the middle of a step is its mean in that step
 				area.Add(area, big.NewRat(2*(s-d[i-1].Generated)+1, 2))
 			}
 			if d[i].Peak != d[i].At-d[i-1].Generated {

@@ -83,7 +83,7 @@ func BenchmarkVerify(b *testing.B) {
 	}
 }
 
-// BenchmarkReplay is one path of 8 clusters with 20 updates each through the engine, judged.
+// BenchmarkReplay replays and judges one path of 8 clusters with 20 updates each.
 func BenchmarkReplay(b *testing.B) {
 	p := alike(8, 20, 10*ms, peak(40*ms))
 	p = p.WithDefaults()

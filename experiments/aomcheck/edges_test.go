@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Where two paths lead to the same scope, it is said in the same words, and one cluster is not many.
+// TestScopeInWords checks that equal scopes have equal texts, with the singular for one cluster.
 func TestScopeInWords(t *testing.T) {
 	cluster := func(change func(*Cluster)) Cluster {
 		c := Cluster{Interval: 100 * ms, EveryPhase: true}
@@ -38,7 +38,8 @@ func TestScopeInWords(t *testing.T) {
 	}
 }
 
-// Free decisions are decided up to the limit and not one update further, for the longest cluster; whatever is changed or left out is said.
+// TestNotesOfLimits checks that decisions stay free up to the limit of the longest cluster and no further, and that
+// every change or omission has a note.
 func TestNotesOfLimits(t *testing.T) {
 	const (
 		free   = "free wherever 0 < Ps < 1"
@@ -85,7 +86,7 @@ func TestNotesOfLimits(t *testing.T) {
 	}
 }
 
-// What waits repeats with one tick as with many, and not where an interval would be as long as a first phase.
+// TestTwins checks which waits repeat, with one tick or many, also for an interval as long as a first phase.
 func TestTwins(t *testing.T) {
 	for name, tt := range map[string]struct {
 		p    Problem
@@ -115,7 +116,7 @@ func TestTwins(t *testing.T) {
 	}
 }
 
-// A step is as fine as 60 bits for a whole path allow, and no finer.
+// TestFinestStep checks that a step is as fine as 60 bits for a whole path allow.
 func TestFinestStep(t *testing.T) {
 	for _, p := range []Problem{
 		{Service: ms, Clusters: []Cluster{{Interval: ms}}},
@@ -139,10 +140,11 @@ func TestFinestStep(t *testing.T) {
 	}
 }
 
-// found answers by simulation wherever a random path violates, and gives up elsewhere, so that no solver is needed.
+// found returns options that answer by simulation or give up, so that no solver is needed.
 func found(t *testing.T) Options { return Options{Simulate: 50, Solvers: liar(t, "echo unknown")} }
 
-// Newcomers count among the active workers where these were counted, and who runs alone is asked only where that can be asked.
+// TestAdmitCountsAndBlames checks that newcomers count among the active workers, and that the running clusters are
+// checked alone only if that is possible.
 func TestAdmitCountsAndBlames(t *testing.T) {
 	newcomers := []Cluster{{Name: "x", Interval: 100 * ms, EveryPhase: true}, {Name: "y", Interval: 100 * ms, EveryPhase: true}}
 	violated := Objective{Kind: MaxPeak, Bound: 50 * ms}
@@ -150,7 +152,7 @@ func TestAdmitCountsAndBlames(t *testing.T) {
 		running   Problem
 		objective Objective
 		active    int
-		blamed    bool // whether the running ones are asked alone
+		blamed    bool // the running clusters are checked alone
 	}{
 		"two of two":              {everyPhase(twoClusters(4, 100*ms, 100*ms)), violated, 0, true},
 		"two of ten":              {everyPhase(twoClusters(4, 100*ms, 100*ms)), violated, 10, true},
@@ -179,7 +181,8 @@ func TestAdmitCountsAndBlames(t *testing.T) {
 	}
 }
 
-// A note is said once for a region, a point that can't be asked is named, and progress may be nobody's.
+// TestRegionTells checks that a region reports a note once and names points that cannot be checked, and that the
+// progress callback may be nil.
 func TestRegionTells(t *testing.T) {
 	p := everyPhase(twoClusters(4, 100*ms, 100*ms))
 	p.Objective = Objective{Kind: MeanPeak, Bound: 50 * ms, Mean: AllUpdates}
@@ -208,7 +211,7 @@ func TestRegionTells(t *testing.T) {
 	}
 }
 
-// An axis names one cluster or all, and its range has a length that can be counted.
+// TestAxesReach checks that an axis names one cluster or all, and that its range has a countable length.
 func TestAxesReach(t *testing.T) {
 	for name, want := range map[string][]olaf.Duration{"interval": {ms, ms, ms}, "interval.1": {ms, 20 * ms, 30 * ms}, "interval.2": {10 * ms, ms, 30 * ms}, "interval.3": {10 * ms, 20 * ms, ms}} {
 		got, err := twoClusters(4, 10*ms, 20*ms, 30*ms).With(name, "1ms")
@@ -235,7 +238,7 @@ func TestAxesReach(t *testing.T) {
 	}
 }
 
-// A list of clusters is one by its key and not by somebody's name.
+// TestClusterNamedClusters checks that the key makes a list of clusters, not a cluster's name.
 func TestClusterNamedClusters(t *testing.T) {
 	got, err := ParseClusters([]byte("name: clusters\ninterval: 70ms\n"))
 	if err != nil || len(got) != 1 || got[0].Name != "clusters" {
@@ -243,7 +246,8 @@ func TestClusterNamedClusters(t *testing.T) {
 	}
 }
 
-// Who stops a search gets no answer and is told that it was stopped, before the first question and before the second.
+// TestStoppedIsNotUnknown checks that a cancelled search returns an error and no answer, before the first question and
+// before the second.
 func TestStoppedIsNotUnknown(t *testing.T) {
 	p := everyPhase(twoClusters(5, 100*ms, 100*ms))
 	p.Objective.Bound = 5 * ms
@@ -261,7 +265,7 @@ func TestStoppedIsNotUnknown(t *testing.T) {
 	}
 }
 
-// Where nothing below a bound was violated, nothing is said to be.
+// TestTightenKnowsNothing checks that no violated bound is reported if none was found.
 func TestTightenKnowsNothing(t *testing.T) {
 	p := everyPhase(twoClusters(4, 100*ms, 100*ms))
 	for kind, bound := range map[Kind]olaf.Duration{Fairness: ms, MaxPeak: olaf.Second, MeanPeak: olaf.Second} {
@@ -278,7 +282,7 @@ func TestTightenKnowsNothing(t *testing.T) {
 	}
 }
 
-// Updates that jitter can swap are asked for in order, and no others.
+// TestQuestionOrdersUpdates checks that exactly those updates are constrained in order that jitter could swap.
 func TestQuestionOrdersUpdates(t *testing.T) {
 	for jitter, want := range map[olaf.Duration][]string{0: nil, 2*ms - 1: nil, 2 * ms: {"in order u=0 k=1", "in order u=0 k=2"}} {
 		p := Problem{Service: ms, Horizon: 3, Objective: Objective{Kind: LossFree}, Clusters: []Cluster{{Interval: 2 * ms, EveryPhase: true, Jitter: jitter}}}
@@ -295,7 +299,8 @@ func TestQuestionOrdersUpdates(t *testing.T) {
 	}
 }
 
-// What is drawn of a run: all of it up to fourteen deliveries of a cluster, and of more so many around the worst peak, within the run.
+// TestWindow checks the drawn part of a run: everything up to fourteen deliveries of a cluster, else a part around the
+// worst peak, within the run.
 func TestWindow(t *testing.T) {
 	run := func(worst int, at ...int64) *Run {
 		r := &Run{Deliveries: [][]Delivery{{}, {}}}
@@ -333,7 +338,7 @@ func TestWindow(t *testing.T) {
 	}
 }
 
-// A region has as many points as it may, and no more, whichever grammar lists them and over however many axes.
+// TestPointsOfRegions checks the maximum number of points of a region for every grammar and number of axes.
 func TestPointsOfRegions(t *testing.T) {
 	p := everyPhase(twoClusters(4, 100*ms, 100*ms))
 	p.Objective = Objective{Kind: MaxPeak, Bound: 50 * ms}
@@ -358,7 +363,7 @@ func TestPointsOfRegions(t *testing.T) {
 			parsed = append(parsed, a)
 		}
 		ctx, stop := context.WithCancel(t.Context())
-		if stop(); err == nil { // nothing but the size is asked
+		if stop(); err == nil { // only the size is checked
 			_, err = Explore(ctx, p, parsed, Options{Solvers: liar(t, "echo unknown")}, nil)
 		}
 		if want == "" && !errors.Is(err, context.Canceled) || want != "" && (!errors.Is(err, ErrProblem) || !strings.Contains(err.Error(), want)) {
@@ -367,7 +372,7 @@ func TestPointsOfRegions(t *testing.T) {
 	}
 }
 
-// Of times in picoseconds the longest path that 64 bits hold is taken, and jitter below nothing is none.
+// TestLongestPath accepts the longest path in picoseconds that fits into 64 bits, and rejects negative jitter.
 func TestLongestPath(t *testing.T) {
 	for bound, good := range map[olaf.Duration]bool{maxSpan / 4: true, maxSpan/4 + 1: false} {
 		p := Problem{Service: 1, Horizon: 2, Objective: Objective{Kind: Fairness, Bound: bound}, Clusters: []Cluster{{Interval: 5, EveryPhase: true}, {Interval: 5, EveryPhase: true}}}.WithDefaults()
@@ -384,7 +389,7 @@ func TestLongestPath(t *testing.T) {
 	}
 }
 
-// The height of a drawing is the greatest age within it, not that of somebody who delivers once, later and late.
+// TestHeightOfADrawing checks that a drawing's height is the greatest age within it.
 func TestHeightOfADrawing(t *testing.T) {
 	p := Problem{Service: ms, Objective: Objective{Kind: LossFree}, Clusters: []Cluster{{Name: "often", Interval: 10 * ms}, {Name: "once", Interval: 10 * ms}}}.WithDefaults()
 	r := &Run{Path: &Path{PerTick: 1, Arrivals: [][]int64{{}, {0}}}, Deliveries: make([][]Delivery, 2)}
@@ -403,7 +408,7 @@ func TestHeightOfADrawing(t *testing.T) {
 	}
 }
 
-// One is a number of slots, of updates and a horizon, 0 is none, in every field that counts.
+// TestCountsInFiles accepts 1 and rejects 0 in every field that counts.
 func TestCountsInFiles(t *testing.T) {
 	for field, of := range map[string]func(Problem) int{
 		"slots: %s": func(p Problem) int { return p.Slots }, "horizon: %s": func(p Problem) int { return p.Horizon },
@@ -422,7 +427,7 @@ func TestCountsInFiles(t *testing.T) {
 	}
 }
 
-// A cluster of which nothing is demanded may starve, one that is to keep a bound may not, and nobody may in a comparison.
+// TestWhoMayStarve checks that only a cluster without a bound may starve, and none in a comparison.
 func TestWhoMayStarve(t *testing.T) {
 	run := &Run{Path: &Path{PerTick: 1, Arrivals: [][]int64{{0, 10, 20}, {0, 10, 20}}}, Fates: [][]Fate{{Queued, Queued, Queued}, {Queued, Unsent, Unsent}}, Deliveries: make([][]Delivery, 2)}
 	for k := range 3 {
@@ -434,7 +439,7 @@ func TestWhoMayStarve(t *testing.T) {
 		o            Objective
 		peak, mean   olaf.Duration // of the second cluster
 		broken       string
-		wholeAboveOf olaf.Duration // the first cluster's own bound of its peak
+		wholeAboveOf olaf.Duration // the first cluster's bound on its peak
 	}{
 		"nothing":             {o: Objective{Kind: PerCluster}},
 		"a peak":              {o: Objective{Kind: PerCluster}, peak: ms, broken: starved},
@@ -461,7 +466,7 @@ func TestWhoMayStarve(t *testing.T) {
 	}
 }
 
-// A witness is one path: every arrival of it is pinned, and every decision that the problem leaves open.
+// TestWitnessIsPinned checks that a witness is one path: every arrival and every open decision is pinned.
 func TestWitnessIsPinned(t *testing.T) {
 	for sends, want := range map[Sends]int{SendsFree: 4, SendsSeeded: 4, SendsGiven: 0} {
 		p := everyPhase(twoClusters(3, 10*ms, 10*ms))

@@ -2,8 +2,8 @@ package aomcheck
 
 import "fmt"
 
-// Evaluate computes the printed equations of §12.3 on a path whose decisions are all known. It is the paper models'
-// counterpart of Replay. A path that breaks the spacing of departures is an error: the printed model has no such path.
+// Evaluate computes the printed equations of §12.3 on a path with known decisions. It is the paper models' counterpart
+// of Replay. A path that breaks the spacing of departures is an error: the printed model excludes it.
 func (p *Problem) Evaluate(path *Path) (*Run, error) {
 	service := int64(p.Service/p.tick()) * path.PerTick
 	own := int64(0)
@@ -11,7 +11,7 @@ func (p *Problem) Evaluate(path *Path) (*Run, error) {
 		own = service
 	}
 	run := &Run{Path: path, Deliveries: make([][]Delivery, len(p.Clusters)), Fates: make([][]Fate, len(p.Clusters))}
-	departs := make([][]int64, len(p.Clusters)) // of delivered updates, else 0
+	departs := make([][]int64, len(p.Clusters)) // for delivered updates, else 0
 	for u, times := range path.Arrivals {
 		run.Fates[u] = make([]Fate, len(times))
 		departs[u] = make([]int64, len(times))
@@ -35,7 +35,7 @@ func (p *Problem) Evaluate(path *Path) (*Run, error) {
 	return run, spaced(p, run, service)
 }
 
-// presentOthers counts the other clusters with an update that came earlier and departs later.
+// presentOthers counts the other clusters with an update that arrived earlier and departs later.
 func presentOthers(path *Path, departs [][]int64, ev arrivalEvent) int {
 	count := 0
 	for v, times := range path.Arrivals {

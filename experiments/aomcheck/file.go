@@ -15,14 +15,14 @@ import (
 	"github.com/olafctl/olaf/internal/yamldoc"
 )
 
-// FileSchema is what a file may name as its schema; it need not.
+// FileSchema is the optional schema name in a file.
 const FileSchema = "olafctl.verify-problem/v1"
 
-// ErrFile is the kind of every refused file; the message names line and field.
+// ErrFile is the kind of errors in a file; the message names line and field.
 var ErrFile = olaf.NewError(olaf.Usage, "bad verification file")
 
-// ParseFile reads a problem from YAML. The keys are those of docs/guide/proofs.md; unknown ones are refused.
-// The error matches ErrFile or ErrProblem.
+// ParseFile parses a problem from YAML. The keys are those of docs/guide/proofs.md; unknown ones are rejected. The
+// error matches ErrFile or ErrProblem.
 func ParseFile(data []byte) (Problem, error) {
 	p := Problem{}
 	root, err := document(data)
@@ -32,8 +32,8 @@ func ParseFile(data []byte) (Problem, error) {
 	return p, problemKeys(&p).decode("", root)
 }
 
-// ParseClusters reads the clusters that are to be admitted: a mapping with the key clusters, or one cluster alone.
-// The error matches ErrFile.
+// ParseClusters parses the clusters to admit: a mapping with the key clusters, or a single cluster. The error matches
+// ErrFile.
 func ParseClusters(data []byte) ([]Cluster, error) {
 	root, err := document(data)
 	if err != nil {
@@ -73,10 +73,10 @@ func document(data []byte) (*yaml.Node, error) {
 	return root, nil
 }
 
-// setter takes the value at a path of the document.
+// setter sets a field from the value at a path of the document.
 type setter func(path string, value *yaml.Node) error
 
-// keys is what a mapping may hold.
+// keys are the allowed keys of a mapping.
 type keys map[string]setter
 
 func (k keys) decode(path string, node *yaml.Node) error {
@@ -109,7 +109,7 @@ func at(node *yaml.Node, path, why string) error {
 	return fmt.Errorf("%w: line %d: %s: %s", ErrFile, node.Line, path, why)
 }
 
-// scalar makes a setter of a function that parses text.
+// scalar returns a setter from a function that parses text.
 func scalar(parse func(string) error) setter {
 	return func(path string, value *yaml.Node) error {
 		if value.Kind != yaml.ScalarNode {
@@ -133,7 +133,7 @@ func whole(dst *int) setter {
 	})
 }
 
-// positive refuses 0, which would stand for the default.
+// positive rejects 0, which would mean the default.
 func positive(dst *int) setter {
 	return scalar(func(s string) error {
 		v, err := strconv.Atoi(s)
@@ -145,7 +145,7 @@ func positive(dst *int) setter {
 	})
 }
 
-// ours accepts the name of this file format and no other.
+// checkSchema accepts only the name of this file format.
 func ours(path string, value *yaml.Node) error {
 	if value.Kind != yaml.ScalarNode || value.Value != FileSchema {
 		return at(value, path, "it is not "+FileSchema)
@@ -216,7 +216,7 @@ func clusterKeys(c *Cluster) keys {
 	}
 }
 
-// SetPhase reads "every", one instant such as 10ms, or a range such as 0ms..50ms.
+// SetPhase parses "every", one instant such as 10ms, or a range such as 0ms..50ms.
 func (c *Cluster) SetPhase(s string) error {
 	if s == "every" {
 		c.EveryPhase = true
@@ -236,7 +236,7 @@ func (c *Cluster) SetPhase(s string) error {
 	return nil
 }
 
-// setDecisions reads given send decisions as a word of 1 (sent) and 0 (kept back).
+// setDecisions parses given send decisions as a word of 1 (sent) and 0 (not sent).
 func (c *Cluster) setDecisions(s string) error {
 	if strings.Trim(s, "01") != "" || s == "" {
 		return fmt.Errorf("send decisions %q are not a word of 0 and 1", s)
@@ -247,7 +247,7 @@ func (c *Cluster) setDecisions(s string) error {
 	return nil
 }
 
-// SetSends reads free, given, seeded, or seeded:N with the seed N.
+// SetSends parses free, given, seeded, or seeded:N with the seed N.
 func (c *Control) SetSends(s string) error {
 	kind, seed, seeded := strings.Cut(s, ":")
 	c.Sends = Sends(kind)
@@ -262,7 +262,7 @@ func (c *Control) SetSends(s string) error {
 	return nil
 }
 
-// SetSlope reads urgency (v = 1/Δ̄T) or fairness (v = Δ̄T), or the names of package tc.
+// SetSlope parses urgency (v = 1/Δ̄T) or fairness (v = Δ̄T), or the names of package tc.
 func (c *Control) SetSlope(s string) error {
 	switch s {
 	case "urgency":

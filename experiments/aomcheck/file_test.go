@@ -115,8 +115,8 @@ func FuzzParseFile(f *testing.F) {
 	})
 }
 
-// FuzzReplay runs whatever valid problem a file describes on the engine: no panic, no overflow, and the engine's own
-// bounds on every delivery.
+// FuzzReplay runs every valid problem of a file on the engine: no panic, no overflow, and every delivery within the
+// engine's bounds.
 func FuzzReplay(f *testing.F) {
 	f.Add(fullFile, uint64(1))
 	f.Add("service: 1ms\nclusters:\n  - interval: 3ms\n    jitter: 9ms\n  - interval: 1h\nobjective: {kind: loss-free}\n", uint64(2))

@@ -7,7 +7,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ClusterResult is one cluster on one path.
+// ClusterResult is the result of one cluster on one path.
 type ClusterResult struct {
 	Name      string         `json:"name"`
 	First     olaf.Duration  `json:"first_arrival"`
@@ -16,17 +16,17 @@ type ClusterResult struct {
 	Merged    int            `json:"merged"`
 	Lost      int            `json:"lost"`
 	MaxPeak   *olaf.Duration `json:"max_peak,omitempty"`  // rounded to a picosecond; nil without a peak
-	MeanPeak  *olaf.Duration `json:"mean_peak,omitempty"` // over what the objective says
+	MeanPeak  *olaf.Duration `json:"mean_peak,omitempty"` // over the updates that the objective selects
 	MeanAoM   *olaf.Duration `json:"mean_aom,omitempty"`  // time average of the sawtooth, first to last delivery
 }
 
-// Judgement is the objective's fate on one path.
+// Judgement is the objective's result on one path.
 type Judgement struct {
-	Broken   []string        // one sentence per violation, empty where the objective holds
+	Broken   []string        // one sentence per violation; empty for a satisfied objective
 	Clusters []ClusterResult // in the order of the problem
 }
 
-// Judge decides the objective on a run, exactly.
+// Judge evaluates the objective on a run, exactly.
 func (p *Problem) Judge(run *Run) Judgement {
 	var j Judgement
 	means := make([]*big.Rat, len(p.Clusters))
@@ -76,7 +76,7 @@ func (p *Problem) judgeFairness(run *Run, means []*big.Rat, breaks func(string, 
 	}
 }
 
-// boundsOf is what the objective demands of cluster u; 0 is no demand.
+// boundsOf returns the objective's bounds for cluster u; 0 means none.
 func (p *Problem) boundsOf(u int) (maxPeak, mean olaf.Duration) {
 	switch p.Objective.Kind {
 	case MaxPeak:
@@ -89,7 +89,7 @@ func (p *Problem) boundsOf(u int) (maxPeak, mean olaf.Duration) {
 	return 0, 0
 }
 
-// meanPeak is in steps; nil for a cluster without a peak.
+// meanPeak returns the mean peak in steps; nil for a cluster without a peak.
 func (p *Problem) meanPeak(run *Run, u int) *big.Rat {
 	count := len(run.Deliveries[u]) - 1
 	if count < 1 {
@@ -137,12 +137,12 @@ func (p *Problem) clusterResult(run *Run, u int, mean *big.Rat) ClusterResult {
 	return out
 }
 
-// meanAoM is the time average of the sawtooth from the first delivery to the last, in steps.
+// meanAoM returns the time average of the sawtooth from the first delivery to the last, in steps.
 func meanAoM(deliveries []Delivery) *big.Rat {
 	area := new(big.Rat)
 	for i := 1; i < len(deliveries); i++ {
 		from, to := deliveries[i-1], deliveries[i]
-		// A trapezoid of width To−From between the ages at its ends, times two.
+		// The area of a trapezoid of width To−From between the ages at its ends, times two.
 		area.Add(area, product(to.At-from.At, from.At-from.Generated+to.At-from.Generated))
 	}
 	length := deliveries[len(deliveries)-1].At - deliveries[0].At
@@ -161,7 +161,7 @@ func (p *Problem) span(run *Run, steps int64) olaf.Duration {
 	return p.spanRat(run, new(big.Rat).SetInt64(steps))
 }
 
-// spanRat rounds down to a picosecond.
+// spanRat converts steps to a duration, rounded down to a picosecond.
 func (p *Problem) spanRat(run *Run, steps *big.Rat) olaf.Duration {
 	v := new(big.Rat).Mul(steps, new(big.Rat).SetFrac64(int64(p.tick()), run.Path.PerTick))
 	return olaf.Duration(new(big.Int).Quo(v.Num(), v.Denom()).Int64())

@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/experiments/aomcheck/smt"
 )
 
-// model is a problem on its way to SMT-LIB: the script, and per cluster what the equations made of its updates.
+// model is a problem being written as SMT-LIB: the script, and the equations' terms for the updates of each cluster.
 // Times are ticks.
 type model struct {
 	p       *Problem
@@ -17,11 +17,11 @@ type model struct {
 	service int64
 	// maxWait bounds the time between an update's arrival and the start of its frame's service.
 	maxWait int64
-	period  int64 // with which waits repeat, 0 when they do not
+	period  int64 // of repeating waits; 0 if they do not repeat
 	streams []stream
 }
 
-// stream is one cluster. All slices have one entry per update.
+// stream contains the terms of one cluster. All slices have one entry per update.
 type stream struct {
 	c       *Cluster
 	arrival []smt.Lin
@@ -30,21 +30,21 @@ type stream struct {
 	phase   smt.Lin
 	sent    []smt.Bool
 
-	// frame says that update k starts a frame that will be delivered (engine), or is delivered itself (paper), depart
-	// when that frame leaves, and before the generation time of what the cluster delivered before it.
+	// frame is true if update k starts a frame that will be delivered (engine) or is delivered itself (paper), depart
+	// is when that frame leaves, and before is the generation time of the cluster's previous delivery.
 	frame  []smt.Bool
 	depart []smt.Lin
 	before []smt.Lin
-	// earlier says that the cluster delivered something before; a frame without it has no peak.
+	// earlier is true if the cluster had an earlier delivery; a frame without one has no peak.
 	earlier []smt.Bool
 	lost    []smt.Bool
-	peaked  []smt.Bool // frame and earlier, once a query asks
+	peaked  []smt.Bool // frame and earlier, if a query needs it
 	newest  smt.Lin    // generation time of the last frame
-	// merges says that updates may share a frame; without it the sum of peaks telescopes.
+	// merges is set if updates may share a frame; otherwise the sum of peaks telescopes.
 	merges bool
 }
 
-// build writes the model of p without any query. p is valid and has its defaults.
+// build writes the model of p without a query. p must be valid and have its defaults.
 func build(p *Problem) *model {
 	tick := p.tick()
 	m := &model{p: p, s: newScript(p, tick), service: int64(p.Service / tick)}
@@ -70,7 +70,7 @@ func build(p *Problem) *model {
 
 func (m *model) ticks(d olaf.Duration) int64 { return int64(d / m.p.tick()) }
 
-// newScript chooses the unit in which a person would write the service time.
+// newScript returns a script in a readable unit for the service time.
 func newScript(p *Problem, tick olaf.Duration) *smt.Script {
 	s := &smt.Script{TickPS: int64(tick), UnitPS: 1, Unit: "ps"}
 	units := []struct {
@@ -99,8 +99,8 @@ func name(what string, u, k int) string { return fmt.Sprintf("%s.%d.%d", what, u
 
 func eq(equation string, u, k int) string { return fmt.Sprintf("%s u=%d k=%d", equation, u, k) }
 
-// arrivals declares A(u,k) = phase + k·interval + jitter. Without jitter A is no variable of its own, so that equal
-// comparisons of phases are one atom to the solver however often they occur.
+// arrivals declares A(u,k) = phase + k·interval + jitter. Without jitter A needs no variable, so that all equal
+// comparisons of phases are one atom for the solver.
 func (m *model) arrivals(u int) stream {
 	c := &m.p.Clusters[u]
 	st := stream{c: c}
@@ -133,7 +133,7 @@ func (m *model) arrivals(u int) stream {
 	return st
 }
 
-// separate states the assumption that arrivals of different clusters keep their distance.
+// separate asserts the minimum distance between arrivals of different clusters.
 func (m *model) separate() {
 	gap := m.ticks(m.p.Separation)
 	if gap == 0 {
@@ -146,7 +146,7 @@ func (m *model) separate() {
 	})
 }
 
-// pairs visits every pair of updates of different clusters once that may arrive within reach of each other.
+// pairs visits every pair of updates of different clusters that may arrive within reach of each other, once.
 func (m *model) pairs(reach int64, visit func(u, k, v, n int)) {
 	for u := range m.streams {
 		for v := u + 1; v < len(m.streams); v++ {
@@ -160,8 +160,8 @@ func (m *model) pairs(reach int64, visit func(u, k, v, n int)) {
 	}
 }
 
-// near is the range of v's updates that may arrive from back before update k of u to ahead after it. It keeps the number of
-// pairs that are looked at all linear in the horizon.
+// near returns the range of v's updates that may arrive from back before update k of u to ahead after it. It keeps the
+// number of visited pairs linear in the horizon.
 func (m *model) near(v, u, k int, back, ahead int64) (from, to int) {
 	st, lo, hi := &m.streams[v], m.streams[u].lo[k], m.streams[u].hi[k]
 	n := len(st.arrival)
@@ -170,8 +170,8 @@ func (m *model) near(v, u, k int, back, ahead int64) (from, to int) {
 	return from, max(from, to)
 }
 
-// arrivedBefore says that update n of v is ahead of update k of u: it came earlier, or at the same instant and from a
-// cluster of lower number.
+// arrivedBefore is true if update n of v precedes update k of u: it arrived earlier, or at the same instant and from a
+// cluster with a lower number.
 func (m *model) arrivedBefore(v, n, u, k int) smt.Bool {
 	a, b := m.streams[v].arrival[n], m.streams[u].arrival[k]
 	if v < u {
@@ -180,8 +180,8 @@ func (m *model) arrivedBefore(v, n, u, k int) smt.Bool {
 	return m.s.Lt(a, b)
 }
 
-// declareSends makes send decisions constants where they are given or unthrottled, and variables elsewhere. The first
-// update of a cluster has no ACK before it and is sent at will.
+// declareSends makes send decisions constants if they are given or unthrottled, else variables. The first update of a
+// cluster has no ACK before it and is always sent.
 func (m *model) declareSends(u int) {
 	st := &m.streams[u]
 	for k := range st.arrival {
@@ -198,9 +198,9 @@ func (m *model) declareSends(u int) {
 	}
 }
 
-// control ties the send decisions of cluster u to the age Δ̂ of its last ACK (paper §5). Without an ACK that is younger
-// than the age at which Ps reaches the draw, the update is sent; with free decisions the draw is certainty and the
-// converse is left open.
+// control relates the send decisions of cluster u to the age Δ̂ of its last ACK (paper §5). An update is sent unless an
+// ACK is younger than the age at which Ps reaches the draw. With free decisions it is sent if Ps = 1, and otherwise
+// undetermined.
 func (m *model) control(u int) {
 	st := &m.streams[u]
 	delay := m.ticks(m.p.Control.AckDelay)
@@ -228,7 +228,8 @@ func (m *model) control(u int) {
 	}
 }
 
-// Draws is the seeded randomness of cluster u's send decisions in thousandths, nil unless decisions are seeded.
+// Draws returns the seeded random numbers for cluster u's send decisions in thousandths; nil unless decisions are
+// seeded.
 func (p *Problem) Draws(u int) []int {
 	if p.Control.Sends != SendsSeeded {
 		return nil
@@ -241,8 +242,8 @@ func (p *Problem) Draws(u int) []int {
 	return draws
 }
 
-// carry is recursion along one cluster's updates: the value after k is now where cond holds, and else what it was. Both
-// are written relative to A(u,k), so that ranges stay tight.
+// carry defines a recursion along one cluster's updates: the value after k is now if cond is true, else the previous
+// value was. Both are relative to A(u,k), which keeps ranges tight.
 func (m *model) carry(equation, what string, u, k int, cond smt.Bool, now, was smt.Lin) smt.Lin {
 	a := m.streams[u].arrival[k]
 	return a.Plus(m.s.Ite(eq(equation, u, k), name(what, u, k), cond, now.Minus(a), was.Minus(a)))

@@ -7,17 +7,18 @@ import (
 	"github.com/olafctl/olaf/experiments/aomcheck/smt"
 )
 
-// engine writes the queue of docs/reference/semantics.md. Frames leave in the order in which they were appended, an update merges
-// into the frame of its cluster as long as that waits, and then shares its start of service. So
+// engine writes the queue of docs/reference/semantics.md. Frames leave in the order in which they were appended. An
+// update
+// merges into a waiting frame of its cluster and shares its start of service. So
 //
-//	S(f) = max(A(f), S(g) + p/C over all frames g appended before f),   D = S + p/C,
+// 	S(f) = max(A(f), S(g) + p/C over all frames g appended before f),   D = S + p/C,
 //
 // and only frames appended less than maxWait + p/C before f can matter, which the ranges decide.
 func (m *model) engine() {
 	m.maxWait = m.engineWait()
 	full := m.canFill()
 	m.period = m.commonPeriod(full)
-	starts := make([][]smt.Lin, len(m.streams)) // S(u,k), meaningful where k starts or joins a frame
+	starts := make([][]smt.Lin, len(m.streams)) // S(u,k), defined if k starts or joins a frame
 	last := make([][]smt.Lin, len(m.streams))   // S of the cluster's newest frame after k
 	for u := range m.streams {
 		starts[u], last[u] = m.chain(u, full)
@@ -34,9 +35,9 @@ func (m *model) engine() {
 	}
 }
 
-// engineWait is the longest wait before service. Each cluster has at most one update waiting, one more is leaving, and
-// at most Qmax−1 slots are taken when an update is appended. Where no cluster sends faster than all the others and itself
-// are served, no cluster ever has two updates inside, and the leaving one is among the F−1 others.
+// engineWait returns the longest wait before service. Each cluster has at most one update waiting, one more is leaving,
+// and at most Qmax−1 slots are occupied when an update is appended. If no cluster sends faster than all clusters
+// together are served, no cluster has two updates inside, and the leaving one is among the F−1 others.
 func (m *model) engineWait() int64 {
 	ahead := len(m.streams)
 	if m.unhurried() {
@@ -55,7 +56,7 @@ func (m *model) unhurried() bool {
 	return true
 }
 
-// canFill says whether an update can ever find all slots taken.
+// canFill reports whether an update can ever find all slots occupied.
 func (m *model) canFill() bool {
 	inside := len(m.streams) // F−1 others waiting and one leaving
 	if m.unhurried() {
@@ -64,8 +65,8 @@ func (m *model) canFill() bool {
 	return inside >= m.p.Slots
 }
 
-// commonPeriod is the least common multiple of all intervals where waits repeat with it, and else 0. They do when nothing
-// is random and nobody is held back, dropped or merged: a busy period is then shorter than every interval, and what an
+// commonPeriod returns the least common multiple of all intervals if waits repeat with it, else 0. They do if nothing
+// is random and no update is unsent, dropped or merged: then a busy period is shorter than every interval, and what an
 // update waits for arrived at most F·p/C before it.
 func (m *model) commonPeriod(canFill bool) int64 {
 	if canFill || !m.unhurried() || m.p.Throttles() || m.p.Control.Sends == SendsGiven {
@@ -85,8 +86,8 @@ func (m *model) commonPeriod(canFill bool) int64 {
 	return period
 }
 
-// twin is the earlier update of cluster u that waits as long as update k, or k itself. One period before k the arrivals
-// look the same, as long as that is not before any cluster's first send, and k not after any cluster's last.
+// twin returns the earlier update of cluster u that waits as long as update k, or k itself. One period before k the
+// arrivals look the same, unless that is before a cluster's first send or k is after a cluster's last.
 func (m *model) twin(u, k int) int {
 	if m.period == 0 {
 		return k
@@ -108,11 +109,11 @@ func (m *model) twin(u, k int) int {
 	return earlier
 }
 
-// chain decides, along one cluster, which updates start a frame, which join the waiting one, and which are dropped.
+// chain decides along one cluster which updates start a frame, which join the waiting one, and which are dropped.
 func (m *model) chain(u int, canFill bool) (starts, last []smt.Lin) {
 	st := &m.streams[u]
 	n := len(st.arrival)
-	// Before the first update: nothing inside that could matter, nothing delivered.
+	// Before the first update nothing relevant is inside, and nothing was delivered.
 	lastStart := st.arrival[0].Shift(-m.maxWait - 2*m.service)
 	gen := st.arrival[0]
 	some := smt.False
@@ -152,7 +153,7 @@ func (m *model) chain(u int, canFill bool) (starts, last []smt.Lin) {
 	return starts, last
 }
 
-// start fixes S of a frame that update k of u starts.
+// start defines S of a frame that update k of u starts.
 func (m *model) start(u, k int, starts, last [][]smt.Lin) {
 	st, s := &m.streams[u], m.s
 	appends, start := st.frame[k], starts[u][k]
@@ -180,8 +181,8 @@ func (m *model) start(u, k int, starts, last [][]smt.Lin) {
 	s.Assert(eq("12.2 the output never idles while something waits", u, k), smt.Implies(appends, smt.Or(tight...)))
 }
 
-// fill says when update k of u, of whose cluster nothing waits, finds all slots taken. Each other cluster has at most one
-// frame waiting, and at most one frame in all is leaving, so that F terms are counted and not one per update.
+// fill is true if update k of u, whose cluster has no waiting frame, finds all slots occupied. Each other cluster has
+// at most one frame waiting, and one frame in all is leaving, so that F terms are counted and not one per update.
 func (m *model) fill(u, k int, starts [][]smt.Lin) {
 	a := m.streams[u].arrival[k]
 	var taken, leaving []smt.Bool
@@ -211,6 +212,6 @@ func (m *model) fill(u, k int, starts [][]smt.Lin) {
 	if len(possible) >= m.p.Slots {
 		full = m.s.AtLeast(eq("12.2 Q(k)", u, k), name("Q", u, k), m.p.Slots, possible)
 	}
-	// Without the cluster's own frames waiting; an update that merges never asks.
+	// The cluster's waiting frames are not counted; an update that merges does not use this.
 	m.s.Assert(eq("A1 the queue is full", u, k), smt.Iff(smt.Bool(name("full", u, k)), full))
 }

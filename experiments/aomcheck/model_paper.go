@@ -7,8 +7,8 @@ import (
 )
 
 // paper writes §12.2 and §12.3 as printed. Q counts the other clusters with an update that will be delivered and is
-// present when update k arrives; D = A + Q·p/C, plus the own service in the PaperService variant; the update counts as
-// delivered only if D lies before the cluster's next send. That departures are p/C apart is a constraint on the sample
+// present when update k arrives; D = A + Q·p/C, plus the update's service in the PaperService variant; the update is
+// delivered only if D is before the cluster's next send. That departures are p/C apart is a constraint on the sample
 // paths and not a consequence of the queue: paths that break it are excluded from the verdict.
 func (m *model) paper() {
 	own := int64(0)
@@ -71,7 +71,7 @@ func (m *model) paperDelivered(u int, waits []smt.Lin) {
 	st.newest = gen
 }
 
-// paperQueue is T_Q(k) = Q(k)·p/C.
+// paperQueue writes T_Q(k) = Q(k)·p/C.
 func (m *model) paperQueue(u, k int, wait smt.Lin, own int64) {
 	sum := smt.Ticks(own)
 	var present []smt.Bool

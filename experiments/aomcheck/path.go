@@ -9,18 +9,18 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Path is one sample path: which updates reach the engine, and when. Times are integers of the path's own step, so that
-// any rational arrival time is exact.
+// Path is one sample path: the updates that reach the engine, and when. Times are integers in the path's step, so that
+// every rational arrival time is exact.
 type Path struct {
-	// PerTick is how many steps make one tick of the problem.
+	// PerTick is the number of steps in one tick of the problem.
 	PerTick int64
-	// Arrivals has one entry per cluster and update, in steps; Sent one decision each. Decisions are left out (nil) where
-	// the control decides along the path.
+	// Arrivals has one entry per cluster and update, in steps; Sent one decision each, or nil if the control decides
+	// along the path.
 	Arrivals [][]int64
 	Sent     [][]bool
 }
 
-// finest bounds how finely a path of p resolves a tick, so that its times and their sums stay inside 64 bits.
+// finest returns the maximum number of steps per tick for a path of p, so that times and their sums fit into 64 bits.
 func (p *Problem) finest() int64 {
 	span := int64(1)
 	for _, c := range p.Clusters {
@@ -29,7 +29,7 @@ func (p *Problem) finest() int64 {
 	return max((1<<60)/span, 1)
 }
 
-// pathOf turns a solver's values, in the unit of the script, into a path.
+// pathOf converts a solver's values, in the unit of the script, to a path.
 func (m *model) pathOf(values map[string]any) (*Path, error) {
 	rationals, perTick, err := m.rationals(values)
 	if err != nil {
@@ -66,7 +66,7 @@ func (m *model) pathOf(values map[string]any) (*Path, error) {
 	return path, nil
 }
 
-// rationals are those of a solver's values that are times, in ticks, and how many steps a tick has in which all of them are whole.
+// rationals returns a solver's times in ticks, and the number of steps per tick for which all of them are whole.
 func (m *model) rationals(values map[string]any) (times map[string]*big.Rat, perTick int64, err error) {
 	perTick, finest := 1, m.p.finest()
 	times = make(map[string]*big.Rat)
@@ -92,9 +92,9 @@ func (m *model) sentIn(values map[string]any, u, k int) bool {
 	return m.streams[u].sent[k] == "true"
 }
 
-// RandomPath draws a path that p allows, in steps of a thousandth of a tick: phases and jitter uniformly or, one time in
-// three each, at an end of their range, where the extremes of a verdict lie. Send decisions are left to Replay. It
-// returns nil when the draw breaks an assumption of p (order or separation), which the caller draws again.
+// RandomPath draws a path that p allows, in steps of a thousandth of a tick. Phases and jitter are uniform or, one time
+// in three each, at an end of their range, where extremes occur. Replay makes the send decisions. It returns nil if the
+// draw breaks an assumption of p (order or separation); the caller then draws again.
 func (p *Problem) RandomPath(rng *rand.Rand) *Path { return p.randomPath(rng, min(1000, p.finest())) }
 
 func (p *Problem) randomPath(rng *rand.Rand, perTick int64) *Path {
@@ -127,7 +127,7 @@ func (p *Problem) randomPath(rng *rand.Rand, perTick int64) *Path {
 	return path
 }
 
-// allows checks the assumptions that tie arrivals to each other.
+// allows checks the assumptions that relate arrivals to each other.
 func (p *Problem) allows(path *Path) bool {
 	for _, times := range path.Arrivals {
 		for k := 1; k < len(times); k++ {
@@ -147,7 +147,7 @@ func (p *Problem) allows(path *Path) bool {
 	return true
 }
 
-// nearest is the least distance between a member of a and one of b; both rise.
+// nearest returns the least distance between an element of a and one of b; both ascend.
 func nearest(a, b []int64) int64 {
 	best := int64(1) << 62
 	for _, t := range a {

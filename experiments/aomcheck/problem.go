@@ -9,36 +9,36 @@ import (
 	"github.com/olafctl/olaf/experiments/netsim/tc"
 )
 
-// ErrProblem is the kind of every refused problem; match it with errors.Is. It is a *FieldError then.
+// ErrProblem is the kind of errors in a problem; match it with errors.Is. The error is a *FieldError.
 var ErrProblem = olaf.NewError(olaf.Usage, "bad verification problem")
 
-// FieldError says which field of a problem is wrong. It matches ErrProblem.
+// FieldError is an error in a field of a problem. It matches ErrProblem.
 type FieldError struct {
 	Field string // as in a file: objective.bound, clusters[0] (vision).interval
 	Why   string
 }
 
-// Error names the field as a file does.
+// Error names the field as in a file.
 func (e *FieldError) Error() string { return fmt.Sprintf("%v: %s: %s", ErrProblem, e.Field, e.Why) }
 
-// Unwrap matches ErrProblem.
+// Unwrap returns ErrProblem.
 func (e *FieldError) Unwrap() error { return ErrProblem }
 
-// Model says which equations describe the queue.
+// Model selects the equations of the queue.
 type Model string
 
 const (
-	// Engine is the queue of docs/reference/semantics.md: an update that merges takes the place of the one that waits, own service
-	// included, and one that finds all slots taken is dropped.
+	// Engine is the queue of docs/reference/semantics.md: a merged update takes the place of the waiting one, service
+	// time included, and one that finds all slots occupied is dropped.
 	Engine Model = "engine"
-	// Paper is §12.3 as printed: D = A + Q·p/C without own service, an update that is overtaken by its successor restarts
-	// the wait, and departures of different clusters are at least p/C apart by decree.
+	// Paper is §12.3 as printed: D = A + Q·p/C without the update's service, an update overtaken by its successor
+	// restarts the wait, and departures of different clusters are at least p/C apart by assumption.
 	Paper Model = "paper"
-	// PaperService is Paper with the update's own service added, D = A + (Q+1)·p/C.
+	// PaperService is Paper with the update's service, D = A + (Q+1)·p/C.
 	PaperService Model = "paper+service"
 )
 
-// Kind is what an objective bounds.
+// Kind is the quantity that an objective bounds.
 type Kind string
 
 const (
@@ -46,25 +46,25 @@ const (
 	MaxPeak    Kind = "max-peak"    // no peak AoM exceeds Bound
 	MeanPeak   Kind = "mean"        // no cluster's mean peak AoM exceeds Bound
 	LossFree   Kind = "loss-free"   // no update finds the queue full
-	PerCluster Kind = "per-cluster" // each cluster keeps its own MaxPeak and Mean
+	PerCluster Kind = "per-cluster" // each cluster has its MaxPeak and Mean
 )
 
-// Mean says over what the mean of the peak AoM is taken.
+// Mean selects the updates over which the mean peak AoM is taken.
 type Mean string
 
 const (
-	// Departed averages over the frames that were delivered.
+	// Departed averages over the delivered frames.
 	Departed Mean = "departed"
-	// AllUpdates is the paper's literal mean: replaced and unsent updates count with a peak of 0. It makes clusters look
-	// alike however rarely they deliver.
+	// AllUpdates is the paper's literal mean: replaced and unsent updates count with a peak of 0. It makes clusters
+	// look alike however rarely they deliver.
 	AllUpdates Mean = "all"
 )
 
-// Objective is what must hold.
+// Objective is the property to verify.
 type Objective struct {
 	Kind  Kind
 	Bound olaf.Duration // ε of Fairness, the bound of MaxPeak and MeanPeak
-	Mean  Mean          // Departed when empty
+	Mean  Mean          // default Departed
 }
 
 // Cluster is one job's stream of updates at the engine.
@@ -75,21 +75,21 @@ type Cluster struct {
 	PhaseLow, PhaseHigh olaf.Duration
 	EveryPhase          bool
 	Jitter              olaf.Duration // each arrival is late by 0 … Jitter, independently
-	Updates             int           // this cluster's K; 0 takes the problem's horizon
+	Updates             int           // K of this cluster; default the problem's horizon
 	Sends               []bool        // given send decisions, one per update; used with SendsGiven
-	MaxPeak, Mean       olaf.Duration // own bounds of a PerCluster objective; 0 is none
+	MaxPeak, Mean       olaf.Duration // bounds for a PerCluster objective; 0 means none
 }
 
-// Sends says where the send decisions of the transmission control come from.
+// Sends selects how the transmission control's send decisions are made.
 type Sends string
 
 const (
-	// SendsFree lets every decision with 0 < Ps < 1 fall either way. A verdict then covers all of them.
+	// SendsFree leaves every decision with 0 < Ps < 1 open. A verdict then covers both cases.
 	SendsFree Sends = "free"
-	// SendsSeeded draws one uniform number per update from a seed and sends where it is below Ps, whatever the arrivals
-	// make of Ps. A verdict covers all arrivals, but only these draws.
+	// SendsSeeded draws one uniform number per update from a seed and sends if it is below Ps. A verdict covers all
+	// arrivals, but only these draws.
 	SendsSeeded Sends = "seeded"
-	// SendsGiven takes Cluster.Sends as they are.
+	// SendsGiven uses Cluster.Sends.
 	SendsGiven Sends = "given"
 )
 
@@ -97,35 +97,36 @@ const (
 type Control struct {
 	DeltaT   olaf.Duration // Δ̄T, positive switches the control on
 	Slope    tc.Slope      // v
-	Active   int           // N of Qmax/N; 0 takes the number of clusters
+	Active   int           // N of Qmax/N; default the number of clusters
 	AckDelay olaf.Duration // R, from departure to the worker
-	Sends    Sends         // SendsFree when empty
-	Seed     uint64        // of SendsSeeded
+	Sends    Sends         // default SendsFree
+	Seed     uint64        // for SendsSeeded
 }
 
-// Problem is one question.
+// Problem is one question to the verifier.
 type Problem struct {
 	Model      Model
 	Clusters   []Cluster
 	Service    olaf.Duration // p/C, one update's time on the output, positive
 	Slots      int           // Qmax
-	Separation olaf.Duration // assumption: arrivals of different clusters are at least this far apart
+	Separation olaf.Duration // assumed minimum distance between arrivals of different clusters
 	Horizon    int           // updates per cluster
 	Control    Control
 	Objective  Objective
 }
 
-// Limits on what is accepted; larger problems are refused with the limit named.
+// Limits; a larger problem is rejected with an error that names the limit.
 const (
 	MaxClusters = 64
 	MaxUpdates  = 4000 // over all clusters
-	// FreeLimit is up to how many updates per cluster free send decisions are tried. Proofs double with every update.
+	// FreeLimit is the maximum number of updates per cluster with free send decisions. Proofs double in length with
+	// every update.
 	FreeLimit = 20
 	// maxSpan keeps sums of times over all updates inside 64 bits.
 	maxSpan = olaf.Duration(1) << 50
 )
 
-// WithDefaults fills what may be left out.
+// WithDefaults returns p with defaults for fields that are not set.
 func (p Problem) WithDefaults() Problem {
 	setDefault(&p.Model, Engine)
 	setDefault(&p.Slots, 8)
@@ -153,7 +154,7 @@ func setDefault[T comparable](field *T, value T) {
 	}
 }
 
-// Validate checks a problem with its defaults filled in. The error matches ErrProblem and names the field.
+// Validate checks a problem with its defaults. The error matches ErrProblem and names the field.
 func (p *Problem) Validate() error {
 	if err := p.validateQueue(); err != nil {
 		return err
@@ -281,15 +282,15 @@ func (p *Problem) validateObjective() error {
 	return bad("objective.kind", fmt.Sprintf("unknown objective %q; one of fairness, max-peak, mean, loss-free, per-cluster", o.Kind))
 }
 
-// Throttles says whether the control ever keeps an update back: §5 lets workers send at will while Qmax ≥ N.
+// Throttles reports whether the control ever keeps an update back: §5 lets workers send at will while Qmax ≥ N.
 func (p *Problem) Throttles() bool {
 	return p.Control.DeltaT > 0 && p.Slots < p.Control.Active
 }
 
-// decided says whether send decisions are constants of the problem.
+// hasFixedSends reports whether send decisions are constants of the problem.
 func (p *Problem) decided() bool { return p.Control.Sends == SendsGiven || !p.Throttles() }
 
-// tick is the largest step of which all times of the problem are multiples.
+// tick returns the largest step of which all times of the problem are multiples.
 func (p *Problem) tick() olaf.Duration {
 	t := gcd(p.Service, p.Separation)
 	t = gcd(t, gcd(p.Objective.Bound, p.Control.AckDelay))
@@ -311,16 +312,16 @@ func gcd[T ~int64](a, b T) T {
 	return a
 }
 
-// drawSteps is how finely Ps and the draws are resolved: a draw is i/1000, and the age of an ACK counts in steps of Δ̄T/1000.
+// drawSteps is the resolution of Ps and the draws: a draw is i/1000, and the age of an ACK counts in steps of Δ̄T/1000.
 const drawSteps = 1000
 
-// certain is the draw that only Ps = 1 meets.
+// certain is a draw that only Ps = 1 reaches.
 const certain = drawSteps
 
 func (c *Control) step() olaf.Duration { return max(c.DeltaT/drawSteps, 1) }
 
-// sendsAfter is the age of the last ACK from which on an update is sent whose draw is draw/1000: the age at which
-// Ps = Qmax/N + v·(Δ̂ − Δ̄T) reaches it (paper §5), rounded up to a step. It is 0 where even a fresh ACK sends.
+// sendsAfter returns the age of the last ACK from which an update with the given draw/1000 is sent: the age at which Ps
+// = Qmax/N + v·(Δ̂ − Δ̄T) reaches it (paper §5), rounded up to a step. It is 0 if even a fresh ACK sends.
 func (c *Control) sendsAfter(slots, draw int) olaf.Duration {
 	missing := draw*c.Active - slots*drawSteps // of Ps, in parts of 1000·N
 	if missing < 0 {

@@ -38,7 +38,7 @@ func (m *model) violate() {
 	m.s.State("6 the objective is broken: "+o.String(), smt.Or(broken...))
 }
 
-// String says the objective in one phrase.
+// String describes the objective in one phrase.
 func (o Objective) String() string {
 	switch o.Kind {
 	case Fairness:
@@ -64,7 +64,7 @@ func (m *model) peaks(u int) []smt.Bool {
 	return st.peaked
 }
 
-// peakAbove says that u is starved or has a peak AoM above bound.
+// peakAbove is true if u is starved or has a peak AoM above bound.
 func (m *model) peakAbove(u int, bound int64) smt.Bool {
 	st := &m.streams[u]
 	exists := m.peaks(u)
@@ -75,17 +75,16 @@ func (m *model) peakAbove(u int, bound int64) smt.Bool {
 	return smt.Or(broken...)
 }
 
-// meanPeak is the mean of a cluster's peaks as sum/count, where count is a number when it is the same on every path, and
-// else mean is a variable.
+// meanPeak is the mean of a cluster's peaks: sum/count if count is the same on every path, else the variable mean.
 type meanPeak struct {
 	sum     smt.Lin
-	count   int64 // 0 where it varies
+	count   int64 // 0 if it varies
 	value   smt.Lin
 	starved smt.Bool
 }
 
-// mean writes the mean peak of cluster u (§6). It is taken over departed frames, which are counted in unary with one
-// linear equation per count, or over all updates.
+// mean writes the mean peak of cluster u (§6), over departed frames, which are counted in unary with one linear
+// equation per count, or over all updates.
 func (m *model) mean(u int) meanPeak {
 	exists := m.peaks(u)
 	out := meanPeak{sum: m.peakSum(u, exists), starved: smt.Not(smt.Or(exists...))}
@@ -121,8 +120,8 @@ func (m *model) mean(u int) meanPeak {
 	return out
 }
 
-// peakSum is the sum of D(k) − A(l). Where no update shares a frame it telescopes to the time between the first and the
-// last generation delivered plus the delays of the frames, whose ranges are much tighter.
+// peakSum returns the sum of D(k) − A(l). If no updates share a frame it telescopes to the time between the first and
+// the last generation delivered plus the delays of the frames, whose ranges are much tighter.
 func (m *model) peakSum(u int, exists []smt.Bool) smt.Lin {
 	st := &m.streams[u]
 	telescopes := !st.merges && st.frame[0] == smt.True
@@ -140,7 +139,7 @@ func (m *model) peakSum(u int, exists []smt.Bool) smt.Lin {
 	return sum
 }
 
-// meanAbove says that u is starved or its mean peak exceeds bound.
+// meanAbove is true if u is starved or its mean peak exceeds bound.
 func (m *model) meanAbove(u int, mean meanPeak, bound int64) smt.Bool {
 	if mean.count > 0 {
 		return smt.Or(mean.starved, m.s.Lt(smt.Ticks(bound*mean.count), mean.sum))
@@ -148,7 +147,7 @@ func (m *model) meanAbove(u int, mean meanPeak, bound int64) smt.Bool {
 	return smt.Or(mean.starved, m.s.Lt(smt.Ticks(bound), mean.value))
 }
 
-// unfair says that some cluster is starved or the means of some pair are more than epsilon apart.
+// unfair is true if some cluster is starved or the means of some pair are more than epsilon apart.
 func (m *model) unfair(epsilon int64) []smt.Bool {
 	means := make([]meanPeak, len(m.streams))
 	var broken []smt.Bool
@@ -166,7 +165,7 @@ func (m *model) unfair(epsilon int64) []smt.Bool {
 	return broken
 }
 
-// aheadBy is a − b > epsilon. Known counts are multiplied out, so that nothing is divided.
+// aheadBy is a − b > epsilon. Known counts are multiplied out to avoid divisions.
 func (m *model) aheadBy(a, b meanPeak, epsilon int64) smt.Bool {
 	left, right, scale := a.value, b.value, int64(1)
 	switch {

@@ -16,20 +16,21 @@ import (
 type Axis struct {
 	Name   string // delta-t, interval, interval.N, jitter, service, bound, separation, ack-delay, slots
 	Values []AxisValue
-	which  int // the cluster of interval.N and jitter.N, from 0; -1 for all
+	which  int // cluster of interval.N and jitter.N, from 0; -1 for all
 	set    func(*Problem, AxisValue)
 }
 
 // AxisValue is a time, or a plain number for slots.
 type AxisValue int64
 
-// DefaultSteps is how many values an axis has when its text gives none.
+// DefaultSteps is the default number of values on an axis.
 const DefaultSteps = 7
 
-// maxPoints bounds the size of a region.
+// maxPoints limits the size of a region.
 const maxPoints = 2500
 
-// ParseAxis reads name=values in the grammar of all sweeps (package axis), or name=low:high or name=low:high:steps, which is older.
+// ParseAxis parses name=values in the grammar of all sweeps (package axis), or the older name=low:high or
+// name=low:high:steps.
 func ParseAxis(s string) (Axis, error) {
 	name, span, ok := strings.Cut(s, "=")
 	if ok && (strings.Contains(span, "..") || strings.Contains(span, ",")) {
@@ -67,7 +68,7 @@ func ParseAxis(s string) (Axis, error) {
 	return a, nil
 }
 
-// listedAxis reads values in the grammar of all sweeps. They must grow, because a region is drawn.
+// listedAxis parses values in the grammar of all sweeps. They must ascend, because a region is drawn.
 func listedAxis(name, values string) (Axis, error) {
 	a := Axis{Name: name}
 	if err := a.choose(); err != nil {
@@ -97,7 +98,7 @@ func listedAxis(name, values string) (Axis, error) {
 	return a, nil
 }
 
-// With is the problem with one of the parameters that a region can vary at a value. The error matches ErrProblem.
+// With returns the problem with one parameter of a region changed. The error matches ErrProblem.
 func (p Problem) With(name, value string) (Problem, error) {
 	a := Axis{Name: name}
 	if err := a.choose(); err != nil {
@@ -115,14 +116,14 @@ func (p Problem) With(name, value string) (Problem, error) {
 	return p, nil
 }
 
-// add drops values that rounding made equal.
+// add drops values that became equal by rounding.
 func (a *Axis) add(v AxisValue) {
 	if n := len(a.Values); n == 0 || a.Values[n-1] != v {
 		a.Values = append(a.Values, v)
 	}
 }
 
-// round keeps times short: whole microseconds where the range is in microseconds or more.
+// round shortens times to whole microseconds if the range is in microseconds or more.
 func (a *Axis) round(v AxisValue) AxisValue {
 	if a.Name != "slots" && v >= AxisValue(100*olaf.Microsecond) {
 		return v / AxisValue(olaf.Microsecond) * AxisValue(olaf.Microsecond)
@@ -142,7 +143,7 @@ func (a *Axis) parse(s string) (AxisValue, error) {
 	return AxisValue(d), err
 }
 
-// Text is the value as a person writes it.
+// Text formats a value readably.
 func (a *Axis) Text(v AxisValue) string {
 	if a.Name == "slots" {
 		return strconv.FormatInt(int64(v), 10)
@@ -197,10 +198,10 @@ func (a *Axis) choose() error {
 
 // Point is one verdict of a region.
 type Point struct {
-	Values []AxisValue // one per axis
-	Answer Answer      // empty where the assumptions contradict each other there
+	Values []AxisValue // one for each axis
+	Answer Answer      // empty if the assumptions contradict each other there
 	Solver string
-	Broken string // the first violation, where there is one
+	Broken string // first violation, if any
 }
 
 // Region is the admissible region of a problem over one or two axes.
@@ -208,13 +209,13 @@ type Region struct {
 	Axes   []Axis
 	Points []Point // the first axis varies slowest
 	Notes  []string
-	// Partial says that the last points are missing, because the search was interrupted.
+	// Partial means that the last points are missing because the search was interrupted.
 	Partial bool
 }
 
-// Explore verifies p at every point of the axes. done is called after each point; it may be nil.
-// The error matches those of Verify; a vacuous point is a point without an answer and no error. When ctx is cancelled, the
-// points that were done come back beside the error.
+// Explore verifies p at every point of the axes. It calls done, if not nil, after each point. The error matches those
+// of Verify; a vacuous point has no answer and is not an error. If ctx is cancelled, the finished points are returned
+// with the error.
 func Explore(ctx context.Context, p Problem, axes []Axis, opt Options, done func(n, of int)) (*Region, error) {
 	if len(axes) < 1 || len(axes) > 2 {
 		return nil, bad("vary", "one or two parameters can be varied at once")
@@ -261,7 +262,7 @@ func Explore(ctx context.Context, p Problem, axes []Axis, opt Options, done func
 	return region, nil
 }
 
-// pointOf is point n of a region, and the problem there.
+// pointOf returns point n of a region, and its problem.
 func pointOf(p Problem, axes []Axis, n int) (point Point, there Problem) {
 	there = p
 	there.Clusters = append([]Cluster(nil), p.Clusters...)
@@ -282,7 +283,7 @@ func (r *Region) where(point Point) string {
 	return strings.Join(parts, " ")
 }
 
-// marks are how a region draws its answers.
+// marks are the characters for answers in a drawing.
 var marks = map[Answer]string{Holds: "#", Violated: ".", Unknown: "?", "": "~"}
 
 // Plot draws the region as text: the first axis upwards, the second to the right.

@@ -11,11 +11,11 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// Fate is what became of one update on a path.
+// Fate is the outcome of one update on a path.
 type Fate uint8
 
 const (
-	Unsent Fate = iota // kept back by the transmission control
+	Unsent Fate = iota // not sent, because of the transmission control
 	Queued             // started a frame
 	Merged             // joined the waiting frame of its cluster, or was overtaken (paper)
 	Lost               // found the queue full
@@ -25,27 +25,27 @@ var fateNames = [...]string{"unsent", "queued", "merged", "lost"}
 
 func (f Fate) String() string { return fateNames[f] }
 
-// Delivery is one frame that left, in steps of its path.
+// Delivery is one departed frame, in steps of its path.
 type Delivery struct {
 	At, Generated int64 // departure, and generation time of the newest update inside
 	Update        int   // index of that newest update
-	Peak          int64 // AoM just before; of the first delivery, which has no peak, 0
+	Peak          int64 // AoM just before; 0 for the first delivery, which has no peak
 }
 
-// Run is what a path does in the queue.
+// Run is the result of a path in the queue.
 type Run struct {
 	Path       *Path
 	Deliveries [][]Delivery // by cluster
 	Fates      [][]Fate     // by cluster and update
 }
 
-// arrivalEvent is one update about to reach the engine.
+// arrivalEvent is the arrival of one update at the engine.
 type arrivalEvent struct {
 	at   int64
 	u, k int
 }
 
-// events orders a path's arrivals by time, and by cluster where times are equal.
+// events sorts a path's arrivals by time, then by cluster.
 func (path *Path) events() []arrivalEvent {
 	var out []arrivalEvent
 	for u, times := range path.Arrivals {
@@ -59,9 +59,9 @@ func (path *Path) events() []arrivalEvent {
 	return out
 }
 
-// Replay runs a path through fpga/engine's olaf discipline behind an output that takes p/C per frame, in steps of the path:
-// cycles of 4 ns would round a counter-example that lives on a strict inequality. Decisions that the path leaves open are
-// taken along the way: by the seeded draws, or, where they are free, by rng. Decisions that the control forbids are an error.
+// Replay runs a path through fpga/engine's olaf discipline with an output that takes p/C per frame, in steps of the
+// path: cycles of 4 ns would round a counter-example that depends on a strict inequality. Open decisions are made along
+// the way, by the seeded draws or, if they are free, by rng. Decisions that the control forbids are an error.
 func (p *Problem) Replay(path *Path, rng *rand.Rand) (*Run, error) {
 	run := &Run{Path: path, Deliveries: make([][]Delivery, len(p.Clusters)), Fates: make([][]Fate, len(p.Clusters))}
 	for u, times := range path.Arrivals {
@@ -74,7 +74,7 @@ func (p *Problem) Replay(path *Path, rng *rand.Rand) (*Run, error) {
 	}
 	port.SetClock(engine.StepClock(int64(p.Service/p.tick()) * path.PerTick))
 	for _, ev := range path.events() {
-		port.Advance(olaf.Time(ev.at)) // a departure precedes an arrival of the same instant, and so does its ACK
+		port.Advance(olaf.Time(ev.at)) // a departure and its ACK precede an arrival of the same instant
 		send, err := decider.decide(ev)
 		if err != nil {
 			return nil, err
@@ -99,7 +99,7 @@ func offer(port *engine.Port, ev arrivalEvent) Fate {
 	return Queued
 }
 
-// listener tells the run and the decider what leaves.
+// listener passes departures to the run and the decider.
 type listener struct {
 	run     *Run
 	decider *decider
@@ -120,7 +120,7 @@ func (r *Run) deliver(u, k int, at int64) {
 	r.Deliveries[u] = append(r.Deliveries[u], d)
 }
 
-// decider takes the send decisions of all clusters along a path.
+// decider makes the send decisions of all clusters along a path.
 type decider struct {
 	p     *Problem
 	path  *Path
@@ -162,7 +162,7 @@ func (d *decider) decide(ev arrivalEvent) (bool, error) {
 	return !heard || d.draw(age), nil
 }
 
-// draw sends with the probability that the workers' own rule gives.
+// draw sends with the probability of the workers' rule.
 func (d *decider) draw(age int64) bool {
 	cfg := tc.Config{Threshold: d.p.Control.DeltaT, Slope: d.p.Control.Slope}
 	status := tc.Status{Active: uint32(d.p.Control.Active), Slots: uint32(d.p.Slots)}
@@ -170,12 +170,12 @@ func (d *decider) draw(age int64) bool {
 	return d.rng.Float64() < cfg.SendProbability(status, since)
 }
 
-// steps saturates: a flat slope asks for ages that no path reaches.
+// steps converts a span and saturates: a flat slope gives ages that no path reaches.
 func (d *decider) steps(span olaf.Duration) int64 {
 	return min(int64(span/d.p.tick()), (1<<60)/d.path.PerTick) * d.path.PerTick
 }
 
-// age is how long ago the newest ACK came, as of the arrival.
+// age returns the age of the newest ACK at an arrival.
 func (d *decider) age(ev arrivalEvent) (int64, bool) {
 	acks := d.acks[ev.u]
 	for i := len(acks) - 1; i >= 0; i-- {

@@ -7,7 +7,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Scope says in one sentence which sample paths an answer about p covers. p has its defaults.
+// Scope describes in one sentence which sample paths an answer about p covers. p must have its defaults.
 func (p *Problem) Scope() string {
 	parts := []string{count(len(p.Clusters)), p.lengths(), p.phases()}
 	jitter := olaf.Duration(0)
@@ -63,7 +63,7 @@ func (p *Problem) phases() string {
 	return "phases within their ranges"
 }
 
-// ClusterTrace is one cluster of a run with times that people and programs read, rounded down to a picosecond.
+// ClusterTrace is one cluster of a run with times rounded down to a picosecond.
 type ClusterTrace struct {
 	Cluster    string          `json:"cluster"`
 	Arrivals   []UpdateTrace   `json:"updates"`
@@ -76,7 +76,7 @@ type UpdateTrace struct {
 	Fate string        `json:"fate"`
 }
 
-// DeliveryTrace is one frame that left; Peak is nil for a cluster's first.
+// DeliveryTrace is one departed frame; Peak is nil for a cluster's first.
 type DeliveryTrace struct {
 	At        olaf.Duration  `json:"at"`
 	Generated olaf.Duration  `json:"generated"`
@@ -84,7 +84,7 @@ type DeliveryTrace struct {
 	Peak      *olaf.Duration `json:"peak"`
 }
 
-// Trace lists a run.
+// Trace converts a run to traces.
 func (p *Problem) Trace(r *Run) []ClusterTrace {
 	var out []ClusterTrace
 	for u, c := range p.Clusters {
@@ -105,5 +105,5 @@ func (p *Problem) Trace(r *Run) []ClusterTrace {
 	return out
 }
 
-// Tidy prints a time with at most five digits, for tables.
+// Tidy formats a time with at most five digits, for tables.
 func Tidy(d olaf.Duration) string { return tidy(d) }

@@ -14,7 +14,8 @@ import (
 	"github.com/olafctl/olaf/experiments/netsim/tc"
 )
 
-// Every time of a problem is a multiple of its tick, that of the control where it decides.
+// TestEveryTimeCountsInTheTick checks that every time of a problem is a multiple of its tick, including the control's
+// if it decides.
 func TestEveryTimeCountsInTheTick(t *testing.T) {
 	free := Control{DeltaT: 400 * ms, Active: 16}
 	for name, tt := range map[string]struct {
@@ -47,7 +48,7 @@ func TestEveryTimeCountsInTheTick(t *testing.T) {
 	}
 }
 
-// What is left out has a value, and what is given keeps its own; the problem that was given stays as it is.
+// TestDefaultsOfProblems checks that defaults are set, given values kept, and the given problem not changed.
 func TestDefaultsOfProblems(t *testing.T) {
 	given := Problem{Clusters: []Cluster{{Interval: 5, EveryPhase: true}, {Interval: 7, PhaseHigh: 3}}}
 	p := given.WithDefaults()
@@ -66,7 +67,7 @@ func TestDefaultsOfProblems(t *testing.T) {
 	}
 }
 
-// A script counts in the unit in which a person would write the service time.
+// TestUnitOfAScript checks that a script uses a readable unit for the service time.
 func TestUnitOfAScript(t *testing.T) {
 	for service, want := range map[olaf.Duration]string{
 		1: "ps 1", olaf.Nanosecond - 1: "ps 1", olaf.Nanosecond: "ns 1000", olaf.Microsecond - 1: "ns 1000", olaf.Microsecond: "us 1000000", ms - 1: "us 1000000", ms: "ms 1000000000", olaf.Second - 1: "ms 1000000000", olaf.Second: "s 1000000000000", 2 * olaf.Second: "s 1000000000000",
@@ -79,14 +80,14 @@ func TestUnitOfAScript(t *testing.T) {
 	}
 }
 
-// The printed equations, on paths small enough to follow by hand: who is present, who is overtaken, who is lost, and how far apart
-// departures must be. A service takes 10 steps.
+// TestPrintedEquationsByHand evaluates the printed equations on paths that can be followed by hand: presence,
+// overtaking, loss, and the distance of departures. A service takes 10 steps.
 func TestPrintedEquationsByHand(t *testing.T) {
 	for name, tt := range map[string]struct {
 		model    Model
 		slots    int
 		arrivals [][]int64
-		sent     string // of all updates
+		sent     string // for all updates
 		fates    string
 		left     string
 		fault    string
@@ -136,11 +137,11 @@ func TestPrintedEquationsByHand(t *testing.T) {
 	}
 }
 
-// A worker may keep an update back as long as its last ACK is younger than Ps takes to reach 1, and must send at that age, before any
-// ACK, and where nobody is throttled.
+// TestDecisionsOfAPath checks that a worker may keep an update back while its last ACK is younger than the age at which
+// Ps reaches 1, and must send at that age, before any ACK, and without throttling.
 func TestDecisionsOfAPath(t *testing.T) {
 	for name, tt := range map[string]struct {
-		second int64 // when the second update comes, in ms, after the first at 0 that leaves at 1 and is heard of at 3
+		second int64 // arrival of the second update in ms; the first, at 0, leaves at 1, and its ACK arrives at 3
 		active int
 		legal  bool
 	}{
@@ -151,7 +152,7 @@ func TestDecisionsOfAPath(t *testing.T) {
 		path := &Path{PerTick: 1, Arrivals: [][]int64{{0, tt.second * per}}, Sent: [][]bool{{true, false}}}
 		run, err := p.Replay(path, nil)
 		switch {
-		case tt.active == 1: // where decisions of a path are not asked for
+		case tt.active == 1: // decisions of a path are not needed
 			if err != nil || run.Fates[0][1] == Unsent {
 				t.Errorf("%s: %+v, %v", name, run, err)
 			}
@@ -169,7 +170,7 @@ func TestDecisionsOfAPath(t *testing.T) {
 	}
 }
 
-// Draws are thousandths, the same for the same seed and others for another cluster.
+// TestDrawsOfASeed checks that draws are thousandths, equal for equal seeds and different for another cluster.
 func TestDrawsOfASeed(t *testing.T) {
 	p := everyPhase(twoClusters(2000, 100*ms, 100*ms))
 	p.Control = Control{DeltaT: 400 * ms, Active: 16, Sends: SendsSeeded, Seed: 5}
@@ -184,7 +185,7 @@ func TestDrawsOfASeed(t *testing.T) {
 	}
 }
 
-// Solvers are asked in the ways that have names, and any other name leaves all as it is.
+// TestWaysOfAsking checks the named ways of asking solvers, and that any other name changes nothing.
 func TestWaysOfAsking(t *testing.T) {
 	if got := Ways(); !slices.Equal(got, []string{"portfolio", "both", "z3", "cvc5"}) {
 		t.Errorf("%v", got)
@@ -202,7 +203,8 @@ func TestWaysOfAsking(t *testing.T) {
 	}
 }
 
-// A search that is stopped finds nothing, one that goes on finds what a path in hundred shows.
+// TestSearchStops checks that a cancelled search finds nothing, and that a complete one finds what one path in a
+// hundred shows.
 func TestSearchStops(t *testing.T) {
 	p := everyPhase(twoClusters(4, 100*ms, 100*ms))
 	p.Objective = Objective{Kind: MaxPeak, Bound: 50 * ms}
@@ -230,7 +232,8 @@ func TestSearchStops(t *testing.T) {
 	}
 }
 
-// What a dump fails with is what a verification fails with, and nothing is asked then; a violation that simulation found is dumped, too.
+// TestDumpsOfQuestions checks that an error of a dump ends the verification before a solver is asked, and that a
+// violation found by simulation is dumped, too.
 func TestDumpsOfQuestions(t *testing.T) {
 	p := everyPhase(twoClusters(4, 100*ms, 100*ms))
 	p.Objective = Objective{Kind: MaxPeak, Bound: 50 * ms}
@@ -248,7 +251,7 @@ func TestDumpsOfQuestions(t *testing.T) {
 	}
 }
 
-// The least bound of a cluster is a bound.
+// TestLeastBounds checks that 1 is a valid bound of a cluster.
 func TestLeastBounds(t *testing.T) {
 	for name, set := range map[string]func(*Cluster){"peak": func(c *Cluster) { c.MaxPeak = 1 }, "mean": func(c *Cluster) { c.Mean = 1 }} {
 		p := everyPhase(twoClusters(4, 100*ms, 100*ms))

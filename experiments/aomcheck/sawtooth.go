@@ -16,10 +16,10 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// corner is where a sawtooth changes direction: at a delivery it has two, the peak and the age it falls to.
+// corner is a point at which a sawtooth changes direction: a delivery has two, the peak and the age after it.
 type corner struct{ at, age int64 }
 
-// corners is the AoM sawtooth of cluster u from its first delivery to its last, in steps.
+// corners returns the AoM sawtooth of cluster u from its first delivery to its last, in steps.
 func (r *Run) corners(u int) []corner {
 	var out []corner
 	for i, d := range r.Deliveries[u] {
@@ -35,14 +35,14 @@ func (r *Run) corners(u int) []corner {
 const (
 	plotColumns = 68
 	plotRows    = 7
-	// plotClusters is how many clusters are drawn: those with the worst peaks, and starved ones last.
+	// plotClusters is the number of drawn clusters: those with the worst peaks, and starved ones last.
 	plotClusters = 6
 )
 
 // window is the part of a run that Plot draws.
 type window struct{ from, to int64 }
 
-// plotTeeth is how many deliveries of one cluster fit into the text plot.
+// plotTeeth is the maximum number of deliveries of one cluster in the text plot.
 const plotTeeth = 14
 
 // widest centres a window on the run's worst peak, so wide that no cluster delivers more than plotTeeth frames in it.
@@ -67,9 +67,8 @@ func (r *Run) widest() window {
 	return window{from, max(from+width, from+1)}
 }
 
-// Plot draws the sawtooth of every cluster as text on common axes: a slope is /, a delivery |, and the bound of the
-// objective, where it has one for the cluster's peak, a dashed line. Of a long run it shows the part around the worst
-// peak.
+// Plot draws the sawtooth of every cluster as text on common axes: a slope is /, a delivery |, and the objective's
+// bound on the cluster's peak, if any, a dashed line. For a long run it shows the part around the worst peak.
 func (p *Problem) Plot(r *Run) string {
 	shown := r.widest()
 	top := int64(1)
@@ -108,7 +107,7 @@ func (p *Problem) Plot(r *Run) string {
 	return b.String()
 }
 
-// worstClusters are the plotClusters clusters with the highest peaks, by rising number.
+// worstClusters returns the plotClusters clusters with the highest peaks, by ascending number.
 func (r *Run) worstClusters() []int {
 	all := make([]int, len(r.Deliveries))
 	for u := range all {
@@ -136,7 +135,7 @@ func newCells() cells {
 	return c
 }
 
-// row is where a height from 0 to 1 lies, from the top.
+// row returns the row of a height from 0 to 1, from the top.
 func row(height float64) int {
 	return min(max(plotRows-1-int(height*plotRows), 0), plotRows-1)
 }
@@ -173,7 +172,7 @@ func (c cells) sawtooth(corners []corner, shown window, top float64) {
 	}
 }
 
-// tidy prints a time with five digits at most, for eyes and not for sums.
+// tidy formats a time with at most five digits, for readers and not for sums.
 func tidy(d olaf.Duration) string {
 	step := olaf.Duration(1)
 	for d/step >= 100000 {
@@ -212,7 +211,7 @@ func (p *Problem) SVG(w io.Writer, r *Run) error {
 	return err
 }
 
-// lineColors tell clusters apart, also in print and for the colour-blind.
+// lineColors distinguish clusters, also in print and for the colour-blind.
 var lineColors = []color.Color{
 	color.RGBA{R: 0x00, G: 0x72, B: 0xb2, A: 0xff}, color.RGBA{R: 0xd5, G: 0x5e, B: 0x00, A: 0xff},
 	color.RGBA{R: 0x00, G: 0x9e, B: 0x73, A: 0xff}, color.RGBA{R: 0xcc, G: 0x79, B: 0xa7, A: 0xff},

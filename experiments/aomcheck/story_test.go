@@ -20,7 +20,7 @@ import (
 	"github.com/olafctl/olaf/internal/golden"
 )
 
-// drawn are the problems that these tests ask about: small ones of every model, objective and control.
+// drawn returns the problems for these tests: small ones of every model, objective and control.
 func drawn(n int) (problems []Problem) {
 	rng := rand.New(rand.NewPCG(14, 14))
 	for i := range n {
@@ -41,7 +41,7 @@ func drawn(n int) (problems []Problem) {
 	return problems
 }
 
-// What solvers are asked is as it was when somebody last read it: two questions in full, the others by size and digest.
+// TestScripts compares the solvers' input with golden files: two scripts in full, the others by size and digest.
 func TestScripts(t *testing.T) {
 	var b bytes.Buffer
 	long := everyPhase(twoClusters(5, 100*ms, 100*ms)).WithDefaults() // waits repeat
@@ -50,7 +50,7 @@ func TestScripts(t *testing.T) {
 	calm.Clusters[0].MaxPeak, calm.Clusters[1].Mean = 50*ms, 70*ms
 	full := everyPhase(twoClusters(4, 3*ms, 4*ms, 5*ms, 3*ms)).WithDefaults()
 	full.Service, full.Slots, full.Objective = 2*ms, 2, Objective{Kind: LossFree, Mean: Departed}
-	close := everyPhase(twoClusters(4, 7*ms, 7*ms)).WithDefaults() // hurried by its jitter alone
+	close := everyPhase(twoClusters(4, 7*ms, 7*ms)).WithDefaults() // jitter alone makes it congested
 	close.Service, close.Clusters[0].Jitter = 3*ms, 2*ms
 	shaken := everyPhase(twoClusters(5, 100*ms, 100*ms)).WithDefaults()
 	shaken.Clusters[1].Jitter = 1
@@ -92,7 +92,7 @@ func tellRun(b *bytes.Buffer, p *Problem, run *Run) {
 	fmt.Fprintf(b, "  trace %x\n", sha256.Sum256(text))
 }
 
-// What becomes of random paths in each model, and how that is judged and drawn.
+// TestPaths compares random paths in each model, with judgement and drawing, with golden files.
 func TestPaths(t *testing.T) {
 	var b bytes.Buffer
 	rng := rand.New(rand.NewPCG(3, 3))
@@ -131,7 +131,8 @@ func TestPaths(t *testing.T) {
 	golden.Equal(t, "paths.txt", b.Bytes())
 }
 
-// A run of many clusters and updates is drawn around its worst peak, with the worst clusters.
+// TestLongDrawing checks that a run with many clusters and updates is drawn around its worst peak, with the worst
+// clusters.
 func TestLongDrawing(t *testing.T) {
 	var b bytes.Buffer
 	for _, updates := range []int{10, 40} {
@@ -165,8 +166,8 @@ type broken struct{}
 
 func (broken) Write([]byte) (int, error) { return 0, errors.New("no room") }
 
-// recorded is a solver that answers what z3 once answered to the same question, and nothing to others. With -update
-// z3 answers, and what it says is kept.
+// recorded returns a solver that replays z3's recorded answers and knows no others. With -update z3 answers and is
+// recorded.
 func recorded(t *testing.T) ([]smt.Solver, func()) {
 	t.Helper()
 	const kept = "testdata/answers.json"
@@ -242,7 +243,8 @@ func tellVerdict(b *bytes.Buffer, v *Verdict, err error) {
 	}
 }
 
-// What is made of a solver's answers, without asking one: verdicts, admissions, regions and bounds.
+// TestRecordedAnswers compares verdicts, admissions, regions and bounds from a solver's recorded answers with golden
+// files.
 func TestRecordedAnswers(t *testing.T) {
 	solvers, keep := recorded(t)
 	defer keep()
@@ -287,7 +289,7 @@ func TestRecordedAnswers(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked, _, _ := strings.Cut(string(b.Bytes()[first:]), "\n")
-	b.Truncate(first) // who is done first is by chance
+	b.Truncate(first) // the order of solvers is random
 	fmt.Fprintf(&b, "%s\n%s\n", asked, v.Answer)
 
 	b.WriteString("admission\n")
@@ -344,7 +346,7 @@ func TestRecordedAnswers(t *testing.T) {
 	golden.Equal(t, "verdicts.txt", b.Bytes())
 }
 
-// Every limit of a problem is taken at its last good value and refused one further.
+// TestLimits checks that every limit of a problem is accepted at its last valid value and rejected one beyond.
 func TestLimits(t *testing.T) {
 	var b bytes.Buffer
 	hour := int64(olaf.Hour)
@@ -435,7 +437,7 @@ func TestLimits(t *testing.T) {
 	golden.Equal(t, "limits.txt", b.Bytes())
 }
 
-// Mistakes in files name line, field and what is wrong.
+// TestFileMistakes checks that errors in files name line, field and mistake.
 func TestFileMistakes(t *testing.T) {
 	var b bytes.Buffer
 	for _, text := range []string{
@@ -456,7 +458,7 @@ func firstLine(err error) string {
 	return line
 }
 
-// What can't be replayed is an error, and ages that no path reaches are no overflow.
+// TestReplayLimits checks that an impossible replay is an error and that unreachable ages do not overflow.
 func TestReplayLimits(t *testing.T) {
 	p := everyPhase(twoClusters(3, 100*ms, 100*ms)).WithDefaults()
 	path := p.findPath()

@@ -7,15 +7,15 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Tight is how far a bound that holds can be lowered, to a twentieth of a service time.
+// Tight tells how far a proved bound can be lowered, to a twentieth of a service time.
 type Tight struct {
-	Proved   olaf.Duration // the least bound that was proved
-	Violated olaf.Duration // the greatest bound that is violated; -1 when none was found
+	Proved   olaf.Duration // least bound that was proved
+	Violated olaf.Duration // greatest violated bound; -1 if none was found
 }
 
-// Tighten looks, below the bound of a problem that holds, for the least bound that does. It bisects, with one
-// verification per step, each under opt's time limit; an unknown answer counts as not proved.
-// The error matches ErrProblem for an objective without a bound, or is one of Verify's.
+// Tighten searches the least bound that can be proved, below that of a proved problem. It bisects, with one
+// verification per step, each under opt's time limit; an unknown answer counts as not proved. The error matches
+// ErrProblem for an objective without a bound, or is one of Verify's.
 func Tighten(ctx context.Context, p Problem, opt Options) (Tight, error) {
 	switch p.Objective.Kind {
 	case Fairness, MaxPeak, MeanPeak:

@@ -12,16 +12,16 @@ import (
 	"github.com/olafctl/olaf/experiments/aomcheck/smt"
 )
 
-// Kinds of errors beside ErrProblem and those of package smt.
+// Errors besides ErrProblem and those of package smt.
 var (
-	// ErrVacuous says that no sample path meets the problem's assumptions, so that any objective would hold.
+	// ErrVacuous: no sample path satisfies the problem's assumptions, so any objective would be satisfied.
 	ErrVacuous = olaf.NewError(olaf.Usage, "the assumptions contradict each other")
-	// ErrReplay says that the solver's counter-example does not break the objective when replayed. It is a bug here or
-	// in a solver, and never a verdict.
+	// ErrReplay: the solver's counter-example does not break the objective when replayed. It is a bug here or in a
+	// solver, and never a verdict.
 	ErrReplay = olaf.NewError(olaf.Failed, "counter-example does not replay")
 )
 
-// Answer is what a verdict says.
+// Answer is the answer of a verdict.
 type Answer string
 
 const (
@@ -30,21 +30,21 @@ const (
 	Unknown  Answer = "unknown"
 )
 
-// Options say how to look for the answer.
+// Options configures the search for an answer.
 type Options struct {
-	Solvers []smt.Solver  // both when empty
+	Solvers []smt.Solver  // default both
 	Agree   bool          // run all solvers to their end and require that they agree, instead of taking the first
-	Limit   time.Duration // of the whole search; a minute when 0
-	// Simulate is how many random sample paths are tried on the engine before a solver is asked. A violation among them
-	// is an answer; none proves nothing.
+	Limit   time.Duration // for the whole search; default a minute
+	// Simulate is the number of random sample paths tried on the engine before a solver is asked. A violation among
+	// them is an answer; no violation proves nothing.
 	Simulate int
-	// Dump takes the script's text before it is solved; nil to not keep it.
+	// Dump, if not nil, receives the script's text before it is solved.
 	Dump func(script []byte) error
-	// Progress takes one line about each step; nil to be silent.
+	// Progress, if not nil, receives one line about each step.
 	Progress func(line string)
 }
 
-// ways are how solvers can be asked.
+// ways are the ways to ask solvers.
 var ways = []struct {
 	name    string
 	agree   bool
@@ -56,7 +56,7 @@ var ways = []struct {
 	{name: "cvc5", solvers: []smt.Solver{smt.CVC5()}},
 }
 
-// Ways names how solvers can be asked: the first answer of all, all in agreement, or one alone.
+// Ways returns the names of the ways to ask solvers: the first answer of all, all in agreement, or one alone.
 func Ways() (names []string) {
 	for _, w := range ways {
 		names = append(names, w.name)
@@ -64,7 +64,7 @@ func Ways() (names []string) {
 	return names
 }
 
-// Ask has solvers asked in one of Ways; any other leaves the options as they are.
+// Ask configures one of Ways; any other name changes nothing.
 func (o *Options) Ask(way string) {
 	for _, w := range ways {
 		if w.name == way {
@@ -76,19 +76,19 @@ func (o *Options) Ask(way string) {
 // Verdict is the answer to a problem.
 type Verdict struct {
 	Answer  Answer
-	Problem Problem  // with defaults and fallbacks applied: what the answer is about
-	Notes   []string // what a reader must know to read the answer right
-	Solver  string   // who answered
+	Problem Problem  // with defaults and fallbacks, as answered
+	Notes   []string // what a reader must know to interpret the answer
+	Solver  string   // that answered
 	Wall    time.Duration
 	Script  ScriptSize
 	// Counterexample and Judgement show the violation, in the model of the problem.
 	Counterexample *Run
 	Judgement      Judgement
-	// OnEngine is what the engine does on a counter-example of a paper model; nil otherwise.
+	// OnEngine is the engine's run of a counter-example of a paper model; else nil.
 	OnEngine *EngineView
 }
 
-// ScriptSize is how large a problem became.
+// ScriptSize is the size of a script.
 type ScriptSize struct {
 	Variables  int `json:"variables"`
 	Assertions int `json:"assertions"`
@@ -101,8 +101,8 @@ type EngineView struct {
 	Judgement Judgement
 }
 
-// Verify answers p. The error matches ErrProblem, ErrVacuous, ErrReplay, or one of package smt's; running out of time is
-// the answer Unknown.
+// Verify answers p. The error matches ErrProblem, ErrVacuous, ErrReplay, or one of package smt's; the answer is Unknown
+// when time runs out.
 func Verify(ctx context.Context, p Problem, opt Options) (*Verdict, error) {
 	p = p.WithDefaults()
 	if err := p.Validate(); err != nil {
@@ -156,7 +156,7 @@ func Verify(ctx context.Context, p Problem, opt Options) (*Verdict, error) {
 	return v, err
 }
 
-// simulate answers where one of some random paths violates the objective on the engine.
+// simulate answers if one of some random paths violates the objective on the engine.
 func (v *Verdict) simulate(ctx context.Context, paths int) error {
 	run, err := v.search(ctx, paths)
 	if run != nil {
@@ -165,7 +165,7 @@ func (v *Verdict) simulate(ctx context.Context, paths int) error {
 	return err
 }
 
-// script is what solvers are asked, and its size.
+// script returns the solvers' input and stores its size.
 func (v *Verdict) script(query *model) []byte {
 	text := query.text()
 	v.Script.Variables, v.Script.Assertions = query.s.Size()
@@ -213,11 +213,11 @@ func (m *model) fork() *model {
 
 func (m *model) text() []byte {
 	var b bytes.Buffer
-	m.s.WriteTo(&b) // a buffer takes everything
+	m.s.WriteTo(&b) // writing to a buffer does not fail
 	return b.Bytes()
 }
 
-// withinLimits replaces what cannot be decided at this size and says so.
+// withinLimits replaces settings that cannot be decided at this size, and returns notes about them.
 func (p Problem) withinLimits() (Problem, []string) {
 	var notes []string
 	note := func(format string, args ...any) { notes = append(notes, fmt.Sprintf(format, args...)) }
@@ -252,7 +252,7 @@ func (p Problem) withinLimits() (Problem, []string) {
 	return p, notes
 }
 
-// violatedBy replays a solver's path and keeps it if it breaks the objective.
+// violatedBy replays a solver's path and stores it if it breaks the objective.
 func (v *Verdict) violatedBy(m *model, values map[string]any) error {
 	path, err := m.pathOf(values)
 	if err != nil {
@@ -275,7 +275,7 @@ func (v *Verdict) violatedBy(m *model, values map[string]any) error {
 	return nil
 }
 
-// run executes a path in the problem's own model.
+// run executes a path in the problem's model.
 func (p *Problem) run(path *Path) (*Run, error) {
 	if p.Model == Engine {
 		return p.Replay(path, nil)
@@ -283,7 +283,7 @@ func (p *Problem) run(path *Path) (*Run, error) {
 	return p.Evaluate(path)
 }
 
-// viewOnEngine runs the same arrivals and the same send decisions on the engine.
+// viewOnEngine runs the same arrivals and send decisions on the engine.
 func (v *Verdict) viewOnEngine(path *Path) error {
 	p := v.Problem
 	p.Model, p.Control.Sends = Engine, SendsGiven
@@ -291,7 +291,7 @@ func (v *Verdict) viewOnEngine(path *Path) error {
 	for u := range p.Clusters {
 		p.Clusters[u].Sends = path.Sent[u]
 	}
-	same := *path // at the same instants: ticks are coarser where decisions are given
+	same := *path // at the same instants: ticks are coarser with given decisions
 	same.PerTick *= int64(p.tick() / v.Problem.tick())
 	run, err := p.Replay(&same, nil)
 	if err != nil {
@@ -304,7 +304,7 @@ func (v *Verdict) viewOnEngine(path *Path) error {
 	return nil
 }
 
-// holds makes sure that what holds is not vacuous: at least one path meets the assumptions, and the equations have it.
+// holds ensures that a proof is not vacuous: at least one path satisfies the assumptions and the equations.
 func (v *Verdict) holds(ctx context.Context, m *model, opt Options) error {
 	opt.Progress(v.Solver + " proved it; checking that the assumptions can be met")
 	witness := m.fork()
@@ -331,7 +331,7 @@ func (v *Verdict) holds(ctx context.Context, m *model, opt Options) error {
 		return fmt.Errorf("%w: no arrival pattern satisfies phases, jitter, separation and spacing together, so nothing was proved", ErrVacuous)
 	default:
 		if errors.Is(ctx.Err(), context.Canceled) {
-			return ctx.Err() // stopped, not out of time
+			return ctx.Err() // cancelled, not out of time
 		}
 		v.Answer = Unknown
 		v.Notes = append(v.Notes, "the objective was proved, but within the time limit no path was found that meets the assumptions")
@@ -339,7 +339,7 @@ func (v *Verdict) holds(ctx context.Context, m *model, opt Options) error {
 	return nil
 }
 
-// findPath draws an allowed path with whole ticks, nil when none is found soon.
+// findPath draws an allowed path with whole ticks; nil if none is found soon.
 func (p *Problem) findPath() *Path {
 	rng := rand.New(rand.NewPCG(7, 7))
 	for range 200 {
@@ -363,7 +363,7 @@ func (m *model) pin(run *Run) {
 	}
 }
 
-// search looks for a violation among random sample paths on the engine; nil when none of them breaks the objective.
+// search looks for a violation among random sample paths on the engine; nil if none breaks the objective.
 func (v *Verdict) search(ctx context.Context, paths int) (*Run, error) {
 	rng := rand.New(rand.NewPCG(v.Problem.Control.Seed, 2))
 	for range paths {

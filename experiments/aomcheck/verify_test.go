@@ -19,7 +19,7 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// twoClusters is the paper's setting (§6): p/C = 2 ms, ε = 0.1 ms.
+// twoClusters returns the paper's setting (§6): p/C = 2 ms, ε = 0.1 ms.
 func twoClusters(horizon int, intervals ...olaf.Duration) Problem {
 	p := Problem{Service: 2 * ms, Horizon: horizon, Objective: Objective{Kind: Fairness, Bound: ms / 10}}
 	for i, t := range intervals {
@@ -35,7 +35,8 @@ func everyPhase(p Problem) Problem {
 	return p
 }
 
-// TestPaperCases are the two published queries and what decides their verdict: phases, and what the mean is over.
+// TestPaperCases verifies the two published queries with the choices that decide their verdict: phases, and the updates
+// in the mean.
 func TestPaperCases(t *testing.T) {
 	solvers := needSolvers(t)
 	control := Control{DeltaT: 400 * ms, Active: 16}
@@ -77,8 +78,8 @@ func TestPaperCases(t *testing.T) {
 	}
 }
 
-// TestMeanChangesTheVerdict: the paper's literal mean counts unsent updates as zeros and calls a cluster that delivers
-// half as often fair.
+// TestMeanChangesTheVerdict checks that the paper's literal mean, which counts unsent updates as zeros, calls a cluster
+// fair that delivers half as often.
 func TestMeanChangesTheVerdict(t *testing.T) {
 	needSolvers(t)
 	p := twoClusters(12, 100*ms, 100*ms)
@@ -169,7 +170,7 @@ func TestVacuousIsNotHolds(t *testing.T) {
 	}
 }
 
-// liar writes a solver that answers the same to every question.
+// liar writes a solver that gives the same answer to every question.
 func liar(t *testing.T, says string) []smt.Solver {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "liar")
@@ -179,7 +180,8 @@ func liar(t *testing.T, says string) []smt.Solver {
 	return []smt.Solver{{Name: "liar", Program: path, Package: "liar"}}
 }
 
-// TestLiesAreNotBelieved: a model that does not violate when replayed, and a proof that a simulated path refutes.
+// TestLiesAreNotBelieved rejects a model that does not violate when replayed, and a proof that a simulated path
+// refutes.
 func TestLiesAreNotBelieved(t *testing.T) {
 	fair := everyPhase(twoClusters(5, 100*ms, 100*ms))
 	fair.Objective.Bound = 5 * ms
@@ -247,7 +249,7 @@ func TestBadProblems(t *testing.T) {
 	}
 }
 
-// TestLongFreeDecisionsFallBack to seeded draws, and the verdict says so.
+// TestLongFreeDecisionsFallBack checks that too many free decisions become seeded draws, with a note.
 func TestLongFreeDecisionsFallBack(t *testing.T) {
 	needSolvers(t)
 	p := everyPhase(twoClusters(FreeLimit+1, 100*ms, 100*ms))
@@ -326,7 +328,7 @@ func TestRegion(t *testing.T) {
 	}
 }
 
-// TestAxisGrammar holds that an axis can be written as in any sweep, and that the older form means the same.
+// TestAxisGrammar checks that an axis can be written as in any sweep, and that the older form means the same.
 func TestAxisGrammar(t *testing.T) {
 	for text, older := range map[string]string{"bound=102ms..106ms/2": "bound=102ms:106ms:3", "bound=102ms..106ms:2ms": "bound=102ms:106ms:3", "bound=102,104,106ms": "", "slots=1..3": "slots=1:3:3",
 		"slots=1,2,3": "slots=1:3:3", "slots=1..8:x2": "", "slots=4,2": "", "slots=2,2": "", "slots=0..2": "", "bound=5ms..2ms": "", "colour=1..2": "", "interval.2=1ms..2ms/1": "interval.2=1ms:2ms:2"} {
@@ -361,7 +363,7 @@ func TestAxisGrammar(t *testing.T) {
 	}
 }
 
-// TestDumpIsTheQuestion: the file a user keeps gives the same answer to a solver run by hand.
+// TestDumpIsTheQuestion checks that a solver gives the same answer to a dumped file.
 func TestDumpIsTheQuestion(t *testing.T) {
 	needSolvers(t)
 	var kept []byte

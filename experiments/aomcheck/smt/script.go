@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// Script is one problem in the logic QF_LRA: satisfiable or not. Times inside are integer ticks; in the text they are
-// decimal numbers of Unit, so that a reader sees milliseconds where the user gave milliseconds.
+// Script is one problem in the logic QF_LRA. Times are integer ticks internally; in the text they are decimal numbers
+// of Unit, so that a reader sees milliseconds if the user gave milliseconds.
 type Script struct {
 	Title []string // comment lines at the top
 	// TickPS is one tick in picoseconds, UnitPS one unit of the text in picoseconds, and Unit its name.
@@ -41,7 +41,7 @@ func (s *Script) Real(name string, lo, hi int64) Lin {
 	return v
 }
 
-// define declares a variable that an assertion determines; its range only serves folding.
+// define declares a variable that an assertion determines; its range is used only for folding.
 func (s *Script) define(name string, lo, hi int64) Lin {
 	s.reals = append(s.reals, realVar{name, lo, hi})
 	return Lin{terms: []monomial{{len(s.reals) - 1, 1}}}
@@ -53,7 +53,7 @@ func (s *Script) Bool(name string) Bool {
 	return Bool(name)
 }
 
-// Report marks a declared variable as one whose value is wanted with a satisfying assignment.
+// Report selects a declared variable whose value is requested with a satisfying assignment.
 func (s *Script) Report(name string) { s.report = append(s.report, name) }
 
 // Assert adds a named assertion. A term that folded to true is left out; one that folded to false stays and makes the
@@ -64,12 +64,12 @@ func (s *Script) Assert(name string, t Bool) {
 	}
 }
 
-// State is Assert for what a reader of the script must find there even when it is trivial.
+// State is Assert for assertions that the script must show even if they are trivial.
 func (s *Script) State(name string, t Bool) {
 	s.assertions = append(s.assertions, assertion{name, t})
 }
 
-// Let gives the term a Boolean variable of that name, unless it is short already.
+// Let names a term with a Boolean variable, unless it is already short.
 func (s *Script) Let(equation, name string, t Bool) Bool {
 	if !strings.ContainsRune(string(t), ' ') {
 		return t
@@ -79,7 +79,7 @@ func (s *Script) Let(equation, name string, t Bool) Bool {
 	return v
 }
 
-// Ite is a variable of that name which equals a where cond holds, and b elsewhere; a decided cond needs none.
+// Ite returns a named variable that equals a if cond is true, else b; a decided cond needs no variable.
 func (s *Script) Ite(equation, name string, cond Bool, a, b Lin) Lin {
 	if cond == True || s.Eq(a, b) == True {
 		return a
@@ -94,7 +94,7 @@ func (s *Script) Ite(equation, name string, cond Bool, a, b Lin) Lin {
 	return v
 }
 
-// Range bounds e by the ranges of its variables.
+// Range returns the bounds of e from the ranges of its variables.
 func (s *Script) Range(e Lin) (lo, hi int64) {
 	lo, hi = e.constant, e.constant
 	for _, m := range e.terms {
@@ -108,7 +108,7 @@ func (s *Script) Range(e Lin) (lo, hi int64) {
 	return lo, hi
 }
 
-// Lt is a < b.
+// Lt returns a < b.
 func (s *Script) Lt(a, b Lin) Bool {
 	lo, hi := s.Range(b.Minus(a))
 	switch {
@@ -120,7 +120,7 @@ func (s *Script) Lt(a, b Lin) Bool {
 	return s.compare("<", a, b)
 }
 
-// Le is a ≤ b.
+// Le returns a ≤ b.
 func (s *Script) Le(a, b Lin) Bool {
 	lo, hi := s.Range(b.Minus(a))
 	switch {
@@ -132,7 +132,7 @@ func (s *Script) Le(a, b Lin) Bool {
 	return s.compare("<=", a, b)
 }
 
-// Eq is a = b.
+// Eq returns a = b.
 func (s *Script) Eq(a, b Lin) Bool {
 	lo, hi := s.Range(b.Minus(a))
 	switch {
@@ -152,13 +152,13 @@ func (s *Script) compare(op string, a, b Lin) Bool {
 	return Bool("(" + op + " " + s.text(d) + " " + s.number(-c) + ")")
 }
 
-// AtLeast says that n or more of the terms hold, by a unary counter over them.
+// AtLeast is true if n or more of the terms are true, by a unary counter over them.
 func (s *Script) AtLeast(equation, name string, n int, terms []Bool) Bool {
 	counts := s.Counter(equation, name, terms, n)
 	return counts[n]
 }
 
-// Counter returns c with c[i] = "at least i of the terms hold" for i up to limit; c[0] is True.
+// Counter returns c with c[i] = "at least i of the terms are true" for i up to limit; c[0] is True.
 func (s *Script) Counter(equation, name string, terms []Bool, limit int) []Bool {
 	counts := make([]Bool, limit+1)
 	for i := range counts {
@@ -176,12 +176,12 @@ func (s *Script) Counter(equation, name string, terms []Bool, limit int) []Bool 
 	return counts
 }
 
-// Size is the number of variables and assertions.
+// Size returns the number of variables and assertions.
 func (s *Script) Size() (variables, assertions int) {
 	return len(s.reals) + len(s.bools), len(s.assertions)
 }
 
-// WriteTo writes the whole script: declarations, named assertions, and the query for the reported values.
+// WriteTo writes the complete script: declarations, named assertions, and the query for the reported values.
 func (s *Script) WriteTo(w io.Writer) (int64, error) {
 	count := &counter{w: w}
 	b := bufio.NewWriter(count)
@@ -259,12 +259,12 @@ func (s *Script) number(ticks int64) string {
 	return d
 }
 
-// Ticks turns a value of the text into ticks, as an exact fraction.
+// Ticks converts a value of the text to ticks, as an exact fraction.
 func (s *Script) Ticks(value *big.Rat) *big.Rat {
 	return new(big.Rat).Mul(value, new(big.Rat).SetFrac64(s.UnitPS, s.TickPS))
 }
 
-// Fork returns a script that starts as s is now; additions to either do not show in the other.
+// Fork returns a copy of s; additions to either do not affect the other.
 func (s *Script) Fork() *Script {
 	f := *s
 	f.Title = s.Title[:len(s.Title):len(s.Title)]

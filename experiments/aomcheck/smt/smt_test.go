@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// fake writes a shell script that stands for a solver.
+// fake writes a shell script that replaces a solver.
 func fake(t *testing.T, name, body string) Solver {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), name)
@@ -98,8 +98,8 @@ func TestPortfolio(t *testing.T) {
 	}
 }
 
-// TestScriptText is what a user finds in a dump: units, named assertions, decimals; and comparisons that the ranges
-// decide are gone.
+// TestScriptText checks the text of a dump: units, named assertions, decimals, and no comparisons that the ranges
+// decide.
 func TestScriptText(t *testing.T) {
 	s := &Script{TickPS: 100_000_000, UnitPS: 1_000_000_000, Unit: "ms"} // ticks of 0.1 ms
 	x := s.Real("x", 0, 20)

@@ -15,11 +15,11 @@ import (
 
 // Kinds of solver errors; match them with errors.Is.
 var (
-	// ErrAbsent says that the solver's program is not on PATH.
+	// ErrAbsent: the solver's program is not on PATH.
 	ErrAbsent = olaf.NewError(olaf.Failed, "solver not installed")
-	// ErrSolver says that a solver died or answered something that is no answer.
+	// ErrSolver: a solver crashed or gave an invalid answer.
 	ErrSolver = olaf.NewError(olaf.Failed, "solver failed")
-	// ErrDisagree says that one solver found a script satisfiable and the other did not.
+	// ErrDisagree: one solver found a script satisfiable and the other did not.
 	ErrDisagree = olaf.NewError(olaf.Failed, "solvers disagree")
 )
 
@@ -27,7 +27,7 @@ var (
 type Status int
 
 const (
-	// Unknown is no answer within the time limit, or the solver's own "unknown".
+	// Unknown means no answer within the time limit, or the solver's "unknown".
 	Unknown Status = iota
 	Sat
 	Unsat
@@ -39,31 +39,31 @@ func (s Status) String() string { return [...]string{"unknown", "sat", "unsat"}[
 type Solver struct {
 	Name    string   // z3 or cvc5, for messages
 	Program string   // looked up on PATH
-	Args    []string // so that it reads standard input
+	Args    []string // to read standard input
 	Package string   // Debian package
 }
 
-// Z3 and CVC5 are the two solvers the project is tested with. Of z3, the older simplex is asked for: on these scripts it
-// needs about half the time of the default one (docs/guide/proofs.md).
+// Z3 and CVC5 are the two tested solvers. z3 uses its older simplex, which needs about half the time of the default one
+// on these scripts (docs/guide/proofs.md).
 func Z3() Solver {
 	return Solver{Name: "z3", Program: "z3", Args: []string{"-smt2", "-in", "smt.arith.solver=2"}, Package: "z3"}
 }
 
-// CVC5 see Z3.
+// CVC5: see Z3.
 func CVC5() Solver {
 	return Solver{Name: "cvc5", Program: "cvc5", Args: []string{"--lang=smt2", "--quiet"}, Package: "cvc5"}
 }
 
-// Answer is what one run of a solver gave.
+// Answer is the result of one run of a solver.
 type Answer struct {
 	Status Status
 	Solver string
 	Wall   time.Duration
-	// Values holds the reported variables of a satisfiable script: *big.Rat in the script's unit, or bool.
+	// Values contains the reported variables of a satisfiable script: *big.Rat in the script's unit, or bool.
 	Values map[string]any
 }
 
-// Find looks the program up and names its Debian package when it is missing.
+// Find looks the program up; the error names its Debian package.
 func (v Solver) Find() (string, error) {
 	path, err := exec.LookPath(v.Program)
 	if err != nil {
@@ -72,8 +72,7 @@ func (v Solver) Find() (string, error) {
 	return path, nil
 }
 
-// Run asks the solver about the script text until ctx ends, which is the answer Unknown.
-// The error matches ErrAbsent or ErrSolver.
+// Run runs the solver on the script until ctx ends, which gives Unknown. The error matches ErrAbsent or ErrSolver.
 func (v Solver) Run(ctx context.Context, script []byte) (Answer, error) {
 	answer := Answer{Solver: v.Name}
 	path, err := v.Find()
@@ -96,7 +95,7 @@ func (v Solver) Run(ctx context.Context, script []byte) (Answer, error) {
 		return answer, fmt.Errorf("%w: %s %s", ErrSolver, v.Name, complaint(stdout.String(), stderr.String(), runErr))
 	}
 	answer.Status = status
-	// After unsat the query for values is an error to both solvers, and so is their exit status; the verdict stands.
+	// After unsat both solvers report an error for the query of values, also as exit status; the verdict is valid.
 	if status == Sat && strings.TrimSpace(rest) != "" {
 		if answer.Values, err = parseValues(rest); err != nil {
 			return answer, fmt.Errorf("%w: %s said sat, but %w", ErrSolver, v.Name, err)
@@ -105,7 +104,7 @@ func (v Solver) Run(ctx context.Context, script []byte) (Answer, error) {
 	return answer, nil
 }
 
-// verdict reads the first word of the output. Errors before it are not an answer.
+// verdict parses the first word of the output. Errors before it are not an answer.
 func verdict(out string) (Status, string, bool) {
 	word, rest, _ := strings.Cut(strings.TrimLeft(out, " \t\r\n"), "\n")
 	switch strings.TrimSpace(word) {
@@ -137,7 +136,7 @@ func complaint(stdout, stderr string, runErr error) string {
 	return fmt.Sprintf("said %q instead of sat or unsat", said)
 }
 
-// cappedBuffer keeps what a model needs and drops the rest of a program that never stops talking.
+// cappedBuffer keeps enough output for a model and drops the rest.
 type cappedBuffer struct{ bytes.Buffer }
 
 const maxOutput = 64 << 20
@@ -149,8 +148,8 @@ func (b *cappedBuffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// First runs all solvers at once and returns the first definite answer; the others are stopped. A solver that fails
-// does not matter while another answers. Unknown comes back when all ran out of time, an error when none answered.
+// First runs all solvers at once, returns the first definite answer, and stops the others. A failed solver is ignored
+// if another answers. The answer is Unknown if all ran out of time; if none answered, First returns an error.
 func First(ctx context.Context, solvers []Solver, script []byte) (Answer, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -172,8 +171,8 @@ func First(ctx context.Context, solvers []Solver, script []byte) (Answer, error)
 	return Answer{}, failed
 }
 
-// All runs all solvers to their end and requires that definite answers agree. The error matches ErrDisagree when they
-// do not.
+// All runs all solvers to their end and requires that definite answers agree. The error matches ErrDisagree if they do
+// not.
 func All(ctx context.Context, solvers []Solver, script []byte) (Answer, error) {
 	var best Answer
 	for r := range runAll(ctx, solvers, script) {
@@ -203,7 +202,7 @@ type result struct {
 }
 
 func runAll(ctx context.Context, solvers []Solver, script []byte) <-chan result {
-	// The channel holds every result, so that a solver that is stopped never blocks.
+	// The channel has room for every result, so that a stopped solver never blocks.
 	results := make(chan result, len(solvers))
 	done := make(chan struct{}, len(solvers))
 	for _, v := range solvers {

@@ -11,7 +11,7 @@ const (
 	False Bool = "false"
 )
 
-// Const is the constant for b.
+// Const returns the constant for b.
 func Const(b bool) Bool {
 	if b {
 		return True
@@ -19,10 +19,10 @@ func Const(b bool) Bool {
 	return False
 }
 
-// And is the conjunction of terms; the empty one is True.
+// And returns the conjunction of terms; True for none.
 func And(terms ...Bool) Bool { return fold("and", True, False, terms) }
 
-// Or is the disjunction of terms; the empty one is False.
+// Or returns the disjunction of terms; False for none.
 func Or(terms ...Bool) Bool { return fold("or", False, True, terms) }
 
 // Not negates t.
@@ -38,7 +38,7 @@ func Not(t Bool) Bool {
 	return "(not " + t + ")"
 }
 
-// Implies is a → b.
+// Implies returns a → b.
 func Implies(a, b Bool) Bool {
 	switch {
 	case a == True:
@@ -51,7 +51,7 @@ func Implies(a, b Bool) Bool {
 	return "(=> " + a + " " + b + ")"
 }
 
-// Iff is a ↔ b.
+// Iff returns a ↔ b.
 func Iff(a, b Bool) Bool {
 	switch {
 	case a == True:
@@ -90,11 +90,11 @@ func fold(op string, neutral, absorbing Bool, terms []Bool) Bool {
 	return Bool("(" + op + " " + strings.Join(kept, " ") + ")")
 }
 
-// Lin is a linear expression over the variables of one Script, in ticks of time. The zero value is 0. It is a value:
+// Lin is a linear expression over the variables of one Script, in ticks of time. The zero value is 0. It is immutable:
 // operations return new expressions.
 type Lin struct {
 	constant int64
-	terms    []monomial // by rising variable, without zero coefficients
+	terms    []monomial // by ascending variable, without zero coefficients
 }
 
 type monomial struct {
@@ -102,22 +102,22 @@ type monomial struct {
 	coef     int64
 }
 
-// Ticks is the constant expression n.
+// Ticks returns the constant expression n.
 func Ticks(n int64) Lin { return Lin{constant: n} }
 
-// Plus is a + b.
+// Plus returns a + b.
 func (a Lin) Plus(b Lin) Lin { return combine(a, b, 1) }
 
-// Minus is a − b.
+// Minus returns a − b.
 func (a Lin) Minus(b Lin) Lin { return combine(a, b, -1) }
 
-// Shift is a + n.
+// Shift returns a + n.
 func (a Lin) Shift(n int64) Lin {
 	a.constant += n
 	return a
 }
 
-// Times is n·a.
+// Times returns n·a.
 func (a Lin) Times(n int64) Lin { return combine(Lin{}, a, n) }
 
 func combine(a, b Lin, factor int64) Lin {

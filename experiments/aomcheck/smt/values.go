@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// parseValues reads ((name value) …), where a value is true, false, or a rational in any of the forms solvers print.
+// parseValues parses ((name value) …), where a value is true, false, or a rational in any of the solvers' formats.
 func parseValues(text string) (map[string]any, error) {
 	e, rest, err := parseSexpr(tokens(text))
 	if err != nil {
@@ -40,7 +40,7 @@ func tokens(text string) []string {
 	return strings.Fields(text)
 }
 
-// maxDepth bounds the nesting of what a solver may print; real values nest three deep.
+// maxDepth limits the nesting of solver output; real values nest three deep.
 const maxDepth = 16
 
 func parseSexpr(t []string) (sexpr, []string, error) { return parseNested(t, maxDepth) }
@@ -83,7 +83,7 @@ func (e sexpr) value() (any, error) {
 
 func (e sexpr) rational() (*big.Rat, error) {
 	if e.list == nil {
-		// big.Rat would also read exponents and fractions; a solver's numeral has neither.
+		// big.Rat would also accept exponents and fractions; a solver's numeral has neither.
 		if e.atom == "" || strings.Trim(e.atom, "0123456789.") != "" {
 			return nil, fmt.Errorf("%q is no number", e.atom)
 		}

@@ -51,14 +51,14 @@ func (r *Clustered) Err() error {
 		olaf.Plural(len(r.Stalled), "run"))
 }
 
-// told lists the numbers that are meaningful for a job without an end.
+// shown lists the numbers that are meaningful for a job without an end.
 var told = []string{"iteration_ns", "staleness_updates", "staleness_vectors", "aom_newest_ns", "slots_held",
 	"slots_held_peak", "memory_bytes", "frames", "wire_bytes"}
 
-// stalled counts the clusters that the server had not heard of for long when time was over.
+// stalled counts the clusters without recent deliveries at the end.
 var stalled = result.Measured("stalled_clusters", "Clusters that stood still", "")
 
-// Stats returns the numbers that mean something of workers that wait until time is over.
+// Stats returns the numbers that are meaningful for workers that wait until time is over.
 func (r *Clustered) Stats() (stats results.Stats) {
 	for _, m := range jobMetrics {
 		if slices.Contains(told, m.Name) {

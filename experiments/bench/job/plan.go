@@ -50,7 +50,7 @@ func (p *Plan) Run(ctx context.Context, done func()) (*Report, error) {
 	return p.report(outcomes), nil
 }
 
-// left returns a plan of the first n jobs under some seeds.
+// part returns a plan of the first n jobs with some seeds.
 func (p *Plan) left(n int, seeds []uint64) *Plan {
 	left := *p
 	left.Jobs, left.Seeds, left.Partial = p.Jobs[:n], seeds, true
@@ -59,7 +59,7 @@ func (p *Plan) left(n int, seeds []uint64) *Plan {
 	return &left
 }
 
-// Left states how much of an interrupted plan was finished.
+// DescribePart states how much of an interrupted plan was finished.
 func Left(whole, runs int) string {
 	return fmt.Sprintf("partial: it was left before its end, and this is %d of %s", whole, olaf.Plural(runs, "run"))
 }

@@ -15,7 +15,7 @@ type Printed struct {
 	By     float64 `json:"by"`     // factor to the published number
 }
 
-// beside compares outcomes with published numbers, in the papers' order; a hung job has no numbers.
+// comparePrinted compares outcomes with published numbers, in the papers' order; a hung job has no numbers.
 func (p *Plan) beside(outcomes []*Outcome) (rows []results.PaperRow) {
 	ours := paper.Ours{}
 	var from []string

@@ -17,20 +17,20 @@ import (
 // EarlierSchema names the documents of jobs of earlier versions, without their version.
 const EarlierSchema = "olafctl.job"
 
-// experiment is the name under which jobs are kept.
+// experiment is the name of stored jobs.
 const experiment = "simulate"
 
-// Report is what one or more systems did with the same job.
+// Report is the result of one or more systems for the same job.
 type Report struct {
 	*result.Result
 	Plan     *Plan
 	Outcomes []*Outcome
 }
 
-// Made returns the plan that gives the report again.
+// Made returns the plan that reproduces the report.
 func (r *Report) Made() any { return r.Plan }
 
-// report makes the result of a plan's outcomes.
+// report returns the result of a plan's outcomes.
 func (p *Plan) report(outcomes []*Outcome) *Report {
 	r := &Report{result.New(experiment, "", p.Config), p, outcomes}
 	r.Title, r.Seeds, r.Partial, r.PaperRows = p.Title, p.Seeds, p.Partial, p.beside(outcomes)
@@ -107,7 +107,7 @@ func (o *Outcome) bySeed(seeds []uint64) (all []result.Run) {
 // totals returns the counters over all runs.
 func (o *Outcome) totals() map[string]int64 {
 	all := map[string]int64{}
-	for _, counts := range []olaf.Counts{o.Program, o.Endpoints} { // the hosts' where both have a name
+	for _, counts := range []olaf.Counts{o.Program, o.Endpoints} { // the hosts' value if both have the name
 		if counts.Ledger() == nil {
 			continue
 		}
@@ -173,7 +173,7 @@ func NamedRuns(raw []byte) ([]results.Run, error) {
 	return r.Runs(), nil
 }
 
-// keptRows are the single runs of one configuration as earlier versions kept them, and as they are kept now.
+// keptRows are the single runs of one configuration, in the current and the earlier format.
 type keptRows struct {
 	Name   string `json:"name"`
 	BySeed []struct {
@@ -193,7 +193,7 @@ func (k *keptRows) runs() (all []result.Run) {
 	return all
 }
 
-// ReadEarlier reads a document that an earlier version kept.
+// ReadEarlier reads a document of an earlier version.
 func ReadEarlier(raw []byte) (*result.Result, error) {
 	var d struct {
 		result.Result
@@ -204,7 +204,7 @@ func ReadEarlier(raw []byte) (*result.Result, error) {
 			Config    any              `json:"config"`
 			Runs      int              `json:"runs"`
 			Hung      int              `json:"hung_runs"`
-			Ceiling   int64            `json:"ceiling_bps"` // 0 where none was kept
+			Ceiling   int64            `json:"ceiling_bps"` // 0 if it was not stored
 			Numbers   results.Stats    `json:"numbers"`
 			Endpoints map[string]int64 `json:"endpoints"`
 			Program   map[string]int64 `json:"program"`
@@ -238,7 +238,7 @@ func ReadEarlier(raw []byte) (*result.Result, error) {
 	return r, nil
 }
 
-// config is what decides a job.
+// config is the configuration of a job.
 type config struct {
 	Workers    int           `json:"workers"`
 	PerRack    int           `json:"workers_per_rack,omitempty"`
@@ -278,8 +278,8 @@ func (s *Spec) config() config {
 	return c
 }
 
-// iterations names the number that systems are compared by and its words: the time between updates where an update is the same
-// work in all of them, else the time per gradient.
+// iterations returns the number that compares systems, and its description: the time between updates if an update is
+// the same work in all of them, else the time per gradient.
 func iterations(same bool) (name, words string) {
 	if same {
 		return "iteration_ns", "between updates"
@@ -287,10 +287,10 @@ func iterations(same bool) (name, words string) {
 	return "gradient_ns", "a gradient"
 }
 
-// capped is the number beside which its ceiling stands.
+// capped is the number that is shown with its ceiling.
 const capped = "goodput_bps"
 
-// ceiling is the most goodput that links and frames allow, which is no measurement.
+// ceiling is the highest goodput that links and frames allow, which is not a measurement.
 var ceiling = result.Measured(ceilingName, "Goodput ceiling", "bit/s")
 
 const ceilingName = "ceiling_bps"
@@ -301,7 +301,7 @@ func limit(bps int64) results.Statistic {
 	return results.Statistic{Mean: v, SD: results.Missing(), CI95: results.Missing(), Min: v, Max: v, N: 1}
 }
 
-// counted is a counter over the runs that the numbers are of; where all of them hung, over these.
+// counted returns a counter over the runs that the numbers are from, or over hung runs if all of them hung.
 func (o *Outcome) counted(of func(*closedloop.Result) *olaf.Counts, name string) results.Statistic {
 	var values []metric.Float
 	for _, run := range o.Runs {
@@ -312,7 +312,7 @@ func (o *Outcome) counted(of func(*closedloop.Result) *olaf.Counts, name string)
 	return results.Describe(values, "this system has no such counter")
 }
 
-// once says how long the only update took.
+// once describes how long the only update took.
 func (o *Outcome) once() string {
 	if n := o.Number("summed_ns"); n.Known() {
 		return text.Age(&n) + " to the sum"
@@ -323,7 +323,7 @@ func (o *Outcome) once() string {
 	return "no run came to its end"
 }
 
-// answer says in a line or two who was how fast, and what went wrong.
+// answer describes in a line or two how fast each system was, and what went wrong.
 func (r *Report) answer() (lines []string) {
 	var parts []string
 	name, unit := iterations(results.SameWork(r.Configurations()))

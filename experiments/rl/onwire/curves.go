@@ -195,7 +195,7 @@ func quotient(part, of uint64) float64 {
 	return float64(part) / float64(of)
 }
 
-// figure makes the figure of trainings, from their data alone.
+// figure draws trainings from their data alone.
 func (c *Comparison) figure(all []*Training) *result.Result {
 	f := experiments.NewResult(experiment, "learning curves", &experiments.Options{Quick: c.Quick}, c)
 	panel := result.Panel{Name: "Learning curves", XLabel: xLabel, YLabel: yLabel}
