@@ -11,7 +11,7 @@ import (
 // update
 // merges into a waiting frame of its cluster and shares its start of service. So
 //
-// 	S(f) = max(A(f), S(g) + p/C over all frames g appended before f),   D = S + p/C,
+//	S(f) = max(A(f), S(g) + p/C over all frames g appended before f),   D = S + p/C,
 //
 // and only frames appended less than maxWait + p/C before f can matter, which the ranges decide.
 func (m *model) engine() {
