@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -44,6 +45,14 @@ func sumVectors(c *attach.Client) error {
 			return err
 		}
 	}
+	if os.Getenv("ATTACHED_NAN") != "" {
+		_, sum, err := c.Sum([]float32{float32(math.NaN())}, 0)
+		if err == nil && sum[0] == sum[0] {
+			err = fmt.Errorf("the sum of NaN is %v", sum[0])
+		}
+		return err
+	}
+	tolerance, _ := strconv.ParseFloat(os.Getenv("ATTACHED_TOLERANCE"), 64)
 	n := float32(c.Workers)
 	for round, length := range attachedLengths {
 		vector := make([]float32, length)
@@ -55,7 +64,7 @@ func sumVectors(c *attach.Client) error {
 			return fmt.Errorf("round %d: %+v with %d values, %w", round, head, len(sum), err)
 		}
 		for i, v := range sum {
-			if want := n*(n+1)/16 + n*float32(i)/1024; v != want {
+			if want := n*(n+1)/16 + n*float32(i)/1024; math.Abs(float64(v-want)) > tolerance {
 				return fmt.Errorf("round %d: value %d is %v, want %v", round, i, v, want)
 			}
 		}

@@ -80,7 +80,7 @@ func atpParts(d *program.Description, o *Options) (Parts, error) {
 	if o.Floats {
 		own.Fixed = endpoint.Fixed{Scale: endpoint.ATPScale, Truncates: p.Build.Profile == atp.Released}
 	}
-	p.Window = own.Window
+	p.Window, p.Conversion = own.Window, endpoint.Conversion{Fixed: own.Fixed, Escapes: true}
 	p.addATP(own)
 	return p, nil
 }

@@ -38,7 +38,7 @@ func switchmlSystem() System {
 							endpoint.SwitchML{Slots: slots, Base: base, Timeout: o.Timeout, Floats: o.Floats}, host)
 					},
 					Program: &d, Build: program.Config{Slots: pool, Lanes: lanes}, Frame: frame.SwitchML,
-					PerPacket: lanes, Share: share,
+					PerPacket: lanes, Share: share, Conversion: endpoint.Conversion{Block: o.Floats},
 				}, nil
 			},
 		}},

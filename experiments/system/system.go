@@ -89,6 +89,8 @@ type Parts struct {
 	// Renewal is the packet that management sends to workers when it has changed the tree of servers for the Value-th
 	// time; nil if the tree is fixed.
 	Renewal *program.Packet
+	// Conversion is how hosts turn float32 into lanes, with Options.Floats.
+	Conversion endpoint.Conversion
 	// Arithmetic is how hosts interpret and add words if there is no Program.
 	Arithmetic program.Arithmetic
 	// Frame is the packets' wire format. If it is nil, only lengths are known: Header is then the number of bytes

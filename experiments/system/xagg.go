@@ -33,6 +33,7 @@ func xaggSystem() System {
 					Program: &d, Build: program.Config{Profile: o.Profile, Lanes: xagg.Lanes}, Whole: true,
 					Renewal: &program.Packet{Kind: program.Control, Action: xagg.Renew},
 					Frame:   frame.XAgg, PerPacket: xagg.Lanes,
+					Conversion: endpoint.Conversion{Fixed: fixed, Wrapping: o.Profile == xagg.Wrapping},
 				}, nil
 			},
 		}},

@@ -401,7 +401,7 @@ func FuzzRead(f *testing.F) {
 		if got := Append(nil, m.Kind, nil, m.Body); !bytes.Equal(got, b[:len(got)]) {
 			t.Errorf("% x is read as kind %d and written as % x", b, m.Kind, got)
 		}
-		_ = checkValues(m.Body, MaxValues)
+		_ = usual.checkValues(m.Body, MaxValues)
 	})
 }
 

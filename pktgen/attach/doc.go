@@ -42,7 +42,10 @@ type Config struct {
 	Workers int     // of the job; 0 if unknown
 	Largest int     // values of the longest vector
 	Lanes   int     // int32 of a frame, values and Overhead
-	Scale   float64 // lanes per unit
+	Scale   float64 // lanes per unit; 0 if Floats
+	Floats  bool    // the network has no scale of its own; it carries NaN and infinities unless RefusesNaN
+	// RefusesNaN means that float32 become integers by a scale that follows from them.
+	RefusesNaN bool
 	// Awaited returns the workers whose vectors of a round are missing; nil leaves that to the aggregator's answers.
 	Awaited func(round uint32) []int
 	// Children means that those answers count the aggregator's children, which are not the job's workers.
@@ -68,7 +71,7 @@ func (c *Config) Check() error {
 		return fmt.Errorf("%w: vectors of up to %d values; use 1 to %d", ErrConfig, c.Largest, MaxValues)
 	case c.Lanes <= Overhead:
 		return fmt.Errorf("%w: %d lanes in a frame; use %d or more", ErrConfig, c.Lanes, Overhead+1)
-	case !(c.Scale > 0) || math.IsInf(c.Scale, 0):
+	case !c.Floats && !(c.Scale > 0) || math.IsInf(c.Scale, 0):
 		return fmt.Errorf("%w: a scale of %g; use a number above 0", ErrConfig, c.Scale)
 	case len(c.System) > len(Greeting{}.System):
 		return fmt.Errorf("%w: the name %q is longer than %d bytes", ErrConfig, c.System, len(Greeting{}.System))

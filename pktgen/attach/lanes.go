@@ -8,8 +8,9 @@ import (
 	"sync"
 )
 
-// checkValues returns an error if values are too many, not float32 throughout, or contain NaN or an infinity.
-func checkValues(values []byte, largest int) error {
+// checkValues returns an error if values are too many, not float32 throughout, or contain NaN or an infinity though
+// they need integer lanes.
+func (c *Config) checkValues(values []byte, largest int) error {
 	switch {
 	case len(values)%4 != 0:
 		return fmt.Errorf("%d bytes are no whole number of float32 values", len(values))
@@ -17,7 +18,7 @@ func checkValues(values []byte, largest int) error {
 		return fmt.Errorf("the vector has %d values, and the largest is %d; start worker and server with more --values",
 			len(values)/4, largest)
 	}
-	if allFinite(values) {
+	if c.Floats && !c.RefusesNaN || allFinite(values) {
 		return nil
 	}
 	for i := 0; i < len(values); i += 4 {

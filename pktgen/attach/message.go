@@ -76,7 +76,7 @@ type Greeting struct {
 	Frame   uint32  // values of a frame
 	Round   uint32  // of the next vector
 	_       uint32
-	Scale   float64  // int32 lanes per unit
+	Scale   float64  // int32 lanes per unit; 0 if there is no fixed scale
 	System  [16]byte // padded with zeros
 }
 

@@ -42,7 +42,8 @@ const pageTail = `
 
 ## Numbers
 
-In frames the values are int32: value × ` + "`--scale`" + `, rounded to the nearest even, and cut to ±(2³¹ − 1). Sums saturate in the kernel.
+Through olaf, fifo and xagg the values are int32 in frames: value × ` + "`--scale`" + `, rounded to the nearest even, and cut to
+±(2³¹ − 1). Sums saturate in the kernel.
 
 | value or sum | at scale 1e8 | counted as |
 |---|---|---|
@@ -51,8 +52,18 @@ In frames the values are int32: value × ` + "`--scale`" + `, rounded to the nea
 | not 0 and below 5e-9 | 0 | vanished |
 | NaN, infinity | refused with its index | |
 
-The first lanes of a frame carry a code of the scale, so that programs which disagree are refused. For systems that wait, the
-first frame also has the round and the vector's length; through a queue, every frame has the version of the model.
+Other systems, and xagg in virtual time, have their own rules:
+
+| system | lanes | counted |
+|---|---|---|
+| xagg | int32 at 1e8 | clipped, vanished, saturated |
+| atp | int32 at 1e6; float32 in packets with a value beyond ±213, and where a sum reaches the end of int32 | vanished |
+| switchml | int32, scaled by the largest value of any worker's packet | vanished |
+| iswitch, ps, ring | float32; NaN and infinity pass | |
+
+With real frames through olaf, fifo and xagg, the first lanes of a frame carry a code of the scale, so that programs which
+disagree are refused. For systems that wait, the first frame also has the round, the vector's length and its reward; through a
+queue, every frame has the version of the model.
 `
 
 // pageKinds are the messages in the page's order.

@@ -267,7 +267,12 @@ func await[T any](s *session, answer <-chan T, state func(time.Duration) string)
 			}
 			return got, bye, err
 		case <-s.done:
-			return got, false, errEnded
+			select {
+			case got = <-answer: // it was there before the end
+				return got, false, nil
+			default:
+				return got, false, errEnded
+			}
 		case <-every.C:
 			if err := s.send(KindWaits, nil, []byte(state(time.Since(began).Round(time.Second)))); err != nil {
 				return got, false, err

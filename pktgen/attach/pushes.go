@@ -94,7 +94,7 @@ func (w *Pushes) push(s *session, m Message) (bye bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	if err := checkValues(values, w.config.Largest); err != nil {
+	if err := w.config.checkValues(values, w.config.Largest); err != nil {
 		return false, s.reject(err)
 	}
 	w.mu.Lock()

@@ -2,6 +2,7 @@ package attach
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
@@ -38,7 +39,8 @@ type Rounds struct {
 	epoch    uint16  // of the newest sum
 	awaits   uint64  // whose frames the aggregator lacked when it was asked; 0 if that is not known
 	lanes    []uint32
-	message  []byte // with the sum; its session has written it before the next one is there
+	attached time.Time // the newest client
+	message  []byte    // with the sum; its session has written it before the next one is there
 }
 
 // roundsOverhead is how many lanes of the first frame those are. lowRound is the part of the round's number that a
@@ -54,6 +56,7 @@ type handed struct {
 	values  []byte // little-endian float32
 	reward  float32
 	version uint32 // of the model it was computed on
+	at      time.Time
 	answer  chan []byte
 }
 
@@ -83,6 +86,7 @@ func RoundsJob(largest, lanes int) int {
 func (r *Rounds) greeting() Greeting {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.attached = time.Now()
 	return r.config.greeting(r.accepted)
 }
 
@@ -108,13 +112,13 @@ func (r *Rounds) serve(s *session) error {
 		case err != nil:
 			return err
 		}
-		if err := checkValues(values, r.config.Largest); err != nil {
+		if err := r.config.checkValues(values, r.config.Largest); err != nil {
 			if err := s.reject(err); err != nil {
 				return err
 			}
 			continue
 		}
-		if bye, err := r.exchange(s, handed{values: values, reward: v.Reward, answer: make(chan []byte, 1)}); err != nil {
+		if bye, err := r.exchange(s, handed{values: values, reward: v.Reward, at: time.Now(), answer: make(chan []byte, 1)}); err != nil {
 			return r.leave(bye, err)
 		}
 	}
@@ -192,6 +196,53 @@ func (r *Rounds) leave(bye bool, err error) error {
 		r.end(ErrBye)
 	}
 	return err
+}
+
+// Handed is a client's vector for a network in this process. Values are little-endian float32, valid until the answer.
+type Handed struct {
+	Values []byte
+	Reward float32
+	At     time.Time // when the client handed it over
+	Since  time.Time // when the client attached
+}
+
+// Take waits for the client's vector; ok is false if the context ends first. Give answers it.
+func (r *Rounds) Take(ctx context.Context) (h Handed, ok bool) {
+	select {
+	case v := <-r.vectors:
+		return r.takeVector(&v), true
+	case <-ctx.Done():
+		return h, false
+	}
+}
+
+// TryTake is Take without waiting.
+func (r *Rounds) TryTake() (h Handed, ok bool) {
+	select {
+	case v := <-r.vectors:
+		return r.takeVector(&v), true
+	default:
+		return h, false
+	}
+}
+
+func (r *Rounds) takeVector(v *handed) Handed {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.flying = *v
+	return Handed{Values: v.values, Reward: v.reward, At: v.at, Since: r.attached}
+}
+
+// Give answers the vector that was taken with a sum of float32, which has the vector's length at least.
+func (r *Rounds) Give(sum Sum, values []uint32) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	sum.Round = r.flying.round
+	r.message = begin(r.message[:0], KindSum, sum)
+	for _, v := range values[:len(r.flying.values)/4] {
+		r.message = binary.LittleEndian.AppendUint32(r.message, v)
+	}
+	r.flying.answer <- seal(r.message, 0) // there is room for one
 }
 
 // Compute implements process.Work: it waits for the client's vector and makes lanes of it.

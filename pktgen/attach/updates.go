@@ -131,7 +131,7 @@ func (u *Updates) answer(s *session, k *arrival) (bye bool, err error) {
 			return false, fmt.Errorf("%w: a reply to update %d, and %d is the one to answer", ErrProtocol, r.Number,
 				k.update.Number)
 		}
-		if err := checkValues(values, u.config.frame()); err != nil {
+		if err := u.config.checkValues(values, u.config.frame()); err != nil {
 			if err := s.reject(err); err != nil {
 				return false, err
 			}

@@ -98,3 +98,56 @@ func unscaled(words []uint32, scale float64) {
 		words[i] = math.Float32bits(float32(float64(int32(word)) / scale))
 	}
 }
+
+// Conversion is how a system's hosts turn float32 into lanes. The zero Conversion sends float32 as they are.
+type Conversion struct {
+	Fixed         // by one scale
+	Block    bool // by a scale for each packet, as SwitchML does
+	Escapes  bool // packets with a value beyond ATPLargest, or a sum at the end of int32, travel as float32
+	Wrapping bool // sums beyond int32 wrap instead of staying at its end
+}
+
+// IsExact reports whether float32 travel as they are.
+func (c Conversion) IsExact() bool { return !c.on() && !c.Block }
+
+// CountChanged counts the values of worker k's packet that are cut to the end of int32, and those that are not 0 and
+// sent as 0. packets are those of all workers at the same place, as float32.
+func (c Conversion) CountChanged(k int, packets [][]uint32) (clipped, vanished int) {
+	var lanes []uint32
+	switch own := packets[k]; {
+	case c.Block:
+		most := exponent(own)
+		for _, p := range packets {
+			most = max(most, exponent(p))
+		}
+		lanes = scaled(nil, own, blockScale(len(packets), most))
+	case !c.on() || c.Escapes && tooLarge(own):
+		return 0, 0
+	default:
+		lanes = c.integers(nil, own)
+	}
+	for i, lane := range lanes {
+		v := float64(math.Float32frombits(packets[k][i]))
+		switch {
+		case lane == 0 && v != 0:
+			vanished++
+		case !c.Block && math.Abs(math.RoundToEven(v*c.Scale)) > math.MaxInt32:
+			clipped++
+		}
+	}
+	return clipped, vanished
+}
+
+// CountSaturated counts the values of a sum that are at the end of int32.
+func (c Conversion) CountSaturated(sum []uint32) (saturated int) {
+	if !c.on() || c.Wrapping || c.Escapes {
+		return 0
+	}
+	end := float32(math.MaxInt32 / c.Scale)
+	for _, word := range sum {
+		if v := math.Float32frombits(word); v >= end || v <= -end {
+			saturated++
+		}
+	}
+	return saturated
+}

@@ -1,6 +1,7 @@
 package train
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -15,8 +16,11 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	testbedcmd "github.com/olafctl/olaf/cmd/olafctl/testbed"
 	"github.com/olafctl/olaf/cmd/olafctl/watch"
+	"github.com/olafctl/olaf/experiments/bench/job"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/rl/onwire"
+	"github.com/olafctl/olaf/experiments/sweep/cells"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/pktgen/attach"
@@ -28,13 +32,15 @@ type programFlags struct {
 	command string
 	values  int
 	scale   float64
+	compute olaf.Duration
 }
 
 func (f *programFlags) add(cmd *cobra.Command) {
 	cli.InGroup(cmd, cli.RunFlags, func() {
 		flags := cmd.Flags()
 		flags.StringVar(&f.command, "program", "",
-			"let this command compute, once per worker and for the server; needs -d")
+			"let this command compute, once per worker and for the server")
+		flags.Var(&f.compute, "compute", "time of a program's vector in virtual time; 0s measures it, one worker at a time")
 		flags.IntVar(&f.values, "values", 0,
 			"values of the program's longest vector; default one frame, and 65536 for sums")
 		flags.Float64Var(&f.scale, "scale", attach.DefaultScale, "int32 lanes per unit of the program's values")
@@ -43,8 +49,7 @@ func (f *programFlags) add(cmd *cobra.Command) {
 
 // programForeign are flags that do not apply to a program, which decides what it trains and for how long.
 var programForeign = []string{"film", "profile", "size", "quick", "time-scale", "rate", "iterations",
-	"weigh-by-count", "mode", "loss", "reward-filter", "reward-threshold",
-	"tc", "tc-law", "slope"}
+	"weigh-by-count", "mode", "reward-filter", "reward-threshold", "tc", "tc-law", "slope"}
 
 // programWorkers and programRate are defaults for a program: a few processes, and an output that is not a bottleneck.
 const (
@@ -61,6 +66,13 @@ func (f *trainFlags) runProgram(cmd *cobra.Command, env *cli.Env) error {
 	sums, needs := f.waitsForAnswers(), testbed.HasHosts
 	p, err := f.buildProgram(cmd, sums)
 	if err != nil {
+		return err
+	}
+	if sums && !f.inKernel(env) {
+		return f.runProgramJobs(cmd, env, p)
+	}
+	if err := cli.RefuseFlags(cmd, append(slices.Clone(trainJobOnly), "compute"), "--program on "+
+		cmp.Or(f.field.device, "real packets")); err != nil {
 		return err
 	}
 	real := slices.ContainsFunc(p.Systems, func(name string) bool { return name != rl.Ideal })
@@ -106,6 +118,61 @@ func (f *trainFlags) runProgram(cmd *cobra.Command, env *cli.Env) error {
 	})
 }
 
+// inKernel reports whether the device's kernel runs the system's program.
+func (f *trainFlags) inKernel(env *cli.Env) bool {
+	_, there := testbedcmd.EndpointRows[f.config.Network.Kind]
+	return there && f.field.device != "" && env.Devices.Check(f.field.device, testbed.AddsModels) == nil
+}
+
+// runProgramJobs trains through systems whose workers wait, in virtual time or on real wires around a switch in this
+// process.
+func (f *trainFlags) runProgramJobs(cmd *cobra.Command, env *cli.Env, p *onwire.Program) error {
+	jobs := &onwire.Jobs{Specs: map[string]*job.Spec{}, Wired: f.field.device != "", Compute: f.own.compute}
+	options := f.job.options
+	if cmd.Flags().Changed(system.OptionSlots) {
+		options.Slots = f.config.Network.Slots
+	}
+	for _, name := range p.Systems {
+		spec, err := (&cells.Job{System: name, Loss: f.job.loss, Options: options}).Spec(f.set)
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(spec.Mode.CheckOptions(spec.System, cli.GivenOptions(cmd)),
+			f.checkWires(env, spec.System)); err != nil {
+			return err
+		}
+		jobs.Specs[name] = spec
+	}
+	if jobs.Wired {
+		if err := cli.RefuseFlags(cmd, []string{"compute"}, "-d "+f.field.device); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(watch.RefusePlots(f.field.plots, "train", f.force), f.keep.CheckStore(env)); err != nil {
+		return err
+	}
+	return f.showProgram(cmd.Context(), env, p, func(ctx context.Context) (*onwire.ProgramReport, error) {
+		return p.RunJobs(ctx, jobs)
+	})
+}
+
+// checkWires rejects a system that cannot run around the device's switch.
+func (f *trainFlags) checkWires(env *cli.Env, s *system.System) error {
+	if f.field.device == "" {
+		return nil
+	}
+	if err := env.Devices.Check(f.field.device, testbed.HasHosts|testbed.ClosesLoop); err != nil {
+		return fmt.Errorf("--device: %w", err)
+	}
+	if !s.CanLoop() {
+		return cli.UsageError("--system %s: its servers add; use -d xdp:, or leave -d out for virtual time", s.Name)
+	}
+	if s.Program == nil {
+		return nil
+	}
+	return env.Devices.NotBuilt(f.field.device, s.Program)
+}
+
 // buildProgram builds the training from the flags.
 func (f *trainFlags) buildProgram(cmd *cobra.Command, sums bool) (*onwire.Program, error) {
 	n, given := &f.config.Network, cmd.Flags().Changed
@@ -131,12 +198,7 @@ func (f *trainFlags) buildProgram(cmd *cobra.Command, sums bool) (*onwire.Progra
 		if p.Values == 0 {
 			p.Values = programSums
 		}
-		known = []string{n.Kind}
-		if _, there := testbedcmd.EndpointRows[n.Kind]; !there {
-			return nil, cli.UsageError("--system %s: programs attach to %s", n.Kind,
-				strings.Join(testbedcmd.EndpointSystems(),
-					", "))
-		}
+		known = f.set.ClosedLoop().Names()
 	} else {
 		p.Slots, p.OutRate = n.Slots, programRate
 		if given("out-rate") {

@@ -2,12 +2,15 @@ package job
 
 import (
 	"context"
+	"fmt"
 	"math"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/rl/ppo"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
@@ -159,4 +162,28 @@ func (t *training) land() {
 			<-done
 		}
 	}
+}
+
+// Build returns the parts of a job whose vectors have so many float32 values, and the job with its layout, for callers
+// that compute the vectors.
+func (s *Spec) Build(values int, updates uint32) (system.Parts, closedloop.Job, error) {
+	built := *s
+	built.Options.Floats = true
+	j := s.Job
+	parts, err := built.parts()
+	if err != nil {
+		return parts, j, err
+	}
+	if err := parts.CheckLoss(s.System.Name, s.Network.Link.Loss); err != nil {
+		return parts, j, err
+	}
+	arithmetic := parts.Arithmetic
+	if parts.Program != nil {
+		arithmetic, parts.Build.LaneMemory = parts.Program.Arithmetic, parts.PerPacket
+	}
+	if arithmetic != program.Float32 && parts.Conversion.IsExact() {
+		return parts, j, fmt.Errorf("%w: %s adds integers, and has no rule for float32", system.ErrMode, s.System.Name)
+	}
+	j.Layout, j.Updates = endpoint.Layout{Values: values, PerPacket: parts.PerPacket}, updates
+	return parts, j, nil
 }

@@ -29,6 +29,7 @@ type host struct {
 
 	starts    olaf.Time
 	vector    uint32
+	awaits    bool      // the work computes the vector
 	computed  olaf.Time // when the current gradient is ready; Never if there is none
 	applied   olaf.Time // when the current sum is applied; Never if there is none
 	values    []uint32
@@ -48,6 +49,9 @@ type host struct {
 	addresses olaf.Addresses
 }
 
+// pollEvery is how often a host looks whether its vector is computed.
+const pollEvery = 100 * olaf.Microsecond
+
 // mostWait is the longest sleep between checks for the end.
 const mostWait = 20 * time.Millisecond
 
@@ -59,7 +63,11 @@ func (h *host) playHost() error {
 	h.end.Start(h.run.runTime())
 	for !h.run.over.Load() && h.failed == nil {
 		h.runDue(h.run.runTime())
-		h.ears.Wait(h.waitUntil(min(h.computed, h.applied, h.end.Next())), func(int) { h.drainSocket() })
+		next := min(h.computed, h.applied, h.end.Next())
+		if h.awaits {
+			next = min(next, h.run.runTime().Add(pollEvery))
+		}
+		h.ears.Wait(h.waitUntil(next), func(int) { h.drainSocket() })
 	}
 	return h.failed
 }
@@ -76,6 +84,11 @@ func (h *host) waitUntil(next olaf.Time) time.Duration {
 // runDue does everything that is due.
 func (h *host) runDue(now olaf.Time) {
 	for {
+		if h.awaits {
+			if values, ready := h.run.work.Take(h.number); ready {
+				h.awaits, h.values, h.computed = false, values, now
+			}
+		}
 		switch {
 		case h.computed <= now:
 			h.finishGradient()
@@ -96,7 +109,9 @@ func (h *host) runDue(now olaf.Time) {
 // finishGradient passes on the finished gradient.
 func (h *host) finishGradient() {
 	h.computed = endpoint.Never
-	h.run.values.fillVector(h.values, h.number, h.vector)
+	if h.run.work == nil {
+		h.run.values.fillVector(h.values, h.number, h.vector)
+	}
 	if in := h.run.inside; in != nil {
 		in.recordGradient(marked{h.job, program.ContributionMark(olaf.WorkerID(h.worker), h.vector)},
 			Gradient{h.number, h.vector})
@@ -206,6 +221,11 @@ func (h *host) assumeTrace(p *program.Packet) {
 // Compute implements endpoint.Host.
 func (h *host) Compute(vector uint32) {
 	h.vector = vector
+	if h.run.work != nil {
+		h.run.work.Begin(h.number, vector)
+		h.awaits = true
+		return
+	}
 	j := h.run.job
 	unit := float64(splitmix.MixBits(h.draw+uint64(vector))>>11) / (1 << 53)
 	h.computed = h.run.runTime().Add(olaf.Duration(float64(j.Compute) * (1 + float64(j.Jitter*(float64(2*unit)-1)))))
@@ -227,7 +247,7 @@ func (h *host) Apply(a *endpoint.Aggregate) {
 		}
 		r.meter.recordApply(h, a, now)
 	})
-	if !h.server && r.inside == nil {
+	if !h.server && r.inside == nil && r.work == nil {
 		wrong := r.values.countWrong(a.Values, h.job, a.Number, r.job.PerPacket)
 		h.wrong += wrong
 		if wrong > 0 && wrong < r.job.Packets() {

@@ -34,6 +34,7 @@ type run struct {
 	root   int             // the switch's node
 	values *values
 	inside *insides // nil if a round's sum is of all workers
+	work   Work     // nil for values that are known in advance
 	seed   uint64
 
 	lab     *netlab.Lab
@@ -53,11 +54,23 @@ type run struct {
 // error matches ErrNetwork for simulator-only settings, netlab.ErrRights if a right is missing, or is the parts' own,
 // or the context's.
 func Run(ctx context.Context, net closedloop.Network, job closedloop.Job, parts system.Parts, sync bool,
-	seed uint64) (played *Played, err error) {
+	seed uint64) (*Played, error) {
 	r := &run{net: &net, job: &job, parts: &parts, seed: splitmix.MixBits(seed)}
 	if !sync {
 		r.inside = newInsides()
 	}
+	return r.play(ctx)
+}
+
+// RunWork is Run for workers that wait for the complete sum and whose vectors are computed by work, which also ends the
+// run. Sums are not checked.
+func RunWork(ctx context.Context, net closedloop.Network, job closedloop.Job, parts system.Parts, work Work,
+	seed uint64) (*Played, error) {
+	return (&run{net: &net, job: &job, parts: &parts, seed: splitmix.MixBits(seed), work: work}).play(ctx)
+}
+
+// play runs the job.
+func (r *run) play(ctx context.Context) (played *Played, err error) {
 	if err := r.checkSettings(); err != nil {
 		return nil, err
 	}
@@ -321,7 +334,7 @@ func (r *run) awaitEnd(ctx context.Context) {
 		case <-tick.C:
 		}
 		done := false
-		r.doLocked(func(olaf.Time) { done = r.meter.done == len(r.hosts) })
+		r.doLocked(func(olaf.Time) { done = r.meter.done == len(r.hosts) || r.work != nil && r.work.Over() })
 		switch {
 		case !done && time.Since(r.begun) > limit:
 			r.meter.hung = true

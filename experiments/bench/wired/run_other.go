@@ -12,5 +12,10 @@ import (
 
 // Run returns an error, because it needs Linux's namespaces and packet sockets.
 func Run(context.Context, closedloop.Network, closedloop.Job, system.Parts, bool, uint64) (*Played, error) {
-	return nil, fmt.Errorf("%w: it takes Linux", ErrNetwork)
+	return nil, fmt.Errorf("%w: this needs Linux", ErrNetwork)
+}
+
+// RunWork fails on systems without network namespaces.
+func RunWork(context.Context, closedloop.Network, closedloop.Job, system.Parts, Work, uint64) (*Played, error) {
+	return nil, fmt.Errorf("%w: this needs Linux", ErrNetwork)
 }

@@ -19,6 +19,15 @@ import (
 // ErrNetwork matches networks that can be simulated but not built here.
 var ErrNetwork = olaf.NewError(olaf.Device, "such a network is not laid here")
 
+// Work computes the workers' vectors. Its methods are called from several goroutines.
+type Work interface {
+	// Begin begins a worker's vector. Take returns it once it is ready; its values are valid until the next Begin.
+	Begin(worker int, vector uint32)
+	Take(worker int) (values []uint32, ready bool)
+	// Over reports whether the workers need no more sums.
+	Over() bool
+}
+
 // Played is the result of a run.
 type Played struct {
 	*closedloop.Result

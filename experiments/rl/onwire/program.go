@@ -103,7 +103,9 @@ type stand struct {
 
 	// Of an ideal network, which has no daemons: whether workers wait for sums, and what gets every vector.
 	ideal, waits bool
-	seen         func(worker int, v *attach.Seen)
+	// Of a job whose workers wait: its systems.
+	job  *Jobs
+	seen func(worker int, v *attach.Seen)
 }
 
 // attempt is a training that runs.
@@ -153,7 +155,14 @@ func (p *Program) run(ctx context.Context, s *stand, system string, seed uint64)
 		a.kill()
 		err = errors.Join(err, remove())
 	}()
-	if s.ideal {
+	var net *jobNet
+	if s.job != nil {
+		net, err = a.startJob(ctx, s.job)
+		defer net.end()
+		if err != nil {
+			return nil, err
+		}
+	} else if s.ideal {
 		n, err := a.startIdeal(ctx, s.waits, s.seen)
 		defer n.end()
 		if err != nil {
@@ -165,7 +174,11 @@ func (p *Program) run(ctx context.Context, s *stand, system string, seed uint64)
 	if err := a.startPrograms(ctx); err != nil {
 		return nil, err
 	}
-	return a.finish(ctx)
+	r, err := a.finish(ctx)
+	if err != nil || net == nil {
+		return r, err
+	}
+	return r, net.complete(r)
 }
 
 // addPath appends a folder to a search path; what is there already comes first.
@@ -333,7 +346,7 @@ func (a *attempt) finish(ctx context.Context) (*ProgramRun, error) {
 	}
 	r := &ProgramRun{System: a.system, Seed: a.seed, TookNS: time.Since(a.began).Nanoseconds(), Points: a.points}
 	r.rebase()
-	if a.ideal {
+	if a.ideal || a.job != nil {
 		return r, nil
 	}
 	for _, d := range a.daemons[1:] {
@@ -384,7 +397,7 @@ func (a *attempt) awaitPrograms(ctx context.Context) error {
 	}
 	for i, c := range workers {
 		var over <-chan struct{} // the worker ended
-		if !a.ideal {
+		if !a.ideal && a.job == nil {
 			over = a.daemons[1+i].process.Done()
 		}
 		go func() {
@@ -500,15 +513,27 @@ func (p *Program) report(runs []*ProgramRun) *ProgramReport {
 	r.Say("%s: %s, %s, each ± the 95 %% interval over seeds", p.Command, olaf.Plural(p.Workers, "worker"),
 		olaf.Plural(len(p.Seeds), "seed"))
 	for _, run := range runs {
-		r.Say("%s, seed %d: %v; %s", run.System, run.Seed, time.Duration(run.TookNS).Round(10*time.Millisecond),
-			run.fate())
+		r.Say("%s, seed %d: %v; %s", run.System, run.Seed, roundTime(time.Duration(run.TookNS)), run.fate())
 	}
 	return r
+}
+
+// roundTime leaves three digits or four.
+func roundTime(d time.Duration) time.Duration {
+	unit := time.Duration(1)
+	for d/unit >= 10_000 {
+		unit *= 10
+	}
+	return d.Round(unit)
 }
 
 // fate summarises what became of the updates.
 func (r *ProgramRun) fate() string {
 	c := r.Counts
+	if rounds, waits := c["rounds"]; waits {
+		return fmt.Sprintf("%d rounds, %d frames, %d of them lost, %d packets sent again", rounds, c["frames"], c["lost"],
+			c["packets_resent"])
+	}
 	if c == nil {
 		return "an ideal network: nothing is lost or late"
 	}

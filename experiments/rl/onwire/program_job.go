@@ -1,0 +1,390 @@
+package onwire
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/bench/job"
+	"github.com/olafctl/olaf/experiments/bench/wired"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/pktgen/attach"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+)
+
+// Jobs are the systems through which programs train whose workers wait for the sum of all: simulated, or with real
+// frames through a switch in this process.
+type Jobs struct {
+	Specs map[string]*job.Spec // by the systems' names
+	Wired bool
+	// Compute is the time of a vector in virtual time; 0 is the time that the program takes, one worker at a time.
+	Compute olaf.Duration
+}
+
+// mostRounds bounds a training through a job.
+const mostRounds = 1 << 20
+
+// RunJobs trains through every system under every seed.
+func (p *Program) RunJobs(ctx context.Context, jobs *Jobs) (*ProgramReport, error) {
+	var runs []*ProgramRun
+	for _, name := range p.Systems {
+		for _, seed := range p.Seeds {
+			p.Say("%s, seed %d: %d workers %s", name, seed, p.Workers, map[bool]string{true: "around a switch on " + p.Device,
+				false: "in virtual time"}[jobs.Wired])
+			r, err := p.run(ctx, &stand{job: jobs, waits: true}, name, seed)
+			if err != nil {
+				return nil, err
+			}
+			runs = append(runs, r)
+		}
+	}
+	return p.report(runs), nil
+}
+
+// jobNet is a job whose vectors are computed by programs.
+type jobNet struct {
+	*Program
+	*Jobs
+	ctx     context.Context
+	fail    context.CancelCauseFunc
+	spec    *job.Spec
+	parts   system.Parts
+	job     closedloop.Job
+	network closedloop.Network
+	seed    uint64
+	ports   []*attach.Port
+	members []*member
+	tasks   sync.WaitGroup
+	played  chan struct{} // closed when play has ended
+	began   time.Time     // of the run's clock
+	mu      sync.Mutex    // of the members, whose workers may run on several threads
+	result  *closedloop.Result
+	err     error
+}
+
+// member is a worker of a jobNet.
+type member struct {
+	rounds   *attach.Rounds
+	ctx      context.Context // until its client ends
+	bye      context.CancelFunc
+	answered time.Time   // when its client could begin to compute
+	vectors  [2][]uint32 // of even and odd rounds, float32
+	rewards  [2]float32  // of the same
+	vector   uint32      // number of the newest one
+	sum      *attach.Sum // that its client has not got yet
+	values   []uint32
+	readyNS  []int64 // on the run's clock, by vector
+	begun    bool    // the client computes
+	ended    bool
+}
+
+// startJob opens the sockets of a job and starts it.
+func (a *attempt) startJob(ctx context.Context, jobs *Jobs) (*jobNet, error) {
+	n := &jobNet{Program: a.Program, Jobs: jobs, spec: jobs.Specs[a.system], seed: a.seed,
+		played: make(chan struct{}), began: time.Now()}
+	n.ctx, n.fail = context.WithCancelCause(ctx)
+	var err error
+	if n.parts, n.job, err = n.spec.Build(a.Values, mostRounds); err != nil {
+		return n, err
+	}
+	n.network = n.spec.Network
+	n.network.Workers = a.Workers
+	if n.Wired && n.parts.Numbers > 0 { // frames number packets over all rounds
+		n.job.Updates = uint32(min(mostRounds, n.parts.Numbers/n.job.Packets()))
+	}
+	c := attach.Config{System: a.system, Waits: true, Workers: a.Workers, Largest: a.Values,
+		Lanes: n.parts.PerPacket + attach.Overhead, Floats: n.parts.Conversion.IsExact() || n.parts.Conversion.Block,
+		Scale: n.parts.Conversion.Scale, Awaited: n.awaited}
+	c.RefusesNaN = n.parts.Conversion.Block
+	for k := range a.Workers {
+		c.Worker = k
+		if err := n.addMember(c, a.socket(k)); err != nil {
+			return n, err
+		}
+	}
+	n.tasks.Go(n.play)
+	return n, nil
+}
+
+// addMember opens the socket of a worker.
+func (n *jobNet) addMember(c attach.Config, socket string) error {
+	m := new(member)
+	m.ctx, m.bye = context.WithCancel(n.ctx)
+	n.members = append(n.members, m)
+	var err error
+	if m.rounds, err = attach.NewRounds(c, func(why error) {
+		if !errors.Is(why, attach.ErrBye) {
+			n.fail(why)
+		}
+		m.bye()
+	}); err != nil {
+		return err
+	}
+	port, err := attach.Listen(socket, func(string, ...any) {})
+	if err != nil {
+		return err
+	}
+	n.ports = append(n.ports, port)
+	n.tasks.Go(func() { port.Serve(m.rounds) })
+	return nil
+}
+
+// awaited returns the workers whose vector of a round is not there yet.
+func (n *jobNet) awaited(round uint32) (lacking []int) {
+	for k, m := range n.members {
+		if m.rounds.Accepted() <= round {
+			lacking = append(lacking, k)
+		}
+	}
+	return lacking
+}
+
+// mostTime bounds the virtual time of a training, which ends with its programs.
+const mostTime = 30 * 24 * 3600 * olaf.Second
+
+// play runs the job until its programs end.
+func (n *jobNet) play() {
+	defer close(n.played)
+	n.job.Limit, n.job.Applied = mostTime, n.applied
+	if n.Wired {
+		parts := n.parts
+		if parts.Program == nil {
+			parts.Program, parts.Passes = n.spec.System.SwitchProgram(), true
+		}
+		parts.Root = parts.Program.New
+		played, err := wired.RunWork(n.ctx, n.network, n.job, parts, (*wires)(n), n.seed)
+		if played != nil {
+			n.result = played.Result
+		}
+		n.finish(err)
+		return
+	}
+	n.job.Begin, n.job.Values = n.begin, n.handOver
+	n.job.Follow = func(_, next olaf.Time, _ *closedloop.Look) (olaf.Time, bool) { return next, !n.isOver() }
+	result, err := closedloop.Run(n.ctx, n.network, n.job, n.parts, true, n.seed)
+	n.result = result
+	n.finish(err)
+}
+
+// finish keeps why the job ended, and tells programs that go on.
+func (n *jobNet) finish(err error) {
+	if cause := context.Cause(n.ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		err = cause
+	}
+	n.err = err
+	for _, m := range n.members { // a program that goes on gets the reason
+		if err != nil {
+			break
+		}
+		if _, goesOn := m.rounds.Take(m.ctx); goesOn {
+			err = fmt.Errorf("%w: another worker ended, and no more sums come without it", attach.ErrBye)
+		}
+	}
+	if err != nil {
+		n.close(err)
+	}
+}
+
+// isOver reports whether a client ended and all have their sums, or the job failed.
+func (n *jobNet) isOver() bool {
+	ended := false
+	for _, m := range n.members {
+		if m.sum != nil || len(m.readyNS) != len(n.members[0].readyNS) || !m.begun {
+			return n.ctx.Err() != nil
+		}
+		ended = ended || m.ended
+	}
+	return ended || n.ctx.Err() != nil
+}
+
+// takeVector keeps what a client handed over.
+func (n *jobNet) takeVector(k int, vector uint32, h *attach.Handed) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	m := n.members[k]
+	into := &m.vectors[vector%2]
+	*into = append((*into)[:0], make([]uint32, n.Values)...) // shorter vectors end in zeros
+	for i := range len(h.Values) / 4 {
+		(*into)[i] = binary.LittleEndian.Uint32(h.Values[4*i:])
+	}
+	m.vector, m.rewards[vector%2] = vector, h.Reward
+	for other, o := range n.members {
+		if o.ctx.Err() != nil && n.ctx.Err() == nil {
+			n.fail(fmt.Errorf("%w: worker %d ended, and no more sums come without it", attach.ErrBye, other))
+		}
+	}
+	if vector+1 > n.job.Updates {
+		n.fail(fmt.Errorf("%w: frames of %s number the packets of %d vectors of %d values; use fewer of them", ErrProgram,
+			n.spec.System.Name, n.job.Updates, n.Values))
+	}
+}
+
+// hintAfter is when a long computation is remarked. While its time is measured the other programs have no answers.
+const hintAfter = 10 * time.Second
+
+// never is the computing time of a worker whose client ended.
+const never = olaf.Duration(math.MaxInt64 / 4)
+
+// begin lets a worker's client compute, and returns how long it took.
+func (n *jobNet) begin(k int, vector uint32) olaf.Duration {
+	m := n.members[k]
+	n.answer(m)
+	m.begun = true
+	if n.Compute > 0 {
+		return n.Compute
+	}
+	hint := time.AfterFunc(hintAfter, func() {
+		n.Say("worker %d computes for more than %v; if it waits for other programs beside the network, as DDP does, "+
+			"give the time with --compute", k, hintAfter)
+	})
+	defer hint.Stop()
+	h, ok := m.rounds.Take(m.ctx)
+	if !ok {
+		m.ended = true
+		return never
+	}
+	n.takeVector(k, vector, &h)
+	since := m.answered
+	if h.Since.After(since) {
+		since = h.Since
+	}
+	return olaf.Duration(h.At.Sub(since)) * olaf.Nanosecond
+}
+
+// answer gives a worker's client its sum.
+func (n *jobNet) answer(m *member) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if m.sum != nil {
+		sum := *m.sum
+		m.sum, m.answered = nil, time.Now()
+		m.rounds.Give(sum, m.values)
+	}
+}
+
+// handOver returns a worker's vector when it is due.
+func (n *jobNet) handOver(now olaf.Time, k int, vector uint32) []uint32 {
+	m := n.members[k]
+	if n.Compute > 0 {
+		h, ok := m.rounds.Take(m.ctx)
+		if m.ended = !ok; m.ended {
+			return make([]uint32, n.Values)
+		}
+		n.takeVector(k, vector, &h)
+	}
+	m.begun = false
+	m.readyNS = append(m.readyNS, now.NS())
+	return m.vectors[vector%2]
+}
+
+// applied keeps a worker's sum for its client.
+func (n *jobNet) applied(_ olaf.Time, host int, a *endpoint.Aggregate) {
+	if host >= len(n.members) {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	m := n.members[host]
+	m.values = append(m.values[:0], a.Values...)
+	m.sum = &attach.Sum{Workers: uint32(n.Workers)}
+	if a.Torn {
+		m.sum.Torn = 1
+	}
+	for _, other := range n.members {
+		m.sum.Reward += other.rewards[m.vector%2]
+	}
+	packets := make([][]uint32, len(n.members))
+	for first := 0; first < n.Values && !n.parts.Conversion.IsExact(); first += n.parts.PerPacket {
+		for k, other := range n.members {
+			packets[k] = other.vectors[m.vector%2][first:min(first+n.parts.PerPacket, n.Values)]
+		}
+		clipped, vanished := n.parts.Conversion.CountChanged(host, packets)
+		m.sum.Clipped, m.sum.Vanished = m.sum.Clipped+uint32(clipped), m.sum.Vanished+uint32(vanished)
+	}
+	m.sum.Saturated = uint32(n.parts.Conversion.CountSaturated(m.values))
+}
+
+// close ends all sockets with a reason.
+func (n *jobNet) close(why error) {
+	for _, p := range n.ports {
+		_ = p.Close(why) // their folder is removed anyway
+	}
+}
+
+// end ends the job and waits for it.
+func (n *jobNet) end() {
+	n.fail(nil)
+	n.close(nil)
+	n.tasks.Wait()
+}
+
+// complete adds what the job knows to a run whose programs have ended.
+func (n *jobNet) complete(r *ProgramRun) error {
+	for _, m := range n.members {
+		m.bye() // also for one that ended without a word
+	}
+	<-n.played
+	n.end()
+	if n.err != nil {
+		return n.err
+	}
+	r.TookNS = 0
+	for k, points := range r.Points {
+		ready := n.members[k].readyNS
+		for i := range points {
+			if len(ready) > 0 {
+				points[i].AtNS = ready[min(i, len(ready)-1)]
+				r.TookNS = max(r.TookNS, points[i].AtNS)
+			}
+		}
+	}
+	r.Counts = map[string]uint64{"rounds": uint64(len(n.members[0].readyNS)), "frames": n.result.Frames, "lost": n.result.Lost}
+	for _, counts := range []olaf.Counts{n.result.Endpoints, n.result.Program} {
+		if counts.Ledger() == nil {
+			continue
+		}
+		for i, c := range counts.Ledger().Counters {
+			r.Counts[c.Name] += uint64(max(counts.At(i), 0))
+		}
+	}
+	return nil
+}
+
+// wires is a jobNet whose workers run on threads of this process.
+type wires jobNet
+
+// Begin implements wired.Work.
+func (w *wires) Begin(k int, vector uint32) {
+	n := (*jobNet)(w)
+	n.answer(n.members[k])
+}
+
+// Take implements wired.Work.
+func (w *wires) Take(k int) (values []uint32, ready bool) {
+	n := (*jobNet)(w)
+	m := n.members[k]
+	h, ok := m.rounds.TryTake()
+	if !ok {
+		return nil, false
+	}
+	vector := uint32(len(m.readyNS))
+	n.takeVector(k, vector, &h)
+	m.readyNS = append(m.readyNS, time.Since(n.began).Nanoseconds())
+	return m.vectors[vector%2], true
+}
+
+// Over implements wired.Work.
+func (w *wires) Over() bool {
+	for _, m := range w.members {
+		if m.ctx.Err() == nil {
+			return false
+		}
+	}
+	return true
+}
