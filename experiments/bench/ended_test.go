@@ -30,29 +30,26 @@ func (e *ending) Event(event Event) error {
 	return e.Keeper.Event(event)
 }
 
-// TestABenchThatEndsAtAnyEventVerifies ends a bench at every event of its stream and verifies what was stored.
-func TestABenchThatEndsAtAnyEventVerifies(t *testing.T) {
+// endEverywhere ends a bench at every event of its stream from the first given on, verifies what was stored each time, and
+// fails if no bench was partial. measure runs the bench. If brief, it stops at the first bench that came to its end. It
+// returns the number of frames of unfinished seeds.
+func endEverywhere(t *testing.T, first int, brief bool, measure func(context.Context, *Stream) (*Measurement, error)) (unfinished int64) {
+	t.Helper()
 	st, err := store.Open(t.TempDir())
-	if err != nil {
-		t.Fatal(err)
-	}
+	must(t, err)
 	defer st.Close()
-	s := usualSpec()
-	s.Workload.UpdatesPerWorker, s.Runs = 4, 2
-	partial, unfinished := 0, int64(0)
-	for n := 1; ; n++ {
+	partial := 0
+	for n := first; ; n++ {
 		ctx, stop := context.WithCancel(t.Context())
 		k := &ending{Keeper: NewKeeper(st, time.Unix(int64(1_700_000_000+n), 0)), stop: stop}
 		k.left.Store(int64(n))
-		report, err := MeasureSpec(ctx, s, Options{Stream: NewStream(k)})
+		report, err := measure(ctx, NewStream(k))
 		stop()
 		if err != nil && !errors.Is(err, context.Canceled) {
-			t.Fatal(err)
+			t.Fatalf("event %d: %v", n, err)
 		}
 		if report == nil { // before the first run: nothing is stored
-			if err := k.Abort(); err != nil {
-				t.Fatal(err)
-			}
+			must(t, k.Abort())
 			continue
 		}
 		id, err := k.Finish(report)
@@ -60,9 +57,7 @@ func TestABenchThatEndsAtAnyEventVerifies(t *testing.T) {
 			t.Fatalf("event %d: %v", n, err)
 		}
 		f, err := st.Load(id)
-		if err != nil {
-			t.Fatal(err)
-		}
+		must(t, err)
 		proof, err := archive.Verify(f, system.All().FindDeclaration)
 		if err != nil {
 			t.Fatalf("ended at event %d: %v", n, err)
@@ -71,11 +66,24 @@ func TestABenchThatEndsAtAnyEventVerifies(t *testing.T) {
 			partial++
 		}
 		unfinished += proof.Unfinished
-		if k.left.Load() > 0 {
+		if k.left.Load() > 0 || brief && !report.Outcome.Partial {
 			break
 		}
 	}
-	if partial == 0 || unfinished == 0 {
-		t.Errorf("%d benches ended early, with %d frames of unfinished seeds: nothing was tested", partial, unfinished)
+	if partial == 0 {
+		t.Error("no bench ended early: nothing was tested")
+	}
+	return unfinished
+}
+
+// TestABenchThatEndsAtAnyEventVerifies ends a bench at every event of its stream and verifies what was stored.
+func TestABenchThatEndsAtAnyEventVerifies(t *testing.T) {
+	s := usualSpec()
+	s.Workload.UpdatesPerWorker, s.Runs = 4, 2
+	unfinished := endEverywhere(t, 1, false, func(ctx context.Context, to *Stream) (*Measurement, error) {
+		return MeasureSpec(ctx, s, Options{Stream: to})
+	})
+	if unfinished == 0 {
+		t.Error("no bench left frames of an unfinished seed: nothing was tested")
 	}
 }

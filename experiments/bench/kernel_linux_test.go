@@ -1,6 +1,7 @@
 package bench
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/netlab"
@@ -131,5 +133,38 @@ func readEnds(t *testing.T, tshark, lua, path string) (frames, updates [2]int64)
 func TestEndsNeedAFormatOfSeveral(t *testing.T) {
 	if _, err := RecordEnds(filepath.Join(t.TempDir(), "ends.pcap"), false, testbed.EndNames...); !errors.Is(err, ErrSpec) {
 		t.Error(err)
+	}
+}
+
+// TestARealBenchThatEndsAtAnyEventVerifies ends benches with real packets at the events of their stream, of queues, sums in
+// the kernel and loops on wires, and verifies what was stored.
+func TestARealBenchThatEndsAtAnyEventVerifies(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes half a minute")
+	}
+	queues := usualSpec()
+	w := &queues.Workload
+	w.MeanRate, w.LineRate, w.BurstPackets, w.UpdatesPerWorker = 40*olaf.Mbps, 40*olaf.Mbps, 1, 4
+	queues.OutRates, queues.Runs = []olaf.Rate{20 * olaf.Mbps}, 2
+	loop := wiringSpec("iswitch")
+	loop.Runs = 2
+	for name, c := range map[string]struct {
+		device testbed.Device
+		spec   Spec
+	}{
+		"queues in the kernel": {testbed.KernelDevice(), queues},
+		"queues on wires":      {testbed.HostDevice(), queues},
+		"loops on wires":       {testbed.HostDevice(system.All().Programs()...), loop},
+	} {
+		t.Run(name, func(t *testing.T) {
+			endEverywhere(t, 2, true, func(ctx context.Context, to *Stream) (*Measurement, error) {
+				m, err := MeasureSpec(ctx, c.spec, Options{Device: c.device.Prefix,
+					Access: testbed.Access{Devices: testbed.Devices{c.device}}, Stream: to})
+				if errors.Is(err, netlab.ErrRights) {
+					t.Skip(err)
+				}
+				return m, err
+			})
+		})
 	}
 }
