@@ -61,6 +61,8 @@ Other systems, and xagg in virtual time, have their own rules:
 | switchml | int32, scaled by the largest value of any worker's packet | vanished |
 | iswitch, ps, ring | float32; NaN and infinity pass | |
 
+After lost or late frames a sum of iswitch may miss or repeat a vector, as published; ` + "`--program-profile isw-x`" + ` prevents it.
+
 With real frames through olaf, fifo and xagg, the first lanes of a frame carry a code of the scale, so that programs which
 disagree are refused. For systems that wait, the first frame also has the round, the vector's length and its reward; through a
 queue, every frame has the version of the model.

@@ -175,8 +175,11 @@ func (p *Program) run(ctx context.Context, s *stand, system string, seed uint64)
 		return nil, err
 	}
 	r, err := a.finish(ctx)
-	if err != nil || net == nil {
+	switch {
+	case net == nil:
 		return r, err
+	case err != nil:
+		return nil, cmp.Or(net.failure(), err)
 	}
 	return r, net.complete(r)
 }

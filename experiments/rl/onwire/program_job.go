@@ -324,6 +324,18 @@ func (n *jobNet) end() {
 	n.tasks.Wait()
 }
 
+// failure returns why the job itself failed, nil if it did not.
+func (n *jobNet) failure() error {
+	select {
+	case <-n.played:
+		if !errors.Is(n.err, attach.ErrBye) {
+			return n.err
+		}
+	default:
+	}
+	return nil
+}
+
 // complete adds what the job knows to a run whose programs have ended.
 func (n *jobNet) complete(r *ProgramRun) error {
 	for _, m := range n.members {
