@@ -136,7 +136,7 @@ func reproductionTable(t *testing.T, rows []results.PaperRow) string {
 			}
 			continue
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", c.ID, strings.TrimSpace(text.Published(r)+" "+r.Unit), oursAndOthers(r), verdictCell(r), r.Basis, moved(c, r))
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s | %s |\n", c.ID, strings.TrimSpace(text.FormatPublished(r)+" "+r.Unit), oursAndOthers(r), verdictCell(r), r.Basis, moved(c, r))
 	}
 	b.WriteString("\n")
 	for _, name := range others {
@@ -155,10 +155,10 @@ func verdictCell(r *results.PaperRow) string {
 
 // oursAndOthers returns our number, and those under other assumptions.
 func oursAndOthers(r *results.PaperRow) string {
-	lines := []string{text.Rounded(&r.Ours, 1)}
+	lines := []string{text.FormatRounded(&r.Ours, 1)}
 	for i := range r.Sensitivity {
 		s := &r.Sensitivity[i]
-		lines = append(lines, strings.TrimSuffix(fmt.Sprintf("%s: %s, %s", s.Assumption, text.Rounded(&s.Ours, 1), s.Verdict), ", "))
+		lines = append(lines, strings.TrimSuffix(fmt.Sprintf("%s: %s, %s", s.Assumption, text.FormatRounded(&s.Ours, 1), s.Verdict), ", "))
 	}
 	return strings.Join(lines, "<br>")
 }

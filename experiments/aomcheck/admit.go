@@ -13,8 +13,8 @@ type Admission struct {
 	Together *Verdict
 }
 
-// Accepted reports whether the objective is proved with the newcomers.
-func (a *Admission) Accepted() bool { return a.Together.Answer == Holds }
+// IsAccepted reports whether the objective is proved with the newcomers.
+func (a *Admission) IsAccepted() bool { return a.Together.Answer == Holds }
 
 // Admit verifies the running problem with the newcomers added (paper §6: admission control). On rejection it also
 // checks the running clusters alone, so that a newcomer is not blamed for their violation.

@@ -65,7 +65,7 @@ func TestAdmissionByProof(t *testing.T) {
 	for bound, want := range map[olaf.Duration]bool{23 * ms: false, 25 * ms: false, 26 * ms: true} {
 		running.Objective = Objective{Kind: MaxPeak, Bound: bound}
 		a, err := Admit(t.Context(), running, []Cluster{{Interval: 20 * ms, EveryPhase: true}}, believer(t))
-		if err != nil || a.Accepted() != want {
+		if err != nil || a.IsAccepted() != want {
 			t.Fatalf("%v: %+v, %v", bound, a, err)
 		}
 		switch {

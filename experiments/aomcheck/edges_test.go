@@ -175,8 +175,8 @@ func TestAdmitCountsAndBlames(t *testing.T) {
 		if got := a.Together.Problem.Control.Active; got != want || len(a.Together.Problem.Clusters) != len(tt.running.Clusters)+2 {
 			t.Errorf("%s: %d clusters of which %d are active, want %d", name, len(a.Together.Problem.Clusters), got, want)
 		}
-		if (a.Running != nil) != tt.blamed || a.Accepted() {
-			t.Errorf("%s: running alone %+v, accepted %t", name, a.Running, a.Accepted())
+		if (a.Running != nil) != tt.blamed || a.IsAccepted() {
+			t.Errorf("%s: running alone %+v, accepted %t", name, a.Running, a.IsAccepted())
 		}
 	}
 }

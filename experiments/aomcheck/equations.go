@@ -32,7 +32,7 @@ func (p *Problem) Evaluate(path *Path) (*Run, error) {
 			run.Fates[ev.u][ev.k] = Lost
 		}
 	}
-	return run, spaced(p, run, service)
+	return run, checkSpacing(p, run, service)
 }
 
 // presentOthers counts the other clusters with an update that arrived earlier and departs later.
@@ -61,7 +61,7 @@ func nextSent(path *Path, u, k int) (int64, bool) {
 	return 0, false
 }
 
-func spaced(p *Problem, run *Run, service int64) error {
+func checkSpacing(p *Problem, run *Run, service int64) error {
 	for u, a := range run.Deliveries {
 		for v, b := range run.Deliveries[:u] {
 			for _, d := range a {

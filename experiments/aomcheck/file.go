@@ -41,12 +41,12 @@ func ParseClusters(data []byte) ([]Cluster, error) {
 	}
 	if has(root, "clusters") {
 		var list []Cluster
-		err := keys{"schema": ours, "clusters": clusterList(&list)}.decode("", root)
+		err := keys{"schema": checkSchema, "clusters": clusterList(&list)}.decode("", root)
 		return list, err
 	}
 	c := newCluster()
 	fields := clusterKeys(&c)
-	fields["schema"] = ours
+	fields["schema"] = checkSchema
 	err = fields.decode("", root)
 	return []Cluster{c}, err
 }
@@ -122,7 +122,7 @@ func scalar(parse func(string) error) setter {
 	}
 }
 
-func whole(dst *int) setter {
+func parseWhole(dst *int) setter {
 	return scalar(func(s string) error {
 		v, err := strconv.Atoi(s)
 		if err != nil {
@@ -133,8 +133,8 @@ func whole(dst *int) setter {
 	})
 }
 
-// positive rejects 0, which would mean the default.
-func positive(dst *int) setter {
+// parsePositive rejects 0, which would mean the default.
+func parsePositive(dst *int) setter {
 	return scalar(func(s string) error {
 		v, err := strconv.Atoi(s)
 		if err != nil || v < 1 {
@@ -146,7 +146,7 @@ func positive(dst *int) setter {
 }
 
 // checkSchema accepts only the name of this file format.
-func ours(path string, value *yaml.Node) error {
+func checkSchema(path string, value *yaml.Node) error {
 	if value.Kind != yaml.ScalarNode || value.Value != FileSchema {
 		return at(value, path, "it is not "+FileSchema)
 	}
@@ -162,17 +162,17 @@ func word[T ~string](dst *T) setter {
 
 func problemKeys(p *Problem) keys {
 	return keys{
-		"schema":     ours,
+		"schema":     checkSchema,
 		"model":      word(&p.Model),
 		"service":    scalar(p.Service.Set),
-		"slots":      positive(&p.Slots),
+		"slots":      parsePositive(&p.Slots),
 		"separation": scalar(p.Separation.Set),
-		"horizon":    positive(&p.Horizon),
+		"horizon":    parsePositive(&p.Horizon),
 		"clusters":   clusterList(&p.Clusters),
 		"control": keys{
 			"delta-t":   scalar(p.Control.DeltaT.Set),
 			"slope":     scalar(p.Control.SetSlope),
-			"active":    whole(&p.Control.Active),
+			"active":    parseWhole(&p.Control.Active),
 			"ack-delay": scalar(p.Control.AckDelay.Set),
 			"sends":     scalar(p.Control.SetSends),
 		}.decode,
@@ -209,7 +209,7 @@ func clusterKeys(c *Cluster) keys {
 		"interval": scalar(c.Interval.Set),
 		"phase":    scalar(c.SetPhase),
 		"jitter":   scalar(c.Jitter.Set),
-		"updates":  positive(&c.Updates),
+		"updates":  parsePositive(&c.Updates),
 		"sends":    scalar(c.setDecisions),
 		"max-peak": scalar(c.MaxPeak.Set),
 		"mean":     scalar(c.Mean.Set),

@@ -60,7 +60,7 @@ func build(p *Problem) *model {
 	} else {
 		m.paper()
 	}
-	if !p.decided() {
+	if !p.hasFixedSends() {
 		for u := range m.streams {
 			m.control(u)
 		}

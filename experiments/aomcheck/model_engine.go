@@ -40,13 +40,13 @@ func (m *model) engine() {
 // together are served, no cluster has two updates inside, and the leaving one is among the F−1 others.
 func (m *model) engineWait() int64 {
 	ahead := len(m.streams)
-	if m.unhurried() {
+	if m.isUnhurried() {
 		ahead--
 	}
 	return int64(min(ahead, m.p.Slots-1)) * m.service
 }
 
-func (m *model) unhurried() bool {
+func (m *model) isUnhurried() bool {
 	round := olaf.Duration(len(m.p.Clusters)) * m.p.Service
 	for _, c := range m.p.Clusters {
 		if c.Interval-c.Jitter < round {
@@ -59,7 +59,7 @@ func (m *model) unhurried() bool {
 // canFill reports whether an update can ever find all slots occupied.
 func (m *model) canFill() bool {
 	inside := len(m.streams) // F−1 others waiting and one leaving
-	if m.unhurried() {
+	if m.isUnhurried() {
 		inside--
 	}
 	return inside >= m.p.Slots
@@ -69,7 +69,7 @@ func (m *model) canFill() bool {
 // is random and no update is unsent, dropped or merged: then a busy period is shorter than every interval, and what an
 // update waits for arrived at most F·p/C before it.
 func (m *model) commonPeriod(canFill bool) int64 {
-	if canFill || !m.unhurried() || m.p.Throttles() || m.p.Control.Sends == SendsGiven {
+	if canFill || !m.isUnhurried() || m.p.Throttles() || m.p.Control.Sends == SendsGiven {
 		return 0
 	}
 	period := int64(1)

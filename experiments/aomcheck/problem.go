@@ -288,7 +288,7 @@ func (p *Problem) Throttles() bool {
 }
 
 // hasFixedSends reports whether send decisions are constants of the problem.
-func (p *Problem) decided() bool { return p.Control.Sends == SendsGiven || !p.Throttles() }
+func (p *Problem) hasFixedSends() bool { return p.Control.Sends == SendsGiven || !p.Throttles() }
 
 // tick returns the largest step of which all times of the problem are multiples.
 func (p *Problem) tick() olaf.Duration {
@@ -299,7 +299,7 @@ func (p *Problem) tick() olaf.Duration {
 			t = gcd(t, d)
 		}
 	}
-	if !p.decided() {
+	if !p.hasFixedSends() {
 		t = gcd(t, gcd(p.Control.DeltaT, p.Control.step()))
 	}
 	return t

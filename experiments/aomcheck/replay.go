@@ -109,7 +109,7 @@ type listener struct {
 func (l *listener) Deliver(d *engine.Departure) {
 	u := &d.Frame.Update
 	l.run.deliver(int(u.Cluster), int(u.Seq), int64(d.At))
-	l.decider.acked(int(u.Cluster), int64(d.At))
+	l.decider.addACK(int(u.Cluster), int64(d.At))
 }
 
 func (r *Run) deliver(u, k int, at int64) {
@@ -138,7 +138,7 @@ func newDecider(p *Problem, path *Path, rng *rand.Rand) *decider {
 	return d
 }
 
-func (d *decider) acked(u int, departed int64) { d.acks[u] = append(d.acks[u], departed+d.delay) }
+func (d *decider) addACK(u int, departed int64) { d.acks[u] = append(d.acks[u], departed+d.delay) }
 
 func (d *decider) decide(ev arrivalEvent) (bool, error) {
 	p := d.p

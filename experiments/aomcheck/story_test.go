@@ -301,7 +301,7 @@ func TestRecordedAnswers(t *testing.T) {
 			fmt.Fprintf(&b, "  %v\n", err)
 			continue
 		}
-		fmt.Fprintf(&b, "accepted %t\n", a.Accepted())
+		fmt.Fprintf(&b, "accepted %t\n", a.IsAccepted())
 		tellVerdict(&b, a.Together, nil)
 		if a.Running != nil {
 			b.WriteString(" running alone\n")

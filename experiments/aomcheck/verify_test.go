@@ -269,12 +269,12 @@ func TestAdmission(t *testing.T) {
 		want     bool
 	}{{20 * ms, false}, {18 * ms, false}} {
 		a, err := Admit(t.Context(), running, []Cluster{{Interval: tt.interval, EveryPhase: true}}, Options{})
-		if err != nil || a.Accepted() != tt.want || a.Running.Answer != Holds {
+		if err != nil || a.IsAccepted() != tt.want || a.Running.Answer != Holds {
 			t.Errorf("%v: %+v, %v", tt.interval, a, err)
 		}
 	}
 	running.Objective.Bound = 27 * ms
-	if a, err := Admit(t.Context(), running, []Cluster{{Interval: 20 * ms, EveryPhase: true}}, Options{}); err != nil || !a.Accepted() {
+	if a, err := Admit(t.Context(), running, []Cluster{{Interval: 20 * ms, EveryPhase: true}}, Options{}); err != nil || !a.IsAccepted() {
 		t.Errorf("with room to spare: %+v, %v", a, err)
 	}
 	if _, err := Admit(t.Context(), running, []Cluster{{Name: "c1", Interval: ms}}, Options{}); !errors.Is(err, ErrProblem) {

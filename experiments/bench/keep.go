@@ -116,7 +116,7 @@ func (k *Keeper) Finish(r *Measurement) (id string, err error) {
 // SimulationReport is a report on the runs of a Simulation.
 type SimulationReport interface {
 	Report
-	Simulated() *Simulated
+	Simulation() *Simulated
 }
 
 // SimulationResult is a result from the runs of a Simulation; it is partial or invalid if they are.
@@ -132,12 +132,12 @@ func OverSimulation(r *result.Result, s *Simulated) *SimulationResult {
 	return &SimulationResult{r, s}
 }
 
-// Simulated implements SimulationReport.
-func (r *SimulationResult) Simulated() *Simulated { return r.of }
+// Simulation implements SimulationReport.
+func (r *SimulationResult) Simulation() *Simulated { return r.of }
 
 // FinishSimulation stores a simulation, with the document and table that its report prints, and returns its id.
 func (k *Keeper) FinishSimulation(r SimulationReport, by results.Provenance) (id string, err error) {
-	s := r.Simulated()
+	s := r.Simulation()
 	b := s.toBench(k.outline)
 	b.Provenance, b.Paper = by, r.Paper()
 	return k.storeRest(r, b, s.Runs, essence{Seed: s.Simulation.Seeds[0], Simulated: true})

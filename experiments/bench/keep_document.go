@@ -42,8 +42,8 @@ func KeepDocument(s *store.Store, experiment string, started time.Time) (*Docume
 // Planned is a report that can be reproduced from its plan.
 type Planned interface {
 	Report
-	// Made returns the plan, which is stored as JSON.
-	Made() any
+	// ReplayPlan returns the plan, which is stored as JSON.
+	ReplayPlan() any
 }
 
 // Abort removes the experiment from the store.
@@ -90,7 +90,7 @@ func putAll(w *store.Writer, a Attaching) error {
 }
 
 func putPlan(w *store.Writer, p Planned) error {
-	plan, err := json.MarshalIndent(p.Made(), "", "  ")
+	plan, err := json.MarshalIndent(p.ReplayPlan(), "", "  ")
 	if err != nil {
 		return err
 	}

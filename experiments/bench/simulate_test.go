@@ -64,7 +64,7 @@ func (r simulatedReport) WriteText(w io.Writer, _ text.View) error {
 func (r simulatedReport) Table() ([]string, [][]string) { return []string{"runs"}, nil }
 func (r simulatedReport) Paper() []results.PaperRow     { return nil }
 func (r simulatedReport) Err() error                    { return r.of.Err() }
-func (r simulatedReport) Simulated() *Simulated         { return r.of }
+func (r simulatedReport) Simulation() *Simulated        { return r.of }
 
 // keepSimulation runs s into a new store.
 func keepSimulation(t *testing.T, s *Simulation, prepare func(*Keeper)) (*Simulated, *store.Folder) {

@@ -58,8 +58,8 @@ type Recorder struct {
 	written int
 }
 
-// Generated appends one update and flushes the file from time to time.
-func (r *Recorder) Generated(u *trace.Update, gradient *ppo.Weights) error {
+// OnUpdate appends one update and flushes the file from time to time.
+func (r *Recorder) OnUpdate(u *trace.Update, gradient *ppo.Weights) error {
 	if err := r.File.Append(u, gradient[:]); err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (r *Recorder) Generated(u *trace.Update, gradient *ppo.Weights) error {
 		}
 	}
 	if r.Then != nil {
-		return r.Then.Generated(u, gradient)
+		return r.Then.OnUpdate(u, gradient)
 	}
 	return nil
 }

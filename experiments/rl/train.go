@@ -19,7 +19,7 @@ import (
 // Observer receives every update when it is sent to the network, in order of time. gradient is only valid during the
 // call. An error ends the training.
 type Observer interface {
-	Generated(u *trace.Update, gradient *ppo.Weights) error
+	OnUpdate(u *trace.Update, gradient *ppo.Weights) error
 }
 
 // Point is one update on a worker's learning curve.
@@ -279,7 +279,7 @@ func (t *training) hand(w *worker) {
 	w.seq++
 	t.out.Curves[w.id] = append(t.out.Curves[w.id], Point{AtNS: t.now, Reward: w.result.Reward})
 	if t.observer != nil {
-		if err := t.observer.Generated(&row, &w.gradient); err != nil {
+		if err := t.observer.OnUpdate(&row, &w.gradient); err != nil {
 			t.failed = err
 			return
 		}

@@ -34,7 +34,7 @@ type rows struct {
 	all []trace.Update
 }
 
-func (r *rows) Generated(u *trace.Update, g *ppo.Weights) error {
+func (r *rows) OnUpdate(u *trace.Update, g *ppo.Weights) error {
 	if d := trace.GradientDigest(g[:]); d != u.Digest {
 		r.t.Errorf("update %d has digest %x, its gradient %x", len(r.all), u.Digest, d)
 	}
@@ -347,7 +347,7 @@ type stopper struct {
 	stop        func()
 }
 
-func (s *stopper) Generated(*trace.Update, *ppo.Weights) error {
+func (s *stopper) OnUpdate(*trace.Update, *ppo.Weights) error {
 	if s.seen++; s.seen == s.after {
 		s.stop()
 	}

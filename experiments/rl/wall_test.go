@@ -40,7 +40,7 @@ func TestLiveTrainingMakesAValidTrace(t *testing.T) {
 
 type writes struct{ to *trace.Writer }
 
-func (w writes) Generated(u *trace.Update, _ *ppo.Weights) error { return w.to.Write(u) }
+func (w writes) OnUpdate(u *trace.Update, _ *ppo.Weights) error { return w.to.Write(u) }
 
 func TestLiveTrainingEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())

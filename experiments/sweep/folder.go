@@ -263,7 +263,7 @@ func (f *Folder) storeFiles(w *store.Writer, d *sweep.Document, cells []sweep.Ou
 		Config json.RawMessage `json:"config"`
 		Build  Build           `json:"build"`
 		Essence
-	}{f.Plan.Config, f.Plan.Build, Essence{len(cells), d.Digest, d.Found()}})
+	}{f.Plan.Config, f.Plan.Build, Essence{len(cells), d.Digest, d.Summary()}})
 	m = store.Manifest{Experiment: experimentName(f.Plan.Command), Deterministic: fixed,
 		SpecSHA256: hashBytes(f.Plan.Config), Provenance: d.Provenance, Valid: true, Partial: d.Partial}
 	if fault := d.Err(); fault != nil {

@@ -50,7 +50,7 @@ func TestDocumentsAreExportable(t *testing.T) {
 		t.Errorf("%s, %s, %v", got, r.Validity(), r.Bench.Statements)
 	}
 	if r, err = LoadExportable(f, toy.Declarations, nil); err != nil || len(r.Own) != 0 ||
-		len(sheets.Published(r.Bench).Rows) != 1 {
+		len(sheets.PublishedSheet(r.Bench).Rows) != 1 {
 		t.Errorf("of a document that nobody knows: %v, %v", r, err)
 	}
 	old := strings.Replace(text, `"kind": "value", `, "", 1)

@@ -127,8 +127,8 @@ func sheetOf(lines []*Line) *table.Sheet {
 			title += ", " + unit
 		}
 		var row []table.Cell
-		for _, content := range []string{title, text.Rounded(&l.A, by), text.Rounded(&l.B, by),
-			formatChange(l.ChangePct), text.Rounded(&l.Difference.Statistic, by), formatP(l.PHolm),
+		for _, content := range []string{title, text.FormatRounded(&l.A, by), text.FormatRounded(&l.B, by),
+			formatChange(l.ChangePct), text.FormatRounded(&l.Difference.Statistic, by), formatP(l.PHolm),
 			formatP(l.PSignedRank), l.Verdict} {
 			row = append(row, table.S(content))
 		}
@@ -155,7 +155,7 @@ func (d *Document) besideSheet() *table.Sheet {
 				s.Rows = append(s.Rows, []table.Cell{table.S(line.Title), table.S(line.Queue),
 					table.S(olaf.Rate(line.OutRateBPS).String()), table.S(side.name),
 					table.S(text.Duration(b.Plan)), table.S(text.Duration(b.Twin)), table.S(text.Duration(b.Measured)),
-					table.S(text.Signed(b.OutputPct()))})
+					table.S(text.FormatSigned(b.OutputPct()))})
 			}
 		}
 	}

@@ -145,9 +145,9 @@ func class(verdict string) string {
 
 func claimOf(p *results.PaperRow) claim {
 	c := claim{Where: paper.ExperimentOf(p.ID), What: p.Row + ", " + p.Column, Source: p.Source, Note: strings.TrimPrefix(p.Basis+"; "+p.Note, "; "),
-		Published: text.Published(p), Verdict: p.Verdict, Class: class(p.Verdict)}
+		Published: text.FormatPublished(p), Verdict: p.Verdict, Class: class(p.Verdict)}
 	if p.Ours.Known() {
-		c.Ours, c.Half = text.RoundedParts(&p.Ours, 1)
+		c.Ours, c.Half = text.FormatRoundedParts(&p.Ours, 1)
 	}
 	if p.Unit != "" {
 		c.What += " [" + p.Unit + "]"

@@ -117,7 +117,7 @@ func (b *Block) print(page *text.Page) {
 
 // value prints a statistic, without the interval where nothing depends on the seed.
 func value(s *results.Statistic) string {
-	mean, half := text.RoundedParts(s, 1)
+	mean, half := text.FormatRoundedParts(s, 1)
 	if half == "" || half == "0" {
 		return mean
 	}

@@ -49,7 +49,7 @@ func (p *Panel) print(page *text.Page) {
 		row := []string{table.Column{Format: table.General}.Pretty(table.N(x))}
 		for _, s := range p.Series {
 			if i < len(s.Y) {
-				row = append(row, text.Rounded(&s.Y[i], 1))
+				row = append(row, text.FormatRounded(&s.Y[i], 1))
 			}
 		}
 		g.Add(row...)

@@ -81,9 +81,9 @@ func (m *Metrics) UnmarshalJSON(raw []byte) error {
 	*m = nil
 	for _, one := range all {
 		if one.Count {
-			*m = append(*m, Counted(one.Name, one.Title, one.Unit))
+			*m = append(*m, NewCounter(one.Name, one.Title, one.Unit))
 		} else {
-			*m = append(*m, Measured(one.Name, one.Title, one.Unit))
+			*m = append(*m, NewMetric(one.Name, one.Title, one.Unit))
 		}
 		if one.Chart {
 			(*m)[len(*m)-1].Column = one.Title
@@ -92,13 +92,13 @@ func (m *Metrics) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Measured declares a metric whose value the caller computes.
-func Measured(name, title, unit string) *metric.Metric {
+// NewMetric declares a metric whose value the caller computes.
+func NewMetric(name, title, unit string) *metric.Metric {
 	return &metric.Metric{Name: name, Title: title, Unit: unit, Of: func(*metric.Measured) metric.Float { return metric.Missing() }}
 }
 
-// Counted declares a metric that counts events. Comparisons leave it out.
-func Counted(name, title, unit string) *metric.Metric {
+// NewCounter declares a metric that counts events. Comparisons leave it out.
+func NewCounter(name, title, unit string) *metric.Metric {
 	return &metric.Metric{Name: name, Title: title, Unit: unit, Counter: name}
 }
 
@@ -218,8 +218,8 @@ func (l *line) title() string {
 	return title
 }
 
-// counted reports whether a line is shown: if it is a measurement, or a counter that is not 0 everywhere.
-func (l *line) counted() bool {
+// isShown reports whether a line is shown: if it is a measurement, or a counter that is not 0 everywhere.
+func (l *line) isShown() bool {
 	return !l.metric.IsCount() || slices.ContainsFunc(l.stats, func(s *results.Statistic) bool { return s.Max > 0 })
 }
 
@@ -234,7 +234,7 @@ func (r *Result) printRows(p *text.Page) {
 	if slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Runs+row.Invalid > 1 }) {
 		heading = "MEAN OF A RUN"
 	}
-	lines = slices.DeleteFunc(lines, func(l line) bool { return l.metric.PerUpdate && !same || !l.counted() })
+	lines = slices.DeleteFunc(lines, func(l line) bool { return l.metric.PerUpdate && !same || !l.isShown() })
 	p.Printf("\n")
 	if len(r.Rows) > mostColumns {
 		p.Grid(r.down(heading, lines))
@@ -279,7 +279,7 @@ func (r *Result) down(heading string, lines []line) *table.Grid {
 		}
 		g.Columns = append(g.Columns, table.GridColumn{Header: strings.TrimSuffix(header+", "+unit, ", "), Right: true, Prose: true})
 		for i, s := range l.stats {
-			g.Rows[i] = append(g.Rows[i], text.Rounded(s, by))
+			g.Rows[i] = append(g.Rows[i], text.FormatRounded(s, by))
 		}
 	}
 	return g
@@ -297,7 +297,7 @@ func Cell(unit string, s *results.Statistic) string {
 	case "B":
 		by, shown = 1e-6, "MB"
 	}
-	mean, half := text.RoundedParts(s, by)
+	mean, half := text.FormatRoundedParts(s, by)
 	if half != "" && half != "0" { // without an interval nothing depends on the seed
 		mean += " ± " + half
 	}

@@ -13,14 +13,14 @@ import (
 // or unknown ones, nor of a number per update whose rows hold different work.
 func TestOnlyDifferingNumbersAreDrawn(t *testing.T) {
 	drawn := func(name, unit string) *metric.Metric {
-		m := result.Measured(name, name, unit)
+		m := result.NewMetric(name, name, unit)
 		m.Column = name
 		return m
 	}
-	dropped, zero, unknown := result.Counted("dropped", "Dropped", "packets"), result.Counted("zero", "Zero", "packets"),
+	dropped, zero, unknown := result.NewCounter("dropped", "Dropped", "packets"), result.NewCounter("zero", "Zero", "packets"),
 		drawn("unknown", "ns")
 	dropped.Column, zero.Column = "DROPPED", "ZERO"
-	iteration, gradient, plain := drawn("iteration_ns", "ns"), drawn("gradient_ns", "ns"), result.Measured("plain", "Plain", "ns")
+	iteration, gradient, plain := drawn("iteration_ns", "ns"), drawn("gradient_ns", "ns"), result.NewMetric("plain", "Plain", "ns")
 	iteration.PerUpdate = true
 	row := func(name string, values ...float64) result.Row {
 		r := result.Row{Name: name, Runs: 1}

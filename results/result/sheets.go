@@ -30,7 +30,7 @@ func (r *Result) Sheets() []table.Sheet {
 		s.Name = sheetName(r.Experiment, r.Artefact, fmt.Sprintf("%d %s", i+1, r.Blocks[i].Name))
 		out = append(out, s)
 	}
-	if len(r.Panels) == 0 && !r.charted() {
+	if len(r.Panels) == 0 && !r.hasCharts() {
 		return out
 	}
 	for _, group := range r.groups() {
@@ -40,11 +40,11 @@ func (r *Result) Sheets() []table.Sheet {
 			out = append(out, s)
 		}
 	}
-	return append(out, sheets.Published(&results.Bench{Paper: r.PaperRows}))
+	return append(out, sheets.PublishedSheet(&results.Bench{Paper: r.PaperRows}))
 }
 
-// charted reports whether rows have charts.
-func (r *Result) charted() bool {
+// hasCharts reports whether rows have charts.
+func (r *Result) hasCharts() bool {
 	return slices.ContainsFunc(r.Metrics, func(m *metric.Metric) bool { return m.Column != "" })
 }
 

@@ -5,9 +5,9 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// Beside returns a sheet with the ages that have a twin's beside them: planned, the twin's on the logged arrivals, and
+// BesideSheet returns a sheet with the ages that have a twin's beside them: planned, the twin's on the logged arrivals, and
 // measured.
-func Beside(b *results.Bench) table.Sheet {
+func BesideSheet(b *results.Bench) table.Sheet {
 	s := table.Sheet{Name: "Beside the twin", Title: "Ages as planned, of the twin on the arrivals that were logged, and as measured",
 		Columns: []table.Column{{Header: "configuration"}, {Header: "age"}, {Header: "unit"}, {Header: "plan", Format: table.Fixed1},
 			{Header: "twin", Format: table.Fixed1}, {Header: "measured", Format: table.Fixed1}, {Header: "measured over twin", Unit: "%", Format: table.Fixed1}},

@@ -12,9 +12,9 @@ import (
 // PublishedName is the name of the sheet of published numbers.
 const PublishedName = "Paper"
 
-// Published returns a sheet with the paper's numbers beside ours, a panel for each column of its tables, and the same
+// PublishedSheet returns a sheet with the paper's numbers beside ours, a panel for each column of its tables, and the same
 // number under other assumptions if there are any.
-func Published(b *results.Bench) table.Sheet {
+func PublishedSheet(b *results.Bench) table.Sheet {
 	s := table.Sheet{Name: PublishedName, Title: "Ours with the 95 % interval beside what the paper printed", Columns: []table.Column{{Header: "row"}}}
 	var printed []*results.PaperRow
 	others := map[string]bool{} // columns that have other assumptions
@@ -68,7 +68,7 @@ func publishedSeries(s *table.Sheet, p *results.PaperRow, name string) table.Ser
 		s.Columns = append(s.Columns, table.Column{Header: column + ", paper", Format: table.General})
 	}
 	for k := range s.Rows {
-		s.Rows[k] = padded(s.Rows[k], len(s.Columns))
+		s.Rows[k] = pad(s.Rows[k], len(s.Columns))
 	}
 	chart.Series = append(chart.Series, one)
 	return one
@@ -79,7 +79,7 @@ func publishedRow(s *table.Sheet, name string) []table.Cell {
 	at := slices.IndexFunc(s.Rows, func(row []table.Cell) bool { return row[0].Text == name })
 	if at < 0 {
 		at = len(s.Rows)
-		s.Rows = append(s.Rows, padded([]table.Cell{table.S(name)}, len(s.Columns)))
+		s.Rows = append(s.Rows, pad([]table.Cell{table.S(name)}, len(s.Columns)))
 	}
 	return s.Rows[at]
 }

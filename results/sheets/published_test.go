@@ -24,7 +24,7 @@ func TestSpeedupOfWhatIsKnown(t *testing.T) {
 // TestPublishedPanels checks that numbers in one column share a panel, that other assumptions are beside the number
 // with a verdict, and that a bound is not a point.
 func TestPublishedPanels(t *testing.T) {
-	s := sheets.Published(&results.Bench{Paper: []results.PaperRow{
+	s := sheets.PublishedSheet(&results.Bench{Paper: []results.PaperRow{
 		{Row: "fifo", Column: "lost_pct", Unit: "%", Kind: "value", Published: 55, Ours: over(54, 55, 56)},
 		{Row: "olaf", Column: "lost_pct", Unit: "%", Published: 11, Ours: over(10, 11)}, // of a result from before there were kinds
 		{Row: "not measured", Column: "lost_pct", Unit: "%", Kind: "value", Published: 12, Ours: over()},

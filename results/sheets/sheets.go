@@ -46,10 +46,10 @@ func Book(r *Result) *table.Book {
 	book := &table.Book{Title: title}
 	own := r.Own
 	if len(own) == 0 {
-		own = []table.Sheet{Published(r.Bench)}
+		own = []table.Sheet{PublishedSheet(r.Bench)}
 	}
 	for _, s := range slices.Concat([]table.Sheet{Readme(r), Summary(r.Bench)}, own, []table.Sheet{Statistics(r.Bench), Comparisons(r.Bench), Reductions(r.Bench),
-		Beside(r.Bench), Clusters(r.Bench), CDF(r.Bench), Loss(r.Bench), Speedup(r.Bench), Sawtooths(r.Samples), Runs(r.Runs), events(r)}) {
+		BesideSheet(r.Bench), Clusters(r.Bench), CDF(r.Bench), Loss(r.Bench), Speedup(r.Bench), Sawtooths(r.Samples), Runs(r.Runs), events(r)}) {
 		if len(s.Rows) > 0 {
 			s.Command = strings.Join(r.Bench.Provenance.Command, " ")
 			book.Sheets = append(book.Sheets, s)
@@ -503,7 +503,7 @@ func Sawtooths(samples []Sample) table.Sheet {
 			for k >= len(s.Rows) {
 				s.Rows = append(s.Rows, nil)
 			}
-			s.Rows[k] = append(padded(s.Rows[k], at), table.N(olaf.Duration(v.At).NS()), table.N(v.Age.NS()))
+			s.Rows[k] = append(pad(s.Rows[k], at), table.N(olaf.Duration(v.At).NS()), table.N(v.Age.NS()))
 		}
 		if _, ok := charts[c.rate]; !ok {
 			charts[c.rate] = len(s.Charts)
@@ -513,7 +513,7 @@ func Sawtooths(samples []Sample) table.Sheet {
 		chart.Series = append(chart.Series, table.Series{Name: c.queue, X: at, Column: at + 1})
 	}
 	for k := range s.Rows {
-		s.Rows[k] = padded(s.Rows[k], len(s.Columns))
+		s.Rows[k] = pad(s.Rows[k], len(s.Columns))
 	}
 	return s
 }
@@ -546,8 +546,8 @@ func firstRuns(samples []Sample) (order []sampled, frames map[sampled][]olaf.Obs
 	return order, frames
 }
 
-// padded appends empty cells up to n.
-func padded(cells []table.Cell, n int) []table.Cell {
+// pad appends empty cells up to n.
+func pad(cells []table.Cell, n int) []table.Cell {
 	for len(cells) < n {
 		cells = append(cells, table.Cell{})
 	}
@@ -631,11 +631,11 @@ func Speedup(b *results.Bench) table.Sheet {
 			chart.Series = append(chart.Series, table.Series{Name: name, Column: len(s.Columns), ErrorColumn: len(s.Columns) + 1})
 			s.Columns = append(s.Columns, table.Column{Header: name, Format: table.Fixed3}, table.Column{Header: name + " ±", Format: table.Fixed3})
 		}
-		row := append(padded([]table.Cell{table.N(float64(c.OutRateBPS) / 1e9)}, column[name]), number(c.Speedup.Mean, ""), Half(&c.Speedup))
+		row := append(pad([]table.Cell{table.N(float64(c.OutRateBPS) / 1e9)}, column[name]), number(c.Speedup.Mean, ""), Half(&c.Speedup))
 		s.Rows = append(s.Rows, row)
 	}
 	for k := range s.Rows {
-		s.Rows[k] = padded(s.Rows[k], len(s.Columns))
+		s.Rows[k] = pad(s.Rows[k], len(s.Columns))
 	}
 	if len(s.Rows) > 1 {
 		s.Charts = []table.Chart{chart}

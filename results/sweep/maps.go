@@ -53,7 +53,7 @@ func (d *Document) Maps(m *Shown) []*Map {
 	byTitle := map[string]*Map{}
 	for i := range points {
 		p := &points[i]
-		title := d.beside(p, across, down, of)
+		title := d.describePlace(p, across, down, of)
 		one := byTitle[title]
 		if one == nil {
 			one = d.emptyMap(m, across, down, compared)
@@ -113,8 +113,8 @@ func (d *Document) index(at []int, axis int) int {
 	return at[axis]
 }
 
-// beside describes the values of the axes that a map does not draw.
-func (d *Document) beside(p *located, drawn ...int) string {
+// describePlace describes the values of the axes that a map does not draw.
+func (d *Document) describePlace(p *located, drawn ...int) string {
 	title := ""
 	for i, v := range p.at {
 		if !slices.Contains(drawn, i) && d.varies(i) {
@@ -262,7 +262,7 @@ func (m *Map) list(p *text.Page) {
 		pt := &m.Points[0][k]
 		value, bar := m.cell(pt), ""
 		if pt.There && !m.Compared {
-			value = text.Rounded(&pt.Stat, m.By)
+			value = text.FormatRounded(&pt.Stat, m.By)
 		}
 		if pt.There && largest > 0 {
 			bar = strings.Repeat("o", int(math.Round(bars*math.Abs(float64(pt.Stat.Mean))/largest)))

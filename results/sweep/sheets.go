@@ -302,7 +302,7 @@ func (d *Document) frontSheet(f *Front) table.Sheet {
 	}
 	chart := table.Chart{Kind: table.Lines, Title: "Pareto front", X: len(s.Columns)}
 	for k, name := range f.Metrics {
-		m := d.shown(name)
+		m := d.findMetric(name)
 		column := table.Column{Header: m.Title, Unit: m.Unit, Format: table.General}
 		s.Columns = append(s.Columns, column)
 		if k == 0 {
@@ -326,8 +326,8 @@ func (d *Document) frontSheet(f *Front) table.Sheet {
 	return s
 }
 
-// shown returns a metric of the sweep by name.
-func (d *Document) shown(name string) *Shown {
+// findMetric returns a metric of the sweep by name.
+func (d *Document) findMetric(name string) *Shown {
 	return &d.Metrics[slices.IndexFunc(d.Metrics, func(m Shown) bool { return m.Name == name })]
 }
 

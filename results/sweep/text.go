@@ -76,14 +76,14 @@ func (d *Document) headlines() (lines []string) {
 	m := &d.Metrics[0]
 	if of, first, count := d.axis(d.Subject), "", map[string]int(nil); of >= 0 {
 		if first, count = d.tally(m); first != "" {
-			lines = append(lines, compared(strings.ToUpper(d.Axes[of].Values[0]), m.Title, first, count))
+			lines = append(lines, compareSentence(strings.ToUpper(d.Axes[of].Values[0]), m.Title, first, count))
 		}
 	}
 	least, most := d.extremes(m.Name)
 	if least != nil {
 		by, unit := text.ScaleOf(m.Unit, least.Statistics.Of(m.Name), most.Statistics.Of(m.Name))
-		lines = append(lines, fmt.Sprintf("%s: from %s (%s) to %s %s (%s).", m.Title, text.Rounded(least.Statistics.Of(m.Name), by), d.where(least),
-			text.Rounded(most.Statistics.Of(m.Name), by), unit, d.where(most)))
+		lines = append(lines, fmt.Sprintf("%s: from %s (%s) to %s %s (%s).", m.Title, text.FormatRounded(least.Statistics.Of(m.Name), by), d.where(least),
+			text.FormatRounded(most.Statistics.Of(m.Name), by), unit, d.where(most)))
 	}
 	return append(lines, fmt.Sprintf("%s of %s: %s; %s.", olaf.Plural(len(d.Cells), "cell"), d.Command, d.axes(), d.Rule))
 }
@@ -100,8 +100,8 @@ func (d *Document) tally(m *Shown) (first string, count map[string]int) {
 	return first, count
 }
 
-// compared returns the sentence about the comparisons of one metric.
-func compared(subject, title, other string, count map[string]int) string {
+// compareSentence returns the sentence about the comparisons of one metric.
+func compareSentence(subject, title, other string, count map[string]int) string {
 	places := count[Lower] + count[Higher] + count[Undecided]
 	if places == 1 {
 		for _, sign := range []string{Lower, Higher} {
@@ -115,8 +115,8 @@ func compared(subject, title, other string, count map[string]int) string {
 		subject, title, Lower, other, count[Lower], places, Higher, count[Higher], count[Undecided])
 }
 
-// Found returns the result in a few words, for lists.
-func (d *Document) Found() string {
+// Summary returns the result in a few words, for lists.
+func (d *Document) Summary() string {
 	m := &d.Metrics[0]
 	if of := d.axis(d.Subject); of >= 0 {
 		if first, count := d.tally(m); first != "" {

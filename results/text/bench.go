@@ -33,7 +33,7 @@ func Bench(w io.Writer, v View, b *results.Bench, about ...string) error {
 	}
 	p.Paper(b.Paper)
 	p.rows(b.Rows)
-	p.beside(b.Rows)
+	p.printBeside(b.Rows)
 	p.comparisons(b)
 	p.cdfs(b.Rows)
 	p.parts(b)
@@ -45,9 +45,9 @@ func Bench(w io.Writer, v View, b *results.Bench, about ...string) error {
 	return p.Err()
 }
 
-// beside prints the ages that have a twin's beside them. The first two columns differ by the senders, the last two by
+// printBeside prints the ages that have a twin's beside them. The first two columns differ by the senders, the last two by
 // the output.
-func (p *Page) beside(rows []results.Row) {
+func (p *Page) printBeside(rows []results.Row) {
 	g := &table.Grid{Keys: 3, Columns: []table.GridColumn{{Header: "AGES"}, {Header: "QUEUE"}, {Header: "OUT"}, {Header: "PLAN", Right: true},
 		{Header: "TWIN", Right: true}, {Header: "MEASURED", Right: true}, {Header: "MEASURED/TWIN, %", Right: true, Spare: 1}}}
 	any := false
@@ -59,7 +59,7 @@ func (p *Page) beside(rows []results.Row) {
 				continue
 			}
 			any = true
-			g.Add(s.Column, r.Queue, olaf.Rate(r.OutRateBPS).String(), Duration(s.Plan), Duration(s.Twin), Duration(s.Measured), Signed(s.OutputPct()))
+			g.Add(s.Column, r.Queue, olaf.Rate(r.OutRateBPS).String(), Duration(s.Plan), Duration(s.Twin), Duration(s.Measured), FormatSigned(s.OutputPct()))
 		}
 	}
 	if !any {
@@ -89,8 +89,8 @@ func Rate(bps results.Float) string {
 	return ((r + unit/2) / unit * unit).String()
 }
 
-// Signed formats a difference in per cent.
-func Signed(percent results.Float) string {
+// FormatSigned formats a difference in per cent.
+func FormatSigned(percent results.Float) string {
 	if !percent.Known() {
 		return Missing
 	}
@@ -137,7 +137,7 @@ func (p *Page) rows(rows []results.Row) {
 		r := &rows[i]
 		cells := []string{r.Queue, olaf.Rate(r.OutRateBPS).String()}
 		for k, c := range columns {
-			cells = append(cells, Rounded(r.Stats.Of(c.metrics[0].Name), scales[k]))
+			cells = append(cells, FormatRounded(r.Stats.Of(c.metrics[0].Name), scales[k]))
 		}
 		g.Add(append(cells, strconv.Itoa(r.Runs))...)
 	}
@@ -194,7 +194,7 @@ func (p *Page) comparisons(b *results.Bench) {
 	var published []string
 	for i := range b.Comparisons {
 		c := &b.Comparisons[i]
-		g.Add(c.Queue+" under "+c.Versus, olaf.Rate(c.OutRateBPS).String(), Rounded(&c.AoMReduction.ClusterCluster, 1), Rounded(&c.AoMReduction.WorkerWorker, 1))
+		g.Add(c.Queue+" under "+c.Versus, olaf.Rate(c.OutRateBPS).String(), FormatRounded(&c.AoMReduction.ClusterCluster, 1), FormatRounded(&c.AoMReduction.WorkerWorker, 1))
 		if r := results.BesideMixed(b.Paper, c); r != nil {
 			published = append(published, Exact(r.Published))
 		}
@@ -327,14 +327,14 @@ func (p *Page) statistics(rows []results.Row) {
 		for k := range r.Stats {
 			s := &r.Stats[k]
 			by, unit := ScaleOf(s.Unit, &s.Statistic)
-			g.Add(s.Name, unit, Rounded(&s.Statistic, by), scaled(s.Min, by), scaled(s.Max, by), strconv.Itoa(s.N), s.Title)
+			g.Add(s.Name, unit, FormatRounded(&s.Statistic, by), formatScaled(s.Min, by), formatScaled(s.Max, by), strconv.Itoa(s.N), s.Title)
 		}
 		p.Grid(g)
 		p.Printf("\n")
 	}
 }
 
-func scaled(f results.Float, by float64) string {
+func formatScaled(f results.Float, by float64) string {
 	if !f.Known() {
 		return Missing
 	}

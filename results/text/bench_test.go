@@ -21,12 +21,12 @@ func TestRounded(t *testing.T) {
 		{1e9 + 0.5, 12345678, "1000000000 ± 12000000"}, {1, 0.0021, "1.0000 ± 0.0021"},
 		{42, results.Missing(), "42"}, {4.25, results.Missing(), "4.250"}, {results.Missing(), results.Missing(), "–"},
 	} {
-		if got := Rounded(&results.Statistic{Mean: c.mean, CI95: c.half, N: 2}, 1); got != c.want {
+		if got := FormatRounded(&results.Statistic{Mean: c.mean, CI95: c.half, N: 2}, 1); got != c.want {
 			t.Errorf("%v ± %v prints as %q, want %q", c.mean, c.half, got, c.want)
 		}
 	}
 	// Arithmetic has an interval of 0, but is not a sample.
-	if got := Rounded(&results.Statistic{Mean: 78.016, CI95: 0, N: 1}, 1); got != "78.02" {
+	if got := FormatRounded(&results.Statistic{Mean: 78.016, CI95: 0, N: 1}, 1); got != "78.02" {
 		t.Errorf("one number prints as %q", got)
 	}
 }

@@ -263,7 +263,7 @@ func fresherAt(b *results.Bench, i int, both bool) string {
 		part += fmt.Sprintf(" than %s's", strings.ToUpper(c.Versus))
 	}
 	if r := results.BesideMixed(b.Paper, c); r != nil {
-		part += fmt.Sprintf(" (the paper's reading: %s %%, published %s)", Decimal(float64(r.Ours.Mean), 1), printed(r.Published))
+		part += fmt.Sprintf(" (the paper's reading: %s %%, published %s)", Decimal(float64(r.Ours.Mean), 1), formatPrinted(r.Published))
 	}
 	return atRate(ratesOf(b.Rows), c.OutRateBPS) + part
 }
@@ -315,7 +315,7 @@ func ageLine(b *results.Bench) string {
 // Age formats the mean of a statistic in ns with a suitable unit.
 func Age(s *results.Statistic) string {
 	by, unit := ScaleOf("ns", s)
-	mean, _ := RoundedParts(s, by)
+	mean, _ := FormatRoundedParts(s, by)
 	return mean + " " + unit
 }
 

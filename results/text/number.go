@@ -19,20 +19,20 @@ func Exact(f results.Float) string {
 // Missing is printed for a missing number.
 const Missing = "–"
 
-// Rounded formats a mean and the half-width of its interval, both multiplied by by: the half-width to two digits and
+// FormatRounded formats a mean and the half-width of its interval, both multiplied by by: the half-width to two digits and
 // the mean to the same decimal place, without exponents, and with no more decimals than a mean of five digits has. A
 // mean without a half-width, or with one that rounds to 0, has four digits; a count has all. A statistic of one number
 // has no half-width.
-func Rounded(s *results.Statistic, by float64) string {
-	mean, half := RoundedParts(s, by)
+func FormatRounded(s *results.Statistic, by float64) string {
+	mean, half := FormatRoundedParts(s, by)
 	if half == "" {
 		return mean
 	}
 	return mean + " ± " + half
 }
 
-// RoundedParts is Rounded in two columns; the half-width may be empty.
-func RoundedParts(s *results.Statistic, by float64) (mean, half string) {
+// FormatRoundedParts is Rounded in two columns; the half-width may be empty.
+func FormatRoundedParts(s *results.Statistic, by float64) (mean, half string) {
 	if !s.Known() {
 		return Missing, ""
 	}

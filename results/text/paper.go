@@ -44,10 +44,10 @@ func (p *Page) Paper(rows []results.PaperRow) {
 			} else {
 				more = more || r.Note != ""
 			}
-			g.Add("  "+r.Row+" "+ColumnOf(r), Rounded(&r.Ours, 1), Published(r), Percent(r.DeviationPct), verdict)
+			g.Add("  "+r.Row+" "+ColumnOf(r), FormatRounded(&r.Ours, 1), FormatPublished(r), Percent(r.DeviationPct), verdict)
 			for k := range r.Sensitivity {
 				if s := &r.Sensitivity[k]; p.Explain || s.Verdict != r.Verdict {
-					g.Add("    "+s.Assumption, Rounded(&s.Ours, 1), "", "", s.Verdict)
+					g.Add("    "+s.Assumption, FormatRounded(&s.Ours, 1), "", "", s.Verdict)
 				}
 			}
 		}
@@ -111,18 +111,18 @@ func ColumnOf(r *results.PaperRow) string {
 	return column + ", " + r.Unit
 }
 
-// Published formats what a paper prints: a number, or a bound with its side.
-func Published(r *results.PaperRow) string {
+// FormatPublished formats what a paper prints: a number, or a bound with its side.
+func FormatPublished(r *results.PaperRow) string {
 	number := r.Published
 	if !number.Known() {
 		number = r.Than
 	}
 	side := map[string]string{"": "", "above": "> ", "below": "< "}[r.Side]
-	return side + printed(number)
+	return side + formatPrinted(number)
 }
 
-// printed formats a number as a paper prints it.
-func printed(f results.Float) string {
+// formatPrinted formats a number as a paper prints it.
+func formatPrinted(f results.Float) string {
 	if !f.Known() {
 		return Missing
 	}

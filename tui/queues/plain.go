@@ -92,7 +92,7 @@ func writePair(b *strings.Builder, name string, r *results.Row) {
 		fmt.Fprintf(b, "  %s %s: the twin's of the plan %s, of the arrivals that were logged %s, measured %s", name,
 			s.Column, text.Duration(s.Plan), text.Duration(s.Twin), text.Duration(s.Measured))
 		if off := s.OutputPct(); off.Known() {
-			fmt.Fprintf(b, ", %s %% off", text.Signed(off))
+			fmt.Fprintf(b, ", %s %% off", text.FormatSigned(off))
 		} else if s.Reason != "" {
 			fmt.Fprintf(b, " (%s)", s.Reason)
 		}

@@ -68,7 +68,7 @@ func besideRows(rows []results.Row) list.Rows {
 				{Text: b.Column}, {Text: r.Queue, Style: theme.QueueStyle(i)}, {Text: olaf.Rate(r.OutRateBPS).String()},
 				{Text: text.Duration(b.Plan)},
 				{Text: text.Duration(b.Twin)}, {Text: text.Duration(b.Measured), Style: theme.Strong},
-				{Text: text.Signed(b.OutputPct())},
+				{Text: text.FormatSigned(b.OutputPct())},
 			}})
 		}
 	}

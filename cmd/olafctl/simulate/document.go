@@ -21,12 +21,12 @@ import (
 const EarlierSchema = "olafctl.simulate"
 
 // lostPct is the share that the account of the whole run counts as lost.
-var lostPct = result.Measured("lost_pct", "Lost, whole run", "%")
+var lostPct = result.NewMetric("lost_pct", "Lost, whole run", "%")
 
 // The reduction of ages by the first network against another, over pairs of equal seed.
 var (
-	reducedPerCluster = result.Measured("aom_reduction_cluster_pct", "Reduced by the first network, per cluster", "%")
-	reducedPerWorker  = result.Measured("aom_reduction_worker_pct", "Reduced by the first network, per worker", "%")
+	reducedPerCluster = result.NewMetric("aom_reduction_cluster_pct", "Reduced by the first network, per cluster", "%")
+	reducedPerWorker  = result.NewMetric("aom_reduction_worker_pct", "Reduced by the first network, per worker", "%")
 )
 
 // Document returns the JSON form: a row a network with its single runs, or the curves and the phase map of a sweep.

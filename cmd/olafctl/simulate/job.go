@@ -373,7 +373,7 @@ func (f *simulateFlags) jobPlan(cmd *cobra.Command, env *cli.Env) (*jobWork, err
 	}
 	work.names = slices.Concat([]string{"system", "mode"}, jobOnly, []string{"loss"}, cli.GivenOptions(cmd))
 	f.queue, f.job.mode = specs[0].System.Name, specs[0].Mode.Name // the names that files use
-	return work, f.job.locate(f.expect.ResolveRules(f.job.expectations(), job.Declared(), at))
+	return work, f.job.locate(f.expect.ResolveRules(f.job.expectations(), job.DeclareRuns(), at))
 }
 
 // tryJobs returns an error for jobs that cannot run, or that take long without --yes.

@@ -151,8 +151,8 @@ func (s *simulation) isWhole() bool {
 // isEmpty reports whether there is nothing to print.
 func (s *simulation) isEmpty() bool { return len(s.Runs) == 0 && s.Sweep == nil }
 
-// Simulated returns the runs that the document describes.
-func (s *simulation) Simulated() *bench.Simulated { return s.simulated }
+// Simulation returns the runs that the document describes.
+func (s *simulation) Simulation() *bench.Simulated { return s.simulated }
 
 // Paper returns nil: no published numbers belong to an arbitrary network.
 func (s *simulation) Paper() []results.PaperRow { return nil }
@@ -345,7 +345,7 @@ func addColumn(g *table.Grid, m *metric.Metric, stats []*results.Statistic) (by 
 	}
 	g.Columns = append(g.Columns, table.GridColumn{Header: header, Right: true})
 	for i, s := range stats {
-		g.Rows[i] = append(g.Rows[i], text.Rounded(s, by))
+		g.Rows[i] = append(g.Rows[i], text.FormatRounded(s, by))
 	}
 	return by
 }
@@ -383,7 +383,7 @@ func printRun(p *text.Page, r *netsim.Result, rows []*metric.Metric) {
 	p.Printf("\n")
 	for _, m := range rows[len(shown):] {
 		p.Say("", "%s", strings.TrimSpace(fmt.Sprintf("%s: %s %s", m.Title,
-			text.Rounded(singleStatistic(r.Of(m.Name)), 1), m.Unit)))
+			text.FormatRounded(singleStatistic(r.Of(m.Name)), 1), m.Unit)))
 	}
 	if withheld, generated := r.Of("window_withheld"), r.Of("window_generated"); withheld > 0 {
 		who := "transmission control"
@@ -439,7 +439,7 @@ func printRuns(p *text.Page, runs []*netsim.Result, rows []*metric.Metric) {
 		}
 		by := addColumn(g, m, singles)
 		s := results.Describe(values, "")
-		centre, half := text.RoundedParts(&s, by)
+		centre, half := text.FormatRoundedParts(&s, by)
 		mean, interval = append(mean, centre), append(interval, half)
 	}
 	g.Rows = append(g.Rows, mean, interval)
@@ -501,7 +501,7 @@ func (s *sweepDocument) printMap(p *text.Page, by float64, unit string) {
 			phases[k] = shade(share)
 		}
 		mean := q.Stats.Of(sweepAge).Mean
-		age := text.Rounded(singleStatistic(mean), by) + " " + unit
+		age := text.FormatRounded(singleStatistic(mean), by) + " " + unit
 		bar := 0
 		if room := min(sweepBars, p.Columns()-15-len(phases)-len(age)); oldest > 0 && mean.Known() && room > 0 {
 			bar = int(math.Round(float64(room) * float64(mean) / oldest))

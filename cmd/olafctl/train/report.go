@@ -23,8 +23,8 @@ const (
 
 // Metrics of a training.
 var (
-	greedyReward = result.Measured("greedy_reward", "Reward without exploring", "")
-	endTime      = result.Measured("end_ns", "Virtual time", "ns")
+	greedyReward = result.NewMetric("greedy_reward", "Reward without exploring", "")
+	endTime      = result.NewMetric("end_ns", "Virtual time", "ns")
 )
 
 // numbers are metrics with their values.
@@ -91,19 +91,19 @@ func (f *trainFlags) newReport(out *rl.Outcome, stopped bool) *result.Result {
 			n.Class[engine.DroppedMismatch]},
 		{"lane_saturations", "Lanes saturated", n.LaneSaturations},
 	} {
-		all.add(result.Counted(one.name, one.title, ""), float64(one.n))
+		all.add(result.NewCounter(one.name, one.title, ""), float64(one.n))
 	}
 	if c.Control != nil {
-		all.add(result.Counted("withheld", "Withheld by workers", ""), float64(out.Withheld))
+		all.add(result.NewCounter("withheld", "Withheld by workers", ""), float64(out.Withheld))
 	}
 	row := result.Row{Name: c.Network.Kind, Runs: 1, Stats: all.stats()}
 	r.Metrics = all.metrics
 	for i, s := range out.Servers {
 		var counts numbers
-		counts.add(result.Counted("received", "Frames received", ""), float64(s.Received))
-		counts.add(result.Counted("inside", "Updates inside them", ""), float64(s.Inside))
-		counts.add(result.Counted("accepted", "Frames that passed the gate", ""), float64(s.Accepted))
-		counts.add(result.Counted("versions", "Steps of the weights", ""), float64(s.Versions))
+		counts.add(result.NewCounter("received", "Frames received", ""), float64(s.Received))
+		counts.add(result.NewCounter("inside", "Updates inside them", ""), float64(s.Inside))
+		counts.add(result.NewCounter("accepted", "Frames that passed the gate", ""), float64(s.Accepted))
+		counts.add(result.NewCounter("versions", "Steps of the weights", ""), float64(s.Versions))
 		row.Groups = append(row.Groups, result.Group{Name: fmt.Sprintf("server %d", i), Stats: counts.stats()})
 		if i == 0 {
 			r.Metrics = append(r.Metrics, counts.metrics...)
@@ -138,7 +138,7 @@ func (f *trainFlags) newJobReport(config rl.Config, spec *job.Spec, out *job.Tra
 	all.add(greedyReward, greedy)
 	for _, row := range closedloop.ListRows() {
 		if v := row.Of(n); v.Known() {
-			all.add(result.Measured(row.Name, row.Title, row.Unit), float64(v))
+			all.add(result.NewMetric(row.Name, row.Title, row.Unit), float64(v))
 		}
 	}
 	for _, c := range n.Endpoints.Ledger().Counters {

@@ -22,7 +22,7 @@ type Curve struct {
 const curvePoints = 20
 
 // Generated adds the reward of an update.
-func (c *Curve) Generated(u *trace.Update, _ *ppo.Weights) error {
+func (c *Curve) OnUpdate(u *trace.Update, _ *ppo.Weights) error {
 	c.addReward(u.Reward)
 	return nil
 }

@@ -146,7 +146,7 @@ type admissionJSON struct {
 }
 
 func admissionDocument(a *aomcheck.Admission) *admissionJSON {
-	doc := &admissionJSON{Head: cli.Head{Schema: "olafctl.verify/v1", Kind: "admit"}, Accepted: a.Accepted(),
+	doc := &admissionJSON{Head: cli.Head{Schema: "olafctl.verify/v1", Kind: "admit"}, Accepted: a.IsAccepted(),
 		Why: admissionLine(a), Together: verdictDocument(a.Together)}
 	if a.Running != nil {
 		doc.Running = &a.Running.Answer

@@ -418,7 +418,7 @@ func (f *verifyFlags) admitClusters(ctx context.Context, env *cli.Env, running, 
 
 func admissionLine(a *aomcheck.Admission) string {
 	switch {
-	case a.Accepted():
+	case a.IsAccepted():
 		return "ACCEPTED: the objective is proved with the new clusters"
 	case a.Together.Answer == aomcheck.Unknown:
 		return "UNDECIDED: no proof within the time limit"

@@ -52,16 +52,16 @@ func (r *Clustered) Err() error {
 }
 
 // shown lists the numbers that are meaningful for a job without an end.
-var told = []string{"iteration_ns", "staleness_updates", "staleness_vectors", "aom_newest_ns", "slots_held",
+var shown = []string{"iteration_ns", "staleness_updates", "staleness_vectors", "aom_newest_ns", "slots_held",
 	"slots_held_peak", "memory_bytes", "frames", "wire_bytes"}
 
 // stalled counts the clusters without recent deliveries at the end.
-var stalled = result.Measured("stalled_clusters", "Clusters that stood still", "")
+var stalled = result.NewMetric("stalled_clusters", "Clusters that stood still", "")
 
 // Stats returns the numbers that are meaningful for workers that wait until time is over.
 func (r *Clustered) Stats() (stats results.Stats) {
 	for _, m := range jobMetrics {
-		if slices.Contains(told, m.Name) {
+		if slices.Contains(shown, m.Name) {
 			stats = append(stats, results.Stat{Metric: m, Statistic: r.Number(m.Name)})
 		}
 	}
@@ -79,7 +79,7 @@ func (r *Clustered) Totals() map[string]int64 { return r.totals() }
 func (r *Clustered) Lines() (lines []string) {
 	iteration, here, held := r.Number("iteration_ns"), r.Number("aom_newest_ns"), r.Number("slots_held")
 	lines = append(lines, r.Spec.Mode.About+fmt.Sprintf(": %s between updates; a gradient takes what lies between two updates of workers that do not wait", text.Age(&iteration)))
-	lines = append(lines, fmt.Sprintf("at the workers, half a round trip later, models were %s old; switches held %s slots, mean over time", text.Age(&here), text.Rounded(&held, 1)))
+	lines = append(lines, fmt.Sprintf("at the workers, half a round trip later, models were %s old; switches held %s slots, mean over time", text.Age(&here), text.FormatRounded(&held, 1)))
 	packets := fmt.Sprintf("a gradient takes %s; ", olaf.Plural(r.Spec.Job.Packets(), "packet"))
 	if r.Spec.Options.Timeout > 0 {
 		packets += fmt.Sprintf("after %s of silence workers try again: ", r.Spec.Options.Timeout)

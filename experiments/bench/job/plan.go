@@ -45,22 +45,22 @@ func (p *Plan) Run(ctx context.Context, done func()) (*Report, error) {
 		if len(outcomes) == 0 {
 			return nil, err
 		}
-		return p.left(len(outcomes), seeds).report(outcomes), err
+		return p.part(len(outcomes), seeds).report(outcomes), err
 	}
 	return p.report(outcomes), nil
 }
 
 // part returns a plan of the first n jobs with some seeds.
-func (p *Plan) left(n int, seeds []uint64) *Plan {
+func (p *Plan) part(n int, seeds []uint64) *Plan {
 	left := *p
 	left.Jobs, left.Seeds, left.Partial = p.Jobs[:n], seeds, true
 	left.Printed = slices.DeleteFunc(slices.Clone(p.Printed), func(c Printed) bool { return c.Job >= n })
-	left.Statements = append(slices.Clone(p.Statements), Left(left.Runs(), p.Runs()))
+	left.Statements = append(slices.Clone(p.Statements), DescribePart(left.Runs(), p.Runs()))
 	return &left
 }
 
 // DescribePart states how much of an interrupted plan was finished.
-func Left(whole, runs int) string {
+func DescribePart(whole, runs int) string {
 	return fmt.Sprintf("partial: it was left before its end, and this is %d of %s", whole, olaf.Plural(runs, "run"))
 }
 

@@ -39,7 +39,7 @@ func TestPlansAreReadAgain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	text, err := json.MarshalIndent(first.Made(), "", "  ")
+	text, err := json.MarshalIndent(first.ReplayPlan(), "", "  ")
 	if err != nil || !bytes.Equal(text, asked) {
 		t.Fatalf("%v: playing it changed the plan:\n%s\n%s", err, asked, text)
 	}
@@ -148,7 +148,7 @@ func TestPlansThatAreLeft(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		made, err := json.Marshal(r.Made())
+		made, err := json.Marshal(r.ReplayPlan())
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -16,7 +16,7 @@ type Printed struct {
 }
 
 // comparePrinted compares outcomes with published numbers, in the papers' order; a hung job has no numbers.
-func (p *Plan) beside(outcomes []*Outcome) (rows []results.PaperRow) {
+func (p *Plan) comparePrinted(outcomes []*Outcome) (rows []results.PaperRow) {
 	ours := paper.Ours{}
 	var from []string
 	for _, c := range p.Printed {

@@ -105,7 +105,7 @@ func TestTableIsOfOneRun(t *testing.T) {
 		t.Errorf("one run:\n%s\nand twice:\n%s", one, twice)
 	}
 	r, both := counted(1, 2)
-	n := r.Outcomes[0].counted(func(run *closedloop.Result) *olaf.Counts { return &run.Endpoints }, "packets_resent")
+	n := r.Outcomes[0].countOf(func(run *closedloop.Result) *olaf.Counts { return &run.Endpoints }, "packets_resent")
 	if a, b := of(r, 0), of(r, 1); a == b || float64(n.Mean) != float64(a+b)/2 || line(both, "Packets resent") != result.Cell("", &n) {
 		t.Errorf("%d and %d were sent again, %v in the mean, which the table says as %q", a, b, n.Mean, line(both, "Packets resent"))
 	}

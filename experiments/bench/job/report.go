@@ -27,13 +27,13 @@ type Report struct {
 	Outcomes []*Outcome
 }
 
-// Made returns the plan that reproduces the report.
-func (r *Report) Made() any { return r.Plan }
+// ReplayPlan returns the plan that reproduces the report.
+func (r *Report) ReplayPlan() any { return r.Plan }
 
 // report returns the result of a plan's outcomes.
 func (p *Plan) report(outcomes []*Outcome) *Report {
 	r := &Report{result.New(experiment, "", p.Config), p, outcomes}
-	r.Title, r.Seeds, r.Partial, r.PaperRows = p.Title, p.Seeds, p.Partial, p.beside(outcomes)
+	r.Title, r.Seeds, r.Partial, r.PaperRows = p.Title, p.Seeds, p.Partial, p.comparePrinted(outcomes)
 	r.Statements = append([]string{}, p.Statements...)
 	r.Metrics = slices.Clone(jobMetrics)
 	at := slices.IndexFunc(r.Metrics, func(m *metric.Metric) bool { return m.Name == capped })
@@ -81,7 +81,7 @@ func (o *Outcome) resultRow(metrics result.Metrics, seeds []uint64) result.Row {
 			row.Stats = append(row.Stats, results.Stat{Metric: m, Statistic: o.Number(m.Name)})
 		default:
 			for _, of := range []func(*closedloop.Result) *olaf.Counts{endpointCounts, programCounts} {
-				if s := o.counted(of, m.Name); s.Known() {
+				if s := o.countOf(of, m.Name); s.Known() {
 					row.Stats = append(row.Stats, results.Stat{Metric: m, Statistic: s})
 					break
 				}
@@ -134,8 +134,8 @@ var jobMetrics = func() (all []*metric.Metric) {
 	return all
 }()
 
-// Declared declares the runs of jobs, without the counters of hosts and switches.
-func Declared() *metric.Declaration { return &metric.Declaration{Metrics: jobMetrics} }
+// DeclareRuns declares the runs of jobs, without the counters of hosts and switches.
+func DeclareRuns() *metric.Declaration { return &metric.Declaration{Metrics: jobMetrics} }
 
 // Configurations returns the outcomes in the form that expectations judge.
 func (r *Report) Configurations() (rows []results.Row) {
@@ -154,8 +154,8 @@ func (o *Outcome) Row() results.Row {
 	return row
 }
 
-// Named returns the outcome as a row of a name, with its single runs and without statistics.
-func (o *Outcome) Named(name string, seeds []uint64) result.Row {
+// NamedRow returns the outcome as a row of a name, with its single runs and without statistics.
+func (o *Outcome) NamedRow(name string, seeds []uint64) result.Row {
 	return result.Row{Name: name, Runs: len(o.Runs) - o.Hung, Invalid: o.Hung, Stats: results.Stats{},
 		BySeed: o.bySeed(seeds)}
 }
@@ -291,7 +291,7 @@ func iterations(same bool) (name, words string) {
 const capped = "goodput_bps"
 
 // ceiling is the highest goodput that links and frames allow, which is not a measurement.
-var ceiling = result.Measured(ceilingName, "Goodput ceiling", "bit/s")
+var ceiling = result.NewMetric(ceilingName, "Goodput ceiling", "bit/s")
 
 const ceilingName = "ceiling_bps"
 
@@ -301,8 +301,8 @@ func limit(bps int64) results.Statistic {
 	return results.Statistic{Mean: v, SD: results.Missing(), CI95: results.Missing(), Min: v, Max: v, N: 1}
 }
 
-// counted returns a counter over the runs that the numbers are from, or over hung runs if all of them hung.
-func (o *Outcome) counted(of func(*closedloop.Result) *olaf.Counts, name string) results.Statistic {
+// countOf returns a counter over the runs that the numbers are from, or over hung runs if all of them hung.
+func (o *Outcome) countOf(of func(*closedloop.Result) *olaf.Counts, name string) results.Statistic {
 	var values []metric.Float
 	for _, run := range o.Runs {
 		if c := of(run); c.Index(name) >= 0 && (!run.Hung || o.Hung == len(o.Runs)) {

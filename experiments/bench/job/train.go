@@ -42,7 +42,7 @@ func Train(ctx context.Context, c rl.Config, s *Spec, told func(worker int, p rl
 	}
 	job := s.Job
 	job.Layout = endpoint.Layout{Values: ppo.Params, PerPacket: parts.PerPacket}
-	job.Begin, job.Values, job.Applied = t.begin, t.values, t.applied
+	job.Begin, job.Values, job.Applied = t.begin, t.values, t.applySum
 	updates := c.Iterations
 	if !s.Mode.Sync && parts.Server == nil {
 		// As many gradients as the others: an update contains several, from any workers.
@@ -136,8 +136,8 @@ func (t *training) values(now olaf.Time, k int, _ uint32) []uint32 {
 	return f.values
 }
 
-// applied steps a host's weights by the mean of a sum. A server answers with its weights, which its workers copy.
-func (t *training) applied(_ olaf.Time, host int, a *endpoint.Aggregate) {
+// applySum steps a host's weights by the mean of a sum. A server answers with its weights, which its workers copy.
+func (t *training) applySum(_ olaf.Time, host int, a *endpoint.Aggregate) {
 	w := &t.weights[host]
 	switch {
 	case t.server > 0 && host != t.server:

@@ -57,11 +57,11 @@ func (p *Plan) report(cells []Cell) *Report {
 	t := p.Grid.table(cells, p.Seeds)
 	if p.Of > 0 {
 		t.Partial = true
-		t.Say("%s", job.Left(p.Runs(), p.Of))
+		t.Say("%s", job.DescribePart(p.Runs(), p.Of))
 	}
 	t.Metrics, t.Seeds = job.Metrics(), p.Seeds
 	for i, o := range p.Grid.Outcomes() {
-		t.Rows = append(t.Rows, o.Named(cells[i].Name(), p.Seeds))
+		t.Rows = append(t.Rows, o.NamedRow(cells[i].Name(), p.Seeds))
 	}
 	return &Report{t, p}
 }
@@ -74,8 +74,8 @@ func (p *Plan) Runs() int {
 	return p.Grid.Runs(len(p.Seeds))
 }
 
-// Made is the plan.
-func (r *Report) Made() any { return r.plan }
+// ReplayPlan is the plan.
+func (r *Report) ReplayPlan() any { return r.plan }
 
 // Configurations returns the outcomes in the form that expectations judge.
 func (r *Report) Configurations() (rows []results.Row) {

@@ -94,7 +94,7 @@ func TestPlanThatIsLeft(t *testing.T) {
 		if !strings.Contains(document, `"partial":true`) || !strings.Contains(document, "of 16 runs") {
 			t.Errorf("left after %d: %s", runs, document)
 		}
-		raw, err := json.Marshal(r.Made())
+		raw, err := json.Marshal(r.ReplayPlan())
 		back := &Plan{Systems: p.Systems}
 		if err = errors.Join(err, json.Unmarshal(raw, back)); err != nil {
 			t.Fatal(err)

@@ -63,7 +63,7 @@ func runControl(ctx context.Context, o experiments.Options) (bench.Report, error
 		row := &r.rows[i]
 		cells := map[string]string{}
 		for _, name := range []string{"withheld_pct", "loss_packets_pct", "jain"} {
-			cells[name] = text.Rounded(row.Stats.Of(name), 1)
+			cells[name] = text.FormatRounded(row.Stats.Of(name), 1)
 		}
 		r.Say("%s: withheld %s %%, lost %s %%, gap between the groups %.1f ms, Jain's index %s", row.Name, cells["withheld_pct"],
 			cells["loss_packets_pct"], row.gap(), cells["jain"])

@@ -131,7 +131,7 @@ func trainFig8(ctx context.Context, o *experiments.Options, name, artefact strin
 			}
 		}
 		l, m := result.Describe(lost), result.Describe(merged)
-		f.Say("%s: lost %s %%, merged %s %% of the updates", s.Name, text.Rounded(&l, 1), text.Rounded(&m, 1))
+		f.Say("%s: lost %s %%, merged %s %% of the updates", s.Name, text.FormatRounded(&l, 1), text.FormatRounded(&m, 1))
 	}
 	f.Panels = []result.Panel{reward}
 	return f, err
@@ -147,7 +147,7 @@ func (f *fig8Trainings) over(rate, olaf, fifo string) results.Statistic {
 	ol, fi := f.final[olaf], f.final[fifo]
 	gain := gains(f.schemes, f.done, olaf, fifo, fig8Spans, f.untilNS)
 	f.Say("at %s Olaf ends at %s and FIFO at %s: a difference of %.0f in reward; counted from the untrained policy Olaf is %s %% above FIFO", rate,
-		text.Rounded(&ol, 1), text.Rounded(&fi, 1), float64(ol.Mean-fi.Mean), text.Rounded(&gain, 1))
+		text.FormatRounded(&ol, 1), text.FormatRounded(&fi, 1), float64(ol.Mean-fi.Mean), text.FormatRounded(&gain, 1))
 	return gain
 }
 

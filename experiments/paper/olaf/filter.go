@@ -97,7 +97,7 @@ func (f *fig8Trainings) filterLine(name string, done, off []*learned) result.Lin
 		cells = append(cells, result.Describe(shares[class]))
 	}
 	if change := cells[2]; change.Mean != 0 {
-		f.Say("%s: %s in reward against no filter", name, text.Rounded(&change, 1))
+		f.Say("%s: %s in reward against no filter", name, text.FormatRounded(&change, 1))
 	}
 	return result.Line{Name: name, Cells: cells}
 }

@@ -129,11 +129,11 @@ type cell struct {
 var (
 	rowCells = []cell{
 		named("window_sent", "Updates sent", ""),
-		{result.Measured("withheld_pct", "Withheld", "%"), func(v metric.Values) results.Float {
+		{result.NewMetric("withheld_pct", "Withheld", "%"), func(v metric.Values) results.Float {
 			return 100 * v.Of("window_withheld") / max(v.Of("window_generated"), 1)
 		}},
 		named("window_delivered_frames", "Frames delivered", ""), charted("loss_packets_pct", "Dropped, packets", "%"), named("loss_updates_pct", "Dropped, updates", "%"),
-		{result.Measured("replaced_pct", "Replaced", "%"), func(v metric.Values) results.Float { return v.Of("loss_replaced_pct") }},
+		{result.NewMetric("replaced_pct", "Replaced", "%"), func(v metric.Values) results.Float { return v.Of("loss_replaced_pct") }},
 		charted("jain", "Jain's index per cluster", ""), charted("jain_worker_means", "Jain's index per worker", ""), named("jain_workers", "Jain's index of all workers", ""), named("never_delivered", "Workers without an age", ""),
 	}
 	groupCells = []cell{perCluster.age, perWorker.age, named("never_delivered", "Workers without an age", "")}
@@ -162,7 +162,7 @@ var (
 )
 
 func named(name, title, unit string) cell {
-	return cell{result.Measured(name, title, unit), func(v metric.Values) results.Float { return v.Of(name) }}
+	return cell{result.NewMetric(name, title, unit), func(v metric.Values) results.Float { return v.Of(name) }}
 }
 
 // charted is a number that has a chart.

@@ -60,8 +60,8 @@ type share struct {
 	done         int
 }
 
-// Generated counts one iteration.
-func (s *share) Generated(u *trace.Update, _ *ppo.Weights) error {
+// OnUpdate counts one iteration.
+func (s *share) OnUpdate(u *trace.Update, _ *ppo.Weights) error {
 	s.done++
 	part := float64(s.done) / float64(s.config.Workers*s.config.Iterations)
 	if s.config.Until > 0 {

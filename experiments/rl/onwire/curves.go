@@ -180,8 +180,8 @@ func arrivedPct(t *rl.Config, places []uint64) (pct []float64) {
 // rewardObserver is a function that observes every update.
 type rewardObserver func(reward float64)
 
-// Generated implements rl.Observer.
-func (t rewardObserver) Generated(u *trace.Update, _ *ppo.Weights) error {
+// OnUpdate implements rl.Observer.
+func (t rewardObserver) OnUpdate(u *trace.Update, _ *ppo.Weights) error {
 	t(u.Reward)
 	return nil
 }
@@ -255,7 +255,7 @@ func (c *Comparison) sayQueues(f *result.Result, curves []*curve) {
 			k.over(func(t *Training) float64 { return t.LostPct })
 		inside := k.over(func(t *Training) float64 { return t.Inside })
 		f.Say("%s: cluster 0 without exploring %s; %s %% of the updates lost or replaced, %s in each that was delivered", k.name,
-			text.Rounded(&greedy, 1), text.Rounded(&lost, 1), text.Rounded(&inside, 1))
+			text.FormatRounded(&greedy, 1), text.FormatRounded(&lost, 1), text.FormatRounded(&inside, 1))
 		if places := k.placeShares(); len(places) > 1 {
 			f.Say("%s: of the packets of an update, from the first to the last, %s %% arrived", k.name,
 				strings.Join(places, ", "))
@@ -276,7 +276,7 @@ func (k *curve) placeShares() (all []string) {
 			}
 		}
 		pct := result.Describe(values)
-		all = append(all, text.Rounded(&pct, 1))
+		all = append(all, text.FormatRounded(&pct, 1))
 	}
 	return all
 }

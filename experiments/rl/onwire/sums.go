@@ -145,7 +145,7 @@ func (c *Comparison) saySums(f *result.Result, curves []*curve) {
 		c.Training.Workers, olaf.Plural(len(c.Seeds), "seed"))
 	for _, k := range curves {
 		greedy := k.over(func(t *Training) float64 { return t.Greedy })
-		f.Say("%s: without exploring %s", k.name, text.Rounded(&greedy, 1))
+		f.Say("%s: without exploring %s", k.name, text.FormatRounded(&greedy, 1))
 	}
 	for _, k := range curves {
 		if !k.trainings[0].Real {

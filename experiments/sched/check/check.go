@@ -445,7 +445,7 @@ func (c *checking) volumes() {
 		j := c.jobs[a.Job]
 		least, where := math.Inf(1), ""
 		for _, unit := range sortedUnits(j) {
-			if sum := c.carried(a, j, unit); sum < least {
+			if sum := c.carry(a, j, unit); sum < least {
 				least, where = sum, unit
 			}
 		}
@@ -469,8 +469,8 @@ func sortedUnits(j *sched.Job) []string {
 	return names
 }
 
-// carried returns the bits that one worker of a in unit sends.
-func (c *checking) carried(a *sched.Assignment, j *sched.Job, unit string) float64 {
+// carry returns the bits that one worker of a in unit sends.
+func (c *checking) carry(a *sched.Assignment, j *sched.Job, unit string) float64 {
 	slot, epsilon := c.problem.Slot.Seconds(), c.problem.Reconfiguration.Seconds()
 	crosses := unit != j.Server && !isOffloaded(j, a.INC)
 	sum, last := 0.0, 0.0

@@ -170,7 +170,7 @@ func (s *search) take(ctx context.Context, b *program, a Answer) error {
 	plan, verdict := b.read(a.Values, s.o)
 	if !verdict.OK() && s.o.Repairs == sched.AllRepairs {
 		// Solvers accept 0.999999 for 1. With fixed integers, the rates become exact.
-		polished, err := s.o.Solver.Solve(ctx, b.fixed(a.Values), Limits{Time: s.o.Limits.Time})
+		polished, err := s.o.Solver.Solve(ctx, b.fixIntegers(a.Values), Limits{Time: s.o.Limits.Time})
 		if err != nil {
 			return err
 		}
@@ -278,8 +278,8 @@ func (b *program) countRises(most int) {
 	b.row("most", AtMost, float64(most), b.Objective...)
 }
 
-// fixed returns the model with its integers fixed as in a point, and free rates.
-func (b *program) fixed(values []float64) *Model {
+// fixIntegers returns the model with its integers fixed as in a point, and free rates.
+func (b *program) fixIntegers(values []float64) *Model {
 	m := b.Model
 	m.Variables = append([]Variable(nil), m.Variables...)
 	for k := range m.Variables {
@@ -308,7 +308,7 @@ func (b *program) read(values []float64, o *Options) (*sched.Plan, *check.Verdic
 	}
 	b.outcome(p)
 	best := *p
-	best.Connections = b.needed(p)
+	best.Connections = b.neededConnections(p)
 	if verdict := b.claim(&best); verdict.OK() {
 		return &best, verdict
 	}
@@ -401,9 +401,9 @@ func (b *program) change(slot int, p *pair, count int) sched.Change {
 	return sched.Change{Slot: slot, Between: [2]string{b.in.Units[p.v].Name, b.in.Units[p.u].Name}, Count: count}
 }
 
-// needed returns the connections that the rates of a plan need, kept as long as no other pair needs the ports. A
+// neededConnections returns the connections that the rates of a plan need, kept as long as no other pair needs the ports. A
 // solver that minimises only time sets up others at random.
-func (b *program) needed(p *sched.Plan) []sched.Change {
+func (b *program) neededConnections(p *sched.Plan) []sched.Change {
 	out := []sched.Change{}
 	if b.in.Problem.Fixed {
 		return out

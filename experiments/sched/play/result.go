@@ -12,10 +12,10 @@ import (
 
 // metrics are the metrics of a job.
 var metrics = result.Metrics{
-	result.Measured("packets", "Packets", ""), result.Measured("planned_ns", "Planned", "ns"),
-	result.Measured("fluid_ns", "Fluid", "ns"),
-	result.Measured("paced_ns", "Paced", "ns"), result.Measured("deviation_pct", "Off the fluid", "%"),
-	result.Measured("windowed_ns", "With windows", "ns"),
+	result.NewMetric("packets", "Packets", ""), result.NewMetric("planned_ns", "Planned", "ns"),
+	result.NewMetric("fluid_ns", "Fluid", "ns"),
+	result.NewMetric("paced_ns", "Paced", "ns"), result.NewMetric("deviation_pct", "Off the fluid", "%"),
+	result.NewMetric("windowed_ns", "With windows", "ns"),
 }
 
 // Result returns the document of a play, with a row for each job.

@@ -259,8 +259,8 @@ func (s *state) aggregate(t *task, unit int) {
 	s.memoryUsed[unit] += t.Segment
 }
 
-// undecided reports whether a task's aggregator can still be chosen.
-func (s *state) undecided(t *task) bool {
+// isUndecided reports whether a task's aggregator can still be chosen.
+func (s *state) isUndecided(t *task) bool {
 	return t.inc == sched.NoSwitch && len(t.Switches) > 0 && (t.start < 0 || !s.repairs.Has(sched.KeepINC))
 }
 
@@ -296,7 +296,7 @@ func (s *state) enough(t *task) float64 {
 // firstCome implements FCFS: in order of arrival, a switch if one is free, and all available bandwidth.
 func (s *state) firstCome() {
 	for _, t := range s.active {
-		if s.undecided(t) {
+		if s.isUndecided(t) {
 			for _, unit := range t.Switches {
 				if s.room(t, unit) {
 					s.aggregate(t, unit)

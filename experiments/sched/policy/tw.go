@@ -55,7 +55,7 @@ type candidate struct {
 func (s *state) candidates() []candidate {
 	var out []candidate
 	for _, t := range s.active {
-		if !s.undecided(t) {
+		if !s.isUndecided(t) {
 			continue
 		}
 		c := candidate{task: t}

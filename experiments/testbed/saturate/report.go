@@ -36,28 +36,28 @@ type number struct {
 
 // numbers are what runs are described by.
 var numbers = []number{
-	{result.Measured("packets_per_s", "Packets of workers, a second", "packet/s"),
+	{result.NewMetric("packets_per_s", "Packets of workers, a second", "packet/s"),
 		func(_ *lab.Plan, _ *Config, r *Run) float64 {
 			return float64(r.Sent) / float64(r.TookNS) * float64(olaf.Second/olaf.Nanosecond)
 		}},
-	{result.Measured("values_per_s", "Values added up, a second", "1/s"), func(_ *lab.Plan, _ *Config, r *Run) float64 {
+	{result.NewMetric("values_per_s", "Values added up, a second", "1/s"), func(_ *lab.Plan, _ *Config, r *Run) float64 {
 		return float64(r.Checked) / float64(r.TookNS) * float64(olaf.Second/olaf.Nanosecond)
 	}},
-	{result.Measured("vector_ns", "A vector, from its first packet to the last sum", "ns"),
+	{result.NewMetric("vector_ns", "A vector, from its first packet to the last sum", "ns"),
 		func(_ *lab.Plan, c *Config, r *Run) float64 {
 			return float64(r.TookNS) / float64(c.Vectors)
 		}},
-	{result.Measured("latency_p50_ns", "A sum, from its last packet to the server: median", "ns"),
+	{result.NewMetric("latency_p50_ns", "A sum, from its last packet to the server: median", "ns"),
 		func(_ *lab.Plan, _ *Config, r *Run) float64 { return float64(r.LatencyNS.P50) }},
-	{result.Measured("latency_p99_ns", "the same, 99th percentile", "ns"),
+	{result.NewMetric("latency_p99_ns", "the same, 99th percentile", "ns"),
 		func(_ *lab.Plan, _ *Config, r *Run) float64 { return float64(r.LatencyNS.P99) }},
-	{result.Counted("sent", "Packets sent", "packets"),
+	{result.NewCounter("sent", "Packets sent", "packets"),
 		func(_ *lab.Plan, _ *Config, r *Run) float64 { return float64(r.Sent) }},
-	{result.Counted("resent", "Packets that were missing and sent again", "packets"),
+	{result.NewCounter("resent", "Packets that were missing and sent again", "packets"),
 		func(_ *lab.Plan, _ *Config, r *Run) float64 { return float64(r.Resent) }},
-	{result.Counted("sums_resent", "Sums that got lost above and were sent again", "packets"),
+	{result.NewCounter("sums_resent", "Sums that got lost above and were sent again", "packets"),
 		func(_ *lab.Plan, _ *Config, r *Run) float64 { return float64(r.SumsAgain) }},
-	{result.Counted("repeated", "Sums that reached the server again", "packets"),
+	{result.NewCounter("repeated", "Sums that reached the server again", "packets"),
 		func(_ *lab.Plan, _ *Config, r *Run) float64 { return float64(r.Repeated) }},
 }
 
