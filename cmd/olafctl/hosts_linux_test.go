@@ -2,19 +2,27 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/capture/live"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/experiments/testbed/sshlink"
 	"github.com/olafctl/olaf/experiments/testbed/sshlink/sshlinktest"
+	"github.com/olafctl/olaf/internal/peer"
 )
 
 // pathOfOlafctl is the folder of the program olafctl, which is this test binary.
@@ -189,15 +197,164 @@ func killVictim(t *testing.T, l *sshlinktest.Lab, head *exec.Cmd, victim string)
 		}
 		return pid
 	}
-	pid := head.Process.Pid
+	pid := 0
 	switch victim {
 	case "ssh":
 		pid = find("ServerAliveInterval", (&sshlinktest.Host{Node: l.Head}).Processes(t))
 	case "agent":
 		pid = find("olafctl device serve", l.Hosts[0].Processes(t))
 	}
-	if pid == 0 {
+	if pid == 0 { // of the head, or too early
 		pid = head.Process.Pid
 	}
 	_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
+}
+
+// connectHost starts an agent without a device on the first host.
+func connectHost(t *testing.T, l *sshlinktest.Lab) *testbed.Host {
+	t.Helper()
+	at, _, err := sshlink.Parse(l.Hosts[0].URL(""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	env := process()
+	access := testbed.Access{SSH: sshlink.Options{Program: peer.NeedProgram(t, "nsenter") + " --net=" + l.Head.Path() + " " + l.SSH,
+		Identify: env.Build, Executable: os.Executable}}
+	h, err := testbed.ConnectHost(t.Context(), at, &access)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return h
+}
+
+// TestHostAgent uses a host without a device: its clock, the programs of a closed list with their output, the files of the run's
+// folder only, and the frames of an interface.
+func TestHostAgent(t *testing.T) {
+	l := sshlinktest.New(t, 1, pathOfOlafctl(t))
+	h := connectHost(t, l)
+	ctx := t.Context()
+	offset, err := h.Offset(ctx)
+	if err != nil || max(offset.OffsetNS, -offset.OffsetNS) > offset.BoundNS {
+		t.Errorf("the clock of this machine seems to be off by %d ns ± %d (%v)", offset.OffsetNS, offset.BoundNS, err)
+	}
+	run := func(name string, args ...string) (out []string, code int, err error) {
+		p, err := h.Start(ctx, testbed.HostCommand{Name: name, Args: args})
+		if err != nil {
+			return nil, 0, err
+		}
+		code, err = p.Wait(func(text string, _ bool) { out = append(out, text) })
+		return out, code, err
+	}
+	if out, code, err := run("worker", "--help"); err != nil || code != 0 || len(out) < 10 {
+		t.Errorf("worker --help: exit code %d, %v: %q", code, err, out)
+	}
+	if out, code, err := run("ps", "--no-such-flag"); err != nil || code != 2 || len(out) != 1 {
+		t.Errorf("a wrong flag: exit code %d, %v: %q", code, err, out)
+	}
+	if _, _, err := run("sh", "-c", "true"); err == nil || !strings.Contains(err.Error(), "starts worker, ps or capture here") {
+		t.Errorf("a program that is not in the list: %v", err)
+	}
+	var file bytes.Buffer
+	for _, name := range []string{"/etc/passwd", "../olafctl", "s", "none"} {
+		if err := h.ReadFile(ctx, name, &file); err == nil || file.Len() > 0 {
+			t.Errorf("file %s was read: %v", name, err)
+		}
+	}
+	if err := h.Call(ctx, "nothing", 1, nil); err == nil || !strings.Contains(err.Error(), `no request "nothing"`) {
+		t.Errorf("an unknown request: %v", err)
+	}
+	expectFrames(t, l, h)
+	captureFile(t, l, h)
+	if err := h.Close(); err != nil {
+		t.Error(err)
+	}
+	l.AwaitIdle(t)
+}
+
+// TestKilledAgentLeavesNoPrograms kills an agent whose program runs: the kernel ends the program, and the shell removes the folder.
+func TestKilledAgentLeavesNoPrograms(t *testing.T) {
+	l := sshlinktest.New(t, 1, pathOfOlafctl(t))
+	h := connectHost(t, l)
+	captureFile(t, l, h)
+	killVictim(t, l, nil, "agent")
+	l.AwaitIdle(t)
+	if _, err := h.Offset(t.Context()); err == nil || !strings.Contains(err.Error(), "root@10.29.0.2") {
+		t.Errorf("after its end, the host answers with %v", err)
+	}
+	_ = h.Close() // it is gone
+}
+
+// sendFrame sends a datagram from the head to the host.
+func sendFrame(t *testing.T, l *sshlinktest.Lab) {
+	t.Helper()
+	err := l.Head.Do(func() error {
+		c, err := net.Dial("udp", "10.29.0.2:9")
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		_, err = c.Write([]byte("frame of this test"))
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// expectFrames captures a frame on the host.
+func expectFrames(t *testing.T, l *sshlinktest.Lab, h *testbed.Host) {
+	t.Helper()
+	if _, err := h.OpenFrames(t.Context(), live.Options{Interface: "nothere"}); err == nil || !strings.Contains(err.Error(), "nothere") {
+		t.Errorf("an interface that is not there: %v", err)
+	}
+	frames, err := h.OpenFrames(t.Context(), live.Options{Interface: "lan", All: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sendFrame(t, l)
+	for {
+		var p capture.Packet
+		err := frames.Next(&p)
+		if err == nil && bytes.Contains(p.Data, []byte("frame of this test")) {
+			break
+		}
+		if err != nil && !errors.Is(err, capture.ErrIdle) {
+			t.Fatal(err)
+		}
+	}
+	if drops, err := frames.Drops(); err != nil || drops.Total() != 0 || !strings.HasSuffix(frames.Info().Interface, "/lan") {
+		t.Errorf("%+v, %v, %+v", drops, err, frames.Info())
+	}
+}
+
+// captureFile runs capture on the host, ends it and reads its file; a second one is still at work when the agent is left.
+func captureFile(t *testing.T, l *sshlinktest.Lab, h *testbed.Host) {
+	t.Helper()
+	for _, name := range []string{"run.pcapng", "left.pcapng"} {
+		p, err := h.Start(t.Context(), testbed.HostCommand{Name: "capture", Args: []string{"-i", "lan", "-w", name}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		begun := make(chan bool, 1)
+		var once sync.Once
+		ended := make(chan int, 1)
+		go func() {
+			code, _ := p.Wait(func(string, bool) { once.Do(func() { begun <- true }) })
+			ended <- code
+		}()
+		<-begun
+		if name != "run.pcapng" {
+			return
+		}
+		if err := p.Interrupt(); err != nil {
+			t.Fatal(err)
+		}
+		if code := <-ended; code != 130 && code != 0 {
+			t.Errorf("capture ended with exit code %d", code)
+		}
+		var file bytes.Buffer
+		if err := h.ReadFile(t.Context(), name, &file); err != nil || file.Len() == 0 {
+			t.Errorf("%d bytes of %s, %v", file.Len(), name, err)
+		}
+	}
 }

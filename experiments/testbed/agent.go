@@ -22,7 +22,7 @@ import (
 // AgentDevice returns the row for devices lent by other processes.
 func AgentDevice(built ...program.Description) Device {
 	return Device{
-		Prefix: "grpc://", Name: "HOST:PORT", Also: "unix", Abilities: HasTables | LogsArrivals | AddsUpdates | Dialled,
+		Prefix: "grpc://", Name: "HOST:PORT", Also: "unix", Abilities: HasTables | LogsArrivals | AddsUpdates | Dialled | TakesGenerator,
 		Programs:  built, // only the agent knows the details
 		NotCard:   "it belongs on the card's host; give it to 'olafctl device serve' there",
 		Registers: openAgentDevice, Testbed: openAgent,
@@ -94,12 +94,44 @@ func (b *Testbed) attachAgent(ctx context.Context, target string, o Access, dial
 	if err != nil {
 		return err
 	}
-	b.Cards = []Card{{d, d}}
 	b.close = append(b.close, d.Close)
-	if !d.HasTap() {
-		return fmt.Errorf("%w: the agent at %s captures nothing at the parameter server, so that nothing can be measured; on a card start it with --capture INTERFACE", ErrBackend, target)
+	card, err := b.tapAgent(ctx, d, &o)
+	if err != nil {
+		return err
 	}
+	b.Cards = []Card{card}
 	return b.connectTables(ctx, target, o)
+}
+
+// tapAgent returns an agent's device with its tap. With a capture of another host there is a tap here, and the generator may be
+// that of another device.
+func (b *Testbed) tapAgent(ctx context.Context, d *remote.Device, o *Access) (Card, error) {
+	whole, clock := fpga.Device(d), fpga.Registers(d)
+	if o.Generator != "" {
+		if o.Card.Capture == nil {
+			return Card{}, fmt.Errorf("%w: the generator of %s is not on the host of %s; add --server ssh://HOST/INTERFACE, whose clock is compared with the generator's",
+				ErrBackend, o.Generator, d.Identity().Address)
+		}
+		joined, generator, err := (&DeviceOptions{Access: *o}).joinGenerator(ctx, d)
+		if err != nil {
+			return Card{}, err
+		}
+		b.close = append(b.close, joined.Part)
+		whole, clock = joined, generator
+	}
+	if o.Card.Capture != nil {
+		tap, err := newCardTap(clock, o.Card.Capture, o.hostClock(), o.Card.ServerPort)
+		if err != nil {
+			return Card{}, err
+		}
+		b.close = append(b.close, tap.Close)
+		return Card{whole, tap}, nil
+	}
+	if !d.HasTap() {
+		return Card{}, fmt.Errorf("%w: the agent of %s captures nothing at the parameter server, so that nothing can be measured; on a card start it with --capture INTERFACE, or add --server ssh://HOST/INTERFACE",
+			ErrBackend, d.Identity().Address)
+	}
+	return Card{d, d}, nil
 }
 
 // connectTables makes this process the primary controller of the tables at target.

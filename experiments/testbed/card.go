@@ -158,11 +158,28 @@ func (o *DeviceOptions) joinGenerator(ctx context.Context, card fpga.Device) (*p
 	if err != nil {
 		return nil, nil, fmt.Errorf("the generator: %w", err)
 	}
+	for _, d := range []fpga.Device{generator, card} {
+		if err = o.checkReal(d); err != nil {
+			return nil, nil, errors.Join(err, generator.Close())
+		}
+	}
 	joined, err := pair.New(generator, card, true)
 	if err != nil {
 		return nil, nil, errors.Join(err, generator.Close())
 	}
 	return joined, generator, nil
+}
+
+// checkReal returns an error if an agent's device has no cables, as its time is virtual.
+func (o *DeviceOptions) checkReal(d fpga.Device) error {
+	far, ok := d.(interface{ Served() fpga.Identity })
+	if !ok {
+		return nil
+	}
+	if row, _, err := o.deviceTable().Lookup(far.Served().Kind + ":"); err == nil && row.Can(VirtualTime) {
+		return fmt.Errorf("%w: no cable leads to or from %s, whose time is virtual", ErrUnsupported, d.Identity().Address)
+	}
+	return nil
 }
 
 // captureBehind starts to capture what a card sends to the parameter server. Frames are stamped by the clock of the card

@@ -9,6 +9,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/capture/live"
+	"github.com/olafctl/olaf/experiments/testbed/clocks"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/regmap"
 )
@@ -21,6 +22,16 @@ type Frames interface {
 	StampCounts() live.Stamped
 	Drops() (live.Drops, error)
 	Close() error
+}
+
+// farFrames are stamped by the clock of another host. HostFrames are some.
+type farFrames interface {
+	Frames
+	// Now returns the other host's time at the last look for frames, and LocalNow this host's now.
+	Now() time.Time
+	LocalNow() time.Time
+	// Offset measures how far the other clock is ahead.
+	Offset() (clocks.Offset, error)
 }
 
 // cardTap returns what reached the parameter server behind a card, in the generator's run time, whose start it converts
@@ -117,6 +128,35 @@ func (n noFrames) StampCounts() live.Stamped  { return live.Stamped{} }
 func (n noFrames) Drops() (live.Drops, error) { return live.Drops{}, nil }
 func (n noFrames) Close() error               { return nil }
 
+// stampsNow returns the time on the clock of the stamps when frames were last looked for.
+func (t *cardTap) stampsNow() time.Time {
+	if far, ok := t.frames.(farFrames); ok {
+		return far.Now()
+	}
+	return t.now()
+}
+
+// pair reads the card's clock and that of the stamps at one instant. If the stamps are of another host, the width includes
+// twice the bound of its clock's offset, so that no frame can seem to arrive before it was sent.
+func (t *cardTap) pair() (clockPair, error) {
+	far, ok := t.frames.(farFrames)
+	if !ok {
+		return pairClocks(t.card, t.now)
+	}
+	offset, err := far.Offset()
+	if err != nil {
+		return clockPair{}, err
+	}
+	p, err := pairClocks(t.card, far.LocalNow)
+	if err != nil {
+		return p, err
+	}
+	offset = (&clocks.Relation{Before: offset, After: offset}).OffsetAt(p.echo.T0)
+	p.echo.T0 += offset.OffsetNS - offset.BoundNS
+	p.echo.T3 += offset.OffsetNS + offset.BoundNS
+	return p, nil
+}
+
 // Close ends the capture.
 func (t *cardTap) Close() error { return t.frames.Close() }
 
@@ -136,7 +176,7 @@ func (t *cardTap) Drain(buf []olaf.Observation) []olaf.Observation {
 	}
 	if start != t.start {
 		t.start = start
-		clock, err := pairClocks(t.card, t.now)
+		clock, err := t.pair()
 		t.beginRun(cardRun{clock: clock, originNS: clock.hostTimeOf(start), known: err == nil, broken: err,
 			before: t.drops})
 	}
@@ -200,7 +240,7 @@ func (t *cardTap) nextInOrder(p *capture.Packet) error {
 		case !errors.Is(err, capture.ErrIdle):
 			t.ended, quiet = err, true
 		default:
-			age := t.now().UnixNano() - t.newest
+			age := t.stampsNow().UnixNano() - t.newest
 			if quiet = max(age, -age) >= reorderNS; !quiet {
 				return capture.ErrIdle
 			}
@@ -223,7 +263,7 @@ func (t *cardTap) Next(p *capture.Packet) error {
 		switch {
 		case !t.run.known || ns < 0:
 			t.run.leftOver++
-		case p.UnixNS > t.now().UnixNano()+aheadNS:
+		case p.UnixNS > t.stampsNow().UnixNano()+aheadNS:
 			t.run.ahead++
 		default:
 			p.UnixNS = ns
@@ -262,7 +302,7 @@ func (t *cardTap) Capture() (*fpga.Capture, error) {
 		}
 		return c, nil
 	}
-	end, err := pairClocks(t.card, t.now)
+	end, err := t.pair()
 	if err != nil {
 		return nil, err
 	}

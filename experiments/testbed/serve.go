@@ -34,6 +34,7 @@ type ServeOptions struct {
 	// Programs lists the switch programs whose tables the initial pipeline contains besides those of the blocks.
 	Programs []program.Description
 	Device   DeviceOptions
+	Host     *HostService // also offers this host to the agent's head; may be nil
 }
 
 // Service is a device lent to other processes: its registers, time and tap, and, if this program drives them, its
@@ -112,6 +113,11 @@ func ServeDevice(ctx context.Context, address string, o ServeOptions) (*Service,
 	return serveLent(ctx, o, func(s *Service) error { return row.Lend(ctx, s, name, o) })
 }
 
+// ServeHost offers this host without a device until Close.
+func ServeHost(ctx context.Context, o ServeOptions) (*Service, error) {
+	return serveLent(ctx, o, func(*Service) error { return nil })
+}
+
 // ServePrivately lends the device at a private socket of this user, which Close removes.
 func ServePrivately(ctx context.Context, address string, o ServeOptions) (*Service, error) {
 	listen, remove, err := privateAddress()
@@ -138,6 +144,10 @@ func serveLent(ctx context.Context, o ServeOptions, lend func(*Service) error) (
 		options = append(options, grpc.StatsHandler(o.Calls))
 	}
 	s := &Service{done: make(chan error, 1), lost: make(chan error, 1), server: grpc.NewServer(options...)}
+	if o.Host != nil {
+		o.Host.Register(s.server)
+		s.close = append(s.close, o.Host.Close)
+	}
 	if err = lend(s); err == nil {
 		err = s.installPipeline()
 	}
@@ -207,7 +217,7 @@ func (s *Service) End() error {
 
 // Close ends all sessions and releases the device.
 func (s *Service) Close() error {
-	s.server.Stop()
+	s.server.Stop() // waits for what they started
 	return errors.Join(<-s.done, s.closeAll())
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/olafctl/olaf/experiments/testbed/sshlink"
@@ -15,7 +16,7 @@ import (
 // SSHDevice returns the row for devices of other hosts, which an agent lends that ssh starts there.
 func SSHDevice(built ...program.Description) Device {
 	return Device{
-		Prefix: "ssh://", Name: "[USER@]HOST/DEVICE", Abilities: HasTables | LogsArrivals | AddsUpdates,
+		Prefix: "ssh://", Name: "[USER@]HOST/DEVICE", Abilities: HasTables | LogsArrivals | AddsUpdates | TakesGenerator,
 		Programs: built, // only the agent knows the details
 		Named: func(name string) error {
 			_, err := parseSSH(name)
@@ -54,6 +55,9 @@ func parseSSH(rest string) (p sshPlace, err error) {
 func (p sshPlace) startAgent(ctx context.Context, a *Access) (*sshlink.Link, error) {
 	o := a.SSH
 	o.Serve = append([]string{"-d", p.device}, o.Serve...)
+	if g, err := parseSSH(strings.TrimPrefix(a.Generator, "ssh:")); err == nil && g.Address == p.Address {
+		o.Serve, a.Generator = append(o.Serve, "--generator", g.device), "" // its agent joins both
+	}
 	return sshlink.Start(ctx, p.Address, o)
 }
 

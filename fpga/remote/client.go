@@ -196,6 +196,9 @@ func (d *Device) putWords(values ...uint32) {
 // Identity returns the served device's identity, with its address here.
 func (d *Device) Identity() fpga.Identity { return d.identity }
 
+// Served returns the served device's identity, as the agent knows it.
+func (d *Device) Served() fpga.Identity { return *d.offers.Identity }
+
 // HasTap reports whether the agent provides the updates that reached the parameter server.
 func (d *Device) HasTap() bool { return d.offers.Tap }
 

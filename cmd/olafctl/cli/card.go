@@ -1,13 +1,17 @@
 package cli
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/experiments/testbed/sshlink"
 )
 
 // CardFlags are the flags for measuring on a card: the capture at the parameter server and the driver of the tables.
@@ -18,11 +22,13 @@ type CardFlags struct {
 	port   int
 	// generator is the address of the device whose generator sends to the card's queue; empty for its own.
 	generator string
+	// server is the parameter server's interface on another host, instead of one of this host.
+	server string
 }
 
 func (f *CardFlags) Add(cmd *cobra.Command) {
 	InGroup(cmd, CardFlagsOf, func() { f.addFlags(cmd) })
-	Complete(cmd, "generator", func() []string { return []string{"pci:", "twin:"} })
+	Complete(cmd, "generator", func() []string { return []string{"pci:", "twin:", "ssh://"} })
 	Complete(cmd, "capture", InterfaceNames)
 }
 
@@ -32,10 +38,12 @@ func (f *CardFlags) addFlags(cmd *cobra.Command) {
 		"device whose generator sends to the queue of --device by a cable, such as pci:0000:5e:00.0")
 	flags.StringVar(&f.live.Interface, "capture", "",
 		"the parameter server's network interface on this host, such as enp1s0f0")
+	flags.StringVar(&f.server, "server", "",
+		"the parameter server's interface on another host, such as ssh://lab@ps/enp1s0f0")
 	f.stamps = live.Kernel
-	Choose(cmd, &f.stamps, "stamps", "with --capture: source of arrival stamps, kernel|hardware; hardware needs "+
+	Choose(cmd, &f.stamps, "stamps", "with --capture or --server: source of arrival stamps, kernel|hardware; hardware needs "+
 		"synchronised clocks", live.Kernel, live.Hardware)
-	flags.IntVar(&f.port, "server-port", 1, "with --capture: the card's port connected to it, 0 or 1")
+	flags.IntVar(&f.port, "server-port", 1, "with --capture or --server: the card's port connected to it, 0 or 1")
 	f.driver.addFlags(cmd)
 }
 
@@ -48,6 +56,15 @@ func (f *CardFlags) AccessCard(cmd *cobra.Command, env *Env, address string) (te
 	if err := f.checkFlags(cmd, env, address); err != nil {
 		return a, err
 	}
+	a.Card.ServerPort, a.Generator = f.port, f.generator
+	if f.server != "" {
+		at, name, err := f.parseServer(cmd)
+		if err != nil {
+			return a, err
+		}
+		far := a
+		a.Card.Capture = func() (testbed.Frames, error) { return f.openFar(cmd.Context(), &far, at, name) }
+	}
 	if row, _, err := env.Devices.Lookup(address); err == nil && row.Reach != nil {
 		a.SSH.Serve = f.listFlags(cmd)
 		return a, nil
@@ -55,11 +72,39 @@ func (f *CardFlags) AccessCard(cmd *cobra.Command, env *Env, address string) (te
 	if a.Card.Tables, err = f.driver.openBackend(env); err != nil {
 		return a, err
 	}
-	a.Card.ServerPort, a.Generator = f.port, f.generator
 	if f.live.Interface != "" {
 		a.Card.Capture = func() (testbed.Frames, error) { return f.openCapture(env) }
 	}
 	return a, nil
+}
+
+// parseServer splits --server.
+func (f *CardFlags) parseServer(cmd *cobra.Command) (at sshlink.Address, name string, err error) {
+	at, name, err = sshlink.Parse(f.server)
+	switch {
+	case err != nil:
+		return at, "", UsageError("--server: %v", err)
+	case name == "" || strings.ContainsAny(name, ":/ "):
+		return at, "", UsageError("--server %s: %q is no network interface; write ssh://HOST/INTERFACE", f.server, name)
+	case f.live.Interface != "":
+		return at, "", UsageError("--server and --capture both name the parameter server's interface; use one of them")
+	}
+	return at, name, nil
+}
+
+// openFar captures from an interface of another host.
+func (f *CardFlags) openFar(ctx context.Context, a *testbed.Access, at sshlink.Address, name string) (testbed.Frames, error) {
+	host, err := testbed.ConnectHost(ctx, at, a)
+	if err != nil {
+		return nil, fmt.Errorf("--server: %w", err)
+	}
+	o := f.live
+	o.Interface, o.Stamps, o.Promiscuous = name, f.stamps, true
+	frames, err := host.OpenFrames(ctx, o)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("--server: %w", err), host.Close())
+	}
+	return frames, nil
 }
 
 // cardFlagNames are the flags about a card that an agent on its host takes, too.
@@ -68,7 +113,7 @@ var cardFlagNames = []string{"capture", "stamps", "server-port", "vnp4-1", "vnp4
 // listFlags returns the flags about a card as arguments for the agent on its host.
 func (f *CardFlags) listFlags(cmd *cobra.Command) (args []string) {
 	for _, name := range cardFlagNames {
-		if flag := cmd.Flags().Lookup(name); flag != nil && flag.Changed {
+		if flag := cmd.Flags().Lookup(name); flag != nil && flag.Changed && (f.server == "" || strings.HasPrefix(name, "vnp4")) {
 			args = append(args, "--"+name, flag.Value.String())
 		}
 	}
@@ -82,14 +127,15 @@ func (f *CardFlags) checkFlags(cmd *cobra.Command, env *Env, address string) err
 	if err != nil {
 		return err
 	}
-	for _, name := range cardFlagNames {
+	for _, name := range append([]string{"server"}, cardFlagNames...) {
 		if flag := flags.Lookup(name); flag == nil || !flag.Changed {
 			continue
 		}
-		if row.NotCard != "" {
+		ofServer := name == "server" || f.server != "" && (name == "stamps" || name == "server-port")
+		if row.NotCard != "" && !(ofServer && row.Can(testbed.Dialled)) {
 			return UsageError("--%s is for a card: %s", name, row.NotCard)
 		}
-		if f.live.Interface == "" && (name == "stamps" || name == "server-port") {
+		if f.live.Interface == "" && f.server == "" && (name == "stamps" || name == "server-port") {
 			return UsageError("--%s needs --capture INTERFACE", name)
 		}
 	}

@@ -1,8 +1,10 @@
 package device
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -20,8 +22,8 @@ type serveFlags struct {
 	secure  cli.ServerTLS
 	system  string
 	watch   cli.MetricsFlag
-	// lifeline ends the agent with its standard input, for ssh:// addresses.
-	lifeline bool
+	// lifeline ends the agent with its standard input, for ssh:// addresses. It may be without a device.
+	lifeline, noDevice bool
 }
 
 func NewServe(env *cli.Env) *cobra.Command {
@@ -53,12 +55,32 @@ agent exits with code 3 if its card is replaced, reset or power-cycled. See docs
 	flags.StringVar(&f.system, "system", "", "serve this system's tables until a controller pushes a pipeline")
 	cli.Complete(cmd, "system", func() []string { return cli.TableSystems(env.Systems) })
 	flags.BoolVar(&f.lifeline, "lifeline", false, "end with standard input")
-	_ = flags.MarkHidden("lifeline") // the flag exists
+	flags.BoolVar(&f.noDevice, "no-device", false, "offer only this host")
+	for _, name := range []string{"lifeline", "no-device"} {
+		_ = flags.MarkHidden(name) // the flag exists
+	}
 	f.secure.Add(flags)
 	f.watch.Add(cmd)
 	f.card.Add(cmd)
 	cli.AddDriverCommand(cmd)
 	return cmd
+}
+
+// hostService returns what the agent's head may use of this host. The run's folder is that of the agent's socket.
+func hostService(env *cli.Env, listen string) (*testbed.HostService, error) {
+	program, err := env.Executable()
+	if err != nil {
+		return nil, err
+	}
+	return &testbed.HostService{OpenFrames: env.OpenCapture, Program: program, Folder: filepath.Dir(strings.TrimPrefix(listen, "unix:"))}, nil
+}
+
+// serve serves the device, or only this host.
+func (f *serveFlags) serve(ctx context.Context, o testbed.ServeOptions) (*testbed.Service, error) {
+	if f.noDevice {
+		return testbed.ServeHost(ctx, o)
+	}
+	return testbed.ServeDevice(ctx, f.device, o)
 }
 
 // run serves the device until it is interrupted or lost, or its lifeline ends.
@@ -71,6 +93,9 @@ func (f *serveFlags) run(cmd *cobra.Command, env *cli.Env) (err error) {
 			return err
 		}
 		if ctx, ready, err = sshlink.Attend(ctx, env.Stdin, env.Stdout, build); err != nil {
+			return err
+		}
+		if o.Host, err = hostService(env, o.Listen); err != nil {
 			return err
 		}
 	}
@@ -92,7 +117,7 @@ func (f *serveFlags) run(cmd *cobra.Command, env *cli.Env) (err error) {
 		o.Calls = monitor.CountCalls()
 	}
 	o.Warn = func(what string) { fmt.Fprintf(env.Stderr, "journal: %s\n", what) }
-	s, err := testbed.ServeDevice(ctx, f.device, o)
+	s, err := f.serve(ctx, o)
 	if err != nil {
 		return err
 	}

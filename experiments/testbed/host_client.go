@@ -1,0 +1,311 @@
+package testbed
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/capture/live"
+	"github.com/olafctl/olaf/experiments/testbed/clocks"
+	"github.com/olafctl/olaf/experiments/testbed/sshlink"
+	"github.com/olafctl/olaf/p4ctl"
+)
+
+// ErrHost: another host refused a request.
+var ErrHost = olaf.NewError(olaf.Device, "another host refused")
+
+// Host is another host, through its HostService. It is safe for concurrent use.
+type Host struct {
+	Name string // for messages
+	conn *grpc.ClientConn
+	link *sshlink.Link    // nil for a service that does not end with this connection
+	now  func() time.Time // this host's clock
+}
+
+// DialHost connects to the HostService at a gRPC target. now is this host's clock; nil is time.Now.
+func DialHost(name, target string, now func() time.Time) (*Host, error) {
+	conn, err := p4ctl.Connect(target, nil)
+	if err != nil {
+		return nil, err
+	}
+	if now == nil {
+		now = time.Now
+	}
+	return &Host{Name: name, conn: conn, now: now}, nil
+}
+
+// ConnectHost starts an agent without a device on a host.
+func ConnectHost(ctx context.Context, at sshlink.Address, a *Access) (*Host, error) {
+	o := a.SSH
+	o.Serve = []string{"--no-device"}
+	link, err := sshlink.Start(ctx, at, o)
+	if err != nil {
+		return nil, err
+	}
+	h, err := DialHost(at.Name(), link.Target, a.hostClock())
+	if err != nil {
+		return nil, errors.Join(err, link.Close())
+	}
+	h.link = link
+	return h, nil
+}
+
+// hostClock returns this host's clock.
+func (a *Access) hostClock() func() time.Time {
+	if a.Clock != nil {
+		return a.Clock.Now
+	}
+	return time.Now
+}
+
+// Close ends the connection, and the agent if ConnectHost started it.
+func (h *Host) Close() error {
+	err := h.conn.Close()
+	if h.link != nil {
+		err = errors.Join(err, h.link.Close())
+	}
+	return err
+}
+
+// open begins a stream. The returned function ends it.
+func (h *Host) open(ctx context.Context, method string) (*hostStream, context.CancelFunc, error) {
+	within, end := context.WithCancel(ctx)
+	stream, err := h.conn.NewStream(within, &grpc.StreamDesc{StreamName: method, ServerStreams: true, ClientStreams: true},
+		"/"+hostServiceName+"/"+method)
+	if err != nil {
+		end()
+		return nil, nil, h.explain(ctx, err)
+	}
+	return &hostStream{stream}, end, nil
+}
+
+// explain returns the error of a request, with the host's name. It matches ErrHost if the host refused.
+func (h *Host) explain(ctx context.Context, err error) error {
+	switch {
+	case err == nil || errors.Is(err, io.EOF):
+		return err
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case status.Code(err) == codes.FailedPrecondition:
+		return fmt.Errorf("%s: %w: %s", h.Name, ErrHost, status.Convert(err).Message())
+	}
+	if h.link != nil {
+		if why := explainLink(h.link); why != nil {
+			return fmt.Errorf("%s: %w: %w", h.Name, ErrHost, why)
+		}
+	}
+	return fmt.Errorf("%s: %w: %s", h.Name, ErrHost, status.Convert(err).Message())
+}
+
+// echoes is the number of exchanges in a measurement of a clock, of which the quickest counts.
+const echoes = 8
+
+// Offset measures how far the host's clock is ahead of this one's.
+func (h *Host) Offset(ctx context.Context) (clocks.Offset, error) {
+	stream, end, err := h.open(ctx, "Echo")
+	if err != nil {
+		return clocks.Offset{}, err
+	}
+	defer end()
+	var all []clocks.Exchange
+	for range echoes {
+		var there reading
+		t0 := h.now().UnixNano()
+		if err := stream.send(nil); err != nil && !errors.Is(err, io.EOF) { // the reason comes with the answer
+			return clocks.Offset{}, h.explain(ctx, err)
+		}
+		if err := stream.receiveJSON(&there); err != nil {
+			return clocks.Offset{}, h.explain(ctx, err)
+		}
+		all = append(all, clocks.Exchange{T0: t0, T1: there.T1, T2: there.T2, T3: h.now().UnixNano()})
+	}
+	return clocks.Measure(all)
+}
+
+// Call makes a request by name.
+func (h *Host) Call(ctx context.Context, name string, request, answer any) error {
+	stream, end, err := h.open(ctx, "Call")
+	if err != nil {
+		return err
+	}
+	defer end()
+	body, err := json.Marshal(request)
+	if err != nil {
+		return err
+	}
+	if err := stream.sendJSON(hostCall{name, body}); err != nil && !errors.Is(err, io.EOF) {
+		return h.explain(ctx, err)
+	}
+	return h.explain(ctx, stream.receiveJSON(answer))
+}
+
+// ReadFile writes a file of the run's folder there to w.
+func (h *Host) ReadFile(ctx context.Context, name string, w io.Writer) error {
+	stream, end, err := h.open(ctx, "Read")
+	if err != nil {
+		return err
+	}
+	defer end()
+	if err := stream.send([]byte(name)); err != nil && !errors.Is(err, io.EOF) {
+		return h.explain(ctx, err)
+	}
+	for {
+		b, err := stream.receive()
+		if err != nil {
+			return unlessEnd(h.explain(ctx, err))
+		}
+		if _, err := w.Write(b); err != nil {
+			return err
+		}
+	}
+}
+
+// HostProcess is a program on another host.
+type HostProcess struct {
+	host   *Host
+	ctx    context.Context
+	stream *hostStream
+	end    context.CancelFunc
+}
+
+// Start starts worker, ps or capture there. The program ends with ctx, and with the host's agent.
+func (h *Host) Start(ctx context.Context, c HostCommand) (*HostProcess, error) {
+	stream, end, err := h.open(ctx, "Start")
+	if err != nil {
+		return nil, err
+	}
+	if err := stream.sendJSON(c); err != nil && !errors.Is(err, io.EOF) {
+		end()
+		return nil, h.explain(ctx, err)
+	}
+	return &HostProcess{h, ctx, stream, end}, nil
+}
+
+// Interrupt asks the program to end, like Ctrl-C.
+func (p *HostProcess) Interrupt() error {
+	return p.host.explain(p.ctx, p.stream.send([]byte("interrupt")))
+}
+
+// Wait passes each line of output to lines until the program ends, and returns its exit code: -1 if a signal ended it.
+func (p *HostProcess) Wait(lines func(text string, stderr bool)) (code int, err error) {
+	defer p.end()
+	for {
+		var l hostLine
+		switch err := p.stream.receiveJSON(&l); {
+		case err != nil:
+			return -1, p.host.explain(p.ctx, err)
+		case l.Ended:
+			return l.Code, nil
+		}
+		lines(l.Text, l.Stderr)
+	}
+}
+
+// HostFrames are captured on another host, whose clock stamps them.
+type HostFrames struct {
+	host   *Host
+	ctx    context.Context
+	stream *hostStream
+	end    context.CancelFunc
+	last   pulled
+	number int
+	fresh  bool // last was not yet reported as idle
+	broken error
+}
+
+var _ Frames = (*HostFrames)(nil)
+
+// OpenFrames captures from an interface of the host. The capture lasts until Close.
+func (h *Host) OpenFrames(ctx context.Context, o live.Options) (*HostFrames, error) {
+	whole := context.WithoutCancel(ctx)
+	stream, end, err := h.open(whole, "Frames")
+	if err != nil {
+		return nil, err
+	}
+	defer context.AfterFunc(ctx, end)()
+	f := &HostFrames{host: h, ctx: whole, stream: stream, end: end}
+	if err := stream.sendJSON(o); err != nil && !errors.Is(err, io.EOF) {
+		end()
+		return nil, h.explain(whole, err)
+	}
+	if err := f.receive(); err != nil {
+		end()
+		return nil, errors.Join(ctx.Err(), err)
+	}
+	f.last.Packets = nil // of before
+	return f, nil
+}
+
+// receive receives one answer.
+func (f *HostFrames) receive() error {
+	var next pulled
+	if err := f.stream.receiveJSON(&next); err != nil {
+		f.broken = f.host.explain(f.ctx, err)
+		return f.broken
+	}
+	f.last, f.fresh = next, true
+	return nil
+}
+
+// Next returns the next packet, and capture.ErrIdle after all that had arrived at the last request.
+func (f *HostFrames) Next(p *capture.Packet) error {
+	for len(f.last.Packets) == 0 {
+		switch {
+		case f.broken != nil:
+			return f.broken
+		case f.last.Broken != "":
+			return fmt.Errorf("%s: %w: %s", f.host.Name, ErrHost, f.last.Broken)
+		case f.fresh && !f.last.Full:
+			f.fresh = false
+			return capture.ErrIdle
+		}
+		if err := f.stream.send(nil); err != nil && !errors.Is(err, io.EOF) {
+			return f.host.explain(f.ctx, err)
+		}
+		if err := f.receive(); err != nil {
+			return err
+		}
+	}
+	got := f.last.Packets[0]
+	f.last.Packets = f.last.Packets[1:]
+	f.number++
+	*p = capture.Packet{Number: f.number, UnixNS: got.UnixNS, Data: got.Data, Wire: got.Wire}
+	return nil
+}
+
+// Info, StampCounts and Drops are those of the last request.
+func (f *HostFrames) Info() live.Info {
+	info := f.last.Info
+	info.Interface = f.host.Name + "/" + info.Interface
+	return info
+}
+
+// StampCounts returns the sources of the stamps.
+func (f *HostFrames) StampCounts() live.Stamped { return f.last.Stamps }
+
+// Drops returns the packets lost there.
+func (f *HostFrames) Drops() (live.Drops, error) { return f.last.Drops, f.broken }
+
+// Now returns the host's time at the last request: all packets stamped well before had arrived.
+func (f *HostFrames) Now() time.Time { return time.Unix(0, f.last.NowNS) }
+
+// Offset measures how far the clock of the stamps is ahead of this host's.
+func (f *HostFrames) Offset() (clocks.Offset, error) { return f.host.Offset(f.ctx) }
+
+// LocalNow returns this host's time.
+func (f *HostFrames) LocalNow() time.Time { return f.host.now() }
+
+// Close ends the capture, and the host's connection.
+func (f *HostFrames) Close() error {
+	f.end()
+	return f.host.Close()
+}

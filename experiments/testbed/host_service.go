@@ -1,0 +1,390 @@
+package testbed
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/capture/live"
+)
+
+// HostService offers what a testbed needs of a host besides a device: its clock, frames of an interface, three programs, and the
+// files that these write. It belongs to agents that end with their head, and ends what it started.
+type HostService struct {
+	Now        func() time.Time                              // the host's clock; nil is time.Now
+	OpenFrames func(live.Options) (Frames, error)            // captures from an interface
+	Program    string                                        // this program's file, for the programs
+	Folder     string                                        // of the run: the programs start and write there, and only its files are read
+	Calls      map[string]func(json.RawMessage) (any, error) // further requests, by name
+
+	mu       sync.Mutex
+	children map[*exec.Cmd]bool
+	closed   bool
+}
+
+const hostServiceName = "olafctl.host.v1.Host"
+
+// hostPrograms are the programs that a head may start, as arguments of olafctl.
+var hostPrograms = map[string][]string{"worker": {"testbed", "worker"}, "ps": {"testbed", "ps"}, "capture": {"capture"}}
+
+// hostMethods are the service's streams of byte strings.
+var hostMethods = map[string]func(*HostService, *hostStream) error{
+	"Echo": (*HostService).serveEcho, "Frames": (*HostService).serveFrames, "Start": (*HostService).serveStart,
+	"Read": (*HostService).serveRead, "Call": (*HostService).serveCall,
+}
+
+// Register registers the service with a gRPC server.
+func (s *HostService) Register(r grpc.ServiceRegistrar) {
+	d := grpc.ServiceDesc{ServiceName: hostServiceName, HandlerType: (*any)(nil)}
+	for name, serve := range hostMethods {
+		d.Streams = append(d.Streams, grpc.StreamDesc{StreamName: name, ServerStreams: true, ClientStreams: true,
+			Handler: func(_ any, stream grpc.ServerStream) error { return serve(s, &hostStream{stream}) }})
+	}
+	r.RegisterService(&d, s)
+}
+
+// Close kills the programs.
+func (s *HostService) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for cmd := range s.children {
+		_ = cmd.Process.Kill() // it may have ended
+	}
+	return nil
+}
+
+func (s *HostService) nowNS() int64 {
+	if s.Now != nil {
+		return s.Now().UnixNano()
+	}
+	return time.Now().UnixNano()
+}
+
+// hostStream is either end of a stream of byte strings.
+type hostStream struct {
+	grpc.Stream
+}
+
+func (h *hostStream) send(b []byte) error { return h.SendMsg(wrapperspb.Bytes(b)) }
+
+func (h *hostStream) receive() ([]byte, error) {
+	m := new(wrapperspb.BytesValue)
+	err := h.RecvMsg(m)
+	return m.Value, err
+}
+
+func (h *hostStream) sendJSON(v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return h.send(b)
+}
+
+func (h *hostStream) receiveJSON(v any) error {
+	b, err := h.receive()
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(b, v); err != nil {
+		return status.Error(codes.InvalidArgument, err.Error())
+	}
+	return nil
+}
+
+// refuse returns an error of the host for the head.
+func refuse(err error) error { return status.Error(codes.FailedPrecondition, err.Error()) }
+
+// unlessEnd returns err, or nil for the regular end of a stream.
+func unlessEnd(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// reading is one answer of Echo: when the message came and when the answer left, in ns since 1970.
+type reading struct{ T1, T2 int64 }
+
+// serveEcho answers each message with the host's time.
+func (s *HostService) serveEcho(stream *hostStream) error {
+	for {
+		if _, err := stream.receive(); err != nil {
+			return unlessEnd(err)
+		}
+		t1 := s.nowNS()
+		if err := stream.sendJSON(reading{t1, s.nowNS()}); err != nil {
+			return err
+		}
+	}
+}
+
+// pulled is one answer of Frames: the packets since the last one, and the capture's state.
+type pulled struct {
+	Packets []pulledPacket
+	Full    bool // more packets may wait
+	Info    live.Info
+	Stamps  live.Stamped
+	Drops   live.Drops
+	NowNS   int64  // the host's time before the last look for packets
+	Broken  string // why the capture ended; empty if it goes on
+}
+
+type pulledPacket struct {
+	UnixNS int64
+	Wire   int
+	Data   []byte
+}
+
+// pulledAtMost limits the bytes of one answer.
+const pulledAtMost = 4 << 20
+
+// serveFrames captures from an interface and answers each further message with what was captured since the last one.
+func (s *HostService) serveFrames(stream *hostStream) error {
+	var o live.Options
+	if err := stream.receiveJSON(&o); err != nil {
+		return unlessEnd(err)
+	}
+	if s.OpenFrames == nil {
+		return refuse(errors.New("this host captures nothing"))
+	}
+	frames, err := s.OpenFrames(o)
+	if err != nil {
+		return refuse(err)
+	}
+	defer frames.Close()
+	for {
+		answer, err := s.pull(frames)
+		if err == nil {
+			err = stream.sendJSON(answer)
+		}
+		if err != nil {
+			return err
+		}
+		if _, err := stream.receive(); err != nil {
+			return unlessEnd(err)
+		}
+	}
+}
+
+// pull takes the packets that wait.
+func (s *HostService) pull(frames Frames) (a pulled, err error) {
+	a.Info = frames.Info()
+	for size := 0; ; {
+		a.NowNS = s.nowNS()
+		var p capture.Packet
+		err := frames.Next(&p)
+		if errors.Is(err, capture.ErrIdle) {
+			break
+		}
+		if err != nil {
+			a.Broken = err.Error()
+			break
+		}
+		a.Packets = append(a.Packets, pulledPacket{p.UnixNS, p.Wire, slices.Clone(p.Data)})
+		if size += len(p.Data); size >= pulledAtMost {
+			a.Full = true
+			break
+		}
+	}
+	a.Stamps = frames.StampCounts()
+	a.Drops, err = frames.Drops()
+	return a, err
+}
+
+// HostCommand is a program to start on a host.
+type HostCommand struct {
+	Name string   `json:"name"` // worker, ps or capture
+	Args []string `json:"args"`
+}
+
+// hostLine is one answer of Start: a line of the program's output, or its end.
+type hostLine struct {
+	Stderr bool   `json:"stderr,omitempty"`
+	Text   string `json:"text,omitempty"`
+	Ended  bool   `json:"ended,omitempty"`
+	Code   int    `json:"code,omitempty"` // -1 if a signal ended it
+}
+
+// hostSignals are the signals that a head may send to a program.
+var hostSignals = map[string]os.Signal{"interrupt": os.Interrupt, "kill": os.Kill}
+
+// serveStart runs a program, whose output it answers line by line. Further messages are signals. The program is killed when the
+// stream breaks.
+func (s *HostService) serveStart(stream *hostStream) error {
+	var c HostCommand
+	if err := stream.receiveJSON(&c); err != nil {
+		return unlessEnd(err)
+	}
+	words, known := hostPrograms[c.Name]
+	if !known {
+		return refuse(fmt.Errorf("a head starts worker, ps or capture here, not %q", c.Name))
+	}
+	cmd := exec.Command(s.Program, slices.Concat(words, c.Args)...)
+	cmd.Dir, cmd.WaitDelay = s.Folder, time.Second
+	var mu sync.Mutex
+	send := func(l hostLine) error {
+		mu.Lock()
+		defer mu.Unlock()
+		return stream.sendJSON(l)
+	}
+	ended := make(chan error, 1)
+	started := make(chan error, 1)
+	go s.runChild(cmd, send, started, ended)
+	if err := <-started; err != nil {
+		return refuse(err)
+	}
+	go func() {
+		for {
+			b, err := stream.receive()
+			if sig, ok := hostSignals[string(b)]; ok && err == nil {
+				_ = cmd.Process.Signal(sig) // it may have ended
+				continue
+			}
+			if !errors.Is(err, io.EOF) { // the head broke off, or sent no signal
+				_ = cmd.Process.Kill()
+			}
+			return
+		}
+	}()
+	err := <-ended
+	if exit := new(exec.ExitError); err != nil && !errors.As(err, &exit) {
+		return refuse(err)
+	}
+	return send(hostLine{Ended: true, Code: cmd.ProcessState.ExitCode()})
+}
+
+// runChild starts a program, passes on its output and waits for its end. The kernel kills the program when this thread ends, so
+// it is not used for anything else.
+func (s *HostService) runChild(cmd *exec.Cmd, send func(hostLine) error, started, ended chan<- error) {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	endWithParent(cmd)
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		started <- err
+		return
+	}
+	words, err := cmd.StderrPipe()
+	if err == nil {
+		err = s.startChild(cmd)
+	}
+	started <- err
+	if err != nil {
+		return
+	}
+	var read sync.WaitGroup
+	for isErr, from := range map[bool]io.Reader{false: out, true: words} {
+		read.Go(func() {
+			for lines := bufio.NewReader(from); ; {
+				text, err := lines.ReadString('\n')
+				if text != "" && send(hostLine{Stderr: isErr, Text: strings.TrimSuffix(text, "\n")}) != nil {
+					_ = cmd.Process.Kill() // nothing receives it
+				}
+				if err != nil {
+					return
+				}
+			}
+		})
+	}
+	read.Wait()
+	err = cmd.Wait()
+	s.mu.Lock()
+	delete(s.children, cmd)
+	s.mu.Unlock()
+	ended <- err
+}
+
+// startChild starts a program, unless the service is closed.
+func (s *HostService) startChild(cmd *exec.Cmd) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return context.Canceled
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	if s.children == nil {
+		s.children = make(map[*exec.Cmd]bool)
+	}
+	s.children[cmd] = true
+	return nil
+}
+
+// serveRead answers the name of a file in the run's folder with its content.
+func (s *HostService) serveRead(stream *hostStream) error {
+	name, err := stream.receive()
+	if err != nil {
+		return unlessEnd(err)
+	}
+	root, err := os.OpenRoot(s.Folder)
+	if err != nil {
+		return refuse(err)
+	}
+	defer root.Close()
+	info, err := root.Lstat(string(name))
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s: %w", name, syscall.EINVAL)
+	}
+	if err != nil {
+		return refuse(err)
+	}
+	file, err := root.Open(string(name))
+	if err != nil {
+		return refuse(err)
+	}
+	defer file.Close()
+	for chunk := make([]byte, 1<<20); ; {
+		n, err := file.Read(chunk)
+		if n > 0 {
+			if err := stream.send(chunk[:n]); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			return unlessEnd(err)
+		}
+	}
+}
+
+// hostCall is a request by name.
+type hostCall struct {
+	Name string          `json:"name"`
+	Body json.RawMessage `json:"body"`
+}
+
+// serveCall answers one request with a JSON document.
+func (s *HostService) serveCall(stream *hostStream) error {
+	var c hostCall
+	if err := stream.receiveJSON(&c); err != nil {
+		return unlessEnd(err)
+	}
+	call, known := s.Calls[c.Name]
+	if !known {
+		return refuse(fmt.Errorf("this agent knows no request %q", c.Name))
+	}
+	answer, err := call(c.Body)
+	if err != nil {
+		return refuse(err)
+	}
+	return stream.sendJSON(answer)
+}
