@@ -92,6 +92,7 @@ func openCardTestbed(ctx context.Context, bdf string, o OpenOptions) (*Testbed, 
 		return nil, errors.Join(err, bed.Close())
 	}
 	bed.close = append(bed.close, s.Close)
+	o.Card.Capture, o.Generator = nil, "" // the agent has them
 	if err := bed.attachAgent(ctx, s.Target, o.Access, remote.Options{TLS: o.TLS, Local: true}); err != nil {
 		return nil, errors.Join(err, bed.Close())
 	}
