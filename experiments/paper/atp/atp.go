@@ -1,6 +1,6 @@
-// Package atp reproduces what the slides on "ATP: In-network Aggregation for Multi-tenant Learning" (NSDI 2021) claim of jobs
-// that share a switch, on simulated hosts. The slides print no number of a measurement; hosts are those of a published run on
-// ATP's stack.
+// Package atp reproduces the claims of the slides on "ATP: In-network Aggregation for Multi-tenant Learning" (NSDI
+// 2021) about jobs that share a switch, on simulated hosts. The slides print no measured number; hosts are those of a
+// published run on ATP's stack.
 package atp
 
 import (
@@ -19,7 +19,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// Experiments lists what reproduces the slides with systems of a set.
+// Experiments lists the experiments on the slides, with systems of a set.
 func Experiments(set system.Set) experiments.Set {
 	return experiments.Set{{
 		Name: "atp/sharing", Artefact: "Sharing", Needs: "40 s",
@@ -33,10 +33,10 @@ func Experiments(set system.Set) experiments.Set {
 	}}
 }
 
-// gradientSize is the input of atp/sharing.
+// gradientSize is the name of atp/sharing's input.
 const gradientSize = "values of a gradient"
 
-// seedsOf are an experiment's seeds.
+// seedsOf returns an experiment's seeds.
 func seedsOf(o *experiments.Options, full, quick int) (seeds []uint64) {
 	runs, first := o.Seeds(full, quick)
 	for i := range runs {
@@ -45,10 +45,10 @@ func seedsOf(o *experiments.Options, full, quick int) (seeds []uint64) {
 	return seeds
 }
 
-// amounts are the aggregators of the switch, in what one job needs for its peak.
+// amounts are the switch's aggregators, relative to the need of one job at its peak.
 var amounts = []string{"0.5pta", "1pta", "1.5pta", "2pta", "3pta"}
 
-// sharingSeeds is how many runs a cell takes: only the instants at which hosts begin are drawn.
+// sharingSeeds is the number of runs of a cell: only the hosts' start times are random.
 const sharingSeeds = 3
 
 func runSharing(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {
@@ -73,10 +73,10 @@ func runSharing(ctx context.Context, set system.Set, o experiments.Options) (ben
 	mixes := []struct {
 		prefix  string
 		workers int
-		compute float64 // of a gradient, in times of its communication at the peak
+		compute float64 // time per gradient, relative to its communication at the peak
 	}{{"2 workers: ", 2, 0}, {"8 workers: ", 8, 0}, {"2 workers, computing as long as communicating: ", 2, 1}}
 	if o.Changed.Name != "" {
-		mixes = mixes[:1] // the judged one
+		mixes = mixes[:1] // only the judged one
 	}
 	ours := paper.Ours{}
 	done, total := 0, len(mixes)*base.Runs(len(seeds))
@@ -102,7 +102,7 @@ func runSharing(ctx context.Context, set system.Set, o experiments.Options) (ben
 	return t, nil
 }
 
-// sayMiddle says where dynamic sharing loses, and why.
+// sayMiddle describes where dynamic sharing loses, and why.
 func sayMiddle(t *result.Result) {
 	i := slices.IndexFunc(t.Blocks, func(b result.Block) bool { return b.Name == "8 workers: completion, static over dynamic" })
 	k := slices.IndexFunc(t.Blocks, func(b result.Block) bool { return b.Name == "8 workers: packets at a server for each of a vector" })
@@ -122,7 +122,7 @@ func sayMiddle(t *result.Result) {
 		t.Blocks[i].Rows[worst].Name, 1/float64(t.Blocks[i].Rows[worst].Cells[0].Mean), float64(t.Blocks[k].Rows[worst].Cells[1].Mean))
 }
 
-// findPTA searches for the fewest aggregators with which a job alone has 99 % of the throughput that it has with plenty.
+// findPTA searches the fewest aggregators with which a single job has 99 % of its maximum throughput.
 func findPTA(ctx context.Context, set system.Set, m Model) (int, error) {
 	throughput := func(n int) (float64, error) {
 		c := Setting{System: program.Describe().Name, Model: m, Jobs: 1, Workers: LabWorkers, Aggregators: n, Window: n, Fraction: 0.01, Updates: 1}

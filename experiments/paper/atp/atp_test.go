@@ -21,7 +21,7 @@ func vgg(t *testing.T) Model {
 	return m
 }
 
-// What a job needs for its peak is found within 5 % of window × payload ÷ round trip.
+// TestPTA checks that a job's need at its peak is found within 5 % of window × payload ÷ round trip.
 func TestPTA(t *testing.T) {
 	found, err := findPTA(context.Background(), system.All(), vgg(t))
 	if err != nil {
@@ -32,7 +32,7 @@ func TestPTA(t *testing.T) {
 	}
 }
 
-// tableOf is a grid that was played for one seed.
+// tableOf returns a grid that was run with one seed.
 func tableOf(t *testing.T, g *Grid) *result.Result {
 	t.Helper()
 	r, err := (&Plan{Grid: g, Seeds: []uint64{1}, Systems: system.All()}).Run(t.Context(), nil)
@@ -42,13 +42,13 @@ func tableOf(t *testing.T, g *Grid) *result.Result {
 	return r.Report.(*result.Result)
 }
 
-// With two workers a job sharing wins where aggregators are few and costs little where there are enough; with eight it loses in
-// the middle, where collisions fill the servers' links.
+// TestSharing checks that with two workers per job sharing wins if aggregators are scarce and costs little if they
+// suffice; with eight it loses in between, where collisions fill the servers' links.
 func TestSharing(t *testing.T) {
 	for _, c := range []struct {
 		workers   int
 		amount    string
-		low, high float64 // of static over dynamic
+		low, high float64 // static over dynamic
 	}{{2, "0.5pta", 2.2, 3.1}, {2, "3pta", 0.90, 1.08}, {8, "1.5pta", 0.3, 0.9}} {
 		table := tableOf(t, &Grid{
 			Setting:  Setting{System: "atp", Model: vgg(t), Jobs: LabJobs, Workers: c.workers, Fraction: 0.005, Updates: 1},
@@ -68,7 +68,7 @@ func TestSharing(t *testing.T) {
 	}
 }
 
-// Jobs that hang make the table one that must not be used, and no number of theirs is in it.
+// TestHung checks that hung jobs make the table invalid and have no numbers in it.
 func TestHung(t *testing.T) {
 	table := tableOf(t, &Grid{
 		Setting: Setting{System: "atp", Model: vgg(t), Jobs: 1, Workers: 2, Fraction: 0.001, Updates: 1,
@@ -108,7 +108,7 @@ func TestAmounts(t *testing.T) {
 	}
 }
 
-// Every experiment tells its progress to the end, and loss makes nobody wrong.
+// TestLoss checks that every experiment reports its progress to the end, and that loss makes no sum wrong.
 func TestLoss(t *testing.T) {
 	if testing.Short() {
 		t.Skip("plays 40 jobs")

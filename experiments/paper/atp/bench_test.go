@@ -7,7 +7,8 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 )
 
-// BenchmarkSharing is a data packet of three jobs of VGG16 with two workers each that share what all need for their peaks.
+// BenchmarkSharing measures a data packet of three jobs of VGG16 with two workers each that share the aggregators
+// needed for their peaks.
 func BenchmarkSharing(b *testing.B) {
 	m, err := FindModel("vgg16")
 	if err != nil {

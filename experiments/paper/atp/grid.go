@@ -13,28 +13,28 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// Grid is settings that differ in how jobs share aggregators, in how many there are, and in what links lose.
+// Grid is a set of settings with different sharing, numbers of aggregators, and loss.
 type Grid struct {
 	Setting
 	Sharings []string  // columns
-	Amounts  []string  // of aggregators, as Aggregators reads them
+	Amounts  []string  // of aggregators, as parsed by Aggregators
 	Losses   []float64 // shares of frames
 
-	apart results.Statistic // of the last amount, by how many per cent the two ways to share differ
-	found []*job.Outcome    // of Cells, in their order
+	apart results.Statistic // for the last amount, the difference of the two ways to share, in per cent
+	found []*job.Outcome    // for Cells, in their order
 }
 
 // Cell is one setting of a grid.
 type Cell struct {
-	Row     string // as tables call its amount and its loss
+	Row     string // amount and loss, as in tables
 	Sharing string
 	Spec    *job.Spec
 }
 
-// Name tells it apart from others.
+// Name returns a unique name.
 func (c *Cell) Name() string { return c.Sharing + ", " + c.Row }
 
-// Cells are the settings of a grid, row by row. Errors are those of Aggregators and Setting.Spec.
+// Cells returns the settings of a grid, row by row. Errors are those of Aggregators and Setting.Spec.
 func (g *Grid) Cells(set system.Set) (cells []Cell, err error) {
 	for _, amount := range g.Amounts {
 		n, err := Aggregators(amount)
@@ -60,10 +60,10 @@ func (g *Grid) Cells(set system.Set) (cells []Cell, err error) {
 	return cells, nil
 }
 
-// Outcomes are those of Cells, in their order, once the grid was played.
+// Outcomes returns the results of Cells, in their order, after the grid was run.
 func (g *Grid) Outcomes() []*job.Outcome { return g.found }
 
-// Config is what decides a grid, as documents have it.
+// Config is the configuration of a grid in documents.
 type Config struct {
 	System      string        `json:"system"`
 	Profile     string        `json:"program_profile,omitempty"`
@@ -107,7 +107,7 @@ type measure struct {
 	of         func(*job.Outcome) results.Statistic
 }
 
-// measures are what a grid shows of its cells.
+// measures are the numbers that a grid shows for each cell.
 var measures = []measure{
 	{"completion of a job", "ms", func(o *job.Outcome) results.Statistic { return scaled(o.Number("jct_ns"), 1e-6) }},
 	{"gradients summed for a worker", "Gbit/s", func(o *job.Outcome) results.Statistic { return scaled(o.Number("goodput_bps"), 1e-9) }},
@@ -116,7 +116,7 @@ var measures = []measure{
 	{"sent again, of packets of vectors", "%", func(o *job.Outcome) results.Statistic { return share(o.Endpoints.Of("packets_resent"), o) }},
 }
 
-// share is a count in per cent of the packets that workers sent for the first time, over all runs.
+// share returns a count in per cent of the packets that workers sent for the first time, over all runs.
 func share(n int64, o *job.Outcome) results.Statistic {
 	first := o.Endpoints.Of("packets_sent")
 	if o.Spec.System.Program != nil && o.Program.Index("released") >= 0 {
@@ -128,13 +128,13 @@ func share(n int64, o *job.Outcome) results.Statistic {
 	return exactly(100 * float64(n) / float64(first))
 }
 
-// exactly is a number that is one over all runs.
+// exactly returns a statistic of one number over all runs.
 func exactly(v float64) results.Statistic {
 	f := results.Float(v)
 	return results.Statistic{Mean: f, Min: f, Max: f, N: 1}
 }
 
-// over is how much longer the jobs of one take than those of another, seed by seed, told by a function of that.
+// over returns how much longer one's jobs take than another's, seed by seed, converted by a function.
 func over(a, b *job.Outcome, tell func(float64) float64) results.Statistic {
 	var ratios []results.Float
 	for i := range a.Runs {
@@ -145,14 +145,14 @@ func over(a, b *job.Outcome, tell func(float64) float64) results.Statistic {
 	return results.Describe(ratios, "no run of both came to its end")
 }
 
-// scaled is a statistic in another unit.
+// scale converts a statistic to another unit.
 func scaled(s results.Statistic, by results.Float) results.Statistic {
 	s.Mean, s.SD, s.CI95, s.Min, s.Max = s.Mean*by, s.SD*by, s.CI95*by, s.Min*by, s.Max*by
 	return s
 }
 
-// Fill plays the grid and puts it into a table: a row an amount and a loss, a column a way to share. Cells whose runs hung are
-// empty, and the table says so.
+// Fill runs the grid and adds it to a table: a row for each amount and loss, a column for each way to share. Cells with
+// hung runs are empty, and the table says so.
 func (g *Grid) Fill(ctx context.Context, set system.Set, t *result.Result, prefix string, seeds []uint64, done func()) error {
 	cells, err := g.Cells(set)
 	if err != nil {
@@ -165,7 +165,8 @@ func (g *Grid) Fill(ctx context.Context, set system.Set, t *result.Result, prefi
 	return nil
 }
 
-// play plays cells. Before an error there are those whose runs were whole by then, and of the first one the runs that were, with their seeds.
+// play runs cells. With an error it also returns the complete cells, and the finished runs of the first incomplete one
+// with their seeds.
 func (g *Grid) play(ctx context.Context, cells []Cell, seeds []uint64, done func()) (whole []uint64, err error) {
 	g.found = nil
 	for i := range cells {
@@ -185,7 +186,7 @@ func (g *Grid) play(ctx context.Context, cells []Cell, seeds []uint64, done func
 	return seeds, nil
 }
 
-// tell puts what was found into a table. Of a grid that was left before its end the last row may have cells that are empty.
+// tell adds the results to a table. In a grid that was interrupted, the last row may have empty cells.
 func (g *Grid) tell(cells []Cell, t *result.Result, prefix string) {
 	blocks := make([]result.Block, len(measures))
 	for i, m := range measures {
@@ -215,7 +216,7 @@ func (g *Grid) tell(cells []Cell, t *result.Result, prefix string) {
 	t.Blocks = append(t.Blocks, blocks...)
 }
 
-// line is what a measure says of a row.
+// line returns a row of one measure.
 func (g *Grid) line(name string, row []*job.Outcome, m measure) result.Line {
 	line := result.Line{Name: name}
 	for _, o := range row {
@@ -227,10 +228,10 @@ func (g *Grid) line(name string, row []*job.Outcome, m measure) result.Line {
 	return line
 }
 
-// Runs is how many a grid takes.
+// Runs returns the number of runs of a grid.
 func (g *Grid) Runs(seeds int) int { return len(g.Sharings) * len(g.Amounts) * len(g.Losses) * seeds }
 
-// table is what was found of a grid by itself.
+// table returns the results of a grid.
 func (g *Grid) table(cells []Cell, seeds []uint64) *result.Result {
 	t := experiments.NewResult(LabName, "jobs that share a switch", &experiments.Options{}, g.config(seeds))
 	t.Terms = g.terms()
@@ -239,7 +240,7 @@ func (g *Grid) table(cells []Cell, seeds []uint64) *result.Result {
 	return t
 }
 
-// terms say what a grid plays.
+// terms describes the grid.
 func (g *Grid) terms() []string {
 	profile := g.Options.Profile
 	if profile == "" {
@@ -249,7 +250,7 @@ func (g *Grid) terms() []string {
 		olaf.Plural(g.Jobs, "job"), olaf.Plural(g.Workers, "worker"), g.Model.Name, 100*g.Fraction)}
 }
 
-// basis says what the numbers rest on.
+// basis states what the numbers are based on.
 func (g *Grid) basis(t *result.Result) {
 	t.Say("taken: 100 Gbps, a round trip of %s and %.0f million packets a second of a host, from a run that A2TP published of ATP's stack; so a job's peak throughput needs a window, and so aggregators, of PTA = %d",
 		RoundTrip(), float64(olaf.Second)/float64(labFrame)/1e6, PTA())

@@ -14,13 +14,13 @@ import (
 	program "github.com/olafctl/olaf/fpga/program/atp"
 )
 
-// Model is a network whose gradients are summed, of which only the size matters here.
+// Model is a network whose gradients are summed; only its size matters.
 type Model struct {
 	Name   string
-	Values int // float32 of a gradient: its parameters
+	Values int // float32 in a gradient: its parameters
 }
 
-// Models are those that the slides name, with the numbers of parameters of their published definitions.
+// Models returns the slides' models, with the numbers of parameters of their published definitions.
 func Models() []Model {
 	return []Model{
 		{"alexnet", 61_100_840}, {"vgg11", 132_863_336}, {"vgg16", 138_357_544}, {"vgg19", 143_667_240},
@@ -28,7 +28,7 @@ func Models() []Model {
 	}
 }
 
-// ModelNames are what people type.
+// ModelNames returns the names for the command line.
 func ModelNames() []string {
 	var names []string
 	for _, m := range Models() {
@@ -37,7 +37,7 @@ func ModelNames() []string {
 	return names
 }
 
-// FindModel returns the named model. The error matches system.ErrOptions and lists what there is.
+// FindModel returns the named model. The error matches system.ErrOptions and lists all models.
 func FindModel(name string) (Model, error) {
 	for _, m := range Models() {
 		if m.Name == name {
@@ -47,14 +47,15 @@ func FindModel(name string) (Model, error) {
 	return Model{}, fmt.Errorf("%w: no model is called %q; there are %s", system.ErrOptions, name, strings.Join(ModelNames(), ", "))
 }
 
-// The cluster of the slides: hosts with one 100G card each around one switch. What a card manages and how long a packet
-// travels are taken from a run on ATP's stack that was published for another system (A2TP): 450 aggregators and 49.4 Gbps.
+// The cluster of the slides: hosts with one 100G card each around one switch. The packet rate of a card and the delay
+// of a packet are from a run on ATP's stack that was published for another system (A2TP): 450 aggregators and 49.4
+// Gbps.
 const (
-	LabWorkers = 2 // of a job; nine hosts are three jobs of two workers and a server
+	LabWorkers = 2 // per job; nine hosts are three jobs with two workers and a server
 	LabJobs    = 3
 	labRate    = 100 * olaf.Gbps
-	labHop     = 5 * olaf.Microsecond // of a link, with what hosts take: a quarter of the round trip
-	labFrame   = 50 * olaf.Nanosecond // 20 million packets a second and direction
+	labHop     = 5 * olaf.Microsecond // of a link with its hosts: a quarter of the round trip
+	labFrame   = 50 * olaf.Nanosecond // 20 million packets per second and direction
 	labMark    = 1000 * 80            // bytes: 1000 cells of the released program's threshold
 )
 
@@ -63,11 +64,11 @@ func LabLink() closedloop.Link {
 	return closedloop.Link{Rate: labRate, Delay: labHop, Overhead: 24, Frame: labFrame, Mark: labMark}
 }
 
-// RoundTrip is from handing a packet to the wire to the acknowledgement, over an idle network.
+// RoundTrip is the time from handing a packet to the wire to the acknowledgement, over an idle network.
 func RoundTrip() olaf.Duration { return 4 * (labFrame + labHop) }
 
-// PTA is window × payload ÷ round trip solved for the window: how many packets on their way, and so aggregators, a job needs
-// for its peak.
+// PTA returns the number of packets in flight, and so of aggregators, that a job needs for its peak, from window ×
+// payload ÷ round trip.
 func PTA() int { return int(math.Ceil(float64(RoundTrip()) / float64(labFrame))) }
 
 // Setting is one job mix on the cluster.
@@ -77,21 +78,21 @@ type Setting struct {
 	Model       Model
 	Jobs        int
 	Workers     int     // of a job
-	Aggregators int     // of the switch; of SwitchML slots of the pool
-	Window      int     // 0 is what the peak needs, or what the job's aggregators allow
-	Fraction    float64 // of the gradient that is simulated
+	Aggregators int     // in the switch; for SwitchML slots of the pool
+	Window      int     // default what the peak needs, within the job's aggregators
+	Fraction    float64 // share of the gradient that is simulated
 	Updates     uint32
 	Loss        float64
-	Compute     olaf.Duration // of a gradient; 0 communicates all the time
-	Limit       olaf.Duration // of a run; 0 is LabLimit
+	Compute     olaf.Duration // per gradient; 0 communicates all the time
+	Limit       olaf.Duration // of a run; default LabLimit
 	Options     system.Options
-	Tap         func(*closedloop.Frame) `json:"-"` // hears every frame that arrives; nil for nobody
+	Tap         func(*closedloop.Frame) `json:"-"` // receives every arriving frame; may be nil
 }
 
-// LabLimit is the virtual time that a job is given: a whole gradient of VGG19 at a hundredth of the peak takes half of it.
+// LabLimit is the maximum virtual time of a job: a whole gradient of VGG19 at a hundredth of the peak takes half of it.
 const LabLimit = 20 * olaf.Second
 
-// Spec is the jobs of a setting.
+// Spec returns the jobs of a setting.
 func (c *Setting) Spec(set system.Set) (*job.Spec, error) {
 	s, err := set.Find(c.System)
 	if err != nil {
@@ -122,7 +123,7 @@ func (c *Setting) Spec(set system.Set) (*job.Spec, error) {
 	return spec, nil
 }
 
-// window is what the peak needs, as far as the job's aggregators reach.
+// window returns what the peak needs, within the job's aggregators.
 func (c *Setting) window() int {
 	if c.Window > 0 {
 		return c.Window
@@ -134,7 +135,7 @@ func (c *Setting) window() int {
 	return max(min(PTA(), mine), 1)
 }
 
-// Run plays a setting for every seed. done is called after each run; nil for nobody.
+// Run runs a setting with every seed. It calls done, if not nil, after each run.
 func (c *Setting) Run(ctx context.Context, set system.Set, seeds []uint64, done func()) (*job.Outcome, error) {
 	spec, err := c.Spec(set)
 	if err != nil {
@@ -143,7 +144,7 @@ func (c *Setting) Run(ctx context.Context, set system.Set, seeds []uint64, done 
 	return job.Run(ctx, spec, seeds, done)
 }
 
-// Aggregators reads a number of them, or one of PTA, such as 0.5pta. The error matches system.ErrOptions.
+// Aggregators parses a number of aggregators, or a multiple of PTA such as 0.5pta. The error matches system.ErrOptions.
 func Aggregators(text string) (int, error) {
 	if of, is := strings.CutSuffix(strings.ToLower(text), "pta"); is {
 		f, err := olaf.ParseNumber(of)

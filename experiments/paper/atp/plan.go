@@ -9,29 +9,29 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// LabName is what the cluster is called.
+// LabName is the name of the cluster.
 const LabName = "atp-lab"
 
-// Plan is everything that decides jobs that share a switch. It is written as JSON, and what is read back gives the same again.
+// Plan defines a run of jobs that share a switch. Its JSON form reproduces the run.
 type Plan struct {
 	Grid  *Grid    `json:"grid"`
 	Seeds []uint64 `json:"seeds"`
-	// Cells is how many cells of the grid were whole, the first ones, and Of how many runs there were to be, of a plan that was left before its
-	// end. They are 0 of a whole one.
+	// Cells is the number of complete cells of an interrupted plan, from the first, and Of the planned number of runs.
+	// They are 0 for a complete plan.
 	Cells int `json:"cells,omitempty"`
 	Of    int `json:"of,omitempty"`
-	// Systems are those that there are to choose from.
+	// Systems are the available systems.
 	Systems system.Set `json:"-"`
 }
 
-// Report is what they did, with the plan that gives it again.
+// Report is the result of a plan.
 type Report struct {
 	bench.Report
 	plan *Plan
 }
 
-// Run carries the plan out. done is called after each run; nil for nobody. Whoever ends it is told of what was whole by then, as of a plan of
-// that alone, which gives it again.
+// Run runs the plan. It calls done, if not nil, after each run. If ctx ends, it also returns a report on the finished
+// part, with a plan that reproduces it.
 func (p *Plan) Run(ctx context.Context, done func()) (*Report, error) {
 	cells, err := p.Grid.Cells(p.Systems)
 	if err != nil {
@@ -66,7 +66,7 @@ func (p *Plan) report(cells []Cell) *Report {
 	return &Report{t, p}
 }
 
-// Runs is how many single runs there are.
+// Runs returns the number of single runs.
 func (p *Plan) Runs() int {
 	if p.Cells > 0 {
 		return p.Cells * len(p.Seeds)
@@ -74,10 +74,10 @@ func (p *Plan) Runs() int {
 	return p.Grid.Runs(len(p.Seeds))
 }
 
-// ReplayPlan is the plan.
+// ReplayPlan returns the plan.
 func (r *Report) ReplayPlan() any { return r.plan }
 
-// Configurations returns the outcomes in the form that expectations judge.
+// Configurations returns the outcomes in the form that expectations check.
 func (r *Report) Configurations() (rows []results.Row) {
 	for _, o := range r.plan.Grid.Outcomes() {
 		rows = append(rows, o.Row())
@@ -85,5 +85,5 @@ func (r *Report) Configurations() (rows []results.Row) {
 	return rows
 }
 
-// RunsFile holds the single runs of documents that earlier versions kept, as job.NamedRuns reads them.
+// RunsFile contains the single runs of documents of earlier versions, which job.NamedRuns reads.
 const RunsFile = "by_seed.json"

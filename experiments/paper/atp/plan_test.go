@@ -22,7 +22,7 @@ func (r *Report) document(t *testing.T) string {
 	return string(d)
 }
 
-// A plan that was written and read gives the same document and the same single runs, a name a cell and a run a seed.
+// TestPlanIsReadAgain checks that a plan gives the same document and the same single runs after a round trip.
 func TestPlanIsReadAgain(t *testing.T) {
 	p := &Plan{Seeds: []uint64{4, 5}, Systems: system.All(), Grid: &Grid{
 		Setting:  Setting{System: "atp", Model: vgg(t), Jobs: 2, Workers: 2, Fraction: 0.0005, Updates: 1},
@@ -62,8 +62,8 @@ func TestPlanIsReadAgain(t *testing.T) {
 	}
 }
 
-// A plan that is left gives what was whole by then, as a plan that gives the same again: the cells that have all seeds, and of the first the
-// seeds that it has. Of nothing there is no report.
+// TestPlanThatIsLeft checks that an interrupted plan returns its finished part with a plan for it: the cells with all
+// seeds, and the first one's finished seeds. If nothing was finished, there is no report.
 func TestPlanThatIsLeft(t *testing.T) {
 	for runs, want := range map[int]struct{ cells, least, most int }{0: {}, 2: {1, 2, 3}, 4: {1, 4, 4}, 14: {3, 4, 4}} {
 		p := &Plan{Seeds: []uint64{4, 5, 6, 7}, Systems: system.All(), Grid: &Grid{

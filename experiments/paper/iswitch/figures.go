@@ -99,7 +99,7 @@ func runFig15(ctx context.Context, l *lab, o experiments.Options) (bench.Report,
 	return f, nil
 }
 
-// contributed is how many gradients an update holds.
+// gradientsPerUpdate returns the number of gradients in an update.
 func contributed(a approach, workers int) int {
 	if a == asyncPS {
 		return 1

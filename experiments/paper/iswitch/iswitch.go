@@ -1,6 +1,6 @@
-// Package iswitch reproduces "Accelerating Distributed Reinforcement Learning with In-Switch Computing" (ISCA 2019), one file
-// an artefact, on simulated hosts around its accelerator. What hosts take for a message is fitted to two of the paper's four
-// trainings; the other two are predicted.
+// Package iswitch reproduces "Accelerating Distributed Reinforcement Learning with In-Switch Computing" (ISCA 2019),
+// one file per artefact, on simulated hosts around its accelerator. The hosts' costs per message are fitted to two of
+// the paper's four trainings; the other two are predicted.
 package iswitch
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// Experiments lists what reproduces the paper with systems of a set, in its order.
+// Experiments lists the paper's experiments in its order, with systems of a set.
 func Experiments(set system.Set) experiments.Set {
 	one := func(name, artefact, about, needs string, run func(context.Context, *lab, experiments.Options) (bench.Report, error)) experiments.Experiment {
 		return experiments.Experiment{
@@ -39,7 +39,7 @@ func Experiments(set system.Set) experiments.Set {
 	}
 }
 
-// approach is one column of the paper's tables: a system in a mode, under the paper's name.
+// approach is one column of the paper's tables: a system and a mode, with the paper's name.
 type approach struct{ paper, system, mode string }
 
 var (
@@ -50,8 +50,8 @@ var (
 	asyncSwitch = approach{"isw", "iswitch", "async"}
 )
 
-// Printed says which cell of Tables 4 and 5 a job is a measurement of, which is the at-th of its plan; none where the job is not Lab as it is, or of an
-// approach that the paper does not have.
+// Printed returns the cell of Tables 4 and 5 that a job measures, with the job's index in its plan; none for a changed
+// Lab or an approach that the paper does not have.
 func Printed(m Model, spec *job.Spec, at int) []job.Printed {
 	lab := job.Spec{System: spec.System, Mode: spec.Mode}
 	bounded := slices.Contains(spec.Mode.Takes, system.OptionBound)
@@ -59,13 +59,13 @@ func Printed(m Model, spec *job.Spec, at int) []job.Printed {
 		lab.Options.Bound = staleness
 	}
 	lab.Network, lab.Job = Lab(spec.System, spec.Mode, m, LabWorkers, false, &lab.Options)
-	lab.Job.Updates, lab.Job.Limit = spec.Job.Updates, spec.Job.Limit // over which the means are
+	lab.Job.Updates, lab.Job.Limit = spec.Job.Updates, spec.Job.Limit // number of iterations in the means
 	if !reflect.DeepEqual(lab.Network, spec.Network) || !reflect.DeepEqual(lab.Job, spec.Job) || !reflect.DeepEqual(lab.Options, spec.Options) {
 		return nil
 	}
 	for _, t := range []struct {
 		artefact   string
-		by         float64 // times an iteration of 1 ns
+		by         float64 // factor for an iteration of 1 ns
 		approaches []approach
 	}{
 		{"table4", m.Sync / 3.6e12, []approach{syncPS, allReduce, syncSwitch}}, // hours of training
@@ -80,13 +80,13 @@ func Printed(m Model, spec *job.Spec, at int) []job.Printed {
 	return nil
 }
 
-// staleness is S in all of the paper's asynchronous runs.
+// staleness is S in all asynchronous runs of the paper.
 const staleness = 3
 
-// updates are how many iterations a run takes its means over: without random times every one is like the last.
+// updates is the number of iterations in a run's means: without random times all are equal.
 const updates = 6
 
-// lab runs jobs on the paper's cluster and remembers them: the artefacts share many.
+// lab runs jobs on the paper's cluster and caches them, since the artefacts share many.
 type lab struct {
 	set     system.Set
 	options *experiments.Options // whose changed input applies
@@ -100,7 +100,7 @@ type key struct {
 	ideal   bool
 }
 
-// run is a model's job by an approach; ideal leaves out what hosts take.
+// run runs a model's job with an approach; ideal omits the hosts' costs.
 func (l *lab) run(ctx context.Context, a approach, m Model, workers int, ideal bool) (*job.Outcome, error) {
 	k := key{a, m.Name, workers, ideal}
 	if o := l.done[k]; o != nil {
@@ -153,7 +153,7 @@ func (l *lab) scale(net *closedloop.Network, j *closedloop.Job) {
 	}
 }
 
-// iteration is the time of one in ms.
+// iteration returns the time of an iteration in ms.
 func (l *lab) iteration(ctx context.Context, a approach, m Model, workers int, ideal bool) (results.Statistic, error) {
 	o, err := l.run(ctx, a, m, workers, ideal)
 	if err != nil {
@@ -162,19 +162,19 @@ func (l *lab) iteration(ctx context.Context, a approach, m Model, workers int, i
 	return one(float64(o.Number("iteration_ns").Mean) / 1e6), nil
 }
 
-// scaled is a statistic in another unit.
+// scaleBy converts a statistic to another unit.
 func scaled(s results.Statistic, by results.Float) results.Statistic {
 	s.Mean, s.SD, s.CI95, s.Min, s.Max = s.Mean*by, s.SD*by, s.CI95*by, s.Min*by, s.Max*by
 	return s
 }
 
-// one is a number of runs in which nothing is drawn: every seed gives the same.
+// one returns the statistic of a number without randomness.
 func one(v float64) results.Statistic {
 	f := results.Float(v)
 	return results.Statistic{Mean: f, Min: f, Max: f, N: 1}
 }
 
-// grid fills a block: a row a model, a column an approach.
+// grid fills a block with a row for each model and a column for each approach.
 func (l *lab) grid(ctx context.Context, name string, approaches []approach, ideal bool) (result.Block, error) {
 	b := result.Block{Name: name, Unit: "ms"}
 	for _, a := range approaches {
@@ -194,7 +194,7 @@ func (l *lab) grid(ctx context.Context, name string, approaches []approach, idea
 	return b, nil
 }
 
-// claim is the id of a cell.
+// claim returns the id of a cell.
 func claim(artefact, row, column string) string {
 	return fmt.Sprintf("iswitch/%s.%s.%s", artefact, row, column)
 }

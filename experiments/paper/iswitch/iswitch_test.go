@@ -16,8 +16,8 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// Every number of the paper that is claimed comes out no worse than is declared, and A2C and DDPG, which nothing was fitted to,
-// within 18 % in Table 4 and 15 % in Table 3.
+// TestClaims checks that every claimed number is no worse than declared, and that A2C and DDPG, to which nothing was
+// fitted, are within 18 % in Table 4 and 15 % in Table 3.
 func TestClaims(t *testing.T) {
 	reached := map[string]bool{}
 	for _, e := range Experiments(system.All()) {
@@ -31,7 +31,7 @@ func TestClaims(t *testing.T) {
 		for _, row := range report.Paper() {
 			reached[row.ID] = true
 			limit := map[string]float64{"iswitch/table4": 18, "iswitch/table3": 15}[e.Name]
-			async := row.Row == "async speedup over ps" // of which Table 5 is the basis
+			async := row.Row == "async speedup over ps" // Table 5 is its basis
 			if limit > 0 && row.Basis == string(paper.Predicted) && !async && math.Abs(float64(row.DeviationPct)) > limit {
 				t.Errorf("%s deviates by %.1f %%, more than %g", row.ID, float64(row.DeviationPct), limit)
 			}
@@ -44,8 +44,8 @@ func TestClaims(t *testing.T) {
 	}
 }
 
-// What is predicted of Table 4 must put the approaches into the paper's order; of PPO and DDPG ours has the server
-// 1 and 3 % before AllReduce. Wires and switches alone miss the paper by 40 %, which is why hosts' costs are fitted at all.
+// TestTable4 checks that the predictions for Table 4 have the paper's order; for PPO and DDPG our server is 1 and 3 %
+// ahead of AllReduce. Wires and switches alone miss the paper by 40 %, which is why hosts' costs are fitted.
 func TestTable4(t *testing.T) {
 	report, err := runTable4(context.Background(), &lab{set: system.All(), options: &experiments.Options{}}, experiments.Options{})
 	if err != nil {
@@ -83,8 +83,8 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// A job that is the paper's cluster as it is stands beside the cell that it measures, with the number that the table has; one that was
-// changed stands beside nothing.
+// TestJobsThatWerePrinted checks that a job on the unchanged cluster is compared with its cell, with the table's
+// number, and a changed one with none.
 func TestJobsThatWerePrinted(t *testing.T) {
 	m := Models()[3]
 	l := lab{set: system.All(), options: &experiments.Options{}}
@@ -120,13 +120,13 @@ func TestJobsThatWerePrinted(t *testing.T) {
 	}
 }
 
-// printedJob is what lab.run runs.
+// printedJob returns the job that lab.run runs.
 func printedJob(t *testing.T, l *lab, a approach, m Model) *job.Spec {
 	t.Helper()
 	if _, err := l.run(t.Context(), a, m, LabWorkers, false); err != nil {
 		t.Fatal(err)
 	}
 	played := *l.done[key{a, m.Name, LabWorkers, false}].Spec
-	played.Job.PerPacket = 0 // which its parts say
+	played.Job.PerPacket = 0 // its parts define it
 	return &played
 }

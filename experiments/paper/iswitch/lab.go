@@ -11,20 +11,21 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// Model is one of the paper's four trainings as its network sees it.
+// Model is one of the paper's four trainings as seen by the network.
 type Model struct {
 	Name, Title string
-	Values      int // float32 of a gradient, from the layer sizes of the implementations that the paper names
-	Messages    int // that a host makes of it: DDPG has two networks
-	// Compute is a gradient's time: the interval of asynchronous iSwitch (Table 5), which hides everything else.
+	Values      int // float32 in a gradient, from the layer sizes of the implementations named in the paper
+	Messages    int // messages per gradient: DDPG has two networks
+	// Compute is the time of a gradient: the interval of asynchronous iSwitch (Table 5), which hides everything else.
 	Compute olaf.Duration
-	// Fitted says that what hosts take was fitted to this model's times; for the others it predicts.
+	// Fitted marks a model whose times the hosts' costs were fitted to; the others are predictions.
 	Fitted bool
-	// Iterations that the paper trained for: synchronous, and asynchronous with a server and with iSwitch (Tables 4 and 5).
+	// Iterations of the paper's trainings: synchronous, and asynchronous with a server and with iSwitch (Tables 4 and
+	// 5).
 	Sync, AsyncPS, AsyncISwitch float64
 }
 
-// Models are those of Tables 3 to 5.
+// Models returns those of Tables 3 to 5.
 func Models() []Model {
 	return []Model{
 		{"dqn", "DQN", 6_724_248 / 4, 1, micro(12_070), true, 1.40e6, 6.30e6, 3.50e6},
@@ -34,7 +35,7 @@ func Models() []Model {
 	}
 }
 
-// FindModel returns the named model. The error matches system.ErrOptions and lists what there is.
+// FindModel returns the named model. The error matches system.ErrOptions and lists all models.
 func FindModel(name string) (Model, error) {
 	var names []string
 	for _, m := range Models() {
@@ -46,7 +47,7 @@ func FindModel(name string) (Model, error) {
 	return Model{}, fmt.Errorf("%w: no model is called %q; there are %s", system.ErrOptions, name, strings.Join(names, ", "))
 }
 
-// Basis says what the times of a model on Lab rest on.
+// Basis describes the basis of a model's times on Lab.
 func (m *Model) Basis(ideal bool) string {
 	switch {
 	case ideal:
@@ -57,42 +58,42 @@ func (m *Model) Basis(ideal bool) string {
 	return "Basis: predicted: what hosts take for a message was fitted to DQN and PPO alone (iSwitch, Tables 4 and 5)."
 }
 
-// LabLink is 10 Gbps Ethernet with what is beside a frame on the line.
+// LabLink is 10 Gbps Ethernet with the line's overhead per frame.
 func LabLink() closedloop.Link {
 	return closedloop.Link{Rate: 10 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Overhead: 24}
 }
 
 func micro(us int64) olaf.Duration { return olaf.Duration(us) * olaf.Microsecond }
 
-// costs are what a message takes of a host's software, by system: fitted to DQN and PPO in Table 4, two numbers to two
-// published ones each. For A2C and DDPG they predict.
+// costs are the software costs of a message on a host, by system: fitted to DQN and PPO in Table 4, two numbers to two
+// published ones each. A2C and DDPG are predictions.
 var costs = map[string]closedloop.Costs{
 	"ps":      {PerMessage: micro(1150), PerMiB: micro(1120)},
 	"ring":    {PerMessage: micro(1800), PerMiB: micro(1830)},
 	"iswitch": {PerMessage: micro(1860), PerMiB: micro(1240)},
 }
 
-// Fitted says that what a system's hosts take rests on the paper's own tables.
+// IsFitted reports whether a system's host costs are based on the paper's tables.
 func Fitted(system string) bool {
 	_, known := costs[system]
 	return known
 }
 
-// serverUpdate is what an asynchronous server takes to apply a gradient, fitted to DQN and PPO in Table 5.
+// serverUpdate returns the time for an asynchronous server to apply a gradient, fitted to DQN and PPO in Table 5.
 func serverUpdate(m *Model) olaf.Duration {
 	return micro(970) + micro(1130)/1024*olaf.Duration(m.Values*olaf.LaneBytes)/1024
 }
 
-// LabWorkers is the paper's main cluster, and LabRack how many its emulation has in a rack beyond that.
+// LabWorkers is the size of the paper's main cluster, LabRack the number of workers per rack in its larger emulation.
 const (
 	LabWorkers = 4
 	LabRack    = 3
 )
 
-// Lab is the paper's cluster for one system, mode and model: 10 Gbps Ethernet, the accelerator's 256 bits at 200 MHz. An
-// iSwitch without a stated table gets the board's, which vectors longer than it wrap around; asynchronous workers send whole
-// vectors, for which a table is built that the board could not hold. Other systems whose switches answer pay what iSwitch's
-// hosts pay for a message; no paper has them on this cluster. ideal leaves the hosts' costs out.
+// Lab returns the paper's cluster for one system, mode and model: 10 Gbps Ethernet, the accelerator's 256 bits at 200
+// MHz. An iSwitch without a given table gets the board's; longer vectors wrap around in it. Asynchronous workers send
+// whole vectors, for which a table is built that the board could not contain. Other systems with answering switches
+// have the message costs of iSwitch's hosts; no paper has them on this cluster. ideal omits the hosts' costs.
 func Lab(s *system.System, mode *system.Mode, m Model, workers int, ideal bool, o *system.Options) (closedloop.Network, closedloop.Job) {
 	own := program.Describe().Name
 	net := closedloop.Network{

@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// sayBasis says what the tables' times rest on.
+// sayBasis describes the basis of the tables' times.
 func sayBasis(t *result.Result) {
 	t.Say("a gradient's time is the interval of asynchronous iSwitch (Table 5), which hides everything else: 4 calibrated numbers")
 	t.Say("what hosts take for a message, a fixed part and one per MiB for each approach, was fitted to DQN and PPO in Table 4: 6 numbers to 6; A2C and DDPG are predicted")
@@ -35,7 +35,7 @@ func runTable4(ctx context.Context, l *lab, o experiments.Options) (bench.Report
 	for i, m := range Models() {
 		line, theirs := result.Line{Name: m.Name}, result.Line{Name: m.Name}
 		for k, a := range approaches {
-			id, hour := claim("table4", m.Name, a.paper), 3.6e6/m.Sync // in ms of an iteration
+			id, hour := claim("table4", m.Name, a.paper), 3.6e6/m.Sync // ms per iteration
 			trained := scaled(times.Rows[i].Cells[k], results.Float(1/hour))
 			ours[id] = paper.Of(trained)
 			line.Cells = append(line.Cells, trained)
@@ -51,7 +51,7 @@ func runTable4(ctx context.Context, l *lab, o experiments.Options) (bench.Report
 	return t, nil
 }
 
-// publishedHours are the paper's numbers by the id of their claim.
+// publishedHours returns the paper's numbers by the id of their claim.
 func publishedHours() map[string]float64 {
 	all := map[string]float64{}
 	for _, c := range paper.ListClaims() {
@@ -60,7 +60,7 @@ func publishedHours() map[string]float64 {
 	return all
 }
 
-// missed is by which share of the other block's cells a block's are off, on average.
+// meanDeviation returns the mean relative deviation of a block's cells from another block's.
 func missed(b, by *result.Block) float64 {
 	sum, n := 0.0, 0.0
 	for i := range b.Rows {
@@ -104,7 +104,7 @@ func runTable5(ctx context.Context, l *lab, o experiments.Options) (bench.Report
 	return t, nil
 }
 
-// async is how many iterations the paper took.
+// async returns the paper's number of iterations.
 func (m *Model) async(a approach) float64 {
 	if a == asyncPS {
 		return m.AsyncPS

@@ -8,10 +8,10 @@ import (
 	"github.com/olafctl/olaf/results/paper"
 )
 
-// calibrated is said beside every comparison with the paper whose traffic was found by fitting.
+// calibrated is the statement for every comparison with the paper whose traffic was fitted.
 const calibrated = "the burst length, cluster weights and engine cycles were calibrated on the published numbers, so agreement is a fit, not a prediction"
 
-// besideTable1 sets a bench of two queues beside Table 1 and the reductions of the text.
+// besideTable1 compares a bench of two queues with Table 1 and the reductions of the text.
 func besideTable1(s *bench.Spec, b *results.Bench) ([]results.PaperRow, []string) {
 	if s.Versus == "" {
 		return nil, nil
@@ -19,7 +19,7 @@ func besideTable1(s *bench.Spec, b *results.Bench) ([]results.PaperRow, []string
 	return beside(s, b, "olaf/table1", "olaf/aom")
 }
 
-// besideFig6 sets a bench of one queue beside Fig. 6.
+// besideFig6 compares a bench of one queue with Fig. 6.
 func besideFig6(s *bench.Spec, b *results.Bench) ([]results.PaperRow, []string) {
 	if s.Versus != "" {
 		return nil, nil
@@ -27,7 +27,7 @@ func besideFig6(s *bench.Spec, b *results.Bench) ([]results.PaperRow, []string) 
 	return beside(s, b, "olaf/fig6")
 }
 
-// beside compares what has Table 1's traffic and queue, whatever the number of runs and the seed.
+// compareArtefacts compares a bench that has Table 1's traffic and queue, with any number of runs and seed.
 func beside(s *bench.Spec, b *results.Bench, artefacts ...string) ([]results.PaperRow, []string) {
 	reference := Table1(s.Systems)
 	same := s.Trace == nil && s.Workload == reference.Workload && s.Slots == reference.Slots && s.Profile == reference.Profile &&

@@ -16,8 +16,8 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// cycles sets what merges cost under every profile side by side, the fitted ones and those that the logic takes. It judges no
-// claim, so that 'reproduce' runs it only when it is named.
+// cycles compares the costs of merges under every profile, the fitted ones and those of the logic. It checks no claim,
+// so 'reproduce' runs it only by name.
 func cycles(set system.Set) experiments.Experiment {
 	return experiments.Experiment{
 		Name:     "olaf/cycles",
@@ -31,16 +31,16 @@ func cycles(set system.Set) experiments.Experiment {
 
 const cyclesArtefact = "Table 1, Fig. 6 and the networks of Figs. 7 and 8"
 
-// cyclesConfig is what decides the table.
+// cyclesConfig is the configuration of the table.
 type cyclesConfig struct {
 	Profiles []string   `json:"profiles"`
 	Table1   bench.Spec `json:"table1"`
-	Fig8     bench.Spec `json:"fig8"` // its network alone, with the traffic of Table 1
+	Fig8     bench.Spec `json:"fig8"` // only its network, with the traffic of Table 1
 	Fig7     Fig7Config `json:"fig7"`
 	Refit    refit      `json:"refit"`
 }
 
-// cyclesCells are the counts of Table 1 that the engine's cycles decide, and those of FIFO, which they don't.
+// cyclesCells are the counts of Table 1 that depend on the engine's cycles, and FIFO's, which do not.
 var cyclesCells = []struct {
 	name, queue string
 	rate        olaf.Rate
@@ -71,15 +71,15 @@ func runCycles(ctx context.Context, set system.Set, o experiments.Options) (benc
 	return t.Result, nil
 }
 
-// cyclesTable grows by a row in every block for each profile.
+// cyclesTable gets a row in every block for each profile.
 type cyclesTable struct {
 	*result.Result
 	o     *experiments.Options
 	cells map[string]map[string]float64 // mean deviation from the paper in per cent, by profile and cell
-	refit []string                      // what fitting the traffic again came to
+	refit []string                      // results of fitting the traffic again
 }
 
-// line adds a row to the block of a name, which its first row makes.
+// line adds a row to a named block, and creates the block for its first row.
 func (t *cyclesTable) line(block, unit, row string, columns []string, cells []results.Statistic) {
 	for i := range t.Blocks {
 		if t.Blocks[i].Name == block {
@@ -108,7 +108,7 @@ func (t *cyclesTable) profile(ctx context.Context, c *cyclesConfig, p engine.Pro
 	return t.fitAgain(ctx, c, p)
 }
 
-// counts are one counter of a configuration over the seeds.
+// counts returns one counter of a configuration over the seeds.
 func counts(out *bench.Outcome, queue string, rate olaf.Rate, of func(*results.Run) float64) results.Statistic {
 	var values []float64
 	for config := range out.Plan.Configs {
@@ -125,7 +125,7 @@ func counter(name string) func(*results.Run) float64 {
 	return func(r *results.Run) float64 { return float64(r.Counters.Of(name)) }
 }
 
-// cellsOfTable1 are the cells of Table 1: what the paper has, what ours are, and how many per cent they are off.
+// cellsOfTable1 returns the cells of Table 1: the paper's numbers, ours, and the deviation in per cent.
 func cellsOfTable1(out *bench.Outcome) (columns []string, printed, ours, off []results.Statistic) {
 	published := map[string]float64{}
 	for _, claim := range paper.ListClaims() {
@@ -178,7 +178,7 @@ func (t *cyclesTable) fig8(out *bench.Outcome, p engine.Profile) {
 	t.line(fmt.Sprintf("Fig. 8's network, frames of %v through Olaf", out.Plan.Spec.Workload.Size), "updates", string(p), columns, cells)
 }
 
-// fig7 is the speed-up of every curve, for the frames that the figure is reproduced with and for long ones.
+// fig7 measures the speed-up of every curve, for the figure's frames and for long ones.
 func (t *cyclesTable) fig7(ctx context.Context, c *cyclesConfig, p engine.Profile) error {
 	recording, err := loadTrace(c.Fig7.Trace)
 	if err != nil {
@@ -204,7 +204,7 @@ func (t *cyclesTable) fig7(ctx context.Context, c *cyclesConfig, p engine.Profil
 	return nil
 }
 
-// speedups are those of a curve at an output rate, a seed each.
+// speedups returns those of a curve at an output rate, one per seed.
 func (c *Fig7Config) speedups(ctx context.Context, recording *trace.Recording, v fig7Variant, rate olaf.Rate) (values []float64, err error) {
 	for _, seed := range c.Seeds {
 		if err := ctx.Err(); err != nil {
@@ -219,7 +219,7 @@ func (c *Fig7Config) speedups(ctx context.Context, recording *trace.Recording, v
 	return values, nil
 }
 
-// conclude says which structure comes near without a fitted number, and what rests on the fit.
+// conclude states which structure comes near without a fitted number, and what depends on the fit.
 func (t *cyclesTable) conclude() {
 	worst := func(profile string, cells ...string) float64 {
 		most := 0.0

@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// TestCycles holds that two read ports cost frames of whole beats nothing, and that one is felt by merges alone.
+// TestCycles checks that two read ports cost frames of whole beats nothing, and that one affects only merges.
 func TestCycles(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")

@@ -33,7 +33,7 @@ type laidOut interface {
 	Sheets() []table.Sheet
 }
 
-// quickly gives what every experiment comes to, or skips a test that has no time for them.
+// quickly returns the results of all experiments, or skips a test without time for them.
 func quickly(t *testing.T) map[string]laidOut {
 	t.Helper()
 	if testing.Short() {
@@ -46,7 +46,7 @@ func quickly(t *testing.T) map[string]laidOut {
 	return reports
 }
 
-// carriedOut carries out every experiment once for all tests: three seeds each, and trainings whose curves are made up.
+// carriedOut runs every experiment once for all tests: three seeds each, with invented learning curves.
 var carriedOut = sync.OnceValues(func() (map[string]laidOut, error) {
 	trainings, err := os.MkdirTemp("", "olaf-trainings")
 	if err != nil {
@@ -68,13 +68,13 @@ var carriedOut = sync.OnceValues(func() (map[string]laidOut, error) {
 	return done, nil
 })
 
-// pretend keeps trainings as if they were finished: rewards that rise with every scheme and differ by seed.
+// pretend stores trainings as if they were finished: rewards that rise with every scheme and differ by seed.
 func pretend(folder, experiment string, runs int) error {
 	schemes := map[string][]scheme{"olaf/fig2": Fig2(), "olaf/fig3": Fig3(), "olaf/fig8": Fig8(),
 		"olaf/fig8-shared": fig8SharedSchemes(new(experiments.Options))}[experiment]
 	for k, s := range schemes {
 		c := s.Config
-		if c.Until > 0 { // as the quick versions cut them
+		if c.Until > 0 { // as shortened in the quick versions
 			c.Until, c.Iterations = c.Until/5, c.Iterations/5
 		} else {
 			c.Iterations = 40
@@ -111,7 +111,7 @@ func pretendOne(folder string, c *rl.Config, above float64) error {
 	return errors.Join(err, os.WriteFile(path, text, 0o600))
 }
 
-// TestFiguresOfThePaper draws every figure of every experiment, in every format, and holds that its geometry is one to print.
+// TestFiguresOfThePaper draws every figure of every experiment, in every format, and checks its geometry.
 func TestFiguresOfThePaper(t *testing.T) {
 	reports := quickly(t)
 	for name, r := range reports {
@@ -153,7 +153,7 @@ func keepPicture(t *testing.T, path string, s *table.Sheet) {
 	}
 }
 
-// TestKeptDocumentsDrawTheSame holds that what is laid out of a kept document is what its report laid out.
+// TestKeptDocumentsDrawTheSame checks that a stored document and its report have the same layout.
 func TestKeptDocumentsDrawTheSame(t *testing.T) {
 	reports := quickly(t)
 	again := 0
@@ -179,7 +179,7 @@ func TestKeptDocumentsDrawTheSame(t *testing.T) {
 	}
 }
 
-// TestPrintedNumbersAreCrosses holds that the artefacts whose numbers the paper printed show them.
+// TestPrintedNumbersAreCrosses checks that artefacts with printed numbers show them.
 func TestPrintedNumbersAreCrosses(t *testing.T) {
 	reports := quickly(t)
 	for name, want := range map[string]int{"olaf/table1": 12, "olaf/table1-trace": 8, "olaf/table2": 8, "olaf/table3": 12, "olaf/fig10": 1} {
@@ -201,7 +201,7 @@ func TestPrintedNumbersAreCrosses(t *testing.T) {
 	}
 }
 
-// TestReportsInABrowser renders the report of every experiment, as it is exported of a kept one.
+// TestReportsInABrowser renders the report of every experiment as exported from the store.
 func TestReportsInABrowser(t *testing.T) {
 	reports := quickly(t)
 	pages := map[string]string{}

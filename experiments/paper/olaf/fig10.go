@@ -55,7 +55,7 @@ func runFig10(ctx context.Context, o experiments.Options) (bench.Report, error) 
 	return report, nil
 }
 
-// fig10Readings are what an age can belong to. The printed age is FIFO's, which fits per worker.
+// fig10Readings are the readings of an age. FIFO's printed age fits per worker.
 var fig10Readings = []struct {
 	name    string
 	printed bool
@@ -89,7 +89,7 @@ func drawFig10(f *result.Result, variants []variant, rows [][]multiHopRow) {
 	panel("loss", "Workers without an age", "workers with fewer than two deliveries", func(r *multiHopRow) results.Statistic { return *r.Stats.Of("never_delivered") })
 }
 
-// addPrinted adds the number that the paper printed for a point of a panel.
+// addPrinted adds the paper's number for a point of a panel.
 func addPrinted(p *result.Panel, x float64, id string) {
 	for _, c := range paper.ListClaims() {
 		if c.ID == id {
@@ -98,7 +98,7 @@ func addPrinted(p *result.Panel, x float64, id string) {
 	}
 }
 
-// judgeFig10 measures what the paper says of the figure.
+// judgeFig10 measures the paper's claims about the figure.
 func judgeFig10(f *result.Result, fifo, clusters, senders []multiHopRow) {
 	first := paper.Of(fifo[0].published(0))
 	first.Others = []paper.Other{{Assumption: perCluster.name, Statistic: fifo[0].other(0), Judged: true}}
@@ -115,7 +115,7 @@ func judgeFig10(f *result.Result, fifo, clusters, senders []multiHopRow) {
 	f.Say("Olaf with transmission control is judged with the paper's N, the active clusters; with N in senders both groups are older")
 }
 
-// overAlpha are a group's ages by α and seed.
+// overAlpha returns a group's ages by α and seed.
 func overAlpha(rows []multiHopRow, group int, by reading) [][]results.Float {
 	values := make([][]results.Float, len(rows))
 	for i := range rows {
@@ -124,7 +124,7 @@ func overAlpha(rows []multiHopRow, group int, by reading) [][]results.Float {
 	return values
 }
 
-// flatAndLow is how flat S2 is. That it is not shown to be below S1 where SW1 is slowest breaks it.
+// flatAndLow measures how flat S2 is. It is broken if S2 is not shown to be below S1 where SW1 is slowest.
 func flatAndLow(rows []multiHopRow) paper.Measured {
 	m := paper.Spread(overAlpha(rows, 1, perCluster))
 	if low := paper.Over(rows[0].publishedBySeed(0), rows[0].publishedBySeed(1)); !(low.Mean-low.CI95 > 0) {

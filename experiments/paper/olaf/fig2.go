@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// fig2 reproduces how three ways of aggregation learn (§2.1, Fig. 2).
+// fig2 reproduces the learning curves of three ways of aggregation (§2.1, Fig. 2).
 var fig2 = experiments.Experiment{
 	Name:     "olaf/fig2",
 	Artefact: "Fig. 2",
@@ -30,8 +30,8 @@ type scheme struct {
 	Config rl.Config `json:"config"`
 }
 
-// Fig2 is the figure's own schemes: the paper's three, and synchronous training with steps eight times as long, which
-// shows how much of the difference is the number of steps.
+// Fig2 returns the figure's schemes: the paper's three, and synchronous training with steps eight times as long, which
+// shows how much of the difference is due to the number of steps.
 func Fig2() []scheme {
 	async, periodic, sync := rl.Defaults(), rl.Defaults(), rl.Defaults()
 	periodic.Mode = rl.Periodic
@@ -41,10 +41,10 @@ func Fig2() []scheme {
 	return []scheme{{"async", async}, {"periodic", periodic}, {"sync", sync}, {"sync, 8 x step", long}}
 }
 
-// fig2Schemes are those of the figure in the length that was asked for.
+// fig2Schemes returns those of the figure in the requested length.
 func fig2Schemes(o *experiments.Options) []scheme { return shortened(Fig2(), o) }
 
-// shortened makes trainings over iterations quick ones, where that was asked for.
+// shorten shortens trainings over iterations if the options ask for it.
 func shortened(schemes []scheme, o *experiments.Options) []scheme {
 	if o.Quick {
 		for i := range schemes {
@@ -94,7 +94,7 @@ func runFig2(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	return f, err
 }
 
-// shortIterations says by how much --quick shortened trainings; nothing of whole ones.
+// shortIterations describes by how much --quick shortened trainings; empty for full ones.
 func shortIterations(o *experiments.Options, schemes []scheme) string {
 	if !o.Quick {
 		return ""
@@ -102,7 +102,8 @@ func shortIterations(o *experiments.Options, schemes []scheme) string {
 	return fmt.Sprintf("%d of %d iterations", schemes[0].Config.Iterations, rl.Defaults().Iterations)
 }
 
-// trainingsOf are every scheme under every seed, seed by seed, so that an interrupted figure has all schemes of the first seeds.
+// trainingsOf returns every scheme with every seed, seed by seed, so that an interrupted figure has all schemes for the
+// first seeds.
 func trainingsOf(schemes []scheme, runs int, seed uint64) (jobs []rl.Config) {
 	for i := range runs {
 		for _, s := range schemes {
@@ -113,7 +114,7 @@ func trainingsOf(schemes []scheme, runs int, seed uint64) (jobs []rl.Config) {
 	return jobs
 }
 
-// trainSchemes runs every scheme under every seed; by scheme, then seed. It is nil when nothing was done.
+// trainSchemes runs every scheme with every seed; results are by scheme, then seed, or nil if nothing was finished.
 func trainSchemes(ctx context.Context, o *experiments.Options, schemes []scheme, runs int, seed uint64) ([][]*learned, error) {
 	flat, err := trainAll(ctx, o, trainingsOf(schemes, runs, seed))
 	if len(flat) == 0 || flat[0] == nil {

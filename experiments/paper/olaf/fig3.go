@@ -27,7 +27,7 @@ var fig3 = experiments.Experiment{
 // fig3Reward is the reward whose first crossing is timed: half-way between crashing and landing.
 const fig3Reward = 0
 
-// Fig3 is asynchronous training with different numbers of workers and nothing else changed.
+// Fig3 returns asynchronous trainings that differ only in the number of workers.
 func Fig3() []scheme {
 	var schemes []scheme
 	for _, n := range []int{1, 2, 4, 8, 16} {
@@ -38,7 +38,7 @@ func Fig3() []scheme {
 	return schemes
 }
 
-// fig3Schemes are those of the figure in the length that was asked for.
+// fig3Schemes returns those of the figure in the requested length.
 func fig3Schemes(o *experiments.Options) []scheme { return shortened(Fig3(), o) }
 
 func runFig3(ctx context.Context, o experiments.Options) (bench.Report, error) {
@@ -89,7 +89,7 @@ func runFig3(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	return f, err
 }
 
-// crossing is the number of blocks until the mean first exceeds the reward, all of them if it never does.
+// crossing returns the number of blocks until the mean first exceeds the reward, or all blocks if it never does.
 func crossing(blocks []float64, reward float64) (n int, ok bool) {
 	for i, v := range blocks {
 		if v > reward {

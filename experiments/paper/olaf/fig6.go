@@ -24,7 +24,7 @@ func fig6(set system.Set) experiments.Experiment {
 	}
 }
 
-// Fig6 is Table1's traffic through Olaf alone, at the three output rates of the figure.
+// Fig6 returns Table1's traffic through Olaf alone, at the three output rates of the figure.
 func Fig6(set system.Set) bench.Spec {
 	s := Table1(set)
 	s.Experiment, s.Versus = "olaf/fig6", ""

@@ -26,7 +26,7 @@ var fig7 = experiments.Experiment{
 	Inputs:   experiments.InputsByTenth(experiments.OfferedRate, experiments.OutputRate, experiments.FrameSize),
 }
 
-// Fig7Config is everything that decides Fig. 7. What the paper does not say is stated in docs/notes/trainings.md.
+// Fig7Config is the configuration of Fig. 7. docs/notes/trainings.md describes what the paper does not say.
 type Fig7Config struct {
 	Trace string `json:"trace"`
 	pktgen.Placement
@@ -35,16 +35,16 @@ type Fig7Config struct {
 	Frame    olaf.Size      `json:"frame"`
 	Rate     olaf.Rate      `json:"rate"` // offered by all workers together
 	OutRates []olaf.Rate    `json:"out_rates"`
-	Active   []int          `json:"active_clusters"` // clusters that send at once; 0 is all
+	Active   []int          `json:"active_clusters"` // clusters that send at once; 0 means all
 	Profile  engine.Profile `json:"profile"`
 	Jitter   float64        `json:"jitter"`
-	// AckDelay and Timeout are of the closed loop.
+	// AckDelay and Timeout are for the closed loop.
 	AckDelay olaf.Duration `json:"ack_delay"`
 	Timeout  olaf.Duration `json:"timeout"`
 	Seeds    []uint64      `json:"seeds"`
 }
 
-// Fig7 is the figure's own configuration.
+// Fig7 returns the figure's configuration.
 func Fig7(runs int, seed uint64) Fig7Config {
 	c := Fig7Config{Trace: trace.Builtin + "lander8", Placement: pktgen.Placement{Workers: 300, Clusters: 100},
 		Updates: 200, Slots: 8,
@@ -59,12 +59,12 @@ func Fig7(runs int, seed uint64) Fig7Config {
 	return c
 }
 
-// fig7Point is what one pair of replays gives.
+// fig7Point is the result of one pair of replays.
 type fig7Point struct {
 	speedup, half          float64
 	tFIFO, tOlaf           float64 // µs
 	lostFIFO, lostOlaf     float64
-	resentFIFO, resentOlaf float64 // of those sent
+	resentFIFO, resentOlaf float64 // share of those sent
 }
 
 func runFig7(ctx context.Context, o experiments.Options) (bench.Report, error) {
@@ -125,7 +125,7 @@ type fig7Variant struct {
 	closed bool
 }
 
-// variants are the curves: with so many clusters at once, and the closed loop.
+// variants returns the curves: with a number of clusters at once, and the closed loop.
 func (c *Fig7Config) variants() (variants []fig7Variant) {
 	for _, active := range c.Active {
 		variants = append(variants, fig7Variant{active: active})
@@ -175,7 +175,7 @@ func (c *Fig7Config) replay(recording *trace.Recording, v fig7Variant, rate olaf
 	}, nil
 }
 
-// draw makes the panels.
+// draw creates the panels.
 func (c *Fig7Config) draw(f *result.Result, variants []fig7Variant, points [][][]fig7Point) {
 	curve := func(name string, v int, of func(*fig7Point) float64) result.Series {
 		s := result.Series{Name: name}
@@ -221,7 +221,7 @@ func (c *Fig7Config) draw(f *result.Result, variants []fig7Variant, points [][][
 	f.Say("the speed-up depends on how many clusters send at once, which the paper does not state")
 }
 
-// judge measures what the paper says on the curve with all clusters active; the other curves stand beside it.
+// judge measures the paper's claims on the curve with all clusters active; the other curves are shown next to it.
 func (c *Fig7Config) judge(f *result.Result, o *experiments.Options, variants []fig7Variant, points [][][]fig7Point) {
 	grows, least := paper.Falls(speedups(points[0])), smallest(points[0])
 	for v := 1; v < len(variants); v++ {
@@ -239,7 +239,7 @@ func (c *Fig7Config) judge(f *result.Result, o *experiments.Options, variants []
 	f.Compare(ours)
 }
 
-// speedups are a curve's by output rate and seed.
+// speedups returns a curve's by output rate and seed.
 func speedups(curve [][]fig7Point) [][]results.Float {
 	values := make([][]results.Float, len(curve))
 	for r := range curve {
@@ -250,7 +250,7 @@ func speedups(curve [][]fig7Point) [][]results.Float {
 	return values
 }
 
-// smallest is the speed-up at the output rate at which its mean is least.
+// smallest returns the speed-up at the output rate with the least mean.
 func smallest(curve [][]fig7Point) paper.Measured {
 	var least results.Statistic
 	for r, values := range speedups(curve) {

@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// The published shape: the narrower the output, the more Olaf gains, and fewer active clusters gain more.
+// TestFig7HasThePapersShape checks that Olaf gains more the narrower the output is, and the fewer clusters are active.
 func TestFig7HasThePapersShape(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes long")

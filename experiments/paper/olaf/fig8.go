@@ -27,16 +27,16 @@ var fig8 = experiments.Experiment{
 	Parts:    trainings(fig8Schemes, 5, 1),
 }
 
-// fig8Periods is how long the trainings last, in mean periods of a worker.
+// fig8Periods is the length of the trainings in mean periods of a worker.
 const fig8Periods = 100
 
-// Fig8 is 24 workers in 12 clusters, one model each, behind 8 slots, offering 60 Gbps; the networks of the figure, and
-// Olaf with a server that makes a merged update as many steps long as it has updates inside.
+// Fig8 returns trainings with 24 workers in 12 clusters, one model each, behind 8 slots, offering 60 Gbps: the figure's
+// networks, and Olaf with a server whose step for a merged update is multiplied by its number of updates.
 func Fig8() []scheme {
 	base := rl.Defaults()
 	base.Placement = pktgen.Placement{Workers: 24, Clusters: 12}
 	base.PPO.Steps, base.PPO.LearnRate = 384, 3e-4
-	base.Iterations = 4 * fig8Periods // a cap; time ends the training
+	base.Iterations = 4 * fig8Periods // a limit; time ends the training
 	frame := olaf.FrameSize(ppo.Params)
 	period := olaf.Duration(float64(base.Workers) * float64(frame.Bits()) / float64(base.Network.Rate) * float64(olaf.Second))
 	base.Until = fig8Periods * period
@@ -46,7 +46,7 @@ func Fig8() []scheme {
 		return scheme{name, c}
 	}
 	ideal := through("ideal", "fifo", engine.Line.Rate(), false)
-	ideal.Config.Network.Slots = 1024 // never full: the periods of the others, and no loss
+	ideal.Config.Network.Slots = 1024 // never full: the others' periods without loss
 	return []scheme{
 		ideal,
 		through("olaf 40G", "olaf", 40*olaf.Gbps, false),
@@ -57,7 +57,7 @@ func Fig8() []scheme {
 	}
 }
 
-// fig8Schemes are those of the figure in the length that was asked for.
+// fig8Schemes returns those of the figure in the requested length.
 func fig8Schemes(o *experiments.Options) []scheme {
 	schemes := Fig8()
 	if o.Quick {
@@ -87,7 +87,7 @@ func runFig8(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	return f.Result, err
 }
 
-// fig8Trainings is a figure of trainings through congested networks, the ideal one among them.
+// fig8Trainings is a figure of trainings through congested networks, including the ideal one.
 type fig8Trainings struct {
 	*result.Result
 	schemes []scheme
@@ -96,10 +96,11 @@ type fig8Trainings struct {
 	untilNS int64
 }
 
-// fig8Spans is in how many spans the rewards are averaged.
+// fig8Spans is the number of spans in which the rewards are averaged.
 const fig8Spans = 10
 
-// trainFig8 carries the trainings out, draws their rewards and says what became of their updates. It is nil when nothing was done.
+// trainFig8 runs the trainings, draws their rewards and describes what happened to their updates. It returns nil if
+// nothing was finished.
 func trainFig8(ctx context.Context, o *experiments.Options, name, artefact string, schemes []scheme) (*fig8Trainings, error) {
 	runs, seed := o.Seeds(5, 1)
 	f := &fig8Trainings{schemes: schemes, final: map[string]results.Statistic{}, untilNS: int64(schemes[0].Config.Until.NS())}
@@ -151,8 +152,8 @@ func (f *fig8Trainings) over(rate, olaf, fifo string) results.Statistic {
 	return gain
 }
 
-// gains is by how many per cent more reward one scheme gained than another, seed by seed: at the end, counted from the
-// first tenth of the ideal network's run.
+// gains returns by how many per cent more reward one scheme gained than another, seed by seed, from the first tenth of
+// the ideal network's run to the end.
 func gains(schemes []scheme, done [][]*learned, better, than string, spans int, untilNS int64) results.Statistic {
 	curves := map[string][]*learned{}
 	for i, s := range schemes {

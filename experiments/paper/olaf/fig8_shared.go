@@ -8,8 +8,8 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// fig8Shared trains Fig. 8's Olaf where merges and the output share one read port. It judges no claim, so that 'reproduce' runs it
-// only when it is named.
+// fig8Shared trains Fig. 8's Olaf with one read port for merges and output. It checks no claim, so 'reproduce' runs it
+// only by name.
 var fig8Shared = experiments.Experiment{
 	Name:     "olaf/fig8-shared",
 	Artefact: "Fig. 8",
@@ -20,8 +20,8 @@ var fig8Shared = experiments.Experiment{
 	Parts:    trainings(fig8SharedSchemes, 5, 1),
 }
 
-// fig8SharedSchemes are those of Fig. 8 but for the weighted one, and Olaf once more through one read port. FIFO merges nothing, so
-// that it has no other under another profile; with two ports a frame of 8,884 B takes 0.1 % longer than under ideal.
+// fig8SharedSchemes returns those of Fig. 8 except the weighted one, and Olaf with one read port. FIFO merges nothing,
+// so its profile does not matter; with two ports a frame of 8,884 B takes 0.1 % longer than under ideal.
 func fig8SharedSchemes(o *experiments.Options) []scheme {
 	all := fig8Schemes(o)
 	ideal, olaf40, fifo40, olaf20, fifo20 := all[0], all[1], all[2], all[3], all[4]

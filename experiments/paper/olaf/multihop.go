@@ -22,8 +22,8 @@ import (
 // EarlierSchema names the documents of Tables 2 and 3 of earlier versions, without their version.
 const EarlierSchema = "olafctl.multihop"
 
-// MultiHopConfig is everything that decides Tables 2 and 3 and Fig. 10. The paper gives the topology, the periods and the
-// queues; docs/reference/topology-file.md says where the rest comes from and what it moves.
+// MultiHopConfig is the configuration of Tables 2 and 3 and Fig. 10. The paper gives the topology, the periods and the
+// queues; docs/reference/topology-file.md gives the source of the other values and their effect.
 type MultiHopConfig struct {
 	Period1   olaf.Duration `json:"period_s1"`
 	Period2   olaf.Duration `json:"period_s2"`
@@ -42,7 +42,7 @@ type MultiHopConfig struct {
 	Seeds     []uint64      `json:"seeds"`
 }
 
-// MultiHop is the configuration of Table 2; the others change one field each.
+// MultiHop returns the configuration of Table 2; the others change one field each.
 func MultiHop(runs int, seed uint64) MultiHopConfig {
 	const ms = olaf.Millisecond
 	c := MultiHopConfig{
@@ -76,7 +76,7 @@ func changedMultiHop(o *experiments.Options, runs int, seed uint64) MultiHopConf
 	return c
 }
 
-// variant is one row: a queue, and whether and how its workers control themselves.
+// variant is one row: a queue, and the transmission control of its workers.
 type variant struct {
 	name    string
 	queue   string
@@ -150,7 +150,7 @@ func multiHopMetrics() (all result.Metrics) {
 // The ages of groups.
 const aomCluster, aomWorker = "aom_cluster_ms", "aom_worker_ms"
 
-// reading says to whom an age belongs.
+// reading selects whose age is measured.
 type reading struct {
 	name string
 	age  cell
@@ -165,7 +165,7 @@ func named(name, title, unit string) cell {
 	return cell{result.NewMetric(name, title, unit), func(v metric.Values) results.Float { return v.Of(name) }}
 }
 
-// charted is a number that has a chart.
+// chartedCell returns a number that has a chart.
 func charted(name, title, unit string) cell {
 	c := named(name, title, unit)
 	c.Column = title
@@ -190,7 +190,7 @@ func over(runs []*netsim.Result, cells []cell, part func(*netsim.Result) metric.
 	return stats
 }
 
-// summarise makes the row of a variant from its valid runs, of which there is at least one.
+// summarise returns the row of a variant from its valid runs, at least one.
 func summarise(v variant, seeds []uint64, runs []*netsim.Result, invalid int) multiHopRow {
 	row := multiHopRow{queue: v.queue, seeds: seeds, runs: runs, Row: result.Row{
 		Name: v.name, Config: variantConfig{v.queue, v.control, v.law}, Runs: len(runs), Invalid: invalid,
@@ -203,20 +203,20 @@ func summarise(v variant, seeds []uint64, runs []*netsim.Result, invalid int) mu
 	return row
 }
 
-// variantConfig is what a document says of a variant.
+// variantConfig is the configuration of a variant in documents.
 type variantConfig struct {
 	Queue  string       `json:"queue"`
 	Counts netsim.Count `json:"tc_counts,omitempty"` // empty without transmission control
 	Law    tc.LawName   `json:"tc_law,omitempty"`    // empty for the paper's
 }
 
-// merges says whether a frame may hold updates of several workers, as Olaf's do and FIFO's do not.
+// merges reports whether a frame may contain updates of several workers, as Olaf's do and FIFO's do not.
 func (r *multiHopRow) merges() bool {
 	discipline, _ := engine.FindDiscipline(r.queue)
 	return discipline.Merges
 }
 
-// readings are the one that the paper's numbers fit, FIFO's ages per worker and Olaf's per cluster, and the other.
+// readings returns the one that the paper's numbers fit, FIFO's ages per worker and Olaf's per cluster, and the other.
 func (r *multiHopRow) readings() (published, other reading) {
 	if r.merges() {
 		return perCluster, perWorker
@@ -224,19 +224,19 @@ func (r *multiHopRow) readings() (published, other reading) {
 	return perWorker, perCluster
 }
 
-// published is a group's age under the reading that fits.
+// published returns a group's age under the reading that fits.
 func (r *multiHopRow) published(group int) results.Statistic {
 	fits, _ := r.readings()
 	return *r.Groups[group].Stats.Of(fits.age.Name)
 }
 
-// other is the same under the reading that published does not pick.
+// other returns it under the other reading.
 func (r *multiHopRow) other(group int) results.Statistic {
 	_, other := r.readings()
 	return *r.Groups[group].Stats.Of(other.age.Name)
 }
 
-// bySeed are a group's ages under a reading, seed by seed; missing of a seed without a valid run.
+// bySeed returns a group's ages under a reading by seed; missing for a seed without a valid run.
 func (r *multiHopRow) bySeed(group int, by reading) []results.Float {
 	values := make([]results.Float, len(r.seeds))
 	for i, seed := range r.seeds {
@@ -248,13 +248,13 @@ func (r *multiHopRow) bySeed(group int, by reading) []results.Float {
 	return values
 }
 
-// publishedBySeed are those of published.
+// publishedBySeed returns those of published.
 func (r *multiHopRow) publishedBySeed(group int) []results.Float {
 	fits, _ := r.readings()
 	return r.bySeed(group, fits)
 }
 
-// multiHopTable is Table 2 or 3 while it is made.
+// multiHopTable is Table 2 or 3 in progress.
 type multiHopTable struct {
 	*result.Result
 	config    MultiHopConfig
@@ -272,7 +272,7 @@ func newMultiHopTable(name, artefact string, o *experiments.Options) *multiHopTa
 	return r
 }
 
-// report returns the table, or nothing where an interrupt came before every variant had finished a seed.
+// report returns the table, or nil if an interrupt came before every variant had finished a seed.
 func (r *multiHopTable) report() bench.Report {
 	if len(r.rows) == 0 {
 		return nil
@@ -283,8 +283,8 @@ func (r *multiHopTable) report() bench.Report {
 	return bench.OverSimulation(r.Result, r.simulated)
 }
 
-// simulateVariants runs some variants, each under a configuration of its own, and makes their rows; of variants without
-// a valid run there are none. After an interrupt the rows are over the seeds that all have finished.
+// simulateVariants runs variants with their configurations and returns their rows, except for variants without a valid
+// run. After an interrupt the rows are over the seeds that all have finished.
 func simulateVariants(ctx context.Context, experiment string, o *experiments.Options, seeds []uint64, points []point) (*bench.Simulated, []multiHopRow, error) {
 	s := &bench.Simulation{Experiment: experiment, Seeds: seeds}
 	for _, p := range points {
@@ -325,8 +325,8 @@ func (r *multiHopTable) runVariants(ctx context.Context, o *experiments.Options,
 	return err
 }
 
-// ours takes the cells of one row of the tables. Beside each stands the other reading of the same runs, and where workers
-// control themselves, the row in which N counts otherwise.
+// ours stores the cells of one row of the tables, with the other reading of the same runs and, under transmission
+// control, the row with the other meaning of N.
 func (r *multiHopTable) ours(ours paper.Ours, name string, m, senders *multiHopRow) {
 	loss := paper.Of(*m.Stats.Of("loss_packets_pct"))
 	if m.merges() {
@@ -354,12 +354,12 @@ func (r *multiHopTable) ours(ours paper.Ours, name string, m, senders *multiHopR
 	}
 }
 
-// countingSenders is a number under the N that is not the paper's.
+// countingSenders returns a number under the N that is not the paper's.
 func countingSenders(m paper.Measured) paper.Other {
 	return paper.Other{Assumption: "N = senders", Statistic: m.Statistic, Breaks: m.Breaks, Judged: true}
 }
 
-// sayReadings states what every multi-hop table must be read with.
+// sayReadings adds the statements for every multi-hop table.
 func (r *multiHopTable) sayReadings() {
 	r.Say("the parameters that the paper does not give were fitted to these numbers (docs/reference/topology-file.md): agreement is a fit, not a prediction")
 	r.Say("the comparison takes FIFO's age per worker and Olaf's per cluster, the only reading that fits, and Jain's index over clusters; the table shows both")
@@ -368,7 +368,7 @@ func (r *multiHopTable) sayReadings() {
 	r.Say("drop-tail locks the phases of periodic senders: FIFO's ages depend on the seed, so the interval belongs to the number")
 }
 
-// ReadEarlier reads a Table 2 or 3 that an earlier version kept.
+// ReadEarlier reads a Table 2 or 3 of an earlier version.
 func ReadEarlier(document []byte) (*result.Result, error) {
 	var d struct {
 		result.Result

@@ -18,7 +18,7 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// With a few seeds the tables already have the paper's orderings, and every cell has a verdict.
+// TestMultiHopTables checks that the tables have the paper's orderings with few seeds, and a verdict in every cell.
 func TestMultiHopTables(t *testing.T) {
 	for _, e := range []experiments.Experiment{table2, table3} {
 		report, err := e.Run(context.Background(), experiments.Options{Runs: 4})
@@ -60,7 +60,7 @@ func TestMultiHopTables(t *testing.T) {
 	}
 }
 
-// Control narrows the gap between the groups and raises the fairness (Table 3).
+// TestControlNarrowsTheGap checks that control narrows the gap between the groups and raises the fairness (Table 3).
 func TestControlNarrowsTheGap(t *testing.T) {
 	report, err := table3.Run(context.Background(), experiments.Options{Runs: 3, Seed: 50})
 	if err != nil {
@@ -98,7 +98,7 @@ func TestFig10Shapes(t *testing.T) {
 		t.Fatal(err)
 	}
 	within := map[string][2]results.Float{"olaf/fig10.fifo.s1_at_0.1": {5000, 10000}, "olaf/fig10.fifo.s2_stable": {30, 90}, "olaf/fig10.olaf_tc.s1_falls": {60, 100}, "olaf/fig10.olaf_tc.s2_flat_and_low": {2, 6}}
-	// Two runs are judged only where both ends of the interval agree.
+	// Two runs have a verdict only if both ends of the interval agree.
 	verdicts := []string{string(paper.TooShort), string(paper.BoundMet), string(paper.Holds)}
 	for _, p := range report.Paper() {
 		if limits := within[p.ID]; !(p.Ours.Mean > limits[0] && p.Ours.Mean < limits[1]) || !slices.Contains(verdicts, p.Verdict) {
@@ -107,7 +107,8 @@ func TestFig10Shapes(t *testing.T) {
 	}
 }
 
-// The document is the same for any number of cores, and an interrupt leaves the whole rows.
+// TestMultiHopDeterminism checks that the document is the same for any number of cores, and that an interrupt leaves
+// complete rows.
 func TestMultiHopDeterminism(t *testing.T) {
 	var texts [2][]byte
 	for i, procs := range []int{1, 2} {
@@ -141,7 +142,7 @@ func TestMultiHopDeterminism(t *testing.T) {
 	}
 }
 
-// heard is a sink that does something at every event.
+// heard is a sink that calls a function for every event.
 type heard func(bench.Event)
 
 func (h heard) Event(e bench.Event) error {

@@ -1,4 +1,4 @@
-// Package olaf reproduces the OLAF paper, one file an artefact: its tables, its figures, and what is said beside them.
+// Package olaf reproduces the OLAF paper, one file per artefact: its tables, its figures, and the claims of its text.
 package olaf
 
 import (
@@ -6,7 +6,7 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 )
 
-// Experiments lists what reproduces the paper with systems of a set, in its order.
+// Experiments lists the paper's experiments in its order, with systems of a set.
 func Experiments(set system.Set) experiments.Set {
 	return experiments.Set{table1(set), table1Trace(set), fig6(set), fig2, fig3, fig7, fig8, table2, table3, fig10, solved, cycles(set), fig8Shared, filter, control}
 }

@@ -11,9 +11,9 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// refit is a sensitivity: the two shapes of the traffic that were fitted to Table 1 under calibrated cycles, chosen anew under
-// another profile by the same counts. The best is the setting of the grid whose worst count is the least off, over seeds of its
-// own; it is then run with those of the table. Nothing else uses what comes out.
+// refit is a sensitivity: the two traffic parameters that were fitted to Table 1 under calibrated cycles are fitted to
+// the same counts under another profile. The best grid point has the least worst deviation, over separate seeds; it is
+// then run with the table's seeds. Nothing else uses the result.
 type refit struct {
 	Bursts []int     `json:"burst_packets"`
 	Sigmas []float64 `json:"cluster_sigma"`
@@ -52,7 +52,7 @@ func (t *cyclesTable) fitAgain(ctx context.Context, c *cyclesConfig, p engine.Pr
 	return nil
 }
 
-// tried is how far the cells of Table 1 are off with another traffic.
+// deviations returns how far the cells of Table 1 are off with another traffic.
 func (t *cyclesTable) tried(ctx context.Context, spec bench.Spec) (columns []string, off []results.Statistic, err error) {
 	m, err := bench.MeasureSpec(ctx, spec, bench.Options{Device: t.o.Device, Access: t.o.Access})
 	if err != nil {
@@ -62,7 +62,7 @@ func (t *cyclesTable) tried(ctx context.Context, spec bench.Spec) (columns []str
 	return columns, off, nil
 }
 
-// furthest is the largest of deviations to either side.
+// furthest returns the largest deviation to either side.
 func furthest(off []results.Statistic) float64 {
 	most := 0.0
 	for i := range off {

@@ -15,7 +15,7 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// claimed is a report of nothing but published numbers.
+// claimed is a report with only published numbers.
 type claimed struct {
 	rows []results.PaperRow
 	err  error
@@ -28,7 +28,7 @@ func (c claimed) Paper() []results.PaperRow            { return c.rows }
 func (c claimed) Err() error                           { return c.err }
 func claims(o paper.Ours, artefact string) claimed     { return claimed{rows: paper.Compare(o, artefact)} }
 
-// reproduced runs experiments that claim what the table says, without running anything.
+// reproduced runs experiments with the claims of the table, without running anything.
 func reproduced(t *testing.T, chosen experiments.Set, reports map[string]claimed) (*experiments.Reproduction, string, error) {
 	t.Helper()
 	r, err := Experiments(system.All()).Reproduce(t.Context(), chosen, func(_ context.Context, e experiments.Experiment) (experiments.Judged, error) {

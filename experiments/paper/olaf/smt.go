@@ -70,7 +70,7 @@ func runSolved(ctx context.Context, o experiments.Options) (bench.Report, error)
 	return f, nil
 }
 
-// timeOf is the time that z3 takes for a case.
+// timeOf returns z3's time for a case.
 func timeOf(ctx context.Context, c fairnessCase) (time.Duration, error) {
 	const ms = olaf.Millisecond
 	v, err := aomcheck.Verify(ctx, aomcheck.Problem{

@@ -26,8 +26,8 @@ func measured(t *testing.T, s bench.Spec) *bench.Measurement {
 	return report
 }
 
-// TestTable1 holds the numbers that the project promises (README): FIFO received within 2.5 %, Olaf received and
-// aggregated within 8 %, lost within 10 %, reductions within 6 %.
+// TestTable1 checks the numbers that README promises: FIFO received within 2.5 %, Olaf received and aggregated within 8
+// %, lost within 10 %, reductions within 6 %.
 func TestTable1(t *testing.T) {
 	report := measured(t, Table1(system.All()))
 	if err := report.Err(); err != nil {
@@ -57,7 +57,7 @@ func TestTable1(t *testing.T) {
 	if err := experiments.CheckExpected(report.Paper()); err != nil {
 		t.Error(err)
 	}
-	report.Bench.Paper[0].Verdict = string(paper.Near) // where a match is expected
+	report.Bench.Paper[0].Verdict = string(paper.Near) // a match is expected
 	if err := experiments.CheckExpected(report.Paper()); !errors.Is(err, experiments.ErrMissed) || !strings.HasSuffix(err.Error(), ": "+report.Bench.Paper[0].ID) {
 		t.Errorf("a verdict below what is expected: %v", err)
 	}
@@ -67,7 +67,7 @@ func TestTable1(t *testing.T) {
 	}
 }
 
-// TestFig6Order holds that the distribution of aggregations moves right as the output shrinks.
+// TestFig6Order checks that the distribution of aggregations moves right as the output shrinks.
 func TestFig6Order(t *testing.T) {
 	s := Fig6(system.All())
 	s.Runs = 6
@@ -88,8 +88,8 @@ func TestFig6Order(t *testing.T) {
 	}
 }
 
-// TestTwoTwinsAreOne states that the generator of one twin and the queue of another, joined by a cable, give the rows of
-// today's bench to the last digit.
+// TestTwoTwinsAreOne checks that the generator of one twin and the queue of another, connected by a cable, give the
+// rows of a bench to the last digit.
 func TestTwoTwinsAreOne(t *testing.T) {
 	rows := func(generator string) string {
 		report, err := bench.MeasureSpec(t.Context(), Table1(system.All()), bench.Options{Access: testbed.Access{Generator: generator}})

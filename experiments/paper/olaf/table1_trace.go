@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// table1Trace sets Table 1 from a real training beside the bursts that were fitted to it.
+// table1Trace compares Table 1 from a real training with the fitted bursts.
 func table1Trace(set system.Set) experiments.Experiment {
 	return experiments.Experiment{
 		Name:     "olaf/table1-trace",
@@ -43,13 +43,13 @@ type traceVariant struct {
 	Name      string  `json:"name"`
 	Averaging string  `json:"averaging,omitempty"`
 	Spread    float64 `json:"spread,omitempty"`
-	// MaxDeparture is looser where the trace asks for more than the port's line rate for a while.
+	// MaxDeparture is larger if the trace temporarily exceeds the port's line rate.
 	MaxDeparture olaf.Duration `json:"max_departure,omitempty"`
 }
 
-// traceVariants are the bursts of table1 and three readings of a trace at 60 Gbps. The spread of the last is the one that
-// fits FIFO's losses when the port's line rate is left out of account; it asks for three times the mean rate at first,
-// which a 100 Gbps port paces.
+// traceVariants returns the bursts of table1 and three readings of a trace at 60 Gbps. The spread of the last fits
+// FIFO's losses if the port's line rate is ignored; it starts at three times the mean rate, which a 100 Gbps port
+// paces.
 func traceVariants() []traceVariant {
 	return []traceVariant{
 		{Name: "fitted bursts"},
@@ -59,7 +59,7 @@ func traceVariants() []traceVariant {
 	}
 }
 
-// table1Cells are what is compared, in per cent of the updates sent.
+// table1Cells are the compared numbers, in per cent of the updates sent.
 var table1Cells = []struct {
 	name, queue, claim string
 	of                 func(olaf.Counts) float64
@@ -75,17 +75,17 @@ func pct(n int64, c olaf.Counts) float64 { return 100 * float64(n) / float64(c.S
 func lostPct(c olaf.Counts) float64      { return pct(c.SumLost(), c) }
 func same(v float64) float64             { return v }
 
-// ofSent turns a published count of the testbed's 13,500 updates into per cent.
+// ofSent converts a published count of the testbed's 13,500 updates to per cent.
 func ofSent(v float64) float64 { return v / 135 }
 
-// table1TraceBase is what the variants have in common.
+// table1TraceBase returns the common part of the variants.
 func table1TraceBase(set system.Set, o *experiments.Options) bench.Spec {
 	base := Table1(set)
 	base.Runs, base.Seed = o.Seeds(30, 6)
 	return base
 }
 
-// spec is the bench of a variant.
+// spec returns the bench of a variant.
 func (v *traceVariant) spec(base bench.Spec) (bench.Spec, error) {
 	if v.Averaging == "" {
 		return base, nil
@@ -136,7 +136,7 @@ func runTable1Trace(ctx context.Context, set system.Set, o experiments.Options) 
 	return f, nil
 }
 
-// publishedCells is the paper's curve of a cell.
+// publishedCells returns the paper's curve of a cell.
 func publishedCells(cell int) result.Series {
 	c := &table1Cells[cell]
 	s := result.Series{Name: result.PaperSeries}
@@ -151,7 +151,7 @@ func publishedCells(cell int) result.Series {
 	return s
 }
 
-// measuredCells is our curve of a cell over the output rates, from the lowest.
+// measuredCells returns our curve of a cell over the output rates, ascending.
 func measuredCells(name string, cell int, o *bench.Outcome) result.Series {
 	s := result.Series{Name: name}
 	for i := len(o.Plan.Configs) - 1; i >= 0; i-- {

@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/results/paper"
 )
 
-// table3 reproduces the same with one half of the clusters three times slower (§8.3, Table 3).
+// table3 reproduces the same with half of the clusters three times slower (§8.3, Table 3).
 var table3 = experiments.Experiment{
 	Name:      "olaf/table3",
 	Artefact:  "Table 3",
@@ -41,12 +41,12 @@ var table3 = experiments.Experiment{
 	},
 }
 
-// gap is how far the groups' published ages lie apart, ms.
+// gap returns the difference between the groups' published ages, in ms.
 func (r *multiHopRow) gap() float64 {
 	return math.Abs(float64(r.published(0).Mean - r.published(1).Mean))
 }
 
-// narrowsFrom is by how much the gap between the groups is smaller than in another row, seed by seed.
+// narrowsFrom returns by how much the gap between the groups is smaller than in another row, seed by seed.
 func (r *multiHopRow) narrowsFrom(before *multiHopRow) paper.Measured {
 	return paper.Over(paper.Gap(before.publishedBySeed(0), before.publishedBySeed(1)), paper.Gap(r.publishedBySeed(0), r.publishedBySeed(1)))
 }

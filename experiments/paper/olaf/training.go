@@ -23,19 +23,19 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// keptVersion goes into the name of a kept training; a change of what trainings compute must change it.
+// keptVersion is part of the name of a stored training; change it when trainings compute something else.
 const keptVersion = "1"
 
-// learned is what the figures need of one training.
+// learned is the part of a training's result that figures use.
 type learned struct {
 	Curves  [][]rl.Point `json:"curves"` // by worker
 	EndNS   int64        `json:"end_ns"`
 	Network engine.Stats `json:"network"`
 }
 
-// trainAll runs all trainings, one after the other, each on all processors. Finished ones are kept in
-// o.Trainings, if that is set, and found there again: a run that was interrupted goes on where it was. The results are in
-// order; after an error or an interrupt those that are missing are nil.
+// trainAll runs all trainings, one after the other, each on all processors. Finished ones are stored in o.Trainings, if
+// set, and reused, so that an interrupted run continues. Results are in order; after an error or an interrupt the
+// missing ones are nil.
 func trainAll(ctx context.Context, o *experiments.Options, jobs []rl.Config) ([]*learned, error) {
 	out := make([]*learned, len(jobs))
 	for i := range jobs {
@@ -49,10 +49,10 @@ func trainAll(ctx context.Context, o *experiments.Options, jobs []rl.Config) ([]
 	return out, nil
 }
 
-// perTraining is how finely the progress of one training is told.
+// perTraining is the number of progress steps of one training.
 const perTraining = 100
 
-// share tells the progress within one training of several.
+// share reports the progress within one training of several.
 type share struct {
 	o            *experiments.Options
 	config       *rl.Config
@@ -104,7 +104,8 @@ func learn(ctx context.Context, c rl.Config, progress rl.Observer) (*learned, er
 	return &learned{Curves: outcome.Curves, EndNS: outcome.EndNS, Network: outcome.Network}, nil
 }
 
-// trainings are the parts of a figure that trains: every scheme under every seed, of which there are so many in full and quickly.
+// trainings divides a figure into its trainings: every scheme with every seed, with the numbers of seeds in full and
+// quickly.
 func trainings(schemes func(*experiments.Options) []scheme, full, quick int) *experiments.Parts {
 	return &experiments.Parts{
 		Kind: "olaf/training",
@@ -134,7 +135,7 @@ func trainings(schemes func(*experiments.Options) []scheme, full, quick int) *ex
 	}
 }
 
-// keptPath names a training by everything that decides it.
+// keptPath returns the path of a training, which depends on its whole configuration.
 func keptPath(folder string, c *rl.Config) (string, error) {
 	if folder == "" {
 		return "", nil
@@ -147,7 +148,7 @@ func keptPath(folder string, c *rl.Config) (string, error) {
 	return filepath.Join(folder, "training-"+hex.EncodeToString(sum[:8])+".json"), nil
 }
 
-// readKept finds a training that was finished before, nil if there is none.
+// readKept returns a training that was finished before, or nil.
 func readKept(path string) (*learned, error) {
 	if path == "" {
 		return nil, nil
@@ -166,7 +167,7 @@ func readKept(path string) (*learned, error) {
 	return &l, nil
 }
 
-// overIterations is the mean reward in blocks of so many iterations, over seeds.
+// overIterations returns the mean reward in blocks of iterations, over seeds.
 func overIterations(name string, seeds []*learned, block int) result.Series {
 	var columns [][]float64
 	for _, l := range seeds {
@@ -190,7 +191,8 @@ func overIterations(name string, seeds []*learned, block int) result.Series {
 	}
 }
 
-// overTime is the mean reward in n equal spans until endNS, over seeds; spans after a training's own end have no value.
+// overTime returns the mean reward in n equal spans until endNS, over seeds; spans after a training's end have no
+// value.
 func overTime(name string, seeds []*learned, n int, endNS int64, unitNS float64) result.Series {
 	s := result.Series{Name: name}
 	values := make([][]float64, n)
@@ -211,7 +213,7 @@ func overTime(name string, seeds []*learned, n int, endNS int64, unitNS float64)
 	return s
 }
 
-// lastBlock is the mean reward of each seed's last iterations; missing of a seed that is not there.
+// lastBlock returns the mean reward of each seed's last iterations; missing for missing seeds.
 func lastBlock(seeds []*learned, block int) []results.Float {
 	values := make([]results.Float, len(seeds))
 	for i, l := range seeds {

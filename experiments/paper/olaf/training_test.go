@@ -15,7 +15,7 @@ import (
 	"github.com/olafctl/olaf/experiments/rl"
 )
 
-// tiny is two schemes that train in a moment.
+// tiny returns two schemes that train in a moment.
 func tiny() []scheme {
 	a := rl.Defaults()
 	a.Workers, a.Iterations = 3, 2
@@ -25,8 +25,8 @@ func tiny() []scheme {
 	return []scheme{{"async", a}, {"sync", b}}
 }
 
-// TestPartsAreTheTrainings holds that a figure that is put together of parts which were carried out elsewhere has the very trainings of
-// one that trains itself.
+// TestPartsAreTheTrainings checks that a figure made of parts that ran elsewhere has the same trainings as one that
+// trains itself.
 func TestPartsAreTheTrainings(t *testing.T) {
 	parts := trainings(func(*experiments.Options) []scheme { return tiny() }, 2, 1)
 	list, err := parts.List(experiments.Options{})
@@ -141,7 +141,7 @@ func TestFilterOffIsFig8(t *testing.T) {
 	}
 }
 
-// Every scheme of the figures is one that trains.
+// TestSchemesOfTheFiguresAreValid checks that every scheme of the figures can train.
 func TestSchemesOfTheFiguresAreValid(t *testing.T) {
 	for _, schemes := range [][]scheme{Fig2(), Fig3(), Fig8(), filterSchemes(&experiments.Options{})} {
 		for _, s := range schemes {

@@ -10,8 +10,8 @@ import (
 	"github.com/olafctl/olaf/results/paper"
 )
 
-// Every number that is claimed is reached by an experiment, and nothing else is. One seed judges nothing, but for what draws
-// nothing; docs/notes/reproduction.md is held to a run with all seeds.
+// TestClaimsAreReached checks that every claimed number is reached by an experiment, and nothing else is. One seed
+// gives a verdict only for numbers without randomness; docs/notes/reproduction.md is from a run with all seeds.
 func TestClaimsAreReached(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
@@ -54,7 +54,7 @@ func TestClaimsAreReached(t *testing.T) {
 
 func isMILP(column string) bool { return len(column) > 4 && column[:4] == "milp" }
 
-// A run that is told to stop stops.
+// TestStops checks that a cancelled run stops.
 func TestStops(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()

@@ -197,7 +197,7 @@ func fill(t *result.Result, ours paper.Ours, done tally, a assumption, judges bo
 	}
 }
 
-// span is the least and most, over the lines, that doing without reconfigurations takes longer than TW, in per cent.
+// span returns the least and greatest excess over TW without reconfigurations, over the lines, in per cent.
 func span(done tally) (low, high results.Statistic) {
 	for i, jobs := range tableJobs {
 		tw, still := done.values("tw", jobs, policy.CTBTI), done.values("norecon", jobs, policy.CTBTI)
@@ -216,7 +216,8 @@ func span(done tally) (low, high results.Statistic) {
 	return low, high
 }
 
-// gaps is how far the heuristics are above the optimum, of the seeds that have one, beside what is printed and what follows.
+// gaps returns how far the heuristics are above the optimum, for the seeds that have one, next to the printed gaps and
+// those that follow from printed numbers.
 func gaps(done tally) result.Block {
 	b := result.Block{Name: "above the optimum", Unit: "%", Columns: []string{"fcfs", "tw", "tw printed", "tw by the printed seconds"}}
 	printed := map[int][2]float64{40: {17.1, 20.6}, 50: {15.9, 18.8}, 60: {16.4, 19.6}}
@@ -240,7 +241,7 @@ func gaps(done tally) result.Block {
 	return b
 }
 
-// line is the id of a claim of Table I.
+// line returns the id of a claim of Table I.
 func line(jobs int, column string) string {
 	return fmt.Sprintf("p4inc/table1.%d_jobs.%s", jobs, column)
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// model is one of Fig. 5's trainings: two sizes are printed, the others are those of the usual implementations. The ratio
-// that is compared does not depend on them.
+// model is one of Fig. 5's trainings: two sizes are printed, the others are those of the usual implementations. The
+// compared ratio does not depend on them.
 type model struct {
 	Name   string    `json:"name"`
 	Volume olaf.Size `json:"volume"`
@@ -26,7 +26,7 @@ func models() []model {
 	return []model{{"ResNet50", sched.ResNet50}, {"ResNet101", 170e6}, {"ResNet152", 230e6}, {"VGG11", 507e6}, {"VGG16", sched.VGG16}, {"VGG19", 548e6}}
 }
 
-// alone is one job of two workers in a rack, whose server is in another.
+// singleJob returns one job of two workers in a rack, with its server in another.
 func alone(m model) *sched.Problem {
 	return &sched.Problem{
 		Slot: 100 * olaf.Microsecond, Step: 10 * olaf.Gbps, PortRate: 40 * olaf.Gbps, ServerRate: 40 * olaf.Gbps,
@@ -63,14 +63,14 @@ func runFig5(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	return t, nil
 }
 
-// exactly is a number in which nothing is drawn.
+// exactly returns the statistic of a number without randomness.
 func exactly(v float64) results.Statistic {
 	f := results.Float(v)
 	return results.Statistic{Mean: f, Min: f, Max: f, N: 1}
 }
 
-// rackAssumptions are the judged one, that nothing is connected before, and that a job is more than one iteration: its
-// gradients are then moved as one volume.
+// rackAssumptions returns the judged one, no connections before the first slot, and jobs of several iterations, whose
+// gradients are then one volume.
 func rackAssumptions() []assumption {
 	return []assumption{judged, assumptions()[1], {fmt.Sprintf("%d iterations a job", iterations), func(s *sched.Workload) {
 		judged.change(s)
@@ -80,13 +80,14 @@ func rackAssumptions() []assumption {
 	}}}
 }
 
-// iterations is how many a job has where it has more than one.
+// iterations is the number of iterations of a job that has several.
 const iterations = 20
 
 // rackJobs are the numbers of jobs of Figs. 6 and 7.
 var rackJobs = []float64{10, 20, 40, 60}
 
-// racks plans the testbed's jobs under every assumption, of ResNet50 and VGG16, and sets numbers of them beside the claims.
+// racks plans the testbed's jobs for ResNet50 and VGG16 under every assumption, and compares the numbers with the
+// claims.
 func racks(ctx context.Context, f *result.Result, o *experiments.Options, m policy.Metric, numbers func(resnet, vgg []policy.Cell) paper.Ours) error {
 	seeds, first := o.Seeds(10, 2)
 	jobs := axis("jobs")
@@ -137,7 +138,7 @@ func runFig6(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	return f, nil
 }
 
-// halfway is the mean of two statistics, with the wider of their intervals.
+// halfway returns the mean of two statistics, with the wider of their intervals.
 func halfway(a, b results.Statistic) results.Statistic {
 	wide := a
 	if b.CI95 > a.CI95 {

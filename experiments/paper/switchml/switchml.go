@@ -1,5 +1,5 @@
-// Package switchml asks what bounds "Scaling Distributed Machine Learning with In-Network Aggregation" (NSDI 2021): the line, the
-// hosts, or the pool of slots that is on its way for a round trip.
+// Package switchml determines the bottleneck of "Scaling Distributed Machine Learning with In-Network Aggregation"
+// (NSDI 2021): the line, the hosts, or the pool of slots in flight during a round trip.
 package switchml
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// Experiments lists what is asked of SwitchML with systems of a set.
+// Experiments lists the experiments on SwitchML, with systems of a set.
 func Experiments(set system.Set) experiments.Set {
 	return experiments.Set{{
 		Name: "switchml/pool", Artefact: "Pool", Needs: "10 s",
@@ -27,7 +27,7 @@ func Experiments(set system.Set) experiments.Set {
 	}}
 }
 
-// config is what decides the experiment.
+// config is the configuration of the experiment.
 type config struct {
 	Workers  int           `json:"workers"`
 	Rate     olaf.Rate     `json:"rate"`
@@ -67,7 +67,7 @@ func runPool(ctx context.Context, set system.Set, o *experiments.Options) (bench
 	return t, nil
 }
 
-// run is the throughput of a pool in Gbit/s, simulated and predicted.
+// run returns the throughput of a pool in Gbit/s, simulated and predicted.
 func (c *config) run(ctx context.Context, set system.Set, slots int, payload olaf.Size) (have, predicted float64, err error) {
 	s, err := set.Find("switchml")
 	if err != nil {
@@ -99,7 +99,7 @@ func (c *config) run(ctx context.Context, set system.Set, slots int, payload ola
 
 func seconds(d olaf.Duration) float64 { return float64(d) / float64(olaf.Second) }
 
-// one is a number of a run in which nothing is drawn.
+// one returns the statistic of a number without randomness.
 func one(v float64) results.Statistic {
 	f := results.Float(v)
 	return results.Statistic{Mean: f, Min: f, Max: f, N: 1}

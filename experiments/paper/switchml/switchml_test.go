@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// A pool is as fast as its slots a round trip allow, up to the line.
+// TestPool checks that a pool's speed is its slots per round trip, up to the line's.
 func TestPool(t *testing.T) {
 	r, err := runPool(context.Background(), system.All(), &experiments.Options{})
 	if err != nil || r.Err() != nil {

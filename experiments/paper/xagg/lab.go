@@ -14,18 +14,18 @@ import (
 // PacketBytes is the published payload of a packet.
 const PacketBytes = 1024
 
-// overhead is what Ethernet has beside a frame.
+// overhead is the line's overhead per frame, in bytes.
 const overhead = 24
 
-// Fig1Scales is by how much the example may be shortened; 1 is the published one.
+// Fig1Scales is the largest divisor of the example; 1 is the published length.
 const Fig1Scales = 1000
 
-// straggler is how much longer W3 computes than the others.
+// straggler is the additional computing time of W3.
 const straggler = 2 * olaf.Second
 
-// Fig1 is the paper's example (§II-A) for one system, all times divided by scale: links of 10 Gbps, W2's of 5 Gbps, W3 is ready
-// after two seconds, and a vector takes a second of a link's time in the system's own frames, with everything that is beside
-// values. A system whose program runs on servers has S1 above W1 to W3, and the parameter server above S1 and W4.
+// Fig1 returns the paper's example (§II-A) for one system, with all times divided by scale: links of 10 Gbps, W2's of 5
+// Gbps, W3 ready after two seconds, and a vector takes a second of a link's time in the system's frames, including
+// headers. A system whose program runs on servers has S1 above W1 to W3, and the parameter server above S1 and W4.
 func Fig1(s *system.System, parts *system.Parts, scale int) (closedloop.Network, closedloop.Job) {
 	l := closedloop.Link{Rate: 10 * olaf.Gbps, Overhead: overhead}
 	half := l
@@ -43,7 +43,7 @@ func Fig1(s *system.System, parts *system.Parts, scale int) (closedloop.Network,
 	}
 }
 
-// whole is a packet that carries as many values as one can.
+// fullPacket returns a packet with the maximum number of values.
 func whole(p *system.Parts) *program.Packet {
 	return &program.Packet{Kind: program.Data, Lanes: uint16(p.PerPacket)}
 }
@@ -54,7 +54,7 @@ type Model struct {
 	Size        olaf.Size
 }
 
-// Models are those of Figs. 13 to 20.
+// Models returns those of Figs. 13 to 20.
 func Models() []Model {
 	return []Model{
 		{"inception-v3", "Inception-V3", 25e6}, {"resnet50", "ResNet50", 97e6}, {"alexnet", "AlexNet", 233e6},
@@ -62,7 +62,7 @@ func Models() []Model {
 	}
 }
 
-// FindModel returns the named model. The error matches system.ErrOptions and lists what there is.
+// FindModel returns the named model. The error matches system.ErrOptions and lists all models.
 func FindModel(name string) (Model, error) {
 	var names []string
 	for _, m := range Models() {
@@ -74,12 +74,12 @@ func FindModel(name string) (Model, error) {
 	return Model{}, fmt.Errorf("%w: no model is called %q; there are %s", system.ErrOptions, name, strings.Join(names, ", "))
 }
 
-// TestbedWorkers are those of the paper's testbed.
+// TestbedWorkers is the number of workers in the paper's testbed.
 const TestbedWorkers = 7
 
-// Testbed is the paper's (Fig. 12) for one system: W1 to W3 with 40 Gbps below S1, W4 to W6 with 100 Gbps below S2, S1, S2 and
-// W7 below the parameter server. A system whose program runs on switches has all workers on one. Wires are all that costs
-// time: what hosts, servers and computing take is not published.
+// BuildTestbed returns the paper's testbed (Fig. 12) for one system: W1 to W3 with 40 Gbps below S1, W4 to W6 with 100
+// Gbps below S2, and S1, S2 and W7 below the parameter server. A system whose program runs on switches has all workers
+// on one. Only wires take time: the costs of hosts, servers and computing are not published.
 func Testbed(s *system.System, m Model) (closedloop.Network, closedloop.Job) {
 	slow := closedloop.Link{Rate: 40 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Overhead: overhead}
 	fast := slow

@@ -1,5 +1,6 @@
-// Package xagg reproduces what "XAgg: Accelerating Heterogeneous Distributed Training Through XDP-Based Gradient Aggregation"
-// (IEEE/ACM ToN 2023) lets be reproduced: its example by packets, the order of its testbed by wires alone, and its arithmetic.
+// Package xagg reproduces the reproducible parts of "XAgg: Accelerating Heterogeneous Distributed Training Through
+// XDP-Based Gradient Aggregation" (IEEE/ACM ToN 2023): its example by packets, the order of its testbed by wires alone,
+// and its arithmetic.
 package xagg
 
 import (
@@ -19,7 +20,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// Experiments lists what reproduces the paper with systems of a set, in its order.
+// Experiments lists the paper's experiments in its order, with systems of a set.
 func Experiments(set system.Set) experiments.Set {
 	one := func(name, artefact, about, needs string, run func(context.Context, system.Set, experiments.Options) (bench.Report, error)) experiments.Experiment {
 		return experiments.Experiment{
@@ -35,27 +36,28 @@ func Experiments(set system.Set) experiments.Set {
 	}
 }
 
-// column is a system under the name that the paper has for it.
+// column is a system with the paper's name for it.
 type column struct{ paper, system string }
 
-// variant is a way to run a system; the zero value is as it comes.
+// variant is a way to run a system; the zero value changes nothing.
 type variant struct {
 	name      string
-	slots     int           // of a switch's pool; 0 is the system's own
+	slots     int           // of a switch's pool; default the system's
 	undivided bool          // workers don't ask for rates
-	timeout   olaf.Duration // until a loss is suspected; 0 is the system's own
+	timeout   olaf.Duration // until a loss is suspected; default the system's
 }
 
-// fig1Variants are the systems as they come, and with no more than the example has: a pool of the fewest slots that keep W2's
-// half link busy, no messages about rates, and none about losses, which a queue of half a second would bring about without rates.
+// fig1Variants are the unchanged systems, and systems reduced to the example: a pool of the fewest slots that keep W2's
+// half link busy, no messages about rates, and none about losses, which a queue of half a second would cause without
+// rates.
 var fig1Variants = []variant{{name: "as it comes"}, {name: "two slots, no rates, no time-outs", slots: 2, undivided: true, timeout: 10 * olaf.Second}}
 
 var (
 	fig1Columns   = []column{{"ps", "ps"}, {"switch", "switchml"}, {"xagg", "xagg"}}
-	fig1Published = []float64{4, 4, 3} // s, a column
+	fig1Published = []float64{4, 4, 3} // s, one per column
 )
 
-// run plays one job of a system; nothing in it is drawn.
+// run runs one job of a system, without randomness.
 func run(ctx context.Context, set system.Set, name string, v variant, build func(*system.System, *system.Parts) (closedloop.Network, closedloop.Job)) (*job.Outcome, error) {
 	s, err := set.Find(name)
 	if err != nil {
@@ -70,7 +72,7 @@ func run(ctx context.Context, set system.Set, name string, v variant, build func
 	}
 	spec := &job.Spec{System: s, Mode: mode}
 	if slices.Contains(mode.Takes, system.OptionPacket) {
-		spec.Options.Packet = PacketBytes // as many values in a frame as XAgg's
+		spec.Options.Packet = PacketBytes // as many values per frame as XAgg's
 	}
 	if !s.OnServers && slices.Contains(mode.Takes, system.OptionSlots) {
 		spec.Options.Slots = v.slots
@@ -90,7 +92,7 @@ func run(ctx context.Context, set system.Set, name string, v variant, build func
 	return o, o.Err()
 }
 
-// undivided is a mode whose workers know of no line, and so ask for no rate.
+// withoutRates returns a mode whose workers know of no line, and so do not ask for a rate.
 func undivided(m *system.Mode) *system.Mode {
 	bare := *m
 	bare.Parts = func(o *system.Options) (system.Parts, error) {
@@ -113,7 +115,7 @@ const (
 	volume   = "values of a vector"
 )
 
-// change applies the changed input of the options to a job. Slow links are those to workers whose link has its own rate.
+// change applies the changed input of the options to a job. Slow links are those to workers with a separate link rate.
 func change(o *experiments.Options, net *closedloop.Network, j *closedloop.Job) {
 	fast := net.Link.Rate
 	scaled := func(l *closedloop.Link) {
@@ -138,21 +140,21 @@ func change(o *experiments.Options, net *closedloop.Network, j *closedloop.Job) 
 	j.Layout.Values = experiments.ScaleInput(o, volume, j.Layout.Values)
 }
 
-// only is a number of runs in which nothing is drawn.
+// only returns the statistic of a number without randomness.
 func only(v float64) results.Statistic {
 	f := results.Float(v)
 	return results.Statistic{Mean: f, Min: f, Max: f, N: 1}
 }
 
-// fig1Time is when the last sum of the example is at the root.
-type fig1Time struct{ summed, packet float64 } // ns; packet is a whole one on W2's half link
+// fig1Time is when the root has the last sum of the example.
+type fig1Time struct{ summed, packet float64 } // ns; packet is a full one on W2's half link
 
-// beside is how far the time is from a published one in seconds, in packets; later is above 0.
+// deviation returns how far the time is from a published one in seconds, in packets; later is above 0.
 func (f *fig1Time) beside(seconds float64) float64 {
 	return (f.summed - float64(seconds*1e9)) / f.packet
 }
 
-// fig1Sum plays the example for one system, all its times divided by scale.
+// fig1Sum runs the example for one system, with all times divided by scale.
 func fig1Sum(ctx context.Context, set system.Set, o *experiments.Options, name string, v variant, scale int) (fig1Time, error) {
 	var f fig1Time
 	out, err := run(ctx, set, name, v, func(s *system.System, p *system.Parts) (closedloop.Network, closedloop.Job) {
@@ -246,7 +248,7 @@ func runFig13(ctx context.Context, set system.Set, o experiments.Options) (bench
 	return t, nil
 }
 
-// runText sets printed numbers beside what follows from others.
+// runText compares printed numbers with those that follow from others.
 func runText(_ context.Context, _ system.Set, o experiments.Options) (bench.Report, error) {
 	t := experiments.NewResult("xagg/text", "§VI", &o, nil)
 	t.Compare(paper.Ours{})

@@ -12,8 +12,8 @@ import (
 	"github.com/olafctl/olaf/results/paper"
 )
 
-// Every number of the paper that is claimed comes out no worse than is declared. Fig. 1 is run shortened, which carries no
-// verdict, and held to its times here.
+// TestClaims checks that every claimed number is no worse than declared. Fig. 1 runs shortened, which gives no verdict,
+// and its times are checked here.
 func TestClaims(t *testing.T) {
 	reached := map[string]bool{}
 	for _, e := range Experiments(system.All()) {
@@ -29,7 +29,7 @@ func TestClaims(t *testing.T) {
 			if row.Artefact != "fig1" {
 				continue
 			}
-			// A thousandth of a vector leaves a pool of the same length: 0.228 of 4 s.
+			// A thousandth of a vector has a pool of the same length: 0.228 of 4 s.
 			tolerance := map[string]float64{"ps": 1e-5, "xagg": 3e-3, "switch": 0.229}[row.Column]
 			if off := float64(row.Ours.Mean - row.Published); off > tolerance || off < -tolerance {
 				t.Errorf("%s is %v, want %v", row.ID, row.Ours.Mean, row.Published)
@@ -54,8 +54,8 @@ func TestModels(t *testing.T) {
 	}
 }
 
-// The paper's testbed is the tree that its builder makes of seven workers and two servers with k = 3: two servers of three
-// workers, and the seventh below the root.
+// TestTestbedIsAKTree checks that the paper's testbed is the tree built for seven workers and two servers with k = 3:
+// two servers with three workers, and the seventh below the root.
 func TestTestbedIsAKTree(t *testing.T) {
 	servers := []ktree.Server{{Name: "s1"}, {Name: "s2"}}
 	tree, err := ktree.BuildTree(3, make([]ktree.Worker, TestbedWorkers), servers)
@@ -67,8 +67,8 @@ func TestTestbedIsAKTree(t *testing.T) {
 	}
 }
 
-// TestFig1WithinAPacket holds the figure's three times to one packet on its slowest link, where systems have no more than the example
-// has. None of what is left grows with the model; the experiment runs it whole.
+// TestFig1WithinAPacket checks the figure's three times within one packet on the slowest link, for the reduced systems.
+// The remaining difference does not grow with the model; the experiment runs it whole.
 func TestFig1WithinAPacket(t *testing.T) {
 	scales := []int{Fig1Scales, 20}
 	if testing.Short() {
