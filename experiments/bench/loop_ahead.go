@@ -48,23 +48,23 @@ func (a *ahead) recordGradient(now olaf.Time, worker int, vector uint32) []uint3
 	return nil
 }
 
-// Computed implements closed.Observer.
-func (a *ahead) Computed(olaf.Time, int) {}
+// OnCompute implements closed.Observer.
+func (a *ahead) OnCompute(olaf.Time, int) {}
 
-// Sent implements closed.Observer. A gradient that is too old is not sent.
-func (a *ahead) Sent(_ olaf.Time, worker int) {
+// OnSend implements closed.Observer. A gradient that is too old is not sent.
+func (a *ahead) OnSend(_ olaf.Time, worker int) {
 	job := worker / a.fan
 	a.out[job] = append(a.out[job], a.latest[worker])
 }
 
-// Whole implements closed.Observer.
-func (a *ahead) Whole(olaf.Time, *program.Packet) {}
+// OnSumPacket implements closed.Observer.
+func (a *ahead) OnSumPacket(olaf.Time, *program.Packet) {}
 
-// Dropped implements closed.Observer.
-func (a *ahead) Dropped(olaf.Time, *program.Packet) {}
+// OnDrop implements closed.Observer.
+func (a *ahead) OnDrop(olaf.Time, *program.Packet) {}
 
-// Lost implements closed.Observer.
-func (a *ahead) Lost(olaf.Time, *program.Packet) {}
+// OnLoss implements closed.Observer.
+func (a *ahead) OnLoss(olaf.Time, *program.Packet) {}
 
 // recordApply records an update that a host applies.
 func (a *ahead) recordApply(now olaf.Time, host int, sum *endpoint.Aggregate) {

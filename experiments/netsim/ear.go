@@ -77,16 +77,16 @@ func (e *loopMeter) computeTime(worker int, _ uint32) olaf.Duration {
 	return takes
 }
 
-// Computed implements closedloop.Observer. A gradient that is unsent when the next one is ready was withheld.
-func (e *loopMeter) Computed(now olaf.Time, worker int) {
+// OnCompute implements closedloop.Observer. A gradient that is unsent when the next one is ready was withheld.
+func (e *loopMeter) OnCompute(now olaf.Time, worker int) {
 	if e.pending[worker] {
 		e.outside.recordWithhold(worker, e.gens[worker])
 	}
 	e.gens[worker], e.pending[worker] = now, true
 }
 
-// Sent implements closedloop.Observer.
-func (e *loopMeter) Sent(_ olaf.Time, worker int) {
+// OnSend implements closedloop.Observer.
+func (e *loopMeter) OnSend(_ olaf.Time, worker int) {
 	if !e.pending[worker] {
 		return
 	}
@@ -98,8 +98,8 @@ func (e *loopMeter) Sent(_ olaf.Time, worker int) {
 	e.seqs[worker]++
 }
 
-// Whole implements closedloop.Observer. The server has a sum once it has all packets of it.
-func (e *loopMeter) Whole(now olaf.Time, p *program.Packet) {
+// OnSumPacket implements closedloop.Observer. The server has a sum once it has all packets of it.
+func (e *loopMeter) OnSumPacket(now olaf.Time, p *program.Packet) {
 	job := int(p.Job - closedloop.FirstJob)
 	d := &e.heard[job]
 	if e.Mode.Sync && !d.startsSum(p) {
@@ -185,14 +185,14 @@ func (d *delivery) takeGradients(inside []olaf.Contributor, p *program.Packet) (
 	return inside, newest, n
 }
 
-// Dropped implements closedloop.Observer.
-func (e *loopMeter) Dropped(now olaf.Time, p *program.Packet) {
+// OnDrop implements closedloop.Observer.
+func (e *loopMeter) OnDrop(now olaf.Time, p *program.Packet) {
 	n := e.removeLost(p, &e.dropped)
 	e.outside.recordDrop(int(p.Job-closedloop.FirstJob), n, now)
 }
 
-// Lost implements closedloop.Observer.
-func (e *loopMeter) Lost(_ olaf.Time, p *program.Packet) { e.removeLost(p, &e.lost) }
+// OnLoss implements closedloop.Observer.
+func (e *loopMeter) OnLoss(_ olaf.Time, p *program.Packet) { e.removeLost(p, &e.lost) }
 
 // removeLost removes gradients that are lost for good from those in flight. Synchronous workers send them again, and
 // results on the way down were already at the server.

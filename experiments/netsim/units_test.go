@@ -713,7 +713,7 @@ func TestWhatIsLostForGood(t *testing.T) {
 	}{{false, program.Data, 2}, {false, program.Result, 0}, {true, program.Data, 0}, {true, program.Result, 0}} {
 		e := &loopMeter{Jobs: &Jobs{Mode: &system.Mode{Sync: c.sync}}, heard: []delivery{{}, {out: make([]olaf.Contributor, 3)}}}
 		p := program.Packet{Job: closedloop.FirstJob + 1, Kind: c.kind, Trace: program.Trace{Vectors: 2}}
-		e.Lost(0, &p)
+		e.OnLoss(0, &p)
 		if e.lost != (gone{uint64(c.want / 2), uint64(c.want)}) || len(e.heard[1].out) != 3-c.want || e.dropped != (gone{}) {
 			t.Errorf("%+v: %+v lost, %d left", c, e.lost, len(e.heard[1].out))
 		}

@@ -59,7 +59,7 @@ func TestSums(t *testing.T) {
 	if in := got.inside[0]; len(in) != 3 || in[0].Worker != 0 || in[1].Worker != 1 || in[2].Worker != 2 || in[2].Seq != 4 {
 		t.Errorf("inside %+v", in)
 	}
-	if held := a.Program().Occupied(); held != 1 {
+	if held := a.Program().CountOccupied(); held != 1 {
 		t.Errorf("%d segments held, want the other cluster's", held)
 	}
 	p, ok := a.Partial(0)
@@ -70,7 +70,7 @@ func TestSums(t *testing.T) {
 	a.Clear()
 	counts := a.Program().Counts()
 	cleared := counts[d.Ledger.Index("vectors_cleared")]
-	if _, ok := a.Partial(0); ok || a.Program().Occupied() != 0 || cleared != 1 {
+	if _, ok := a.Partial(0); ok || a.Program().CountOccupied() != 0 || cleared != 1 {
 		t.Errorf("%d contributions cleared, something left %v", cleared, ok)
 	}
 	a.Offer(0, update(0, 9, 40, 0), 0, one)

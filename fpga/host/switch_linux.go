@@ -141,7 +141,7 @@ func (s *Switch) take(port int, b []byte) {
 	}
 	s.from = port
 	s.Program.Receive(now, at.programPort(port), p, lanes, s)
-	held := s.Program.Occupied()
+	held := s.Program.CountOccupied()
 	s.count(func(c *SwitchCounts) {
 		c.Arrived++
 		c.Switched++

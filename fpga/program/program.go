@@ -246,7 +246,7 @@ type Program interface {
 	// Slots returns the size of the table, Slot a view of one slot, Occupied the number of occupied slots.
 	Slots() int
 	Slot(i int) Slot
-	Occupied() int
+	CountOccupied() int
 	// Memory returns the memory that the table takes in a switch.
 	Memory() olaf.Size
 	// Counts returns the values of the description's ledger since creation or reset, in its order. The identities

@@ -195,7 +195,7 @@ func TestFollower(t *testing.T) {
 		if err := f.Update(jobs); err != nil {
 			t.Error(err)
 		}
-		if n := sw.Occupied(); n != held {
+		if n := sw.CountOccupied(); n != held {
 			t.Errorf("%d held, want %d", n, held)
 		}
 	}

@@ -82,7 +82,7 @@ func (c counted) Configure(program.Job) error { return nil }
 func (c counted) Remove(olaf.ClusterID)       {}
 func (c counted) Slots() int                  { return 0 }
 func (c counted) Slot(int) program.Slot       { return program.Slot{} }
-func (c counted) Occupied() int               { return 0 }
+func (c counted) CountOccupied() int          { return 0 }
 func (c counted) Memory() olaf.Size           { return 0 }
 func (c counted) Counts() []uint64            { return c }
 func (c counted) Reset()                      {}

@@ -28,7 +28,7 @@ type front struct {
 
 // discardSums discards the loop's partial sums. The caller must hold the lock.
 func (f *front) discardSums() {
-	f.held.Discard(&f.own, f.cycle(), f.loop.Occupied())
+	f.held.Discard(&f.own, f.cycle(), f.loop.CountOccupied())
 	f.loop.Clear()
 }
 
@@ -144,7 +144,7 @@ func (f *front) clearCounters() {
 	defer f.mu.Unlock()
 	f.own = regmap.AggregatorCounters{}
 	if f.loop != nil {
-		f.own, f.peak = aggregator.ClearOffsets(f.loop.Program, f.loop.Of.Ledger), f.loop.Occupied()
+		f.own, f.peak = aggregator.ClearOffsets(f.loop.Program, f.loop.Of.Ledger), f.loop.CountOccupied()
 	}
 	f.held.Clear(f.cycle(), f.countOccupied())
 }
@@ -161,7 +161,7 @@ func (f *front) countOccupied() int {
 	if f.loop == nil {
 		return 0
 	}
-	return f.loop.Occupied()
+	return f.loop.CountOccupied()
 }
 
 func (f *front) peakOccupied() uint32 {
@@ -196,8 +196,8 @@ func (l *loop) Receive(now olaf.Time, from program.Port, p *program.Packet, lane
 	out program.Out) program.Class {
 	l.front.mu.Lock()
 	defer l.front.mu.Unlock()
-	l.front.held.Update(&l.front.own, l.front.cycle(), l.Occupied())
+	l.front.held.Update(&l.front.own, l.front.cycle(), l.CountOccupied())
 	class := l.Loop.Receive(now, from, p, lanes, out)
-	l.front.peak = max(l.front.peak, l.Occupied())
+	l.front.peak = max(l.front.peak, l.CountOccupied())
 	return class
 }

@@ -196,7 +196,7 @@ func (t *Twin) presentUpdate(f *flow, lanes []int32) {
 	b.flow = f
 	t.countHeld()
 	b.Offer(t.queue.clockAt(t.now), &t.queue.arriving, f.Seg, lanes)
-	b.peak = max(b.peak, b.Program().Occupied())
+	b.peak = max(b.peak, b.Program().CountOccupied())
 }
 
 // enqueueSum queues a sum that the program sends to the server.
@@ -253,7 +253,7 @@ func (t *Twin) clearFront() {
 		return
 	}
 	b.own = aggregator.ClearOffsets(p, b.activeLedger())
-	b.peak = p.Occupied()
+	b.peak = p.CountOccupied()
 }
 
 // endSums discards all partial sums.
@@ -270,7 +270,7 @@ func (t *Twin) endSums() {
 // occupied returns the number of segments with a partial sum.
 func (b *front) occupied() uint32 {
 	if p := b.activeProgram(); p != nil {
-		return uint32(p.Occupied())
+		return uint32(p.CountOccupied())
 	}
 	return 0
 }

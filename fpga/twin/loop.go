@@ -62,7 +62,7 @@ func (l *loop) Receive(now olaf.Time, from program.Port, p *program.Packet, lane
 	l.twin.runUntil(l.zero + cycle)
 	l.twin.countHeld()
 	class := l.Program.Receive(cycleTime(cycle), from, p, lanes, out)
-	l.twin.front.peak = max(l.twin.front.peak, l.Program.Occupied())
+	l.twin.front.peak = max(l.twin.front.peak, l.Program.CountOccupied())
 	return class
 }
 

@@ -91,7 +91,7 @@ func TestLoopIsTheProgram(t *testing.T) {
 				!slices.Equal(want, have) {
 				t.Fatalf("%+v from %d: class %d and %v, want %d and %v", p, from, l, have, c, want)
 			}
-			peak = max(peak, alone.Occupied())
+			peak = max(peak, alone.CountOccupied())
 		}
 		if b.now != began+(int64(now)+int64(olaf.Cycle)-1)/int64(olaf.Cycle) {
 			t.Errorf("%d cycles passed in %v", b.now-began, now)

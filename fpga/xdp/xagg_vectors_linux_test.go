@@ -240,7 +240,7 @@ func (s *station) Slot(i int) program.Slot {
 }
 
 func (s *station) Slots() int            { return s.cfg.Slots }
-func (s *station) Occupied() int         { return 0 }
+func (s *station) CountOccupied() int    { return 0 }
 func (s *station) Memory() olaf.Size     { return 0 }
 func (s *station) Remove(olaf.ClusterID) {}
 func (s *station) Reset()                {}

@@ -142,7 +142,7 @@ func (f *jobFlags) labPrinted(spec *job.Spec, at int) []job.Printed {
 }
 
 func (f *jobFlags) labStates(s *system.System) string {
-	if f.wireOnly || iswitch.Fitted(s.Name) {
+	if f.wireOnly || iswitch.IsFitted(s.Name) {
 		return ""
 	}
 	return s.Title + "'s hosts are taken to pay what iSwitch's pay for a message: no paper has it on this cluster"
@@ -162,7 +162,7 @@ func (f *jobFlags) buildTestbed(spec *job.Spec) error {
 		return err
 	}
 	if _, err = largestPackets(spec); err == nil {
-		spec.Network, spec.Job = xagg.Testbed(spec.System, model)
+		spec.Network, spec.Job = xagg.BuildTestbed(spec.System, model)
 	}
 	return err
 }

@@ -234,7 +234,7 @@ func (h *host) Compute(vector uint32) {
 // Message implements endpoint.Host. Software has its real cost here.
 func (h *host) Message() {
 	if heard := h.run.job.Observer; heard != nil && !h.server {
-		h.run.doLocked(func(now olaf.Time) { heard.Sent(now, h.number) })
+		h.run.doLocked(func(now olaf.Time) { heard.OnSend(now, h.number) })
 	}
 }
 

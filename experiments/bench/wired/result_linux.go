@@ -125,7 +125,7 @@ func (r *run) sumCounts(c *closedloop.Result, end olaf.Time) error {
 	sw, links := r.sw.Counts(), r.links.Counts()
 	c.Frames, c.Bytes, c.Lost, c.Underway, c.Arrived, c.Switched = links.Frames, links.Bytes, links.Lost, links.Waits,
 		r.countArrived(), sw.Switched
-	c.Slots, c.Memory, c.HeldLast = r.program.Slots(), r.program.Memory(), r.program.Occupied()
+	c.Slots, c.Memory, c.HeldLast = r.program.Slots(), r.program.Memory(), r.program.CountOccupied()
 	c.HeldPeak, c.Held, c.HeldBytes = metric.Float(sw.Most), metric.Missing(), metric.Missing()
 	if end > 0 {
 		c.Held = metric.Float((sw.Held + float64(float64(sw.Slots)*float64(max(end.Sub(sw.Since), 0)))) / float64(end))

@@ -27,15 +27,15 @@ type Hop struct {
 
 // Observer is notified of the events in a network that are measured.
 type Observer interface {
-	// Computed reports that a gradient is ready, Sent that its message begins.
-	Computed(now olaf.Time, worker int)
-	Sent(now olaf.Time, worker int)
-	// Whole reports a packet of a complete sum at the root or its server, once for each time that it is sent from
+	// OnCompute reports that a gradient is ready, OnSend that its message begins.
+	OnCompute(now olaf.Time, worker int)
+	OnSend(now olaf.Time, worker int)
+	// OnSumPacket reports a packet of a complete sum at the root or its server, once for each time that it is sent from
 	// there.
-	Whole(now olaf.Time, p *program.Packet)
-	// Dropped reports a packet that found a port full, Lost one that was lost on a link.
-	Dropped(now olaf.Time, p *program.Packet)
-	Lost(now olaf.Time, p *program.Packet)
+	OnSumPacket(now olaf.Time, p *program.Packet)
+	// OnDrop reports a packet that found a port full, OnLoss one that was lost on a link.
+	OnDrop(now olaf.Time, p *program.Packet)
+	OnLoss(now olaf.Time, p *program.Packet)
 }
 
 func (h *Hops) checkHops(n *Network) error {
@@ -144,7 +144,7 @@ func (s *sim) nextWire(at int, from program.Port, job int) int32 {
 // dropAtPort drops packet i at a full port.
 func (s *sim) dropAtPort(i int32) {
 	if s.job.Observer != nil {
-		s.job.Observer.Dropped(olaf.Time(s.now), &s.packets[i].Packet)
+		s.job.Observer.OnDrop(olaf.Time(s.now), &s.packets[i].Packet)
 	}
 	s.dropPacket(i)
 }

@@ -75,12 +75,12 @@ func TestHopsExactlyOnce(t *testing.T) {
 // ears counts an observer's notifications.
 type ears struct{ computed, sent, whole, dropped, lost int }
 
-func (e *ears) Computed(olaf.Time, int) { e.computed++ }
-func (e *ears) Sent(olaf.Time, int)     { e.sent++ }
+func (e *ears) OnCompute(olaf.Time, int) { e.computed++ }
+func (e *ears) OnSend(olaf.Time, int)    { e.sent++ }
 
-func (e *ears) Whole(olaf.Time, *program.Packet)   { e.whole++ }
-func (e *ears) Dropped(olaf.Time, *program.Packet) { e.dropped++ }
-func (e *ears) Lost(olaf.Time, *program.Packet)    { e.lost++ }
+func (e *ears) OnSumPacket(olaf.Time, *program.Packet) { e.whole++ }
+func (e *ears) OnDrop(olaf.Time, *program.Packet)      { e.dropped++ }
+func (e *ears) OnLoss(olaf.Time, *program.Packet)      { e.lost++ }
 
 // TestPortsAreFull checks that a port holds as many frames as it has slots besides the one on the wire and drops
 // others, and that all drops are reported.

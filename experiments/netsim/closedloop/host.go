@@ -78,7 +78,7 @@ func (h *host) Compute(vector uint32) {
 func (h *host) Message() {
 	h.opens = true
 	if o := h.sim.job.Observer; o != nil && !h.server {
-		o.Sent(olaf.Time(h.sim.now), h.number)
+		o.OnSend(olaf.Time(h.sim.now), h.number)
 	}
 }
 
@@ -93,7 +93,7 @@ func (h *host) Send(to endpoint.Peer, p *program.Packet, lanes []uint32) (left o
 		s.setTarget(h, q)
 	}
 	if o := s.job.Observer; o != nil && h.server && p.Kind == program.Ack && p.Vectors > 0 {
-		o.Whole(olaf.Time(s.now), p)
+		o.OnSumPacket(olaf.Time(s.now), p)
 	}
 	h.addCost(q)
 	h.opens = false
@@ -153,7 +153,7 @@ func (h *host) finishGradient() {
 	h.doing = Talking
 	s.meter.recordGradient(h)
 	if s.job.Observer != nil {
-		s.job.Observer.Computed(olaf.Time(s.now), h.number)
+		s.job.Observer.OnCompute(olaf.Time(s.now), h.number)
 	}
 	var values []uint32
 	if s.job.Values != nil {

@@ -104,7 +104,7 @@ func (m *meter) recordOutput(o *emitter, to program.Dest, p *program.Packet) {
 	if to == program.Down && p.Kind == program.Result && !m.sim.switches[o.at].parent {
 		m.lastSum = o.time
 		if heard := m.sim.job.Observer; heard != nil {
-			heard.Whole(olaf.Time(o.time), p)
+			heard.OnSumPacket(olaf.Time(o.time), p)
 		}
 	}
 }

@@ -259,7 +259,7 @@ func (s *sim) transmitPacket(i, over int32, at int64) {
 	p.took = takes
 	if fate&node.Lost != 0 {
 		if s.job.Observer != nil {
-			s.job.Observer.Lost(olaf.Time(s.now), &p.Packet)
+			s.job.Observer.OnLoss(olaf.Time(s.now), &p.Packet)
 		}
 		s.dropPacket(i)
 		return

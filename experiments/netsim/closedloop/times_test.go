@@ -211,11 +211,11 @@ type told struct {
 	a     endpoint.Aggregate
 }
 
-func (d *diary) Computed(olaf.Time, int)                  {}
-func (d *diary) Sent(olaf.Time, int)                      {}
-func (d *diary) Whole(now olaf.Time, _ *program.Packet)   { d.whole = now }
-func (d *diary) Dropped(olaf.Time, *program.Packet)       {}
-func (d *diary) Lost(now olaf.Time, lost *program.Packet) {}
+func (d *diary) OnCompute(olaf.Time, int)                     {}
+func (d *diary) OnSend(olaf.Time, int)                        {}
+func (d *diary) OnSumPacket(now olaf.Time, _ *program.Packet) { d.whole = now }
+func (d *diary) OnDrop(olaf.Time, *program.Packet)            {}
+func (d *diary) OnLoss(now olaf.Time, lost *program.Packet)   {}
 
 // runWithDiary runs a job with a diary.
 func runWithDiary(t *testing.T, n Network, j Job, parts system.Parts, sync bool) (*diary, *Result) {

@@ -134,7 +134,7 @@ func (s *sim) lookAtSwitches(v *Snapshot, names []string) {
 		sw := &s.switches[i]
 		one := SwitchSnapshot{Name: names[s.rootNode()+i], Peak: sw.Table.Peak}
 		if sw.Program != nil {
-			one.Slots, one.Held = sw.Program.Slots(), sw.Program.Occupied()
+			one.Slots, one.Held = sw.Program.Slots(), sw.Program.CountOccupied()
 			for at := 0; at < one.Slots && len(one.Table) < min(one.Held, MostSlots); at++ {
 				if slot := sw.Program.Slot(at); slot.Held {
 					slot.Lanes = nil // belongs to the program

@@ -80,7 +80,7 @@ func TestCountsOfEveryTable(t *testing.T) {
 					below[k] += int64(n)
 				}
 			}
-			slots, held, memory = slots+p.Slots(), held+p.Occupied(), memory+p.Memory()
+			slots, held, memory = slots+p.Slots(), held+p.CountOccupied(), memory+p.Memory()
 		}
 		for k, counter := range r.Program.Names() {
 			if r.Program.At(k) != all[k] || r.Below.At(k) != below[k] {

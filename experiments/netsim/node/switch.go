@@ -16,17 +16,17 @@ type Switch struct {
 func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32,
 	out program.Out) program.Class {
 	class := s.Program.Receive(now, from, p, lanes, out)
-	s.Table.record(int64(now), s.Program.Occupied())
+	s.Table.record(int64(now), s.Program.CountOccupied())
 	return class
 }
 
 // RecordTable records the table's occupancy up to an instant.
-func (s *Switch) RecordTable(now int64) { s.Table.record(now, s.Program.Occupied()) }
+func (s *Switch) RecordTable(now int64) { s.Table.record(now, s.Program.CountOccupied()) }
 
 // OccupancyAt returns the table's occupancy up to an instant at or after the latest one, without recording it.
 func (s *Switch) OccupancyAt(now int64) Occupancy {
 	o := s.Table
-	o.record(now, s.Program.Occupied())
+	o.record(now, s.Program.CountOccupied())
 	return o
 }
 

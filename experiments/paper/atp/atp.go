@@ -198,7 +198,7 @@ func runLoss(ctx context.Context, set system.Set, o experiments.Options) (bench.
 			if err != nil {
 				return nil, err
 			}
-			for i, cell := range []results.Statistic{scaled(out.Number("jct_ns"), 1e-6), exactly(float64(out.Hung)),
+			for i, cell := range []results.Statistic{scale(out.Number("jct_ns"), 1e-6), exactly(float64(out.Hung)),
 				share(out.Endpoints.Of("packets_resent"), out), exactly(float64(out.Endpoints.Of("packets_inexact")))} {
 				lines[i].Cells = append(lines[i].Cells, cell)
 			}

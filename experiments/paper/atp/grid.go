@@ -109,8 +109,8 @@ type measure struct {
 
 // measures are the numbers that a grid shows for each cell.
 var measures = []measure{
-	{"completion of a job", "ms", func(o *job.Outcome) results.Statistic { return scaled(o.Number("jct_ns"), 1e-6) }},
-	{"gradients summed for a worker", "Gbit/s", func(o *job.Outcome) results.Statistic { return scaled(o.Number("goodput_bps"), 1e-9) }},
+	{"completion of a job", "ms", func(o *job.Outcome) results.Statistic { return scale(o.Number("jct_ns"), 1e-6) }},
+	{"gradients summed for a worker", "Gbit/s", func(o *job.Outcome) results.Statistic { return scale(o.Number("goodput_bps"), 1e-9) }},
 	{"packets at a server for each of a vector", "", func(o *job.Outcome) results.Statistic { return o.Number("served") }},
 	{"collided, of packets of vectors", "%", func(o *job.Outcome) results.Statistic { return share(o.Program.Of("collided"), o) }},
 	{"sent again, of packets of vectors", "%", func(o *job.Outcome) results.Statistic { return share(o.Endpoints.Of("packets_resent"), o) }},
@@ -146,7 +146,7 @@ func over(a, b *job.Outcome, tell func(float64) float64) results.Statistic {
 }
 
 // scale converts a statistic to another unit.
-func scaled(s results.Statistic, by results.Float) results.Statistic {
+func scale(s results.Statistic, by results.Float) results.Statistic {
 	s.Mean, s.SD, s.CI95, s.Min, s.Max = s.Mean*by, s.SD*by, s.CI95*by, s.Min*by, s.Max*by
 	return s
 }

@@ -83,7 +83,7 @@ func runFig15(ctx context.Context, l *lab, o experiments.Options) (bench.Report,
 				if workers == scales[0] {
 					first = time
 				}
-				speedup := float64(first.Mean) / float64(time.Mean) * float64(contributed(a, workers)) / float64(contributed(a, scales[0]))
+				speedup := float64(first.Mean) / float64(time.Mean) * float64(gradientsPerUpdate(a, workers)) / float64(gradientsPerUpdate(a, scales[0]))
 				s.X, s.Y = append(s.X, float64(workers)), append(s.Y, one(speedup))
 				last[a] = speedup
 			}
@@ -100,7 +100,7 @@ func runFig15(ctx context.Context, l *lab, o experiments.Options) (bench.Report,
 }
 
 // gradientsPerUpdate returns the number of gradients in an update.
-func contributed(a approach, workers int) int {
+func gradientsPerUpdate(a approach, workers int) int {
 	if a == asyncPS {
 		return 1
 	}

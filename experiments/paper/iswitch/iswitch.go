@@ -163,7 +163,7 @@ func (l *lab) iteration(ctx context.Context, a approach, m Model, workers int, i
 }
 
 // scaleBy converts a statistic to another unit.
-func scaled(s results.Statistic, by results.Float) results.Statistic {
+func scaleBy(s results.Statistic, by results.Float) results.Statistic {
 	s.Mean, s.SD, s.CI95, s.Min, s.Max = s.Mean*by, s.SD*by, s.CI95*by, s.Min*by, s.Max*by
 	return s
 }

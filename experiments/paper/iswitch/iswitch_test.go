@@ -64,10 +64,10 @@ func TestTable4(t *testing.T) {
 			t.Errorf("%s: from the fastest on %v, in the paper %v", row.Name, ours, theirs)
 		}
 	}
-	if got := missed(&wires, &printed); got < 0.35 || got > 0.45 {
+	if got := meanDeviation(&wires, &printed); got < 0.35 || got > 0.45 {
 		t.Errorf("wires alone miss the paper by %.3f, not by 0.40", got)
 	}
-	if got := missed(&times, &printed); got > 0.06 {
+	if got := meanDeviation(&times, &printed); got > 0.06 {
 		t.Errorf("with what hosts take the paper is missed by %.3f", got)
 	}
 }

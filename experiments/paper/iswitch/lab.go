@@ -74,7 +74,7 @@ var costs = map[string]closedloop.Costs{
 }
 
 // IsFitted reports whether a system's host costs are based on the paper's tables.
-func Fitted(system string) bool {
+func IsFitted(system string) bool {
 	_, known := costs[system]
 	return known
 }
@@ -109,7 +109,7 @@ func Lab(s *system.System, mode *system.Mode, m Model, workers int, ideal bool, 
 	job := closedloop.Job{Layout: endpoint.Layout{Values: m.Values, Messages: m.Messages}, Compute: m.Compute}
 	if !ideal {
 		paid := costs[s.Name]
-		if !Fitted(s.Name) {
+		if !IsFitted(s.Name) {
 			paid = costs[own]
 		}
 		net.Worker, net.Server = paid, paid

@@ -36,7 +36,7 @@ func runTable4(ctx context.Context, l *lab, o experiments.Options) (bench.Report
 		line, theirs := result.Line{Name: m.Name}, result.Line{Name: m.Name}
 		for k, a := range approaches {
 			id, hour := claim("table4", m.Name, a.paper), 3.6e6/m.Sync // ms per iteration
-			trained := scaled(times.Rows[i].Cells[k], results.Float(1/hour))
+			trained := scaleBy(times.Rows[i].Cells[k], results.Float(1/hour))
 			ours[id] = paper.Of(trained)
 			line.Cells = append(line.Cells, trained)
 			theirs.Cells = append(theirs.Cells, one(published[id]*hour))
@@ -47,7 +47,7 @@ func runTable4(ctx context.Context, l *lab, o experiments.Options) (bench.Report
 	t.Compare(ours)
 	sayBasis(t)
 	t.Say("by wires and switches alone an iteration is %.0f %% off the paper's on average, with what hosts take %.0f %%: what dominates PPO and DDPG is one to two milliseconds a message in hosts, not the network",
-		100*missed(&wires, &printed), 100*missed(&times, &printed))
+		100*meanDeviation(&wires, &printed), 100*meanDeviation(&times, &printed))
 	return t, nil
 }
 
@@ -61,7 +61,7 @@ func publishedHours() map[string]float64 {
 }
 
 // meanDeviation returns the mean relative deviation of a block's cells from another block's.
-func missed(b, by *result.Block) float64 {
+func meanDeviation(b, by *result.Block) float64 {
 	sum, n := 0.0, 0.0
 	for i := range b.Rows {
 		for k := range b.Rows[i].Cells {
@@ -91,7 +91,7 @@ func runTable5(ctx context.Context, l *lab, o experiments.Options) (bench.Report
 			}
 			ours[claim("table5", m.Name, a.paper)] = paper.Of(times.Rows[i].Cells[k])
 			old.Cells = append(old.Cells, one(float64(run.Number("staleness_updates").Mean)))
-			long.Cells = append(long.Cells, scaled(times.Rows[i].Cells[k], results.Float(m.async(a)/3.6e6)))
+			long.Cells = append(long.Cells, scaleBy(times.Rows[i].Cells[k], results.Float(m.async(a)/3.6e6)))
 		}
 		stale.Rows, hours.Rows = append(stale.Rows, old), append(hours.Rows, long)
 	}

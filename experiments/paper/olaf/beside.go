@@ -16,7 +16,7 @@ func besideTable1(s *bench.Spec, b *results.Bench) ([]results.PaperRow, []string
 	if s.Versus == "" {
 		return nil, nil
 	}
-	return beside(s, b, "olaf/table1", "olaf/aom")
+	return compareArtefacts(s, b, "olaf/table1", "olaf/aom")
 }
 
 // besideFig6 compares a bench of one queue with Fig. 6.
@@ -24,11 +24,11 @@ func besideFig6(s *bench.Spec, b *results.Bench) ([]results.PaperRow, []string) 
 	if s.Versus != "" {
 		return nil, nil
 	}
-	return beside(s, b, "olaf/fig6")
+	return compareArtefacts(s, b, "olaf/fig6")
 }
 
 // compareArtefacts compares a bench that has Table 1's traffic and queue, with any number of runs and seed.
-func beside(s *bench.Spec, b *results.Bench, artefacts ...string) ([]results.PaperRow, []string) {
+func compareArtefacts(s *bench.Spec, b *results.Bench, artefacts ...string) ([]results.PaperRow, []string) {
 	reference := Table1(s.Systems)
 	same := s.Trace == nil && s.Workload == reference.Workload && s.Slots == reference.Slots && s.Profile == reference.Profile &&
 		s.DequeueCycles == nil && s.MergeCycles == nil && s.Overhead == 0 && !s.RewardFilter

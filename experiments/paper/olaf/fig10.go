@@ -100,8 +100,8 @@ func addPrinted(p *result.Panel, x float64, id string) {
 
 // judgeFig10 measures the paper's claims about the figure.
 func judgeFig10(f *result.Result, fifo, clusters, senders []multiHopRow) {
-	first := paper.Of(fifo[0].published(0))
-	first.Others = []paper.Other{{Assumption: perCluster.name, Statistic: fifo[0].other(0), Judged: true}}
+	first := paper.Of(fifo[0].publishedAge(0))
+	first.Others = []paper.Other{{Assumption: perCluster.name, Statistic: fifo[0].otherAge(0), Judged: true}}
 	stable := paper.Spread(overAlpha(fifo, 1, perWorker))
 	stable.Others = []paper.Other{{Assumption: perCluster.name, Statistic: paper.Spread(overAlpha(fifo, 1, perCluster)).Statistic, Judged: true}}
 	falls := paper.Falls(overAlpha(clusters, 0, perCluster))

@@ -42,10 +42,10 @@ func Fig2() []scheme {
 }
 
 // fig2Schemes returns those of the figure in the requested length.
-func fig2Schemes(o *experiments.Options) []scheme { return shortened(Fig2(), o) }
+func fig2Schemes(o *experiments.Options) []scheme { return shorten(Fig2(), o) }
 
 // shorten shortens trainings over iterations if the options ask for it.
-func shortened(schemes []scheme, o *experiments.Options) []scheme {
+func shorten(schemes []scheme, o *experiments.Options) []scheme {
 	if o.Quick {
 		for i := range schemes {
 			schemes[i].Config.Iterations = 40

@@ -39,7 +39,7 @@ func Fig3() []scheme {
 }
 
 // fig3Schemes returns those of the figure in the requested length.
-func fig3Schemes(o *experiments.Options) []scheme { return shortened(Fig3(), o) }
+func fig3Schemes(o *experiments.Options) []scheme { return shorten(Fig3(), o) }
 
 func runFig3(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	runs, seed := o.Seeds(5, 2)

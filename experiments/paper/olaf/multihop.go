@@ -128,15 +128,15 @@ type cell struct {
 // The numbers of rows and of their groups, in the order of documents. A new one is a row here.
 var (
 	rowCells = []cell{
-		named("window_sent", "Updates sent", ""),
+		namedCell("window_sent", "Updates sent", ""),
 		{result.NewMetric("withheld_pct", "Withheld", "%"), func(v metric.Values) results.Float {
 			return 100 * v.Of("window_withheld") / max(v.Of("window_generated"), 1)
 		}},
-		named("window_delivered_frames", "Frames delivered", ""), charted("loss_packets_pct", "Dropped, packets", "%"), named("loss_updates_pct", "Dropped, updates", "%"),
+		namedCell("window_delivered_frames", "Frames delivered", ""), chartedCell("loss_packets_pct", "Dropped, packets", "%"), namedCell("loss_updates_pct", "Dropped, updates", "%"),
 		{result.NewMetric("replaced_pct", "Replaced", "%"), func(v metric.Values) results.Float { return v.Of("loss_replaced_pct") }},
-		charted("jain", "Jain's index per cluster", ""), charted("jain_worker_means", "Jain's index per worker", ""), named("jain_workers", "Jain's index of all workers", ""), named("never_delivered", "Workers without an age", ""),
+		chartedCell("jain", "Jain's index per cluster", ""), chartedCell("jain_worker_means", "Jain's index per worker", ""), namedCell("jain_workers", "Jain's index of all workers", ""), namedCell("never_delivered", "Workers without an age", ""),
 	}
-	groupCells = []cell{perCluster.age, perWorker.age, named("never_delivered", "Workers without an age", "")}
+	groupCells = []cell{perCluster.age, perWorker.age, namedCell("never_delivered", "Workers without an age", "")}
 )
 
 // multiHopMetrics declares the numbers of rows and groups.
@@ -161,19 +161,19 @@ var (
 	perWorker  = reading{"per worker", inMS(aomWorker, "AoM per worker", "aom_worker_ns")}
 )
 
-func named(name, title, unit string) cell {
+func namedCell(name, title, unit string) cell {
 	return cell{result.NewMetric(name, title, unit), func(v metric.Values) results.Float { return v.Of(name) }}
 }
 
 // chartedCell returns a number that has a chart.
-func charted(name, title, unit string) cell {
-	c := named(name, title, unit)
+func chartedCell(name, title, unit string) cell {
+	c := namedCell(name, title, unit)
 	c.Column = title
 	return c
 }
 
 func inMS(name, title, ns string) cell {
-	c := charted(name, title, "ms")
+	c := chartedCell(name, title, "ms")
 	c.of = func(v metric.Values) results.Float { return v.Of(ns) / 1e6 }
 	return c
 }
@@ -224,14 +224,14 @@ func (r *multiHopRow) readings() (published, other reading) {
 	return perWorker, perCluster
 }
 
-// published returns a group's age under the reading that fits.
-func (r *multiHopRow) published(group int) results.Statistic {
+// publishedAge returns a group's age under the reading that fits.
+func (r *multiHopRow) publishedAge(group int) results.Statistic {
 	fits, _ := r.readings()
 	return *r.Groups[group].Stats.Of(fits.age.Name)
 }
 
-// other returns it under the other reading.
-func (r *multiHopRow) other(group int) results.Statistic {
+// otherAge returns it under the other reading.
+func (r *multiHopRow) otherAge(group int) results.Statistic {
 	_, other := r.readings()
 	return *r.Groups[group].Stats.Of(other.age.Name)
 }
@@ -337,13 +337,13 @@ func (r *multiHopTable) ours(ours paper.Ours, name string, m, senders *multiHopR
 	cells := map[string]paper.Measured{"loss_pct": loss, "jain": jain}
 	for g := range m.Groups {
 		_, other := m.readings()
-		age := paper.Of(m.published(g))
-		age.Others = []paper.Other{{Assumption: other.name, Statistic: m.other(g)}}
+		age := paper.Of(m.publishedAge(g))
+		age.Others = []paper.Other{{Assumption: other.name, Statistic: m.otherAge(g)}}
 		cells[fmt.Sprintf("aom_s%d", g+1)] = age
 	}
 	if senders != nil {
-		for cell, s := range map[string]results.Statistic{"loss_pct": *senders.Stats.Of("loss_packets_pct"), "aom_s1": senders.published(0),
-			"aom_s2": senders.published(1), "jain": *senders.Stats.Of("jain")} {
+		for cell, s := range map[string]results.Statistic{"loss_pct": *senders.Stats.Of("loss_packets_pct"), "aom_s1": senders.publishedAge(0),
+			"aom_s2": senders.publishedAge(1), "jain": *senders.Stats.Of("jain")} {
 			c := cells[cell]
 			c.Others = append(c.Others, countingSenders(paper.Of(s)))
 			cells[cell] = c

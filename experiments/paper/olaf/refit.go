@@ -31,7 +31,7 @@ func (t *cyclesTable) fitAgain(ctx context.Context, c *cyclesConfig, p engine.Pr
 	for _, burst := range c.Refit.Bursts {
 		for _, sigma := range c.Refit.Sigmas {
 			trial.Workload.BurstPackets, trial.Workload.ClusterSigma = burst, sigma
-			_, off, err := t.tried(ctx, trial)
+			_, off, err := t.deviations(ctx, trial)
 			if err != nil {
 				return err
 			}
@@ -40,7 +40,7 @@ func (t *cyclesTable) fitAgain(ctx context.Context, c *cyclesConfig, p engine.Pr
 			}
 		}
 	}
-	columns, off, err := t.tried(ctx, best)
+	columns, off, err := t.deviations(ctx, best)
 	if err != nil {
 		return err
 	}
@@ -53,7 +53,7 @@ func (t *cyclesTable) fitAgain(ctx context.Context, c *cyclesConfig, p engine.Pr
 }
 
 // deviations returns how far the cells of Table 1 are off with another traffic.
-func (t *cyclesTable) tried(ctx context.Context, spec bench.Spec) (columns []string, off []results.Statistic, err error) {
+func (t *cyclesTable) deviations(ctx context.Context, spec bench.Spec) (columns []string, off []results.Statistic, err error) {
 	m, err := bench.MeasureSpec(ctx, spec, bench.Options{Device: t.o.Device, Access: t.o.Access})
 	if err != nil {
 		return nil, nil, err

@@ -43,7 +43,7 @@ var table3 = experiments.Experiment{
 
 // gap returns the difference between the groups' published ages, in ms.
 func (r *multiHopRow) gap() float64 {
-	return math.Abs(float64(r.published(0).Mean - r.published(1).Mean))
+	return math.Abs(float64(r.publishedAge(0).Mean - r.publishedAge(1).Mean))
 }
 
 // narrowsFrom returns by how much the gap between the groups is smaller than in another row, seed by seed.

@@ -27,7 +27,7 @@ func models() []model {
 }
 
 // singleJob returns one job of two workers in a rack, with its server in another.
-func alone(m model) *sched.Problem {
+func singleJob(m model) *sched.Problem {
 	return &sched.Problem{
 		Slot: 100 * olaf.Microsecond, Step: 10 * olaf.Gbps, PortRate: 40 * olaf.Gbps, ServerRate: 40 * olaf.Gbps,
 		Units:       []sched.Unit{{Name: "gpu", Ports: 8, INC: 4}, {Name: "cpu", Ports: 8}},
@@ -42,7 +42,7 @@ func runFig5(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	ratio := result.Block{Name: "server over switch", Unit: "x", Columns: []string{"ours"}}
 	ours := paper.Ours{}
 	for _, m := range models() {
-		p := alone(m)
+		p := singleJob(m)
 		var took [2]float64
 		for i, of := range []*sched.Problem{p.WithINC(0), p} {
 			plan, err := policy.PlanChecked(ctx, of, policy.TW)

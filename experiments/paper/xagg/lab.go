@@ -35,7 +35,7 @@ func Fig1(s *system.System, parts *system.Parts, scale int) (closedloop.Network,
 		net.Tree = &closedloop.Tree{Servers: []closedloop.TreeServer{{Link: l}, {Parent: 0, Link: l}}, Workers: []int{1, 1, 1, 0}}
 	}
 	bits := int64(l.Rate) / int64(scale)
-	beside := int64(parts.FrameSize(whole(parts), false)-olaf.LaneBytes*olaf.Size(parts.PerPacket)) + overhead
+	beside := int64(parts.FrameSize(fullPacket(parts), false)-olaf.LaneBytes*olaf.Size(parts.PerPacket)) + overhead
 	frame := (beside + int64(parts.PerPacket)*olaf.LaneBytes) * 8
 	values := bits/frame*int64(parts.PerPacket) + max(0, (bits%frame/8-beside)/olaf.LaneBytes)
 	return net, closedloop.Job{
@@ -44,7 +44,7 @@ func Fig1(s *system.System, parts *system.Parts, scale int) (closedloop.Network,
 }
 
 // fullPacket returns a packet with the maximum number of values.
-func whole(p *system.Parts) *program.Packet {
+func fullPacket(p *system.Parts) *program.Packet {
 	return &program.Packet{Kind: program.Data, Lanes: uint16(p.PerPacket)}
 }
 
@@ -80,7 +80,7 @@ const TestbedWorkers = 7
 // BuildTestbed returns the paper's testbed (Fig. 12) for one system: W1 to W3 with 40 Gbps below S1, W4 to W6 with 100
 // Gbps below S2, and S1, S2 and W7 below the parameter server. A system whose program runs on switches has all workers
 // on one. Only wires take time: the costs of hosts, servers and computing are not published.
-func Testbed(s *system.System, m Model) (closedloop.Network, closedloop.Job) {
+func BuildTestbed(s *system.System, m Model) (closedloop.Network, closedloop.Job) {
 	slow := closedloop.Link{Rate: 40 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Overhead: overhead}
 	fast := slow
 	fast.Rate = 100 * olaf.Gbps

@@ -68,7 +68,7 @@ func run(ctx context.Context, set system.Set, name string, v variant, build func
 		return nil, err
 	}
 	if v.undivided {
-		mode = undivided(mode)
+		mode = withoutRates(mode)
 	}
 	spec := &job.Spec{System: s, Mode: mode}
 	if slices.Contains(mode.Takes, system.OptionPacket) {
@@ -93,7 +93,7 @@ func run(ctx context.Context, set system.Set, name string, v variant, build func
 }
 
 // withoutRates returns a mode whose workers know of no line, and so do not ask for a rate.
-func undivided(m *system.Mode) *system.Mode {
+func withoutRates(m *system.Mode) *system.Mode {
 	bare := *m
 	bare.Parts = func(o *system.Options) (system.Parts, error) {
 		parts, err := m.Parts(o)
@@ -150,7 +150,7 @@ func only(v float64) results.Statistic {
 type fig1Time struct{ summed, packet float64 } // ns; packet is a full one on W2's half link
 
 // deviation returns how far the time is from a published one in seconds, in packets; later is above 0.
-func (f *fig1Time) beside(seconds float64) float64 {
+func (f *fig1Time) deviation(seconds float64) float64 {
 	return (f.summed - float64(seconds*1e9)) / f.packet
 }
 
@@ -160,7 +160,7 @@ func fig1Sum(ctx context.Context, set system.Set, o *experiments.Options, name s
 	out, err := run(ctx, set, name, v, func(s *system.System, p *system.Parts) (closedloop.Network, closedloop.Job) {
 		net, j := Fig1(s, p, scale)
 		change(o, &net, &j)
-		f.packet = float64(net.Access[1].Rate.TimeToSend(p.FrameSize(whole(p), false)+overhead)) / float64(olaf.Nanosecond)
+		f.packet = float64(net.Access[1].Rate.TimeToSend(p.FrameSize(fullPacket(p), false)+overhead)) / float64(olaf.Nanosecond)
 		return net, j
 	})
 	if err != nil {
@@ -188,7 +188,7 @@ func runFig1(ctx context.Context, set system.Set, o experiments.Options) (bench.
 			}
 			seconds := only(f.summed / 1e9 * float64(scale))
 			row.Cells = append(row.Cells, seconds)
-			away.Cells = append(away.Cells, only(f.beside(fig1Published[k]/float64(scale))))
+			away.Cells = append(away.Cells, only(f.deviation(fig1Published[k]/float64(scale))))
 			if i == 0 {
 				ours["xagg/fig1.aggregation_time."+c.paper] = paper.Of(seconds)
 				times.Columns, off.Columns = append(times.Columns, c.paper), append(off.Columns, c.paper)
@@ -220,7 +220,7 @@ func runFig13(ctx context.Context, set system.Set, o experiments.Options) (bench
 		times := map[string]results.Statistic{}
 		for i, c := range columns {
 			out, err := run(ctx, set, c.system, variant{}, func(s *system.System, _ *system.Parts) (closedloop.Network, closedloop.Job) {
-				net, j := Testbed(s, m)
+				net, j := BuildTestbed(s, m)
 				change(&o, &net, &j)
 				return net, j
 			})

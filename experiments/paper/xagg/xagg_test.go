@@ -80,7 +80,7 @@ func TestFig1WithinAPacket(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if off := f.beside(fig1Published[i] / float64(scale)); !(math.Abs(off) <= 1) {
+			if off := f.deviation(fig1Published[i] / float64(scale)); !(math.Abs(off) <= 1) {
 				t.Errorf("%s at 1/%d is %.3f packets beside the figure", c.system, scale, off)
 			}
 		}

@@ -163,8 +163,8 @@ func TestAgainstReference(t *testing.T) {
 			t.Fatalf("left %q, the reference %q", out.lines, r.out)
 		}
 		programtest.CheckAccount(t, &d, s, uint64(packets))
-		if s.Occupied() != len(r.owner) {
-			t.Fatalf("%d aggregators are held, the reference holds %d", s.Occupied(), len(r.owner))
+		if s.CountOccupied() != len(r.owner) {
+			t.Fatalf("%d aggregators are held, the reference holds %d", s.CountOccupied(), len(r.owner))
 		}
 	})
 }

@@ -59,7 +59,7 @@ func TestAnyOrder(t *testing.T) {
 		}
 	}
 	permute([]int{0, 1, 2, 3, 4, 5, 6, 7}, 0)
-	if orders != 40_320 || s.Occupied() != 0 {
-		t.Errorf("%d orders, %d aggregators are held", orders, s.Occupied())
+	if orders != 40_320 || s.CountOccupied() != 0 {
+		t.Errorf("%d orders, %d aggregators are held", orders, s.CountOccupied())
 	}
 }

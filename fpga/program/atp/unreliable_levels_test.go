@@ -248,8 +248,8 @@ func TestUnreliableLevels(t *testing.T) {
 	arrivals := uint64(0)
 	for at, h := range nodes {
 		programtest.CheckAccount(t, &d, h.Switch, h.arrivals)
-		if h.Occupied() != len(h.ref.owner) {
-			t.Errorf("switch %d holds %d aggregators, its reference %d", at, h.Occupied(), len(h.ref.owner))
+		if h.CountOccupied() != len(h.ref.owner) {
+			t.Errorf("switch %d holds %d aggregators, its reference %d", at, h.CountOccupied(), len(h.ref.owner))
 		}
 		arrivals += h.arrivals
 	}

@@ -151,8 +151,8 @@ func TestAgainstReference(t *testing.T) {
 		for _, parts := range r.parts {
 			held += len(parts)
 		}
-		if n := d.CountsOf(s).Of("vectors_held"); n != int64(held) || s.Occupied() != len(r.parts) {
-			t.Fatalf("%d vectors in %d slots; the reference has %d in %d", n, s.Occupied(), held, len(r.parts))
+		if n := d.CountsOf(s).Of("vectors_held"); n != int64(held) || s.CountOccupied() != len(r.parts) {
+			t.Fatalf("%d vectors in %d slots; the reference has %d in %d", n, s.CountOccupied(), held, len(r.parts))
 		}
 	})
 }

@@ -8,8 +8,8 @@ import (
 // Slots returns the size of the table.
 func (s *Switch) Slots() int { return len(s.slots) }
 
-// Occupied returns the number of segments with a partial sum.
-func (s *Switch) Occupied() int { return s.used }
+// CountOccupied returns the number of segments with a partial sum.
+func (s *Switch) CountOccupied() int { return s.used }
 
 // Counts returns the values of the ledger declared by Describe.
 func (s *Switch) Counts() []uint64 { return s.counts[:] }

@@ -130,8 +130,8 @@ func (s *Switch) Reset() {
 // Slots returns the size of the table.
 func (s *Switch) Slots() int { return len(s.slots) }
 
-// Occupied returns the number of incomplete aggregators.
-func (s *Switch) Occupied() int { return s.used }
+// CountOccupied returns the number of incomplete aggregators.
+func (s *Switch) CountOccupied() int { return s.used }
 
 // Counts returns the values of the ledger declared by Describe.
 func (s *Switch) Counts() []uint64 { return s.counts[:] }

@@ -136,8 +136,8 @@ func TestAgainstReference(t *testing.T) {
 				held++
 			}
 		}
-		if s.Occupied() != held {
-			t.Fatalf("%d aggregators are held, the reference holds %d", s.Occupied(), held)
+		if s.CountOccupied() != held {
+			t.Fatalf("%d aggregators are held, the reference holds %d", s.CountOccupied(), held)
 		}
 	})
 }
@@ -159,8 +159,8 @@ func TestChangedJob(t *testing.T) {
 		if err := s.Configure(job); err != nil {
 			t.Fatal(err)
 		}
-		if s.Occupied() > 0 || s.Slot(0).Held || s.Slot(1).Held {
-			t.Errorf("round %d begins with %d aggregators held", round, s.Occupied())
+		if s.CountOccupied() > 0 || s.Slot(0).Held || s.Slot(1).Held {
+			t.Errorf("round %d begins with %d aggregators held", round, s.CountOccupied())
 		}
 		d := Describe()
 		if n := d.CountsOf(s).Of("vectors_cleared"); n != round {

@@ -44,7 +44,7 @@ func (s *Switch) Remove(olaf.ClusterID)       {}
 // Slots returns 0: there is no table.
 func (s *Switch) Slots() int            { return 0 }
 func (s *Switch) Slot(int) program.Slot { return program.Slot{} }
-func (s *Switch) Occupied() int         { return 0 }
+func (s *Switch) CountOccupied() int    { return 0 }
 
 // Memory returns 0.
 func (s *Switch) Memory() olaf.Size { return 0 }

@@ -162,7 +162,7 @@ func formatTrace(t program.Trace) string {
 
 // writeState writes the occupied slots and the non-zero counts.
 func (s *teller) writeState(what string) {
-	fmt.Fprintf(&s.text, "%s: %d of %d in use", what, s.p.Occupied(), s.p.Slots())
+	fmt.Fprintf(&s.text, "%s: %d of %d in use", what, s.p.CountOccupied(), s.p.Slots())
 	account := s.d.CountsOf(s.p)
 	for _, c := range s.d.Ledger.Counters {
 		if n := account.Of(c.Name); n != 0 {

@@ -127,8 +127,8 @@ func (s *Switch) Reset() {
 // Slots returns the size of the pool; a slot has two sets.
 func (s *Switch) Slots() int { return len(s.sets) }
 
-// Occupied returns the number of slots with an incomplete set.
-func (s *Switch) Occupied() int { return s.used }
+// CountOccupied returns the number of slots with an incomplete set.
+func (s *Switch) CountOccupied() int { return s.used }
 
 // Counts returns the values of the ledger declared by Describe.
 func (s *Switch) Counts() []uint64 { return s.counts[:] }

@@ -117,8 +117,8 @@ func TestAgainstReference(t *testing.T) {
 				waiting++
 			}
 		}
-		if s.Occupied() != waiting {
-			t.Fatalf("%d sets wait, the reference has %d", s.Occupied(), waiting)
+		if s.CountOccupied() != waiting {
+			t.Fatalf("%d sets wait, the reference has %d", s.CountOccupied(), waiting)
 		}
 	})
 }

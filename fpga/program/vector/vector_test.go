@@ -25,7 +25,7 @@ func (*mirror) Configure(program.Job) error { return nil }
 func (*mirror) Remove(olaf.ClusterID)       {}
 func (*mirror) Slots() int                  { return 1 }
 func (*mirror) Slot(int) program.Slot       { return program.Slot{} }
-func (*mirror) Occupied() int               { return 0 }
+func (*mirror) CountOccupied() int          { return 0 }
 func (*mirror) Memory() olaf.Size           { return 0 }
 func (m *mirror) Counts() []uint64          { return []uint64{m.seen, 0} }
 func (m *mirror) Reset()                    { m.seen = 0 }

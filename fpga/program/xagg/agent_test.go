@@ -115,7 +115,7 @@ func TestAgentHearsItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	var out said
-	if c := a.Receive(0, 0, &program.Packet{Kind: program.Data, Job: 1, Count: 1}, nil, &out); c != Stranger || a.Occupied() > 0 {
+	if c := a.Receive(0, 0, &program.Packet{Kind: program.Data, Job: 1, Count: 1}, nil, &out); c != Stranger || a.CountOccupied() > 0 {
 		t.Errorf("data is %d", c)
 	}
 	a.CheckGroup(2, 0, 0, 3, &out)

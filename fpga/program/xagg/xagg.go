@@ -256,8 +256,8 @@ func (s *Server) SetEpochs(e Epochs) { s.epochs = e }
 // Slots returns the number of fragments in the model.
 func (s *Server) Slots() int { return len(s.slots) }
 
-// Occupied returns the number of incomplete fragments.
-func (s *Server) Occupied() int { return s.used }
+// CountOccupied returns the number of incomplete fragments.
+func (s *Server) CountOccupied() int { return s.used }
 
 // Counts returns the values of the ledger declared by Describe.
 func (s *Server) Counts() []uint64 { return s.counts[:] }
