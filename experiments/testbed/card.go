@@ -54,6 +54,7 @@ func CardDevice() Device {
 	return Device{
 		Prefix: "pci:", Name: "0000:3b:00.0", Abilities: HasTables | TakesGenerator, Guarded: true, OwnDryRun: true,
 		Registers: openCard, Testbed: openCardTestbed, Lend: lendCard, Examine: examineCard,
+		Uses: func(bdf string) []string { return []string{"pci:" + pcie.Slot(bdf)} },
 	}
 }
 
@@ -152,6 +153,9 @@ func (o *DeviceOptions) joinGenerator(ctx context.Context, card fpga.Device) (*p
 	if row.Can(VirtualTime) {
 		return nil, nil, fmt.Errorf("%w: no cable leads from the generator of %s to a card", ErrUnsupported,
 			o.Generator)
+	}
+	if err := o.checkReserved(row, name); err != nil {
+		return nil, nil, fmt.Errorf("the generator: %w", err)
 	}
 	other := *o
 	other.Generator = ""

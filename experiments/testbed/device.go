@@ -26,7 +26,11 @@ type Access struct {
 	Generator string
 	// Wires replaces virtual cables of a device by cables of this machine; only for devices with AddsModels.
 	Wires Wires
-	SSH   sshlink.Options // how agents on other hosts are started
+	// Owner is the person for whom devices are opened, user@host; empty for this process's user.
+	Owner string
+	// Reservations are those of this host; nil for the folder beside the cards' locks.
+	Reservations *Reservations
+	SSH          sshlink.Options // how agents on other hosts are started
 	// Building, if set, is called when a device's logic must be compiled first, which takes a minute or two.
 	Building func()
 }
@@ -63,6 +67,11 @@ func OpenDevice(ctx context.Context, address string, o DeviceOptions) (fpga.Devi
 	row, name, err := o.deviceTable().Lookup(address)
 	if err != nil {
 		return nil, err
+	}
+	if !o.ReadOnly && o.DryRun == nil {
+		if err := o.checkReserved(row, name); err != nil {
+			return nil, err
+		}
 	}
 	d, err := row.Registers(ctx, name, o)
 	if err != nil {

@@ -88,6 +88,8 @@ type Device struct {
 
 	// Named rejects an invalid name before anything is opened; nil leaves that to the open functions.
 	Named func(name string) error
+	// Uses returns what of this host it uses alone, by names for reservations; nil if nothing.
+	Uses func(name string) []string
 	// Registers opens it for its registers only.
 	Registers func(ctx context.Context, name string, o DeviceOptions) (fpga.Device, error)
 	// Testbed opens it with tables and a capture; nil without HasTables.

@@ -47,6 +47,7 @@ type Service struct {
 	// Tables means that P4Runtime is served, Captures that what reaches the parameter server is provided.
 	Tables, Captures bool
 
+	admit    func(user string) error      // see remote.Server
 	agent    *agent.Agent                 // nil without tables
 	pipeline *v1.ForwardingPipelineConfig // initial one
 	server   *grpc.Server
@@ -110,7 +111,15 @@ func ServeDevice(ctx context.Context, address string, o ServeOptions) (*Service,
 	if err := o.completeListen(row, name); err != nil {
 		return nil, err
 	}
-	return serveLent(ctx, o, func(s *Service) error { return row.Lend(ctx, s, name, o) })
+	if err := o.Device.checkReserved(row, name); err != nil {
+		return nil, err
+	}
+	return serveLent(ctx, o, func(s *Service) error {
+		if row.Uses != nil { // reservations may come and go while it is lent
+			s.admit = func(user string) error { return o.Device.LocalReservations().Check(user, row.Uses(name)...) }
+		}
+		return row.Lend(ctx, s, name, o)
+	})
 }
 
 // ServeHost offers this host without a device until Close.
@@ -182,6 +191,7 @@ func (s *Service) controlTables(backend agent.Backend, profile p4.Profile, told 
 func (s *Service) registerDevice(d fpga.Device, tap remote.Tap) *remote.Server {
 	s.Identity, s.Captures = d.Identity(), tap != nil
 	server := remote.NewServer(d, tap)
+	server.Admit = s.admit
 	server.Register(s.server)
 	return server
 }

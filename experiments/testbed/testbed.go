@@ -124,6 +124,9 @@ func OpenTestbed(ctx context.Context, address string, o OpenOptions) (*Testbed, 
 	if err != nil {
 		return nil, err
 	}
+	if err := o.checkReserved(row, name); err != nil {
+		return nil, err
+	}
 	bed, err := row.Testbed(ctx, name, o)
 	if err != nil {
 		return nil, err

@@ -10,7 +10,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
+	"github.com/olafctl/olaf/internal/caller"
 	"github.com/olafctl/olaf/internal/lockfile"
 )
 
@@ -37,7 +39,8 @@ func takeLock(dir, slot string, alone bool) (*lock, error) {
 		return nil, fmt.Errorf("lock %s: %w", path, err)
 	}
 	if alone {
-		text := fmt.Sprintf("%d %s\n", os.Getpid(), filepath.Base(os.Args[0]))
+		text := fmt.Sprintf("%d %s: %s, since %s\n", os.Getpid(), caller.Name(), caller.Command(),
+			time.Now().Format(time.TimeOnly))
 		if file.Truncate(0) == nil {
 			_, _ = file.WriteAt([]byte(text), 0) // informative only
 		}
@@ -45,14 +48,15 @@ func takeLock(dir, slot string, alone bool) (*lock, error) {
 	return &lock{file}, nil
 }
 
+// readHolder describes who had a lock last, or why that is unknown.
 func readHolder(file *os.File) string {
-	text := make([]byte, 200)
+	text := make([]byte, 400)
 	n, _ := file.ReadAt(text, 0)
-	pid, name, ok := strings.Cut(strings.TrimSpace(string(text[:n])), " ")
+	pid, who, ok := strings.Cut(strings.TrimSpace(string(text[:n])), " ")
 	if _, err := strconv.Atoi(pid); err != nil || !ok {
 		return "another process reads it"
 	}
-	return fmt.Sprintf("process %s (%s) had it last", pid, name)
+	return fmt.Sprintf("process %s (%s) had it last", pid, caller.Plain(who))
 }
 
 // release unlocks the card.

@@ -152,7 +152,7 @@ func (x *examination) findCard(bdf string) error {
 }
 
 func (x *examination) lockCard() error {
-	l, err := takeLock(x.bus.Locks, slotOf(x.card.BDF), x.mayWrite())
+	l, err := takeLock(x.bus.Locks, Slot(x.card.BDF), x.mayWrite())
 	if err != nil {
 		x.addCheck("lock", Failed, err.Error(), "")
 		return fmt.Errorf("%s: %w", x.card.BDF, err)
@@ -167,7 +167,7 @@ func (x *examination) lockCard() error {
 
 // findOthers finds processes that use the card's registers without our lock.
 func (x *examination) findOthers() error {
-	users := findUsers(x.bus, slotOf(x.card.BDF))
+	users := findUsers(x.bus, Slot(x.card.BDF))
 	switch list := strings.Join(users, ", "); {
 	case x.bus.Proc == "":
 		x.addCheck("other programs", NotRun, "no /proc to look into", "")

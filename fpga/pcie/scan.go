@@ -114,7 +114,7 @@ func (b Bus) Scan() ([]Card, error) {
 func markFunctions(cards []Card) {
 	for i := range cards {
 		c := &cards[i]
-		first := slotOf(c.BDF) + ".0"
+		first := Slot(c.BDF) + ".0"
 		if c.BDF == first || c.State == Skipped ||
 			!slices.ContainsFunc(cards, func(o Card) bool { return o.BDF == first && o.State != Skipped }) {
 			continue
@@ -126,8 +126,11 @@ func markFunctions(cards []Card) {
 	}
 }
 
-// slotOf returns the address of a card without its function.
-func slotOf(bdf string) string { return bdf[:strings.LastIndexByte(bdf, '.')] }
+// Slot returns the address of a card without its function, which need not be valid.
+func Slot(bdf string) string {
+	slot, _, _ := strings.Cut(strings.ToLower(bdf), ".")
+	return slot
+}
 
 // Find probes one address. The error matches ErrNoCard and describes the device found instead.
 func (b Bus) Find(bdf string) (Card, error) {

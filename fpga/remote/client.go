@@ -24,6 +24,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/internal/caller"
 )
 
 // ErrUnreachable: no agent answers at the address.
@@ -107,7 +108,8 @@ func (d *Device) openSession(ctx context.Context, target string, o Options) (err
 	if d.stream, err = d.conn.NewStream(session, &streamDesc, "/"+serviceName+"/"+methodName); err != nil {
 		return dialError(ctx, target, err)
 	}
-	if d.request, err = json.Marshal(greeting{Version: Version, ReadOnly: o.ReadOnly}); err != nil {
+	if d.request, err = json.Marshal(greeting{Version: Version, ReadOnly: o.ReadOnly,
+		User: caller.Name(), Run: caller.Command()}); err != nil {
 		return err
 	}
 	if err := d.roundTrip(); err != nil {

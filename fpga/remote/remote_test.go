@@ -23,6 +23,7 @@ import (
 	"github.com/olafctl/olaf/fpga/fpgatest"
 	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/fpga/twin"
+	"github.com/olafctl/olaf/internal/caller"
 	"github.com/olafctl/olaf/internal/silence"
 )
 
@@ -144,7 +145,8 @@ func TestOneWriterManyReaders(t *testing.T) {
 	target, _ := serve(t, newTwin(t), nil)
 	writer := dial(t, target, Options{})
 	if _, err := Dial(context.Background(), target, Options{}); !errors.Is(err, ErrInUse) ||
-		!strings.Contains(err.Error(), "another program on its host writes to it") {
+		!strings.Contains(err.Error(), caller.Name()+" (remote.test ") ||
+		!strings.Contains(err.Error(), ") writes to it") {
 		t.Errorf("a second writer: %v", err)
 	}
 	reader := dial(t, target, Options{ReadOnly: true})

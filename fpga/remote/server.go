@@ -18,6 +18,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/internal/caller"
 	"github.com/olafctl/olaf/internal/silence"
 )
 
@@ -28,6 +29,9 @@ type Tap interface {
 
 // Server offers one device to clients. It executes one access at a time.
 type Server struct {
+	// Admit, if set, returns why a user (user@host, as the client states) may not write, such as a reservation.
+	Admit func(user string) error
+
 	mu       sync.Mutex
 	device   fpga.Device
 	tap      Tap // nil without a capture
@@ -87,8 +91,13 @@ func (s *Server) serveSession(stream grpc.ServerStream) (err error) {
 	if err != nil {
 		return status.Error(codes.FailedPrecondition, err.Error())
 	}
-	who := clientName(stream.Context())
 	if !hello.ReadOnly {
+		if s.Admit != nil {
+			if err := s.Admit(hello.User); err != nil {
+				return status.Error(codes.ResourceExhausted, err.Error())
+			}
+		}
+		who := hello.describeClient(clientName(stream.Context()), time.Now())
 		if other, quiet := s.claimWriter(who, silence.Of(stream.Context())); other != "" {
 			return status.Errorf(codes.ResourceExhausted, "%s writes to it; wait until that has ended%s", other, silence.Clause(quiet))
 		}
@@ -128,6 +137,14 @@ func clientName(ctx context.Context) string {
 		return "another program on its host"
 	}
 	return p.Addr.String()
+}
+
+// describeClient describes who writes, what and since when, as far as the client states it.
+func (g *greeting) describeClient(address string, since time.Time) string {
+	if g.User == "" {
+		return address
+	}
+	return fmt.Sprintf("%s (%s, since %s)", caller.Plain(g.User), caller.Plain(g.Run), since.Format(time.TimeOnly))
 }
 
 // claimWriter takes the right to write, or returns the name of its holder and for how long that was silent.

@@ -72,6 +72,8 @@ func (codec) Unmarshal(data []byte, v any) error {
 type greeting struct {
 	Version  int            `json:"version"`
 	ReadOnly bool           `json:"read_only,omitempty"` // requested by the client
+	User     string         `json:"user,omitempty"`      // of the client: user@host
+	Run      string         `json:"run,omitempty"`       // of the client: its command
 	Identity *fpga.Identity `json:"identity,omitempty"`  // of the server's device
 	Tap      bool           `json:"tap,omitempty"`       // the server provides observations
 	Captures bool           `json:"captures,omitempty"`  // the tap reports how well it captured

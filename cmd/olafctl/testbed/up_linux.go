@@ -79,6 +79,13 @@ func (f *upFlags) bringUp(ctx context.Context, env *cli.Env, path string) error 
 			return err
 		}
 	}
+	access, err := env.Access()
+	if err != nil {
+		return err
+	}
+	if err := access.CheckInterfaces(p.Interfaces()...); err != nil {
+		return err
+	}
 	if there, err := makeRoom(p, f.replace); there || err != nil {
 		return err
 	}

@@ -84,6 +84,21 @@ func (p *Plan) HostWires() (all []HostWire) {
 	return all
 }
 
+// Interfaces returns the interfaces of this machine that a plan takes.
+func (p *Plan) Interfaces() (names []string) {
+	for i := range p.Nodes {
+		if name := p.Nodes[i].Device; name != "" {
+			names = append(names, name)
+		}
+	}
+	for i := range p.Cables {
+		if e := p.Cables[i].Ends; e != nil {
+			names = append(names, e.Child, e.Parent)
+		}
+	}
+	return names
+}
+
 // PlannedAdder is a program that adds, at a node.
 type PlannedAdder struct {
 	Node     int       `json:"node"`

@@ -1,0 +1,118 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/experiments/testbed/lab"
+)
+
+// reserveFlags are the flags of testbed reserve.
+type reserveFlags struct {
+	lasts olaf.Duration
+	note  string
+	wait  bool
+}
+
+// longestReservation is a week: a testbed that is forgotten comes back.
+const longestReservation = 7 * 24 * time.Hour
+
+func newTestbedReserveCmd(env *cli.Env) *cobra.Command {
+	f := &reserveFlags{lasts: 2 * 3600 * olaf.Second}
+	cmd := &cobra.Command{
+		Use:   "reserve FILE",
+		Short: "Reserve all hosts of a testbed for a time, or none",
+		Long: `Reserve the devices and interfaces of a testbed on all its hosts, or on none. Until the end, or 'olafctl testbed release',
+every olafctl command of somebody else that would write to them is refused with your name and the end. The end counts by each
+host's boot clock. The files are in /run/lock/olafctl; root can remove them, and other programs do not look.`,
+		Example: `  olafctl testbed reserve paper.yaml --for 2h --note "table 1 runs"
+  olafctl testbed reserve paper.yaml --wait`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error { return f.reserve(cmd.Context(), env, args[0]) },
+	}
+	cmd.Flags().Var(&f.lasts, "for", "duration of the reservation")
+	cmd.Flags().StringVar(&f.note, "note", "", "shown to others, such as the purpose")
+	cmd.Flags().BoolVar(&f.wait, "wait", false, "wait until all of it is free")
+	return cmd
+}
+
+func newTestbedReleaseCmd(env *cli.Env) *cobra.Command {
+	return &cobra.Command{
+		Use:     "release FILE",
+		Short:   "End your reservation of a testbed",
+		Long:    `End your reservation of a testbed on all its hosts.`,
+		Example: "  olafctl testbed release paper.yaml",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			p, access, err := readRoles(env, args[0])
+			if err != nil {
+				return err
+			}
+			found, err := lab.ReleaseHosts(cmd.Context(), p, access)
+			switch {
+			case err != nil:
+				return err
+			case !found:
+				return cli.UsageError("you have no reservation of testbed %s", p.Name)
+			}
+			_, err = fmt.Fprintf(env.Stdout, "%s is released\n", p.Name)
+			return err
+		},
+	}
+}
+
+// readRoles reads a file of roles.
+func readRoles(env *cli.Env, path string) (*lab.RolePlan, testbed.Access, error) {
+	access, err := env.Access()
+	if err != nil {
+		return nil, access, err
+	}
+	f, err := parseFile(env, path)
+	if err != nil {
+		return nil, access, err
+	}
+	p, err := f.ResolveRoles()
+	return p, access, err
+}
+
+// betweenTries is how often a reservation is tried with --wait.
+const betweenTries = time.Second
+
+// reserve reserves a testbed, and waits for it with --wait.
+func (f *reserveFlags) reserve(ctx context.Context, env *cli.Env, path string) error {
+	lasts := time.Duration(f.lasts / olaf.Nanosecond)
+	if lasts <= 0 || lasts > longestReservation {
+		return cli.UsageError("--for %v: use more than 0s and at most a week", f.lasts)
+	}
+	p, access, err := readRoles(env, path)
+	if err != nil {
+		return err
+	}
+	for told := false; ; told = true {
+		err := lab.ReserveHosts(ctx, p, f.note, lasts, access)
+		if err == nil {
+			break
+		}
+		if !f.wait || !errors.Is(err, testbed.ErrReserved) {
+			return err
+		}
+		if !told {
+			fmt.Fprintf(env.Stderr, "waiting: %v\n", err)
+		}
+		select {
+		case <-ctx.Done():
+			return cli.MarkInterrupted(ctx.Err())
+		case <-time.After(betweenTries):
+		}
+	}
+	_, err = fmt.Fprintf(env.Stdout, "%s is reserved until %s on %s; other people's olafctl keeps to it, root need not\n", p.Name,
+		env.Now().Add(lasts).Format(time.TimeOnly), olaf.Plural(len(p.Hosts), "host"))
+	return err
+}

@@ -1,0 +1,49 @@
+package lab
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/olafctl/olaf/experiments/testbed"
+)
+
+// TestAllHostsOrNone reserves a testbed of two hosts, of which the second is not available.
+func TestAllHostsOrNone(t *testing.T) {
+	r := &testbed.Reservations{Dir: filepath.Join(t.TempDir(), "olafctl")}
+	access := testbed.Access{Devices: testbed.Devices{testbed.CardDevice(), testbed.TwinDevice()}, Owner: "alice@desk", Reservations: r}
+	p := &RolePlan{Name: "paper", Hosts: []PlannedHost{{Name: "a"}, {Name: "b", SSH: "nowhere"}},
+		Queue: &PlannedRole{Host: "a", Device: "pci:0000:3B:00.1"}, Server: &PlannedRole{Host: "b", Interface: "eth0"}}
+	access.SSH.Program = "false"
+	if err := ReserveHosts(t.Context(), p, "", time.Hour, access); err == nil || !strings.HasPrefix(err.Error(), "host b: ") {
+		t.Errorf("a host that is not reachable: %v", err)
+	}
+	if all, err := r.List(); err != nil || len(all) != 0 {
+		t.Errorf("%+v is left of a reservation that failed, %v", all, err)
+	}
+	p.Hosts, p.Server.Host = p.Hosts[:1], "a"
+	if err := ReserveHosts(t.Context(), p, "", time.Hour, access); err != nil {
+		t.Fatal(err)
+	}
+	for _, resource := range []string{"pci:0000:3b:00", "interface eth0"} {
+		if err := r.Check("bob@lab", resource); !errors.Is(err, testbed.ErrReserved) {
+			t.Errorf("%s: %v, want it reserved", resource, err)
+		}
+	}
+	bob := access
+	bob.Owner = "bob@lab"
+	if err := bob.CheckInterfaces("eth1", "eth0"); !errors.Is(err, testbed.ErrReserved) {
+		t.Errorf("an interface of the server: %v", err)
+	}
+	if err := ReserveHosts(t.Context(), p, "", time.Hour, bob); !errors.Is(err, testbed.ErrReserved) || !strings.HasPrefix(err.Error(), "host a: ") {
+		t.Errorf("the second person: %v", err)
+	}
+	if found, err := ReleaseHosts(t.Context(), p, access); !found || err != nil {
+		t.Errorf("release: %t, %v", found, err)
+	}
+	if err := ReserveHosts(t.Context(), p, "", time.Hour, bob); err != nil {
+		t.Errorf("after the release: %v", err)
+	}
+}

@@ -1,0 +1,281 @@
+package testbed
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/internal/caller"
+	"github.com/olafctl/olaf/internal/lockfile"
+)
+
+// ErrReserved: another person, or another testbed, has reserved a device or interface of this host.
+var ErrReserved = olaf.NewError(olaf.Device, "it is reserved")
+
+// Reservation is the right to write to devices and interfaces of one host until a time of that host's boot clock, which
+// nobody sets. Every command of this program keeps to it; root can remove its file.
+type Reservation struct {
+	Testbed   string    `json:"testbed"`
+	Owner     string    `json:"owner"` // user@host
+	Note      string    `json:"note,omitempty"`
+	Resources []string  `json:"resources"`   // as Device.Uses returns them
+	Since     time.Time `json:"since"`       // for messages
+	Boot      string    `json:"boot"`        // of the host, whose clock EndNS is of
+	EndNS     int64     `json:"end_boot_ns"` // CLOCK_BOOTTIME
+	// Left is the time until the end, when it was read.
+	Left time.Duration `json:"-"`
+}
+
+// Reservations are those of one host, a file each.
+type Reservations struct {
+	Dir  string                                     // shared by all users of the host
+	Boot func() (id string, nowNS int64, err error) // the host's boot and its clock; nil for this host's
+}
+
+func (r *Reservations) bootClock() (id string, nowNS int64, err error) {
+	if r.Boot != nil {
+		return r.Boot()
+	}
+	return readBootClock()
+}
+
+// InterfaceResource returns the name of a network interface for reservations.
+func InterfaceResource(name string) string { return "interface " + name }
+
+// reservationEnding ends the names of reservations' files.
+const reservationEnding = ".reservation"
+
+// maxReservation is more than a reservation's file has.
+const maxReservation = 1 << 16
+
+// List returns the reservations that have not ended, by testbed. Files that are none are skipped.
+func (r *Reservations) List() ([]Reservation, error) {
+	boot, now, err := r.bootClock()
+	if err != nil {
+		return nil, err
+	}
+	entries, err := os.ReadDir(r.Dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("read the reservations: %w", err)
+	}
+	var all []Reservation
+	for _, e := range entries {
+		if !e.Type().IsRegular() || !strings.HasSuffix(e.Name(), reservationEnding) {
+			continue
+		}
+		entry, err := readReservation(filepath.Join(r.Dir, e.Name()))
+		if err != nil || entry.Boot != boot || entry.EndNS <= now {
+			continue
+		}
+		entry.Left = time.Duration(entry.EndNS - now)
+		all = append(all, *entry)
+	}
+	slices.SortStableFunc(all, func(a, b Reservation) int { return strings.Compare(a.Testbed, b.Testbed) })
+	return all, nil
+}
+
+func readReservation(path string) (*Reservation, error) {
+	file, err := lockfile.Open(path, os.O_RDONLY, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxReservation))
+	if err != nil {
+		return nil, err
+	}
+	r := new(Reservation)
+	if err := json.Unmarshal(text, r); err != nil {
+		return nil, err
+	}
+	r.Testbed, r.Owner, r.Note = caller.Plain(r.Testbed), caller.Plain(r.Owner), caller.Plain(r.Note)
+	return r, nil
+}
+
+// fileOf returns the file of an owner's reservation for a testbed.
+func (r *Reservations) fileOf(testbed, owner string) string {
+	sum := sha256.Sum256([]byte(testbed + "\n" + owner))
+	return filepath.Join(r.Dir, fmt.Sprintf("%x%s", sum[:8], reservationEnding))
+}
+
+// conflict returns the error that a resource is reserved.
+func (r *Reservations) conflict(there *Reservation, resource string) error {
+	why := ""
+	if there.Note != "" {
+		why = fmt.Sprintf(" (%s)", there.Note)
+	}
+	return fmt.Errorf("%s: %w by %s since %s for testbed %s%s until %s; wait, or ask them", resource, ErrReserved, there.Owner,
+		there.Since.Local().Format(time.TimeOnly), there.Testbed, why, time.Now().Add(there.Left).Format(time.TimeOnly))
+}
+
+// Check returns an error that matches ErrReserved if somebody else has reserved one of the resources.
+func (r *Reservations) Check(owner string, resources ...string) error {
+	all, err := r.List()
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		for _, resource := range resources {
+			if all[i].Owner != owner && slices.Contains(all[i].Resources, resource) {
+				return r.conflict(&all[i], resource)
+			}
+		}
+	}
+	return nil
+}
+
+// Take reserves resources for a time, or extends the owner's reservation of the same testbed. The error matches ErrReserved
+// if one of them is reserved, by others or for another testbed.
+func (r *Reservations) Take(want Reservation, lasts time.Duration) (err error) {
+	unlock, err := r.lock()
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	all, err := r.List()
+	if err != nil {
+		return err
+	}
+	for i := range all {
+		there := &all[i]
+		for _, resource := range want.Resources {
+			if (there.Owner != want.Owner || there.Testbed != want.Testbed) && slices.Contains(there.Resources, resource) {
+				return r.conflict(there, resource)
+			}
+		}
+	}
+	now := int64(0)
+	if want.Boot, now, err = r.bootClock(); err != nil {
+		return err
+	}
+	want.EndNS, want.Since = now+int64(lasts), time.Now().UTC()
+	text, err := json.Marshal(want)
+	if err != nil {
+		return err
+	}
+	return r.write(r.fileOf(want.Testbed, want.Owner), text)
+}
+
+// write replaces a reservation's file. Its folder is shared, so the file gets a new name first, which no link can have.
+func (r *Reservations) write(path string, text []byte) error {
+	file, err := os.CreateTemp(r.Dir, ".new")
+	if err != nil {
+		return fmt.Errorf("write a reservation: %w", err)
+	}
+	_, err = io.Copy(file, bytes.NewReader(text))
+	err = errors.Join(err, file.Chmod(0o644), file.Close())
+	if err == nil {
+		err = os.Rename(file.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("write a reservation: %w", err), os.Remove(file.Name()))
+	}
+	return nil
+}
+
+// Release ends an owner's reservation for a testbed, and reports whether there was one.
+func (r *Reservations) Release(testbed, owner string) (found bool, err error) {
+	unlock, err := r.lock()
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	defer unlock()
+	err = os.Remove(r.fileOf(testbed, owner))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("end a reservation: %w", err)
+	}
+	return true, nil
+}
+
+// lockPatience is how long a change waits for another one, which takes microseconds.
+const lockPatience = 2 * time.Second
+
+// lock makes the folder if it is missing, and excludes other changes until unlock.
+func (r *Reservations) lock() (unlock func(), err error) {
+	if err := os.Mkdir(r.Dir, 0o755); err == nil {
+		err = os.Chmod(r.Dir, 0o1777) // everybody reserves, only owners remove
+		if err != nil {
+			return nil, fmt.Errorf("make the folder of reservations: %w", err)
+		}
+	} else if !errors.Is(err, fs.ErrExist) {
+		return nil, fmt.Errorf("make the folder of reservations: %w", err)
+	}
+	path := filepath.Join(r.Dir, ".lock")
+	file, err := lockfile.Open(path, os.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		file, err = lockfile.Open(path, os.O_RDONLY|os.O_CREATE, 0o644)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("lock the reservations: %w", err)
+	}
+	for end := time.Now().Add(lockPatience); ; time.Sleep(time.Millisecond) {
+		err := lockfile.Lock(file, true)
+		if err == nil {
+			return func() { file.Close() }, nil
+		}
+		if !errors.Is(err, lockfile.ErrHeld) || time.Now().After(end) {
+			file.Close()
+			return nil, fmt.Errorf("lock the reservations: %w", err)
+		}
+	}
+}
+
+// LocalReservations returns those of this host.
+func (a *Access) LocalReservations() *Reservations {
+	if a.Reservations != nil {
+		return a.Reservations
+	}
+	return &Reservations{Dir: filepath.Join(a.bus().Locks, "olafctl")}
+}
+
+// OwnerName returns the person for whom devices are opened, user@host.
+func (a *Access) OwnerName() string {
+	if a.Owner != "" {
+		return a.Owner
+	}
+	return caller.Name()
+}
+
+// Resources returns what a device uses of its host, by names for reservations.
+func (a *Access) Resources(address string) ([]string, error) {
+	row, name, err := a.deviceTable().Lookup(address)
+	if err != nil || row.Uses == nil {
+		return nil, err
+	}
+	return row.Uses(name), nil
+}
+
+// checkReserved returns an error that matches ErrReserved if a device is not to be written by this user.
+func (a *Access) checkReserved(row *Device, name string) error {
+	if row.Uses == nil {
+		return nil
+	}
+	return a.LocalReservations().Check(a.OwnerName(), row.Uses(name)...)
+}
+
+// CheckInterfaces returns an error that matches ErrReserved if network interfaces of this host are not to be used by this
+// user.
+func (a *Access) CheckInterfaces(names ...string) error {
+	for _, name := range names {
+		if err := a.LocalReservations().Check(a.OwnerName(), InterfaceResource(name)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
