@@ -23,9 +23,6 @@ import (
 // ErrConfig is the kind of errors in a training's configuration.
 var ErrConfig = olaf.NewError(olaf.Usage, "cannot train")
 
-// ErrDiverged is the kind of errors of trainings whose weights or gradients became NaN or infinite.
-var ErrDiverged = olaf.NewError(olaf.Failed, "the training diverged")
-
 // Values of Config, in the order in which help lists them.
 const (
 	// Async answers each update at once (paper §2.1).

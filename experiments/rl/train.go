@@ -37,6 +37,7 @@ type Outcome struct {
 	// Withheld counts updates that transmission control did not send.
 	Withheld uint64
 	Weights  []ppo.Weights // by cluster, at the end
+	Diverged int           // clusters whose weights fail CheckWeights
 	EndNS    int64
 }
 
@@ -86,7 +87,8 @@ const (
 )
 
 // Train runs c in virtual time. observer may be nil. If the context ends, it returns the part done with the
-// context's error. Configuration errors match ErrConfig.
+// context's error. Configuration errors match ErrConfig. A training that diverged has an outcome and an error that matches
+// ErrDiverged.
 func Train(ctx context.Context, c Config, observer Observer) (*Outcome, error) {
 	t, err := newTraining(&c, observer)
 	if err != nil {
@@ -105,10 +107,14 @@ func Train(ctx context.Context, c Config, observer Observer) (*Outcome, error) {
 	t.settle()
 	t.network.drain()
 	t.close()
-	if t.failed != nil {
-		return &t.out, t.failed
+	var grown error
+	t.out.Diverged, grown = t.out.checkWeights(&c)
+	for _, err := range []error{t.failed, ctx.Err(), grown} {
+		if err != nil {
+			return &t.out, err
+		}
 	}
-	return &t.out, ctx.Err()
+	return &t.out, nil
 }
 
 func newTraining(c *Config, observer Observer) (*training, error) {

@@ -429,6 +429,35 @@ func TestDivergedTrainingIsInvalid(t *testing.T) {
 	}
 }
 
+// TestGrownWeightsAreDiverged trains with learn rates that leave finite weights: those of a training that learns pass, and
+// those far beyond their start are counted.
+func TestGrownWeightsAreDiverged(t *testing.T) {
+	for _, rate := range []float32{3e-4, 3e-3, 1, 10, 1e3} {
+		c := small()
+		c.PPO.LearnRate, c.Iterations = rate, 3
+		out, err := Train(context.Background(), c, nil)
+		diverged := rate >= 1
+		switch {
+		case errors.Is(err, ErrDiverged) != diverged || (out.Diverged > 0) != diverged:
+			t.Errorf("learn rate %g: %d clusters diverged: %v", rate, out.Diverged, err)
+		case diverged && !strings.Contains(err.Error(), "times that of its start, more than 10; use a smaller learn rate"):
+			t.Errorf("learn rate %g: %v", rate, err)
+		}
+	}
+	c := small()
+	within, beyond := *c.Initial(0), *c.Initial(0)
+	for i := range within {
+		within[i] *= 0.99 * MaxGrowth
+		beyond[i] *= 1.01 * MaxGrowth
+	}
+	if err := c.CheckWeights(0, &within); err != nil {
+		t.Errorf("just within the limit: %v", err)
+	}
+	if err := c.CheckWeights(0, &beyond); !errors.Is(err, ErrDiverged) {
+		t.Errorf("just beyond the limit: %v", err)
+	}
+}
+
 // TestInfiniteRatesAreRefused checks every positive number of the learner.
 func TestInfiniteRatesAreRefused(t *testing.T) {
 	for name, set := range map[string]func(*Config){

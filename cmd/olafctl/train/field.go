@@ -201,10 +201,10 @@ func (f *trainFlags) xdpMode(env *cli.Env) (string, error) {
 func simulatedSums(k *onwire.Comparison, spec *job.Spec) *onwire.Sums {
 	return &onwire.Sums{Simulate: func(ctx context.Context, t rl.Config) ([][]rl.Point, float64, error) {
 		out, err := job.Train(ctx, t, spec, func(_ int, p rl.Point) { k.Told(p.Reward) })
-		if err != nil {
+		if out == nil {
 			return nil, 0, err
 		}
-		return out.Curves, rl.Evaluate(&out.Weights, rl.Flights), nil
+		return out.Curves, rl.Evaluate(&out.Weights, rl.Flights), err // a training that diverged has both
 	}}
 }
 

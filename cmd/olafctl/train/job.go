@@ -104,11 +104,15 @@ func (f *trainFlags) runJob(cmd *cobra.Command, env *cli.Env) error {
 	if errors.Is(err, context.Canceled) {
 		err = cli.MarkInterrupted(err)
 	}
-	if err != nil {
+	diverged := errors.Is(err, rl.ErrDiverged)
+	if err != nil && !diverged {
 		return errors.Join(err, kept.Abort())
 	}
 	config.Network.Kind = f.config.Network.Kind
 	r := f.newJobReport(config, spec, out)
+	if diverged {
+		markDiverged(r, err)
+	}
 	err = errors.Join(kept.Finish(env, r, cli.NewProvenance(env, started), false, f.quiet),
 		cli.PrintReport(env, r, f.format, false))
 	return errors.Join(err, r.Err())

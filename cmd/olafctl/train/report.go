@@ -90,6 +90,7 @@ func (f *trainFlags) newReport(out *rl.Outcome, stopped bool) *result.Result {
 		{"dropped", "Dropped", n.Class[engine.DroppedFull] + n.Class[engine.DroppedReward] +
 			n.Class[engine.DroppedMismatch]},
 		{"lane_saturations", "Lanes saturated", n.LaneSaturations},
+		{"diverged", "Clusters that diverged", uint64(out.Diverged)},
 	} {
 		all.add(result.NewCounter(one.name, one.title, ""), float64(one.n))
 	}
@@ -152,6 +153,14 @@ func (f *trainFlags) newJobReport(config rl.Config, spec *job.Spec, out *job.Tra
 		r.Fail(fmt.Errorf("%w: %s", job.ErrHung, name))
 	}
 	return r
+}
+
+// markDiverged makes the result of a training that diverged invalid.
+func markDiverged(r *result.Result, err error) {
+	row := &r.Rows[0]
+	row.Runs, row.Invalid, row.Reasons = 0, 1, []string{err.Error()}
+	r.Found = append(r.Found, "diverged")
+	r.Fail(err)
 }
 
 // ReadEarlier reads the document of a training that an earlier version kept.

@@ -156,11 +156,14 @@ func (f *trainFlags) run(ctx context.Context, env *cli.Env) error {
 	bar := cli.StartNotedProgress(env, f.quiet, live.Look, live.Note)
 	out, err := rl.Train(ctx, f.config, live)
 	bar.Stop()
-	stopped := errors.Is(err, context.Canceled)
-	if out == nil || err != nil && !stopped {
+	stopped, diverged := errors.Is(err, context.Canceled), errors.Is(err, rl.ErrDiverged)
+	if out == nil || err != nil && !stopped && !diverged {
 		return errors.Join(err, kept.Abort())
 	}
 	report := f.newReport(out, stopped)
+	if diverged {
+		markDiverged(report, err)
+	}
 	err = errors.Join(kept.Finish(env, report, cli.NewProvenance(env, started), stopped, f.quiet),
 		cli.PrintReport(env, report, f.format, false))
 	if err == nil && stopped {
@@ -170,7 +173,7 @@ func (f *trainFlags) run(ctx context.Context, env *cli.Env) error {
 		}
 		return &cli.Exit{Kind: olaf.Interrupted, Err: errors.New(said)}
 	}
-	if err != nil || f.film == "" {
+	if err = errors.Join(err, report.Err()); err != nil || f.film == "" {
 		return err
 	}
 	return writeFilm(env, f.film, &out.Weights[0], f.config.Seed)

@@ -25,7 +25,8 @@ type Trained struct {
 // Train trains c's workers, who are one job, with s: gradients travel in s's packets, as float32 or as s's integers,
 // and every host steps by the mean of what it applies. The same arguments give the same result on any number of
 // processors (of one GOARCH and GOAMD64). It calls told, if not nil, with every gradient, in order of virtual time.
-// Layout, computing and updates come from c.
+// Layout, computing and updates come from c. A training that diverged has a result and an error that matches
+// rl.ErrDiverged.
 func Train(ctx context.Context, c rl.Config, s *Spec, told func(worker int, p rl.Point)) (*Trained, error) {
 	s.Options.Floats = true
 	parts, err := s.parts()
@@ -73,7 +74,7 @@ func Train(ctx context.Context, c rl.Config, s *Spec, told func(worker int, p rl
 	for k := range c.Workers {
 		out.Equal = out.Equal && t.weights[k] == t.weights[0]
 	}
-	return out, nil
+	return out, c.CheckWeights(0, &out.Weights)
 }
 
 // CheckTraining checks that Train can build hosts and switches, without running anything.

@@ -142,15 +142,23 @@ func (c *Comparison) options() Options {
 // simulate trains in virtual time, through a queue without engine cycles, as in a kernel.
 func (c *Comparison) simulate(ctx context.Context, t *rl.Config) (*Training, error) {
 	out, err := rl.Train(ctx, *t, rewardObserver(c.Told))
-	if err != nil {
+	if err != nil && !errors.Is(err, rl.ErrDiverged) {
 		return nil, err
 	}
 	n := out.Network
-	return &Training{
+	return &Training{Invalid: invalidBy(err),
 		System: t.Network.Kind, Seed: t.Seed, Curves: out.Curves, Greedy: rl.Evaluate(&out.Weights[0], rl.Flights),
 		LostPct: percentage(n.In()-n.SumReleased, n.In()), Inside: quotient(n.SumReleased, n.Released),
 		ArrivedPct: arrivedPct(t, out.Places),
 	}, nil
+}
+
+// invalidBy returns the reasons for which a training is invalid: its error, if any.
+func invalidBy(err error) []string {
+	if err == nil {
+		return nil
+	}
+	return []string{err.Error()}
 }
 
 // realTraining returns a training on a testbed, with the counts of its device and hosts.
@@ -210,12 +218,17 @@ func (c *Comparison) figure(all []*Training) *result.Result {
 		c.sayQueues(f, curves)
 	}
 	var invalid []error
+	out := 0
 	for _, t := range all {
+		if len(t.Invalid) > 0 {
+			out++
+		}
 		for _, why := range t.Invalid {
 			invalid = append(invalid, fmt.Errorf("%s, seed %d: %w: %s", t.System, t.Seed, ErrInvalid, why))
 		}
 	}
 	if err := errors.Join(invalid...); err != nil {
+		f.Say("%d of %s are invalid and left out", out, olaf.Plural(len(all), "training"))
 		f.Fail(err)
 	}
 	return f

@@ -118,7 +118,7 @@ func (c *Comparison) RunSums(ctx context.Context, s *Sums) (*Report, error) {
 		out, err := TrainSums(ctx, t, s.Mode, c.options())
 		switch {
 		case errors.Is(err, ErrInvalid):
-			real.Invalid = []string{err.Error()}
+			real.Invalid = invalidBy(err)
 		case err != nil:
 			return nil, err
 		default:
@@ -133,10 +133,10 @@ func (c *Comparison) RunSums(ctx context.Context, s *Sums) (*Report, error) {
 // simulateSums trains on simulated hosts.
 func (c *Comparison) simulateSums(ctx context.Context, s *Sums, seed uint64) (*Training, error) {
 	curves, greedy, err := s.Simulate(ctx, c.Of(rl.Ideal, seed)) // the system defines the network
-	if err != nil {
+	if err != nil && !errors.Is(err, rl.ErrDiverged) {
 		return nil, err
 	}
-	return &Training{System: c.Systems[0], Seed: seed, Curves: curves, Greedy: greedy}, nil
+	return &Training{System: c.Systems[0], Seed: seed, Curves: curves, Greedy: greedy, Invalid: invalidBy(err)}, nil
 }
 
 // saySums adds statements about trainings by sums.
