@@ -8,8 +8,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// FuzzOpen receives anything as an update or an ACK: what is taken has a place in its vector, and as many values as it says, and is sent
-// again as it came.
+// FuzzOpen receives arbitrary bytes as an update or an ACK: an accepted one has a place in its vector and as many
+// values as it says, and encodes to the same bytes.
 func FuzzOpen(f *testing.F) {
 	c := &Open{Packets: 3}
 	dst := make([]byte, datagram)

@@ -9,11 +9,12 @@ import (
 	"time"
 )
 
-// LookEvery is how often a host looks whether it still has its address, if nothing else is wanted.
+// LookEvery is the default interval at which a host checks that it still has its address.
 const LookEvery = time.Second
 
-// Homed is a context that ends with ErrOffline when no interface has a host's own address any more, which its socket does not tell as long
-// as nothing is sent. It looks every so often until it has ended, for which whoever asked calls end. Where nobody can tell it goes on.
+// Homed returns a context that ends with ErrOffline when no interface has the host's address any more, which its socket
+// does not report while nothing is sent. It checks at the interval every until the returned end is called. It does not
+// end if interfaces cannot be listed.
 func Homed(ctx context.Context, own netip.AddrPort, every time.Duration) (homed context.Context, end func()) {
 	return homedBy(ctx, own, every, net.InterfaceAddrs)
 }
@@ -26,7 +27,7 @@ func homedBy(ctx context.Context, own netip.AddrPort, every time.Duration, look 
 	return ctx, func() { cancel(nil) }
 }
 
-// watch ends a context when a host has lost its address.
+// watch cancels a context when a host has lost its address.
 func watch(ctx context.Context, end context.CancelCauseFunc, home netip.Addr, every time.Duration, look func() ([]net.Addr, error)) {
 	tick := time.NewTicker(every)
 	defer tick.Stop()
@@ -42,7 +43,7 @@ func watch(ctx context.Context, end context.CancelCauseFunc, home netip.Addr, ev
 	}
 }
 
-// among says whether an address is one of some interfaces'.
+// among reports whether an address belongs to one of some interfaces.
 func among(has []net.Addr, a netip.Addr) bool {
 	return slices.ContainsFunc(has, func(one net.Addr) bool {
 		p, err := netip.ParsePrefix(one.String())

@@ -9,9 +9,9 @@ import (
 	"time"
 )
 
-// TestHomed ends what waits at an address that no interface has, with a line that says so, and leaves the rest alone.
+// TestHomed cancels the wait at an address that no interface has, with a line that says so, and no other wait.
 func TestHomed(t *testing.T) {
-	ctx, end := Homed(t.Context(), netip.MustParseAddrPort("192.0.2.1:20300"), time.Millisecond) // of a block that nobody has
+	ctx, end := Homed(t.Context(), netip.MustParseAddrPort("192.0.2.1:20300"), time.Millisecond) // from a block that is never assigned
 	defer end()
 	<-ctx.Done()
 	if err := context.Cause(ctx); !errors.Is(err, ErrOffline) || err.Error() != ErrOffline.Error()+": no interface has the address 192.0.2.1" {
@@ -26,7 +26,8 @@ func TestHomed(t *testing.T) {
 	}
 }
 
-// TestHomedUntilGone looks while an interface has the address, goes on where nobody can tell, and ends when it is gone.
+// TestHomedUntilGone checks while an interface has the address, continues if interfaces cannot be listed, and ends when
+// it is gone.
 func TestHomedUntilGone(t *testing.T) {
 	home := &net.IPNet{IP: net.IPv4(192, 0, 2, 1), Mask: net.CIDRMask(24, 32)}
 	other := &net.IPNet{IP: net.IPv4(192, 0, 2, 2), Mask: net.CIDRMask(24, 32)}
@@ -51,7 +52,7 @@ func TestHomedUntilGone(t *testing.T) {
 	}
 }
 
-// TestHomedEnds stops with the caller, which is no loss of an address.
+// TestHomedEnds checks that the caller's end is not reported as a lost address.
 func TestHomedEnds(t *testing.T) {
 	ctx, end := Homed(t.Context(), netip.MustParseAddrPort("192.0.2.1:20300"), time.Hour)
 	end()

@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// slowWork keeps the first update until it is released, and answers the others at once.
+// slowWork delays the first update until it is released, and answers the others at once.
 type slowWork struct {
 	Numbers
 	kept  func()
@@ -26,8 +26,8 @@ func (w *slowWork) ApplyLater(a *endpoint.Aggregate, done func()) {
 	done()
 }
 
-// TestServerHearsWhileItApplies keeps an update at a server whose line holds two: what arrives meanwhile is taken, dropped beyond the line and
-// counted, and the server ends when it is told to. Once released it answers those in the line.
+// TestServerHearsWhileItApplies delays an update at a server with room for two: later packets are received, dropped
+// without room and counted, and the server ends when asked. After the release it answers the waiting updates.
 func TestServerHearsWhileItApplies(t *testing.T) {
 	const line, sent = 2, 6
 	layout := endpoint.Layout{Values: 2, PerPacket: 2}

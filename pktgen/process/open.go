@@ -10,15 +10,16 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// Open is the codec of updates that a queue merges, and of their ACKs: OLAF's frames, of which the network writes what is in front
-// of the payload. Packet i of a vector of job j is of cluster j × Packets + i, so that only packets of the same place are merged.
+// Open is the codec of updates that a queue merges, and of their ACKs: OLAF's frames, without the headers that the
+// network writes. Packet i of a vector of job j has cluster j × Packets + i, so that only packets with the same place
+// are merged.
 type Open struct {
 	Packets int // of a vector
 	lanes   []uint32
 	signed  []int32
 }
 
-// MaxOpenLanes is how many values a packet may have to be merged by the kernel.
+// MaxOpenLanes is the maximum number of values in a packet that the kernel can merge.
 const MaxOpenLanes = 704
 
 // Offset implements Codec.
@@ -55,10 +56,10 @@ func (o *Open) Encode(dst []byte, p *program.Packet, lanes []uint32, reward int3
 	return dst[olaf.PayloadOffset:n], nil
 }
 
-// kinds are the packets that frames stand for.
+// kinds maps frames to packets.
 var kinds = map[olaf.FrameKind]program.Kind{olaf.KindUpdate: program.Data, olaf.KindAck: program.Ack}
 
-// Decode implements Codec. Value is a queue's status of an ACK, and of an update the sum of rewards in 1/256.
+// Decode implements Codec. Value is a queue's status for an ACK, and for an update the sum of rewards in 1/256.
 func (o *Open) Decode(b []byte, p *program.Packet) (lanes []uint32, ok bool) {
 	f, err := olaf.ParsePayload(b)
 	if err != nil {
@@ -87,13 +88,13 @@ func (o *Open) Decode(b []byte, p *program.Packet) (lanes []uint32, ok bool) {
 	return o.lanes, true
 }
 
-// Numbers is the work of a worker whose values follow from their place (see Value), and of a server that holds what was not merged
-// against them.
+// Numbers is the work of a worker whose values follow from their place (see Value), and of a server that checks
+// unmerged packets against them.
 type Numbers struct {
 	Worker  olaf.WorkerID
 	Layout  endpoint.Layout
 	Every   time.Duration // between two updates
-	Checked int           // values of updates that are alone in their packet
+	Checked int           // values of packets with a single update
 	Wrong   int
 	Inside  int // updates in all packets
 }
@@ -107,7 +108,7 @@ func (w *Numbers) Compute(_ context.Context, vector uint32) Computed {
 	return c
 }
 
-// Apply implements Work: it answers with nothing but the ACK.
+// Apply implements Work: it answers only with the ACK.
 func (w *Numbers) Apply(a *endpoint.Aggregate) {
 	w.Inside += int(a.Vectors)
 	if a.Vectors == 1 {

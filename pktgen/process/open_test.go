@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// TestOpenCodec holds that packets come back as they were, and that what is none is refused.
+// TestOpenCodec checks that packets survive a round trip, and that invalid ones are rejected.
 func TestOpenCodec(t *testing.T) {
 	c := &Open{Packets: 3}
 	dst := make([]byte, datagram)
@@ -51,10 +51,10 @@ func TestOpenCodec(t *testing.T) {
 	}
 }
 
-// TestPlayers lets two workers send to a server over sockets of this host, without a queue: everything arrives and is answered, and every
-// value is what it must be.
+// TestPlayers sends from two workers to a server over sockets of this host, without a queue: everything arrives and is
+// answered, with correct values.
 func TestPlayers(t *testing.T) {
-	const updates = 30 // so that all packets have room in a socket whose reader is held up
+	const updates = 30 // so that all packets fit into the socket of a delayed reader
 	layout := endpoint.Layout{Values: 20, PerPacket: 8}
 	serves, server := bound(t)
 	var conns []netip.AddrPort
@@ -98,7 +98,7 @@ func TestPlayers(t *testing.T) {
 	}
 }
 
-// deaf is a worker that waits for an answer that never comes.
+// deaf returns a worker that waits for an answer that never comes.
 func deaf(t *testing.T, timeout olaf.Duration) (*Player, func(endpoint.Host) (endpoint.Endpoint, error)) {
 	t.Helper()
 	_, nobody := bound(t)
@@ -110,7 +110,7 @@ func deaf(t *testing.T, timeout olaf.Duration) (*Player, func(endpoint.Host) (en
 	}
 }
 
-// TestStalled gives up an endpoint that waits for longer than it may, however seldom it looks by itself and however much it sends.
+// TestStalled gives up an endpoint that waits too long, however seldom it acts and however much it sends.
 func TestStalled(t *testing.T) {
 	for _, timeout := range []olaf.Duration{olaf.Millisecond, olaf.Second * 3600} {
 		conn, _ := bound(t)
@@ -122,7 +122,7 @@ func TestStalled(t *testing.T) {
 	}
 }
 
-// TestOffline tells a network that is gone from a packet that can't be sent.
+// TestOffline distinguishes a missing network from a packet that cannot be sent.
 func TestOffline(t *testing.T) {
 	for err, want := range map[error]bool{
 		syscall.ENETUNREACH: true, &net.OpError{Op: "write", Err: os.NewSyscallError("sendmmsg", syscall.ENETDOWN)}: true, syscall.ENODEV: true, syscall.EADDRNOTAVAIL: true,
@@ -134,7 +134,7 @@ func TestOffline(t *testing.T) {
 	}
 }
 
-// TestPlayerFails holds that a network that is not there, and an endpoint that can't be, end a player with an error.
+// TestPlayerFails checks that a missing network and an invalid endpoint end a player with an error.
 func TestPlayerFails(t *testing.T) {
 	conn, _ := bound(t)
 	cfg := endpoint.Config{Workers: 1, Layout: endpoint.Layout{Values: 1, PerPacket: 1}, Updates: 1}

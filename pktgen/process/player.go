@@ -14,59 +14,60 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// Work is what a host does beside talking: a worker computes, whoever has weights applies.
+// Work is a host's computation: workers compute, and hosts with weights apply.
 type Work interface {
-	// Compute makes a worker's vector. It runs on a goroutine of its own, one at a time.
+	// Compute returns a worker's vector. It runs on a separate goroutine, one call at a time.
 	Compute(ctx context.Context, vector uint32) Computed
-	// Apply takes a sum in, or a part of one. A server leaves in it what it answers with, nil for nothing.
+	// Apply applies a sum, or a part of one. A server replaces its values by the answer, nil for none.
 	Apply(a *endpoint.Aggregate)
 }
 
-// LaterWork is Work whose updates take time that the host must not wait for, so that it hears packets meanwhile.
+// LaterWork is Work with updates that take time, during which the host receives packets.
 type LaterWork interface {
 	Work
-	// ApplyLater takes a sum in as Apply does, and calls done once, from any goroutine, when it has. a is valid until then.
+	// ApplyLater applies a sum like Apply, and calls done once, from any goroutine. a is valid until then.
 	ApplyLater(a *endpoint.Aggregate, done func())
 }
 
 // Computed is a vector.
 type Computed struct {
-	Values []uint32      // nil where none are carried
+	Values []uint32      // nil if none are carried
 	Reward int32         // in 1/256
-	Due    time.Duration // after the start, when it is handed over; one that is ready later is late
+	Due    time.Duration // since the start; a vector that is ready after that is late
 }
 
-// Player drives an endpoint over a socket: packets leave and arrive in batches of one system call, vectors are handed over by an
+// Player runs an endpoint over a socket: packets are sent and received in batches, and vectors are handed over by an
 // absolute schedule.
 type Player struct {
 	Codec Codec
 	Work  Work
-	// To is where a packet goes, From which of the socket's addresses it leaves from; the zero address leaves that to the kernel.
+	// To returns the destination of a packet, From the socket's address to send from; a zero address lets the kernel
+	// choose.
 	To   func(to endpoint.Peer, p *program.Packet) netip.AddrPort
 	From func(p *program.Packet) netip.Addr
-	// Start is when the run clock is 0; the zero time is now.
+	// Start is the origin of the run clock; default now.
 	Start time.Time
-	// Child is what the host is to its parent, where packets say that instead of its number in the job.
+	// Child is the host's number at its parent, for packets that carry it instead of its number in the job.
 	Child *olaf.WorkerID
-	// Above is the server that may take the host over: when it says that the tree was changed, all packets go there from then on, from the child
-	// that it names. Nobody's may, where it is left out.
+	// Above is the server that may take over the host: when it announces a changed tree, all packets go there, with the
+	// child number that it gives. Without it no server may.
 	Above   netip.AddrPort
 	Mishaps Mishaps
-	// Patience is how long an endpoint that waits may hear nothing; 0 is DefaultPatience.
+	// Patience is the maximum time without packets for an endpoint that waits; default DefaultPatience.
 	Patience time.Duration
-	// Check sees every packet that arrives before the endpoint does. An error ends the player; nil checks nothing.
+	// Check, if not nil, is called with every arriving packet before the endpoint gets it. An error ends the player.
 	Check func(p *program.Packet, lanes []uint32) error
-	// Sent hears of every packet before it leaves; nil for nobody.
+	// Sent, if not nil, is called with every packet before it is sent.
 	Sent func(p *program.Packet)
-	// Handed hears of every vector that is handed over, at what time of the run clock; nil for nobody.
+	// Handed, if not nil, is called with every vector that is handed over, and the time on the run clock.
 	Handed func(vector uint32, c *Computed, at time.Duration)
 }
 
-// Mishaps are what happens to every so-many-th packet of vectors, as if on its way; 0 is to none.
+// Mishaps simulates faults for every n-th packet of a vector; 0 for none.
 type Mishaps struct {
-	Skip  int // it is left out
-	Twice int // it is sent twice
-	Swap  int // it changes places with the next
+	Skip  int // not sent
+	Twice int // sent twice
+	Swap  int // swapped with the next
 }
 
 func (m *Mishaps) check() error {
@@ -76,16 +77,16 @@ func (m *Mishaps) check() error {
 	return nil
 }
 
-// Report is what a player did.
+// Report is the result of a player.
 type Report struct {
 	Counts map[string]uint64 `json:"counts"` // the endpoint's
 	Traffic
-	Skipped int            `json:"packets_skipped"`           // left out, as if they were lost
+	Skipped int            `json:"packets_skipped"`           // dropped on purpose
 	Doubled int            `json:"packets_doubled,omitempty"` // sent twice
 	LateNS  olaf.Quantiles `json:"late_ns"`                   // of vectors
 }
 
-// playing is a player at work; it is the endpoint's host.
+// playing is a running player; it is the endpoint's host.
 type playing struct {
 	*Player
 	*socket
@@ -93,24 +94,24 @@ type playing struct {
 	end      endpoint.Endpoint
 	report   Report
 	zeroNS   uint64
-	vector   uint32 // that is computed, or was last
+	vector   uint32 // in computation, or the last one
 	computed chan Computed
 	finished chan struct{} // updates of LaterWork
-	ready    *Computed     // waits until it is due
+	ready    *Computed     // not yet due
 	reward   int32
-	data     int   // packets of vectors, those among them that were left out
-	later    later // changes places with the next packet
-	applied  int   // sums whose end the endpoint has not heard of
+	data     int   // packets of vectors, and how many of them were skipped
+	later    later // to be swapped with the next packet
+	applied  int   // applied sums that the endpoint does not know of yet
 	late     []time.Duration
 	heard    time.Time
 	failed   error
-	child    *olaf.WorkerID // as which it sends; nil as itself
+	child    *olaf.WorkerID // number to send with; nil for its own
 	moved    bool           // to Above
 }
 
-// Run plays until the endpoint is done or the context ends, which is no error. make is given the host for which the endpoint is
-// made. The error matches ErrStalled where an endpoint that waits for an answer hears nothing for too long, and ErrOffline where the
-// kernel knows no way for what it sends.
+// Run runs until the endpoint is done or the context ends, which is not an error. make creates the endpoint for a host.
+// The error matches ErrStalled if an endpoint that waits for an answer receives nothing for too long, and ErrOffline if
+// the kernel has no route.
 func (p *Player) Run(ctx context.Context, conn *net.UDPConn, make func(endpoint.Host) (endpoint.Endpoint, error)) (*Report, error) {
 	if err := p.Mishaps.check(); err != nil {
 		return nil, err
@@ -159,7 +160,7 @@ func (k *playing) run() error {
 	return k.failed
 }
 
-// giveUp sends what is left to be said, by an endpoint that is not done that it goes.
+// giveUp sends the last messages; an endpoint that is not done says that it leaves.
 func (k *playing) giveUp() {
 	if l, ok := k.end.(endpoint.Leaver); ok && !k.end.Done() {
 		l.Leave()
@@ -167,7 +168,7 @@ func (k *playing) giveUp() {
 	k.leave()
 }
 
-// rest takes what has arrived already when the context ends.
+// rest receives what has already arrived when the context ends.
 func (k *playing) rest() error {
 	for k.ctx.Err() != nil && k.failed == nil {
 		n, err := k.read(time.Now().Add(leastWait))
@@ -179,10 +180,10 @@ func (k *playing) rest() error {
 	return nil
 }
 
-// leastWait is long enough for a read to look once.
+// leastWait is long enough for one read.
 const leastWait = 5 * time.Millisecond
 
-// turn is one round of listening and doing what is due.
+// turn receives packets and performs due actions once.
 func (k *playing) turn() error {
 	k.leave()
 	if err := k.listen(); err != nil {
@@ -209,10 +210,10 @@ func (k *playing) turn() error {
 
 func (k *playing) now() olaf.Time { return olaf.Time(time.Since(k.Start)) * olaf.Time(olaf.Nanosecond) }
 
-// idle is how long nobody needs to look, at most.
+// idle is the maximum time without a check.
 const idle = time.Second
 
-// until is when something is to be done.
+// until returns when the next action is due.
 func (k *playing) until() time.Time {
 	at := time.Now().Add(idle)
 	if k.ready != nil {
@@ -231,12 +232,12 @@ func earlier(a, b time.Time) time.Time {
 	return a
 }
 
-// listen waits for packets until something else is to be done, and gives the endpoint all that are there.
+// listen waits for packets until the next action is due, and passes all of them to the endpoint.
 func (k *playing) listen() error {
 	if err := k.conn.SetReadDeadline(k.until()); err != nil {
 		return err
 	}
-	if k.takeComputed() || k.ctx.Err() != nil { // that woke us before we slept
+	if k.takeComputed() || k.ctx.Err() != nil { // the wakeup came before the wait
 		return nil
 	}
 	_, err := k.read(time.Time{})
@@ -244,7 +245,7 @@ func (k *playing) listen() error {
 	return err
 }
 
-// read takes a batch of packets that are there before a deadline; the zero time keeps the one that is set.
+// read receives a batch of packets before a deadline; the zero time keeps the previous deadline.
 func (k *playing) read(deadline time.Time) (int, error) {
 	if !deadline.IsZero() {
 		if err := k.conn.SetReadDeadline(deadline); err != nil {
@@ -267,7 +268,7 @@ func (k *playing) receive(p *program.Packet, lanes []uint32, from netip.AddrPort
 	k.settle()
 }
 
-// follow goes over to the server above, where that says so.
+// follow switches to the server above if it announces that.
 func (k *playing) follow(p *program.Packet, from netip.AddrPort) {
 	if p.Kind == program.Control && p.Action == xagg.Renew && from == k.Above {
 		child := p.Worker
@@ -275,7 +276,7 @@ func (k *playing) follow(p *program.Packet, from netip.AddrPort) {
 	}
 }
 
-// settle tells the endpoint of sums that were applied.
+// settle reports applied sums to the endpoint.
 func (k *playing) settle() {
 	for k.applied > 0 {
 		k.applied--
@@ -301,15 +302,15 @@ func (k *playing) takeComputed() bool {
 	}
 }
 
-// hand gives the endpoint the vector that is due.
+// hand passes the due vector to the endpoint.
 func (k *playing) hand() {
 	c := k.ready
 	at := time.Since(k.Start)
-	if c == nil || c.Due > at || k.ctx.Err() != nil { // a computation that was broken off has no vector
+	if c == nil || c.Due > at || k.ctx.Err() != nil { // a cancelled computation has no vector
 		return
 	}
 	k.ready, k.reward = nil, c.Reward
-	if k.end.Next() == endpoint.Never { // while it computed there was nothing to hear
+	if k.end.Next() == endpoint.Never { // while it computed there was nothing to receive
 		k.heard = time.Now()
 	}
 	if c.Due > 0 { // of a schedule
@@ -331,7 +332,7 @@ func (k *playing) Compute(vector uint32) {
 	}()
 }
 
-// Message has no cost of its own here.
+// Message has no cost here.
 func (k *playing) Message() {}
 
 // Apply applies a sum, at once or later, and then calls the endpoint's Applied.
@@ -347,7 +348,7 @@ func (k *playing) Apply(a *endpoint.Aggregate) {
 	k.applied++
 }
 
-// Send puts a packet into the batch that leaves next.
+// Send adds a packet to the next batch.
 func (k *playing) Send(to endpoint.Peer, p *program.Packet, lanes []uint32) olaf.Time {
 	if k.Sent != nil {
 		k.Sent(p)
@@ -361,7 +362,7 @@ func (k *playing) Send(to endpoint.Peer, p *program.Packet, lanes []uint32) olaf
 	return 0
 }
 
-// post puts a packet into the batch.
+// post adds a packet to the batch.
 func (k *playing) post(to endpoint.Peer, p *program.Packet, lanes []uint32) {
 	var from netip.Addr
 	if k.From != nil {
@@ -377,7 +378,7 @@ func (k *playing) post(to endpoint.Peer, p *program.Packet, lanes []uint32) {
 	k.fail(k.write(p, lanes, k.reward, k.zeroNS, from, at))
 }
 
-// later is a packet that waits for the next one to go first.
+// later is a packet that waits until the next one is sent.
 type later struct {
 	waits bool
 	to    endpoint.Peer
@@ -385,7 +386,7 @@ type later struct {
 	lanes []uint32
 }
 
-// mishap sends a packet of a vector as something happens to it.
+// mishap sends a packet of a vector with a simulated fault.
 func (k *playing) mishap(to endpoint.Peer, p *program.Packet, lanes []uint32) {
 	k.data++
 	every := func(n int) bool { return n > 0 && k.data%n == 0 }
@@ -405,7 +406,7 @@ func (k *playing) mishap(to endpoint.Peer, p *program.Packet, lanes []uint32) {
 	k.release()
 }
 
-// release sends what waits for another packet.
+// release sends the packet that waits for another one.
 func (k *playing) release() {
 	if k.later.waits {
 		k.later.waits = false
@@ -413,14 +414,14 @@ func (k *playing) release() {
 	}
 }
 
-// leave sends the batch. A host whose packets the kernel refuses is at its end.
+// leave sends the batch. A host whose packets the kernel refuses fails.
 func (k *playing) leave() {
 	k.release()
 	k.flush()
 	k.fail(k.unsent)
 }
 
-// fail keeps the first error.
+// fail stores the first error.
 func (k *playing) fail(err error) {
 	k.failed = cmp.Or(k.failed, err)
 }

@@ -13,32 +13,34 @@ import (
 	"github.com/olafctl/olaf/fpga/program/xagg"
 )
 
-// Root is a parameter server above one aggregator, which gets whole sums: the root of a tree whose other servers add in the kernel.
+// Root is a parameter server above one aggregator, which receives complete sums: the root of a tree whose other servers
+// are in the kernel.
 type Root struct {
 	Station
 	server *xagg.Server
 	c      RootConfig
 
-	heard   time.Time // the aggregator, last; zero before it was
-	adopted bool      // workers are the root's own children
-	met     []bool    // of those, who is heard as one
-	told    time.Time // when the others were told last
+	heard   time.Time // last packet of the aggregator; zero before the first
+	adopted bool      // workers are the root's children
+	met     []bool    // adopted workers that have sent packets
+	told    time.Time // when the others were last notified
 }
 
-// RootConfig is what a Root is made of.
+// RootConfig configures a Root.
 type RootConfig struct {
 	Job     Job
-	Group   int       // packets that are acknowledged together; 0 is as published
-	Line    olaf.Rate // that its link takes, for the rates that it grants; 0 is without a limit
+	Group   int       // packets that are acknowledged together; default as published
+	Line    olaf.Rate // capacity of its link, for the granted rates; 0 for unlimited
 	Agent   netip.AddrPort
-	Workers []netip.AddrPort // who gets every sum
+	Workers []netip.AddrPort // receivers of every sum
 	Codec   Codec
-	// Adopt is for how long the aggregator may be silent, once it was heard, before the job is over. Then the tree is changed: workers become the
-	// root's own children (paper, §V), and are told so until they are heard. 0 never does. A root that adopts is one job's.
+	// Adopt is the maximum silence of the aggregator after its first packet and before the end of the job. After that
+	// the root changes the tree: workers become its children (paper, §V), and are notified until they send. 0 means
+	// never. A root that adopts serves one job.
 	Adopt time.Duration
 }
 
-// tellEvery is how often workers are told of a change of the tree that are not heard yet, and look how often a root looks whether there is one.
+// tellEvery is the interval for notifying silent workers of a changed tree, look that for checking the aggregator.
 const (
 	tellEvery = 100 * time.Millisecond
 	look      = 10 * time.Millisecond
@@ -52,7 +54,7 @@ func NewRoot(c RootConfig) (*Root, error) {
 	if c.Adopt < 0 {
 		return nil, fmt.Errorf("%w: workers are taken over after a silence of %v; use more than 0, or 0 for never", ErrConfig, c.Adopt)
 	}
-	// The vectors of attached programs begin with lanes of their own, for which there is one fragment more.
+	// The vectors of attached programs begin with additional lanes, for which there is one more fragment.
 	s, err := xagg.New(program.Config{Slots: c.Job.Packets() + 1, LaneMemory: c.Job.Lanes})
 	if err != nil {
 		return nil, err
@@ -71,7 +73,8 @@ func NewRoot(c RootConfig) (*Root, error) {
 	return r, nil
 }
 
-// port is behind which port an address is. Who was the child before a change is behind none that has a child, so that its sums are refused.
+// port returns the port of an address. After a change the former child has a port without a child, so that its sums are
+// refused.
 func (r *Root) port(from netip.Addr) (program.Port, bool) {
 	worker := slices.IndexFunc(r.c.Workers, func(at netip.AddrPort) bool { return at.Addr() == from })
 	switch {
@@ -83,7 +86,7 @@ func (r *Root) port(from netip.Addr) (program.Port, bool) {
 	return program.Port(worker), worker >= 0 && r.adopted
 }
 
-// to are the addresses of whom a packet is for.
+// to returns the addresses for a packet.
 func (r *Root) to(to program.Dest, _ *program.Packet) []netip.AddrPort {
 	switch {
 	case to == program.Down:
@@ -96,7 +99,7 @@ func (r *Root) to(to program.Dest, _ *program.Packet) []netip.AddrPort {
 	return []netip.AddrPort{r.c.Agent}
 }
 
-// hears notes who was heard.
+// hears records the sender of a packet.
 func (r *Root) hears(_ olaf.Time, from program.Port, _ *program.Packet, _ []uint32) bool {
 	switch {
 	case !r.adopted:
@@ -107,7 +110,8 @@ func (r *Root) hears(_ olaf.Time, from program.Port, _ *program.Packet, _ []uint
 	return true
 }
 
-// watch changes the tree where the aggregator is silent in the middle of the job, and tells workers of it that are not heard yet.
+// watch changes the tree if the aggregator is silent in the middle of the job, and notifies workers that have not sent
+// since.
 func (r *Root) watch(out program.Out) error {
 	if !r.adopted {
 		over := r.server.Counts()[xagg.Completed] >= uint64(r.c.Job.Vectors*r.c.Job.Packets())
@@ -132,7 +136,7 @@ func (r *Root) watch(out program.Out) error {
 	return nil
 }
 
-// children is the job as the root's program knows it, with so many children.
+// children returns the job of the root's program, with n children.
 func (r *Root) children(n int) program.Job {
 	j := program.Job{ID: r.c.Job.ID, In: r.c.Line, Out: r.c.Line}
 	for i := range n {
@@ -141,7 +145,7 @@ func (r *Root) children(n int) program.Job {
 	return j
 }
 
-// Run plays until the context ends.
+// Run runs until the context ends.
 func (r *Root) Run(ctx context.Context, conn *net.UDPConn) (*StationReport, error) {
 	report, err := r.Station.Run(ctx, conn)
 	report.Counts = CountsOf(r.server)
@@ -149,7 +153,7 @@ func (r *Root) Run(ctx context.Context, conn *net.UDPConn) (*StationReport, erro
 	return report, err
 }
 
-// CountsOf is what a server of a tree has counted, by name.
+// CountsOf returns the counters of a tree's server by name.
 func CountsOf(s *xagg.Server) map[string]uint64 {
 	counts, d := map[string]uint64{}, xagg.Describe()
 	for i, n := range s.Counts() {

@@ -15,32 +15,32 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Codec is how packets are in datagrams.
+// Codec encodes packets as datagrams.
 type Codec interface {
-	// Encode writes a datagram into dst, which is long enough, and says which part of dst it is. generated is when the run clock of
-	// the packet's times was 0, on the clock of everybody.
+	// Encode writes a datagram to dst, which is long enough, and returns the used part of dst. generated is the origin
+	// of the run clock of the packet's times, on the common clock.
 	Encode(dst []byte, p *program.Packet, lanes []uint32, reward int32, generated uint64) ([]byte, error)
-	// Decode reads one that b holds from Offset on, behind zeros. lanes is overwritten by the next one; ok is false for what is no
-	// packet of its.
+	// Decode decodes the datagram that b contains from Offset on, after zeros. lanes is overwritten by the next call;
+	// ok is false for an unknown packet.
 	Decode(b []byte, p *program.Packet) (lanes []uint32, ok bool)
-	// Offset is how much room a datagram needs in front of it.
+	// Offset returns the room that a datagram needs before it.
 	Offset() int
 }
 
-// Traffic is what went through a socket.
+// Traffic counts the packets of a socket.
 type Traffic struct {
 	Packets      int `json:"packets_out"`
 	Calls        int `json:"send_calls"`
 	Received     int `json:"packets_in"`
 	ReceiveCalls int `json:"receive_calls"`
-	Strange      int `json:"packets_strange"`          // that no codec knows
-	Unsent       int `json:"packets_unsent,omitempty"` // that the kernel refused
+	Strange      int `json:"packets_strange"`          // unknown to the codec
+	Unsent       int `json:"packets_unsent,omitempty"` // refused by the kernel
 }
 
-// batch is how many packets a system call takes.
+// batch is the number of packets per system call.
 const batch = 64
 
-// datagram is the longest datagram with what stands in front of it.
+// datagram is the maximum length of a datagram with its offset.
 const datagram = 9216
 
 // socket sends and receives packets in batches of one system call.
@@ -54,7 +54,7 @@ type socket struct {
 	rooms     [][]byte // of what comes, with what stands in front
 	addresses map[netip.AddrPort]*net.UDPAddr
 	sources   map[netip.Addr][]byte
-	unsent    error // why the first one was
+	unsent    error // reason for the first one
 }
 
 func newSocket(conn *net.UDPConn, codec Codec) *socket {
@@ -70,7 +70,7 @@ func newSocket(conn *net.UDPConn, codec Codec) *socket {
 // wake ends a wait for packets.
 func (s *socket) wake() { _ = s.conn.SetReadDeadline(time.Unix(1, 0)) }
 
-// read takes a batch of packets that are there before the socket's deadline, with who sent each.
+// read receives a batch of packets before the socket's deadline, with the sender of each.
 func (s *socket) read(take func(p *program.Packet, lanes []uint32, from netip.AddrPort)) (int, error) {
 	n, err := s.packets.ReadBatch(s.in, 0)
 	if err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
@@ -97,8 +97,8 @@ func (s *socket) read(take func(p *program.Packet, lanes []uint32, from netip.Ad
 	return n, nil
 }
 
-// write puts a packet into the batch that leaves next, a copy to each of some addresses. from is which of the socket's addresses it
-// leaves from; the zero address leaves that to the kernel.
+// write adds a packet to the next batch, with a copy for each address. from is the socket's address to send from; a
+// zero address lets the kernel choose.
 func (s *socket) write(p *program.Packet, lanes []uint32, reward int32, zeroNS uint64, from netip.Addr, to ...netip.AddrPort) error {
 	if len(s.out)+len(to) > batch {
 		s.flush()
@@ -126,7 +126,7 @@ func (s *socket) address(to netip.AddrPort) *net.UDPAddr {
 	return a
 }
 
-// source is what tells the kernel which address a datagram leaves from.
+// source returns the control message that sets the source address of a datagram.
 func (s *socket) source(from netip.Addr) []byte {
 	if !from.IsValid() {
 		return nil
@@ -139,7 +139,7 @@ func (s *socket) source(from netip.Addr) []byte {
 	return b
 }
 
-// offline tells a network that is gone from a packet that can't be sent.
+// offline distinguishes a missing network from a packet that cannot be sent.
 func offline(err error) error {
 	for _, gone := range []syscall.Errno{syscall.ENETUNREACH, syscall.ENETDOWN, syscall.ENODEV, syscall.EADDRNOTAVAIL} {
 		if errors.Is(err, gone) {
@@ -149,7 +149,7 @@ func offline(err error) error {
 	return err
 }
 
-// flush sends the batch. What the kernel refuses is counted, as if it were lost.
+// flush sends the batch. Packets that the kernel refuses are counted, as if they were lost.
 func (s *socket) flush() {
 	for left := s.out; len(left) > 0; {
 		n, err := s.packets.WriteBatch(left, 0)

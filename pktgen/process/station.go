@@ -16,25 +16,26 @@ type Switch interface {
 	Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class
 }
 
-// Station plays a switch program over a socket: the root of a tree of servers, or the agents of one whose packets the kernel adds. What
-// the kernel does not send is counted and as good as lost, as others may still be reached.
+// Station runs a switch program over a socket: the root of a tree of servers, or the agent of an aggregator in the
+// kernel. Packets that the kernel refuses are counted and treated as lost, since other destinations may still be
+// reachable.
 type Station struct {
 	Codec  Codec
 	Switch Switch
-	// Number is what the station is to its parent.
+	// Number is the station's number at its parent.
 	Number olaf.WorkerID
-	// Port is the link by which packets of somebody come; false for strangers, who are not heard.
+	// Port returns the port of a sender; false for strangers, whose packets are ignored.
 	Port func(from netip.Addr) (program.Port, bool)
-	// To are the addresses of whom a packet is for, one for each copy.
+	// To returns the addresses of a packet, one for each copy.
 	To func(to program.Dest, p *program.Packet) []netip.AddrPort
-	// Beside does what else is to be done, before a station waits, every Every at least. nil does nothing.
+	// Beside, if not nil, is called before the station waits, at least every Every.
 	Beside func(out program.Out) error
 	Every  time.Duration
-	// Heard hears of every packet before the program does; false keeps it from that. nil lets all pass.
+	// Heard, if not nil, is called with every packet before the program; false drops it.
 	Heard func(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32) bool
 }
 
-// StationReport is what a station did.
+// StationReport is the result of a station.
 type StationReport struct {
 	Counts map[string]uint64 `json:"counts,omitempty"` // the program's
 	Traffic
@@ -42,17 +43,17 @@ type StationReport struct {
 	Adopted   bool `json:"adopted,omitempty"` // a root: workers became its own children
 }
 
-// standing is a station at work; it is where the program's packets go.
+// standing is a running station and the destination of its program's packets.
 type standing struct {
 	*Station
 	*socket
 	begun     time.Time
 	strangers int
 	failed    error
-	own       program.Packet // that goes up
+	own       program.Packet // sent upwards
 }
 
-// Run plays until the context ends, which is no error. What the program counted is for the caller to add to the report.
+// Run runs until the context ends, which is not an error. The caller adds the program's counters to the report.
 func (s *Station) Run(ctx context.Context, conn *net.UDPConn) (*StationReport, error) {
 	k := &standing{Station: s, socket: newSocket(conn, s.Codec), begun: time.Now()}
 	defer context.AfterFunc(ctx, k.wake)()
@@ -66,7 +67,7 @@ func (s *Station) Run(ctx context.Context, conn *net.UDPConn) (*StationReport, e
 	return &StationReport{Traffic: k.traffic, Strangers: k.strangers}, err
 }
 
-// turn is one round of listening, and of what is to be done beside it.
+// turn receives packets once and calls Beside.
 func (k *standing) turn(ctx context.Context) error {
 	if k.Beside != nil {
 		if err := k.Beside(k); err != nil {
@@ -101,7 +102,7 @@ func (k *standing) receive(p *program.Packet, lanes []uint32, from netip.AddrPor
 
 // Emit implements program.Out.
 func (k *standing) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
-	if to == program.Up { // what goes up is its own, and the packet is the program's
+	if to == program.Up { // packets upwards are copied, since the packet is the program's
 		k.own = *p
 		k.own.Worker = k.Number
 		p = &k.own

@@ -9,12 +9,12 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// Sums is the work of a worker whose values follow from their place (see Value), and who holds every value of every sum against what it
-// must be.
+// Sums is the work of a worker whose values follow from their place (see Value) and that checks every value of every
+// sum.
 type Sums struct {
 	Job            Job
 	Worker         olaf.WorkerID
-	Every          time.Duration // between two vectors, at least
+	Every          time.Duration // minimum between two vectors
 	Checked, Wrong int
 }
 
@@ -37,17 +37,17 @@ func (w *Sums) Apply(a *endpoint.Aggregate) {
 	}
 }
 
-// SumsReport is what a worker that waits for sums did.
+// SumsReport is the result of a worker that waits for sums.
 type SumsReport struct {
 	Worker olaf.WorkerID `json:"worker"`
 	Report
 	Checked int `json:"values_checked"`
 	Wrong   int `json:"values_wrong"`
-	// Work is what another work than Sums tells.
+	// Work is the report of another work than Sums.
 	Work json.RawMessage `json:"work,omitempty"`
 }
 
-// Data is how many packets of vectors left for the aggregator.
+// Data returns the number of packets of vectors sent to the aggregator.
 func (r *SumsReport) Data() uint64 {
 	return r.Counts["packets_sent"] + r.Counts["packets_resent"] + uint64(r.Doubled) - uint64(r.Skipped)
 }

@@ -20,13 +20,13 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// plain is the plainest codec: all that frames have of a packet, and its lanes.
+// plain is the simplest codec: all fields of a packet, and its lanes.
 type plain struct {
 	results bool
 	lanes   []uint32
 }
 
-// packet is what plain writes of one.
+// packet is a packet as written by plain.
 type packet struct {
 	Seg, Bitmap, Value uint64
 	Job                olaf.ClusterID
@@ -50,7 +50,7 @@ func (c *plain) Decode(b []byte, p *program.Packet) ([]uint32, bool) {
 		return nil, false
 	}
 	c.lanes = make([]uint32, w.Lanes)
-	_ = binary.Read(r, binary.BigEndian, c.lanes) // there are as many
+	_ = binary.Read(r, binary.BigEndian, c.lanes) // as many as announced
 	*p = program.Packet{Seg: w.Seg, Bitmap: w.Bitmap, Value: w.Value, Job: w.Job, Worker: w.Worker, Count: w.Count, Round: w.Round, Lanes: w.Lanes,
 		Kind: program.Kind(w.Kind), Action: w.Action}
 	p.Vectors = uint32(p.Count)
@@ -62,7 +62,7 @@ func (c *plain) Decode(b []byte, p *program.Packet) ([]uint32, bool) {
 
 func (*plain) Offset() int { return 0 }
 
-// bound is a socket of this host.
+// bound returns a socket of this host.
 func bound(t *testing.T) (*net.UDPConn, netip.AddrPort) {
 	t.Helper()
 	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
@@ -73,7 +73,7 @@ func bound(t *testing.T) (*net.UDPConn, netip.AddrPort) {
 	return c, c.LocalAddr().(*net.UDPAddr).AddrPort()
 }
 
-// grove is a tree of real sockets in one process: workers below one server, and the root above that.
+// grove is a tree of real sockets in one process: workers below one server, and the root above it.
 type grove struct {
 	job                Job
 	conns              []*net.UDPConn
@@ -83,7 +83,7 @@ type grove struct {
 	adds               *xagg.Server
 }
 
-// Everybody has an address of loopback's network of its own, as stations know others by it.
+// Every host has an address in the loopback network, by which stations identify it.
 func loopback(t *testing.T, last byte) (*net.UDPConn, netip.AddrPort) {
 	t.Helper()
 	c, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 7, 7, last)})
@@ -117,7 +117,7 @@ func plant(t *testing.T, job Job) *grove {
 	return g
 }
 
-// station is the server between workers and root. Every so-many-th of its sums it does not send.
+// station returns the server between workers and root, which loses every n-th of its sums.
 func (g *grove) station(lose int) *Station {
 	sums := 0
 	return &Station{
@@ -150,7 +150,7 @@ func (g *grove) station(lose int) *Station {
 	}
 }
 
-// worker is one of them, with what happens to its packets.
+// worker returns a worker with simulated faults.
 func (g *grove) worker(k int, m Mishaps, line olaf.Rate) (*Player, *Sums, func(endpoint.Host) (endpoint.Endpoint, error)) {
 	sums := &Sums{Job: g.job, Worker: olaf.WorkerID(k)}
 	p := &Player{Codec: &plain{results: true}, Work: sums, Mishaps: m, To: func(endpoint.Peer, *program.Packet) netip.AddrPort { return g.server }}
@@ -160,8 +160,8 @@ func (g *grove) worker(k int, m Mishaps, line olaf.Rate) (*Player, *Sums, func(e
 	}
 }
 
-// TestSums lets the workers of XAgg's simulator and a server of its program play over sockets, with rates and without, and with packets
-// that are lost, come twice or change places: every value of every sum is exact at every worker.
+// TestSums runs the workers of XAgg's simulator and a server with its program over sockets, with rates and without, and
+// with lost, repeated and swapped packets: every value of every sum is exact at every worker.
 func TestSums(t *testing.T) {
 	for name, c := range map[string]struct {
 		m    Mishaps
@@ -217,7 +217,7 @@ func TestSums(t *testing.T) {
 	}
 }
 
-// TestStrangers holds that a station hears only whom it knows.
+// TestStrangers checks that a station ignores strangers.
 func TestStrangers(t *testing.T) {
 	g := plant(t, Job{ID: 3, Workers: 1, Values: 16, Lanes: 16, Vectors: 1})
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
@@ -258,7 +258,7 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestSlow lets a worker take longer to compute than it would wait for an answer: it sends what it has, and goes on.
+// TestSlow lets a worker compute for longer than its timeout: it sends its packets and continues.
 func TestSlow(t *testing.T) {
 	job := Job{ID: 3, Workers: 1, Values: 100, Lanes: 16, Vectors: 2}
 	g := plant(t, job)
@@ -268,7 +268,7 @@ func TestSlow(t *testing.T) {
 	}
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 	var servers sync.WaitGroup
-	servers.Go(func() { _, _ = root.Run(ctx, g.rootAt) }) // the worker tells
+	servers.Go(func() { _, _ = root.Run(ctx, g.rootAt) }) // the worker reports
 	servers.Go(func() { _, _ = g.station(0).Run(ctx, g.serverConn) })
 	p, sums, made := g.worker(0, Mishaps{}, 0)
 	p.Patience, sums.Every = time.Second, 1200*time.Millisecond
@@ -303,9 +303,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// TestRenewed ends the server between workers and root at moments from before a job's first packet to behind its last one, and starts it
-// empty: the management tells the workers, who send their vectors again in another epoch. Every sum is exact at every worker, in whichever
-// epoch.
+// TestRenewed ends the server between workers and root at different moments of a job and restarts it empty: the workers
+// are notified and resend their vectors in another epoch. Every sum is exact at every worker, in either epoch.
 func TestRenewed(t *testing.T) {
 	moments, again := 40, 0
 	if testing.Short() {
@@ -338,7 +337,7 @@ func TestRenewed(t *testing.T) {
 		}
 		ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 		var workers, servers sync.WaitGroup
-		servers.Go(func() { _, _ = root.Run(ctx, g.rootAt) }) // the workers tell
+		servers.Go(func() { _, _ = root.Run(ctx, g.rootAt) }) // the workers report
 		servers.Go(func() { _, _ = station.Run(ctx, g.serverConn) })
 		resent := make([]uint64, job.Workers)
 		for k, conn := range g.conns {
@@ -365,9 +364,9 @@ func TestRenewed(t *testing.T) {
 	}
 }
 
-// TestAdopted ends the server between workers and root for good, at moments of a job of which the root has heard: the root takes the workers over, who send their vectors
-// again in another epoch, one of them only the second time that it is told. Every sum is exact at every worker. What is left of the old tree and
-// of the old epoch is refused and counted.
+// TestAdopted ends the server between workers and root for good, at different moments of a job: the root takes over the
+// workers, who resend their vectors in another epoch, one of them only after the second notice. Every sum is exact at
+// every worker. Packets of the old tree and the old epoch are refused and counted.
 func TestAdopted(t *testing.T) {
 	moments := 20
 	if testing.Short() {
@@ -389,17 +388,17 @@ func TestAdopted(t *testing.T) {
 	}
 }
 
-// orphaned is a tree whose server between workers and root hears no more than so many packets.
+// orphaned is a tree whose server between workers and root stops after a number of packets.
 type orphaned struct {
 	*grove
 	root *Root
 	left int
-	late bool // a frame of each, of the old tree and of the old epoch, was sent
+	late bool // a late frame of the old tree and of the old epoch was sent
 
-	heard atomic.Bool // the server, by the root
+	heard atomic.Bool // the root has received packets of the server
 }
 
-// play plays the job to its end.
+// play runs the job to its end.
 func (o *orphaned) play(ctx context.Context, t *testing.T, stop func()) (report *StationReport) {
 	t.Helper()
 	station := o.station(0)
@@ -428,7 +427,7 @@ func (o *orphaned) play(ctx context.Context, t *testing.T, stop func()) (report 
 		return hears(now, from, p, lanes)
 	}
 	var workers, servers sync.WaitGroup
-	servers.Go(func() { report, _ = o.root.Run(ctx, o.rootAt) }) // the workers tell
+	servers.Go(func() { report, _ = o.root.Run(ctx, o.rootAt) }) // the workers report
 	servers.Go(func() { _, _ = station.Run(ctx, o.serverConn) })
 	for k, conn := range o.conns {
 		workers.Go(func() {
@@ -446,8 +445,8 @@ func (o *orphaned) play(ctx context.Context, t *testing.T, stop func()) (report 
 	return report
 }
 
-// old sends what is on its way for long: a sum of the server that is gone, and a worker's packet of the epoch before, of a fragment that is
-// there in the new one.
+// old sends late packets: a sum of the server that is gone, and a worker's packet of the epoch before, for a fragment
+// that exists in the new one.
 func (o *orphaned) old(t *testing.T, p *program.Packet) {
 	before := *p
 	before.Round -= 2
@@ -462,7 +461,7 @@ func (o *orphaned) old(t *testing.T, p *program.Packet) {
 	}
 }
 
-// TestNobodyIsFollowed holds that a worker stays with its server, whoever else says that the tree was changed.
+// TestNobodyIsFollowed checks that a worker stays with its server if another host announces a changed tree.
 func TestNobodyIsFollowed(t *testing.T) {
 	above := netip.MustParseAddrPort("127.7.7.2:5")
 	for _, c := range []struct {

@@ -15,23 +15,23 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// agent is who speaks for an aggregator whose packets the kernel adds: it looks for what is missing of groups and vectors, sends sums
-// once more, and divides rates (fpga/program/xagg). It lives with the testbed.
+// agent is the control plane of an aggregator in the kernel: it requests missing packets of groups and vectors, resends
+// sums, and divides rates (fpga/program/xagg). It runs as long as the testbed.
 type agent struct {
 	server  *xagg.Server
 	adder   *Adder
 	job     olaf.ClusterID
 	station process.Station
 	conn    *net.UDPConn
-	tasks   chan func() // for the goroutine that plays it
+	tasks   chan func() // for the agent's goroutine
 	stop    context.CancelFunc
 	ended   chan struct{}
 	failed  error         // of the model
-	err     error         // with which it ended, known once it has
-	past    atomic.Uint64 // packets of data that came to it, which the program takes
+	err     error         // of its goroutine, valid after it ended
+	past    atomic.Uint64 // data packets that reached it although the program takes them
 }
 
-// look is how often an agent looks whether packets have met the ends of groups.
+// look is the interval at which an agent checks for ends of groups.
 const look = 2 * time.Millisecond
 
 // serve starts the agent of an adder.
@@ -68,7 +68,7 @@ func (l *Lab) serve(a *Adder, number olaf.WorkerID) (err error) {
 	return nil
 }
 
-// neighbours say behind which port of a node an address is, and at which addresses a destination is.
+// neighbours returns functions for the port of an address at a node, and for the addresses of a destination.
 func (l *Lab) neighbours(n *PlannedNode) (port func(netip.Addr) (program.Port, bool), to func(program.Dest, *program.Packet) []netip.AddrPort) {
 	above := l.Plan.Cables[n.Up].Upper
 	ports := map[netip.Addr]program.Port{above: program.Uplink}
@@ -95,7 +95,7 @@ func (l *Lab) neighbours(n *PlannedNode) (port func(netip.Addr) (program.Port, b
 	return port, to
 }
 
-// Fragment implements xagg.Model. Where the kernel can't be asked everything is missing.
+// Fragment implements xagg.Model. If the kernel cannot be read, everything is missing.
 func (g *agent) Fragment(i int, lanes []uint32) xagg.Fragment {
 	f, err := g.adder.Fragment(i, lanes)
 	if err != nil && g.failed == nil {
@@ -104,8 +104,8 @@ func (g *agent) Fragment(i int, lanes []uint32) xagg.Fragment {
 	return f
 }
 
-// hears says whether the agent hears a packet. A child's data comes to it only where the program is off; from then on it is deaf to all, as
-// its answers would keep workers waiting for sums that nobody makes.
+// hears reports whether the agent accepts a packet. A child's data reaches it only if the program was detached; from
+// then on it ignores all packets, because its answers would keep workers waiting for sums that are never made.
 func (g *agent) hears(_ olaf.Time, from program.Port, p *program.Packet, _ []uint32) bool {
 	if p.Kind == program.Data && from != program.Uplink {
 		g.past.Add(1)
@@ -113,7 +113,7 @@ func (g *agent) hears(_ olaf.Time, from program.Port, p *program.Packet, _ []uin
 	return g.past.Load() == 0
 }
 
-// checks looks for what is missing where packets have met the end of a group.
+// checks requests what is missing where packets have reached the end of a group.
 func (g *agent) checks(out program.Out) error {
 	select {
 	case task := <-g.tasks:
@@ -130,7 +130,7 @@ func (g *agent) checks(out program.Out) error {
 	return g.failed
 }
 
-// fault is why an agent ended that nobody ended.
+// fault returns why an agent ended without being closed.
 func (g *agent) fault() error {
 	select {
 	case <-g.ended:
@@ -140,15 +140,15 @@ func (g *agent) fault() error {
 	}
 }
 
-// Close ends the agent.
+// Close stops the agent.
 func (g *agent) Close() error {
 	g.stop()
 	<-g.ended
-	_ = g.conn.Close() // nothing is kept in it
+	_ = g.conn.Close() // nothing is buffered in it
 	return g.err
 }
 
-// Asked is what the agent of an adder has counted, by name.
+// AgentCounts returns the counters of an adder's agent by name.
 func (a *Adder) Asked() (counts map[string]uint64) {
 	done := make(chan struct{})
 	count := func() { counts = process.CountsOf(a.agent.server) }

@@ -17,16 +17,16 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// hand is a job by hand on a testbed: its workers and its server are started, killed and started anew one by one.
+// hand runs a job step by step on a testbed: its workers and its server are started, killed and restarted one by one.
 type hand struct {
 	*Lab
 	job    process.Job
 	ticket uint32
-	adopts time.Duration          // silence after which the server takes the workers over; 0 never does
-	served *process.StationReport // of the server, once it is killed
+	adopts time.Duration          // silence after which the server takes over the workers; 0 means never
+	served *process.StationReport // of the server, after it was killed
 }
 
-// played is how a worker ended.
+// played is the result of a worker.
 type played struct {
 	sums *process.Sums
 	err  error
@@ -36,7 +36,7 @@ func port(a netip.Addr) netip.AddrPort { return netip.AddrPortFrom(a, olaf.UDPPo
 
 func (h *hand) above(node int) *PlannedCable { return &h.Plan.Cables[h.Plan.Nodes[node].Up] }
 
-// serve starts the server; what it returns kills it.
+// serve starts the server and returns a function that kills it.
 func (h *hand) serve(t *testing.T) (kill func()) {
 	t.Helper()
 	top := h.above(h.Adders[len(h.Adders)-1].Planned.Node)
@@ -67,7 +67,8 @@ func (h *hand) serve(t *testing.T) (kill func()) {
 	}
 }
 
-// work starts a worker, and calls at with its socket once it has sent so many packets: one that loses it is killed, and says no word more.
+// work starts a worker and calls at with its socket after the given number of packets. Closing the socket kills the
+// worker.
 func (h *hand) work(t *testing.T, number, packets int, at func(*net.UDPConn)) <-chan played {
 	t.Helper()
 	node := h.Workers()[number]
@@ -94,13 +95,13 @@ func (h *hand) work(t *testing.T, number, packets int, at func(*net.UDPConn)) <-
 	ended := make(chan played, 1)
 	go func() {
 		_, err := p.Run(t.Context(), conn, func(host endpoint.Host) (endpoint.Endpoint, error) { return endpoint.NewXAgg(cfg, x, host) })
-		_ = conn.Close() // it may be
+		_ = conn.Close() // it may be closed already
 		ended <- played{sums, err}
 	}()
 	return ended
 }
 
-// whole lets all workers play a job, and holds every value of every sum.
+// whole runs a job with all workers and checks every value of every sum.
 func (h *hand) whole(t *testing.T, began ...<-chan played) {
 	t.Helper()
 	for number := len(began); number < h.job.Workers; number++ {
@@ -113,7 +114,7 @@ func (h *hand) whole(t *testing.T, began ...<-chan played) {
 	}
 }
 
-// stalled holds that a worker gave up, and that no value of the sums it got was wrong.
+// stalled checks that a worker gave up and had no wrong sums.
 func stalled(t *testing.T, who string, w <-chan played) {
 	t.Helper()
 	if p := <-w; !errors.Is(p.err, process.ErrStalled) || p.sums.Wrong > 0 {
@@ -121,7 +122,7 @@ func stalled(t *testing.T, who string, w <-chan played) {
 	}
 }
 
-// superseded holds that a worker gave up as another one of its job was started anew, before its patience was at its end.
+// superseded checks that a worker gave up because another one of its job was restarted, before its patience ended.
 func superseded(t *testing.T, who string, w <-chan played) {
 	t.Helper()
 	if p := <-w; !errors.Is(p.err, process.ErrStalled) || !strings.Contains(p.err.Error(), "another worker of it was started anew") || p.sums.Wrong > 0 {
@@ -129,10 +130,10 @@ func superseded(t *testing.T, who string, w <-chan played) {
 	}
 }
 
-// killed ends a worker without a word.
+// killed ends a worker without notice.
 func killed(at *net.UDPConn) { _ = at.Close() }
 
-// dead holds that a worker was killed before its job was over.
+// dead checks that a worker was killed before its job was over.
 func dead(t *testing.T, w <-chan played) {
 	t.Helper()
 	if p := <-w; !errors.Is(p.err, net.ErrClosed) || p.sums.Wrong > 0 {
@@ -140,11 +141,11 @@ func dead(t *testing.T, w <-chan played) {
 	}
 }
 
-// TestStartedAnew kills a worker, or the server, in the middle of a job by hand, and starts it anew: nobody waits for ever, no sum is wrong, and
-// the job that all workers begin then is whole, on the same testbed.
+// TestStartedAnew kills and restarts a worker or the server in the middle of a job: no worker waits for ever, no sum is
+// wrong, and the next job of all workers is complete on the same testbed.
 func TestStartedAnew(t *testing.T) {
 	job := process.Job{ID: 1, Workers: 3, Values: 20 * 8, Lanes: 8, Vectors: 20}
-	const some = 150 // packets of 20 a vector
+	const some = 150 // packets out of 20 per vector
 	bed := func(t *testing.T) *hand {
 		return &hand{Lab: up(t, "tree: {workers: 3, children: 2}\njob: {lanes: 8, fragments: 20}"), job: job}
 	}
@@ -163,12 +164,12 @@ func TestStartedAnew(t *testing.T) {
 		h := bed(t)
 		defer h.serve(t)()
 		for number := range job.Workers {
-			dead(t, h.work(t, number, 3, killed)) // each alone, with no sum
+			dead(t, h.work(t, number, 3, killed)) // each alone, without a sum
 		}
 		waits := make(chan struct{})
-		alone := h.work(t, 0, job.Packets()+1, func(*net.UDPConn) { close(waits) }) // its question, and almost a vector
+		alone := h.work(t, 0, job.Packets()+1, func(*net.UDPConn) { close(waits) }) // its request, and most of a vector
 		<-waits
-		dead(t, h.work(t, 1, 3, killed)) // joins, and goes
+		dead(t, h.work(t, 1, 3, killed)) // joins and leaves
 		h.whole(t, alone)
 	})
 	t.Run("server", func(t *testing.T) {
@@ -190,7 +191,7 @@ func TestStartedAnew(t *testing.T) {
 		first := []<-chan played{h.work(t, 0, some, func(*net.UDPConn) { kill(); close(gone) }), h.work(t, 1, 0, nil), h.work(t, 2, 0, nil)}
 		<-gone
 		defer h.serve(t)()
-		for _, w := range first { // a sum that some had, and that went with the server, the others never get
+		for _, w := range first { // a sum that some had, and that was lost with the server, does not reach the others
 			if p := <-w; p.err != nil && !errors.Is(p.err, process.ErrStalled) || p.sums.Wrong > 0 {
 				t.Errorf("%+v, %v", p.sums, p.err)
 			}
@@ -199,8 +200,8 @@ func TestStartedAnew(t *testing.T) {
 	})
 }
 
-// TestProgramOff takes the program off the cables of a job by hand: the agent answers nobody any more, so that its workers end instead of waiting
-// for sums that nobody makes.
+// TestProgramOff detaches the program during a job: the agent stops answering, so that workers end instead of waiting
+// for sums that are never made.
 func TestProgramOff(t *testing.T) {
 	h := &hand{Lab: up(t, "tree: {workers: 2}\njob: {lanes: 8, fragments: 20}"), job: process.Job{ID: 1, Workers: 2, Values: 20 * 8, Lanes: 8, Vectors: 10_000}}
 	defer h.serve(t)()
@@ -217,9 +218,8 @@ func TestProgramOff(t *testing.T) {
 	}
 }
 
-// TestTreeChanges takes the programs off the cables in the middle of a job whose server takes the workers over: these become its own children, by
-// the same cables, and end the job in another epoch. Every value of every sum is exact, of those that the kernel added as of those that the
-// server did.
+// TestTreeChanges detaches the programs during a job whose server takes over the workers: these become its children
+// over the same cables, and finish the job in another epoch. Every sum is exact, from the kernel and from the server.
 func TestTreeChanges(t *testing.T) {
 	for _, tree := range []string{"{workers: 2}", "{workers: 3, children: 2}"} {
 		h := &hand{Lab: up(t, "tree: "+tree+"\njob: {lanes: 8, fragments: 20}"), adopts: 200 * time.Millisecond}

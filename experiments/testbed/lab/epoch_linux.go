@@ -13,12 +13,13 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// epoch begins the question for a job's first epoch; how many vectors it has stands behind.
+// epoch is the beginning of the request for a job's first epoch; the number of vectors follows.
 const epoch = "epoch "
 
-// Epoch asks the holder of a testbed with which epoch a job of so many vectors may begin: ahead of everything that any of its programs has
-// met, and of all jobs that asked before, whether they have begun or not. Questions are answered one by one, so that no two jobs get
-// epochs in common. The error matches ErrAbsent, ErrFile of a number of vectors that no job has, or ErrHolder.
+// Epoch requests the epoch with which a job with the given number of vectors may begin. It is ahead of all epochs that
+// any program has seen and of all jobs that asked before, even if they have not begun. Requests are answered one by
+// one, so that jobs never share epochs. The error matches ErrAbsent, ErrFile for an invalid number of vectors, or
+// ErrHolder.
 func Epoch(name string, vectors int) (first uint16, err error) {
 	if vectors < 1 || vectors > process.MaxVectors {
 		return 0, fmt.Errorf("%w: a job of %d vectors; epochs are counted for 1 to %d", ErrFile, vectors, process.MaxVectors)
@@ -34,16 +35,16 @@ func Epoch(name string, vectors int) (first uint16, err error) {
 	}
 	said = bytes.TrimSpace(said)
 	n, err := strconv.ParseUint(string(said), 10, 16)
-	if err != nil { // it says why there is none
+	if err != nil { // the reason of the refusal
 		return 0, fmt.Errorf("%w: %s: %s", ErrHolder, name, said)
 	}
 	return uint16(n), nil
 }
 
-// renewals is how many epochs a job may need beyond its vectors: two for each change of its tree.
+// renewals is the number of epochs that a job may need in addition to its vectors: two for each change of its tree.
 const renewals = 64
 
-// epoch answers with the first epoch of a job.
+// epoch answers a request for a job's first epoch.
 func (h *Holder) epoch(question string) (first uint16, err error) {
 	vectors, err := strconv.Atoi(strings.TrimPrefix(question, epoch))
 	if err != nil || vectors < 1 || vectors > process.MaxVectors {
@@ -55,15 +56,16 @@ func (h *Holder) epoch(question string) (first uint16, err error) {
 	return h.lab.epochs.give(vectors)
 }
 
-// epochs are those of the jobs of a testbed. Holder and agents give them.
+// epochs assigns epochs to the jobs of a testbed. Holder and agents use it.
 type epochs struct {
-	newest func() (uint16, error)           // that any program has met
-	summed func(first uint16) (bool, error) // whether a sum of a job, by its first epoch, may have left for the server
-	// lacks says whether a job, by its first epoch and its last, needs more of a worker than it has: then it does not end without it.
+	newest func() (uint16, error)           // that any program has seen
+	summed func(first uint16) (bool, error) // whether a sum of a job, given its first epoch, may have left for the server
+	// lacks reports whether a job, given its first epoch and its last, still needs packets from a worker and does not
+	// end without them.
 	lacks func(of seat, first, last uint16) (bool, error)
 
 	mu     sync.Mutex
-	next   uint16 // beyond the epochs of all jobs that asked for theirs
+	next   uint16 // after the epochs of all jobs so far
 	begun  begun  // the job whose workers asked last
 	seated map[seat]answer
 }
@@ -72,22 +74,22 @@ type epochs struct {
 type begun struct {
 	vectors uint64
 	first   uint16
-	before  uint16 // newest epoch that any program had met when it began
-	left    bool   // by one of them, before its end
+	before  uint16 // newest epoch that any program had seen when it began
+	left    bool   // a worker left before its end
 }
 
 // seat is a worker's place in the tree.
 type seat struct{ node, child int }
 
-// answer is the first epoch that the worker at a seat got under its ticket. A worker that left its job has none any more: the next one there begins
-// anew, and no other job takes it over.
+// answer is the first epoch that the worker at a seat got with its ticket. A worker that left its job has none any
+// more: the next one at the seat begins a new job.
 type answer struct {
 	ticket uint32
 	first  uint16
 	left   bool
 }
 
-// give is the first epoch of another job.
+// give returns the first epoch of another job.
 func (e *epochs) give(vectors int) (first uint16, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -102,7 +104,7 @@ func (e *epochs) another(vectors int) (first uint16, err error) {
 	first = e.next
 	switch b := &e.begun; {
 	case b.vectors == process.MaxVectors && b.first+process.MaxVectors+renewals == e.next && newest != b.before:
-		first = newest + renewals // a job without end may be anywhere by now, and goes on for a vector at most
+		first = newest + renewals // an endless job may be anywhere by now, and continues for at most one vector
 	case ahead(newest, first-1):
 		first = newest + 1
 	}
@@ -114,14 +116,15 @@ func (e *epochs) another(vectors int) (first uint16, err error) {
 	return first, nil
 }
 
-// asked answers a worker that asks under a ticket for the first epoch of its job, or whether it is still the same, or that leaves.
+// handleRequest answers a worker that asks with a ticket for the first epoch of its job or whether it is still the
+// same, or that leaves.
 func (e *epochs) asked(at seat, action uint8, vectors uint64, ticket uint32) (uint16, xagg.Answer) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	said, sits := e.seated[at]
 	sits = sits && said.ticket == ticket && !said.left
 	switch {
-	case action == xagg.Leave && sits && vectors == 0: // its job was replaced, and it did not go over
+	case action == xagg.Leave && sits && vectors == 0: // its job was replaced, and it did not switch
 		delete(e.seated, at)
 		return 0, xagg.Unanswered
 	case action == xagg.Leave && sits:
@@ -133,14 +136,15 @@ func (e *epochs) asked(at seat, action uint8, vectors uint64, ticket uint32) (ui
 		return 0, xagg.WorkerLeft
 	case sits:
 		return said.first, xagg.Answered
-	case action != xagg.Begin: // the seat is another worker's by now
+	case action != xagg.Begin: // another worker has the seat now
 		return 0, xagg.Unanswered
 	}
 	return e.join(at, vectors, ticket)
 }
 
-// join is the first epoch of the job of a worker that begins. Workers that do so one after the other are of one job: who was told an epoch of
-// it already, or has another number of vectors, or comes after somebody left, begins the next one.
+// join returns the first epoch of the job of a worker that begins. Workers that begin one after the other belong to one
+// job. A worker that already has an epoch of it, has another number of vectors, or comes after a worker left, begins
+// the next job.
 func (e *epochs) join(at seat, vectors uint64, ticket uint32) (uint16, xagg.Answer) {
 	if vectors < 1 || vectors > process.MaxVectors {
 		return 0, xagg.TooLong
@@ -161,8 +165,9 @@ func (e *epochs) join(at seat, vectors uint64, ticket uint32) (uint16, xagg.Answ
 	return e.begun.first, xagg.Answered
 }
 
-// begin begins a job, for who was started anew now. Those of one as long before it that wait for it are told when they ask again: who has no sum
-// yet goes over, who has gives up. One that has all of who was started anew ends by itself, and is left alone.
+// begin begins a job because a worker was restarted. Workers of an equally long job that wait for it learn this when
+// they ask again: those without a sum switch, those with one give up. A job that has everything from the restarted
+// worker ends normally.
 func (e *epochs) begin(next begun, anew seat) {
 	if e.begun.vectors == next.vectors && e.waits(anew) {
 		for at, said := range e.seated {
@@ -174,7 +179,7 @@ func (e *epochs) begin(next begun, anew seat) {
 	e.begun = next
 }
 
-// waits says whether the job that was begun last waits for who was in it and is started anew. Where nobody can tell it does not.
+// waits reports whether the last job waits for a worker that is restarted; false if unknown.
 func (e *epochs) waits(anew seat) bool {
 	if summed, err := e.summed(e.begun.first); !summed || err != nil {
 		return err == nil
@@ -186,12 +191,13 @@ func (e *epochs) waits(anew seat) bool {
 	return lacks && err == nil
 }
 
-// half is how many epochs can be ahead of another: they are counted modulo 2^16, as the program compares them.
+// half is the maximum distance of two epochs: they are compared modulo 2^16, as in the program.
 const half = 1 << 15
 
 func ahead(a, b uint16) bool { return int16(a-b) > 0 }
 
-// summed says whether the topmost program has completed a fragment of the job that began with an epoch, or met what came after it.
+// summed reports whether the topmost program has completed a fragment of the job that began with an epoch, or has seen
+// a later one.
 func (l *Lab) summed(first uint16) (bool, error) {
 	top := l.Adders[len(l.Adders)-1]
 	for i := range l.Fragments {
@@ -206,8 +212,8 @@ func (l *Lab) summed(first uint16) (bool, error) {
 	return false, nil
 }
 
-// lacks says whether a fragment of a job, by its first epoch and its last, is at an earlier vector than the last in the program above a worker,
-// or without the worker in that.
+// lacks reports whether a fragment of a job, given its first epoch and its last, is before the last vector in the
+// program above a worker, or lacks the worker's packet for it.
 func (l *Lab) lacks(of seat, first, last uint16) (bool, error) {
 	for _, a := range l.Adders {
 		if a.Planned.Node != of.node {
@@ -224,7 +230,7 @@ func (l *Lab) lacks(of seat, first, last uint16) (bool, error) {
 	return false, nil
 }
 
-// newest is the newest epoch that any program has met; where none has met one that before the first.
+// newest returns the newest epoch that any program has seen; if none has, the one before the first.
 func (l *Lab) newest() (newest uint16, err error) {
 	newest, met := ^uint16(0), false
 	for _, a := range l.Adders {

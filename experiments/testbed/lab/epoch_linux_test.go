@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// held holds a testbed until the test ends.
+// held runs a testbed until the test ends.
 func held(t *testing.T, p *Plan) *Holder {
 	t.Helper()
 	able(t)
@@ -30,8 +30,7 @@ func held(t *testing.T, p *Plan) *Holder {
 	return h
 }
 
-// TestJoin tells workers that ask from jobs: of each question who asks under which ticket for how many vectors, and
-// what is said.
+// TestJoin checks which workers share a job: for each request its seat, ticket and number of vectors, and the answer.
 func TestJoin(t *testing.T) {
 	newest := ^uint16(0)
 	summed := func(uint16) (bool, error) { return true, nil }
@@ -48,37 +47,37 @@ func TestJoin(t *testing.T) {
 		{low, 1, 0, 0, xagg.TooLong},
 		{low, 1, process.MaxVectors + 1, 0, xagg.TooLong},
 		{low, 1, 3, 0, xagg.Answered},
-		{low, 1, 3, 0, xagg.Answered}, // asked again, as the answer was lost
+		{low, 1, 3, 0, xagg.Answered}, // asked again because the answer was lost
 		{high, 2, 3, 0, xagg.Answered},
-		{high, 3, 3, second, xagg.Answered}, // its next job, or it was started anew
+		{high, 3, 3, second, xagg.Answered}, // its next job, or it was restarted
 		{high, 2, 3, 2 * second, xagg.Answered},
 		{low, 4, 3, 2 * second, xagg.Answered},
 		{low, 4, 3, 2 * second, xagg.Answered},
-		{seat{4, 1}, 5, 9, 3 * second, xagg.Answered}, // of another job, of longer vectors
+		{seat{4, 1}, 5, 9, 3 * second, xagg.Answered}, // for another job with longer vectors
 	} {
 		if first, answer := e.asked(q.who, xagg.Begin, q.vectors, q.ticket); first != q.first || answer != q.answer {
 			t.Errorf("question %d: %d, answer %d; want %d, answer %d", i, first, answer, q.first, q.answer)
 		}
 	}
-	newest = 3*second + 1 // somebody's job has begun
+	newest = 3*second + 1 // another job has begun
 	if first, err := e.give(5); err != nil || first != 3*second+9+renewals {
 		t.Errorf("by hand %d, %v", first, err)
 	}
-	newest += half // as seen from there all that was given is old
+	newest += half // seen from there, all earlier epochs are old
 	if first, answer := e.asked(low, xagg.Begin, 3, 6); answer != xagg.Answered || first != newest+1 {
 		t.Errorf("after another by hand %d, answer %d", first, answer)
 	}
 }
 
-// TestMoved starts workers anew one after the other: who waits with them in a job of which no sum came, or that needs
-// more of who was started, is told of the next one, and nobody in one that ends by itself, or of another length.
+// TestMoved restarts workers one after the other: workers that wait with them in a job without sums, or in one that
+// needs the restarted worker, move to the next job; workers of a job that ends normally or has another length do not.
 func TestMoved(t *testing.T) {
 	a, b, c := seat{4, 0}, seat{4, 1}, seat{5, 0}
 	for name, x := range map[string]struct {
 		summed  bool
 		err     error
-		vectors uint64 // of who is started anew
-		lacks   bool   // the job more of it
+		vectors uint64 // of the restarted worker
+		lacks   bool   // the job needs more of its packets
 		moved   bool
 	}{
 		"no sum yet": {false, nil, 3, true, true}, "in its middle": {true, nil, 3, true, true}, "after its last packet": {true, nil, 3, false, false},
@@ -117,11 +116,11 @@ func TestMoved(t *testing.T) {
 	}
 }
 
-// nothing is lacked by a job.
+// nothing reports that a job lacks nothing.
 func nothing(seat, uint16, uint16) (bool, error) { return false, nil }
 
-// TestLeft lets a worker give its job up: whoever begins after it is of the next one, and who left under another
-// ticket is not believed.
+// TestLeft lets a worker leave its job: the next worker begins the next job, and a leave with another ticket is
+// ignored.
 func TestLeft(t *testing.T) {
 	e := epochs{newest: func() (uint16, error) { return ^uint16(0), nil }, summed: func(uint16) (bool, error) { return true, nil }, lacks: nothing, seated: map[seat]answer{}}
 	a, b := seat{4, 0}, seat{4, 1}
@@ -133,7 +132,7 @@ func TestLeft(t *testing.T) {
 		return first
 	}
 	begins(b, 1)
-	alone := begins(b, 2) // started anew, while a is in the job before
+	alone := begins(b, 2) // restarted while a is in the job before
 	for _, ticket := range []uint32{1, 2} {
 		if _, answer := e.asked(b, xagg.Leave, 3, ticket); answer != xagg.Unanswered {
 			t.Error("who leaves is answered")
@@ -151,8 +150,8 @@ func TestLeft(t *testing.T) {
 	}
 }
 
-// TestRestartIsOneJob stops all workers of a job as Ctrl-C does and starts them again: they begin one job, and it
-// takes one job's epochs.
+// TestRestartIsOneJob stops all workers of a job like Ctrl-C and restarts them: they begin one job, which uses one
+// job's epochs.
 func TestRestartIsOneJob(t *testing.T) {
 	e := epochs{newest: func() (uint16, error) { return ^uint16(0), nil }, summed: func(uint16) (bool, error) { return true, nil }, seated: map[seat]answer{},
 		lacks: func(seat, uint16, uint16) (bool, error) { return true, nil }}
@@ -172,8 +171,8 @@ func TestRestartIsOneJob(t *testing.T) {
 	}
 }
 
-// TestOneWorkerRestarts stops one worker of a job as Ctrl-C does and starts it again: the others, which wait for it,
-// move to its new job.
+// TestOneWorkerRestarts stops one worker of a job like Ctrl-C and restarts it: the others, which wait for it, move to
+// its new job.
 func TestOneWorkerRestarts(t *testing.T) {
 	e := epochs{newest: func() (uint16, error) { return ^uint16(0), nil }, summed: func(uint16) (bool, error) { return true, nil }, seated: map[seat]answer{},
 		lacks: func(seat, uint16, uint16) (bool, error) { return true, nil }}
@@ -190,8 +189,7 @@ func TestOneWorkerRestarts(t *testing.T) {
 	}
 }
 
-// TestJobWithoutEnd lets a job without a last vector go on for longer than epochs go round: the next job begins
-// behind it all the same.
+// TestJobWithoutEnd runs an endless job until its epochs wrap around: the next job still begins after it.
 func TestJobWithoutEnd(t *testing.T) {
 	newest := ^uint16(0)
 	e := epochs{newest: func() (uint16, error) { return newest, nil }, summed: func(uint16) (bool, error) { return true, nil }, lacks: nothing,
@@ -207,8 +205,8 @@ func TestJobWithoutEnd(t *testing.T) {
 	}
 }
 
-// TestJobs lets workers in a tree play three jobs one after the other, which ask for their epochs themselves, and one
-// by hand between them.
+// TestJobs runs three jobs in a tree one after the other, whose workers request their epochs, with a job with fixed
+// epochs in between.
 func TestJobs(t *testing.T) {
 	l := up(t, "tree: {workers: 3, children: 2}\njob: {lanes: 8, fragments: 4}")
 	ground := new(ground)
@@ -223,7 +221,7 @@ func TestJobs(t *testing.T) {
 	}
 }
 
-// TestEpochsOfNobody asks for more than can be told apart before any job has begun.
+// TestEpochsOfNobody requests more epochs than can be distinguished, before any job has begun.
 func TestEpochsOfNobody(t *testing.T) {
 	name := nameFor("nobody")
 	held(t, plan(t, "name: "+name+"\ntree: {workers: 2}\njob: {lanes: 8, fragments: 4}"))
@@ -235,7 +233,7 @@ func TestEpochsOfNobody(t *testing.T) {
 	}
 }
 
-// TestEpochsOfAQueue asks where nothing is added up.
+// TestEpochsOfAQueue requests epochs of a testbed without aggregation.
 func TestEpochsOfAQueue(t *testing.T) {
 	name := nameFor("queued")
 	held(t, plan(t, "name: "+name+"\nqueue: {workers: 2, system: olaf}"))
@@ -244,8 +242,8 @@ func TestEpochsOfAQueue(t *testing.T) {
 	}
 }
 
-// TestEpochs asks for the epochs of jobs: ahead of what programs have met and of who asked before, modulo 2^16, and
-// each another one where many ask at once. Jobs that use them add up one after the other.
+// TestEpochs requests epochs of jobs: they are ahead of what programs have seen and of earlier requests, modulo 2^16,
+// and distinct for concurrent requests. Jobs that use them sum one after the other.
 func TestEpochs(t *testing.T) {
 	p := plan(t, "name: "+nameFor("epochs")+"\ntree: {workers: 2}\njob: {lanes: 8, fragments: 4}")
 	h := held(t, p)
@@ -270,7 +268,7 @@ func TestEpochs(t *testing.T) {
 		t.Errorf("the fourth job begins with %d", second)
 	}
 	ground.job(t, h.lab, endpoint.XAgg{Epoch: second})
-	ground.job(t, h.lab, endpoint.XAgg{Epoch: 40_000 - 1<<14}) // said by hand
+	ground.job(t, h.lab, endpoint.XAgg{Epoch: 40_000 - 1<<14}) // fixed epoch
 	if after := given(1); after != 40_000-1<<14+3 {
 		t.Errorf("after one by hand %d", after)
 	}

@@ -10,19 +10,20 @@ import (
 	"github.com/olafctl/olaf/internal/yamlfile"
 )
 
-// FileSchema names the file format that Parse reads. It also reads the first version, which has no hosts and roles.
+// FileSchema is the file format that Parse reads. It also reads the first version, which has no hosts and roles.
 const (
 	FileSchema  = "olafctl.testbed-spec/v2"
 	firstSchema = "olafctl.testbed-spec/v1"
 )
 
-// ErrFile is the kind of every refused testbed file.
+// ErrFile is the kind of errors in a testbed file.
 var ErrFile = olaf.NewError(olaf.Usage, "bad testbed file")
 
-// File is a testbed as people write it: a tree of servers that add, a queue between workers and a server, or nodes with links and devices.
+// File is the content of a testbed file: a tree of aggregating servers, a queue between workers and a server, or nodes
+// with links and devices.
 type File struct {
 	yamlfile.Pos `yaml:"-"`
-	Path         string   `yaml:"-"` // where it was read, for messages
+	Path         string   `yaml:"-"` // its path, for messages
 	Schema       string   `yaml:"schema"`
 	Name         string   `yaml:"name"`
 	Job          Job      `yaml:"job"`
@@ -37,7 +38,7 @@ type File struct {
 	Clock *Clock          `yaml:"clock"`
 }
 
-// Job is the job that the testbed adds for. Zeros stand for the defaults of Resolve.
+// Job is the job for which the testbed aggregates. Resolve replaces zeros by defaults.
 type Job struct {
 	yamlfile.Pos `yaml:"-"`
 	ID           int `yaml:"id"`
@@ -50,43 +51,44 @@ type Job struct {
 type Tree struct {
 	yamlfile.Pos `yaml:"-"`
 	Workers      int       `yaml:"workers"`
-	Children     int       `yaml:"children"` // that a node has at most
+	Children     int       `yaml:"children"` // maximum per node
 	MTU          int       `yaml:"mtu"`
 	Mode         string    `yaml:"mode"`
 	Arithmetic   string    `yaml:"arithmetic"`
 	Rate         olaf.Rate `yaml:"rate"` // of every aggregator
 }
 
-// Node is a host or a switch: a namespace of its own or, with an interface, whatever is behind that interface of this machine.
+// Node is a host or a switch: a separate namespace or, with an interface, the device behind that interface.
 type Node struct {
 	yamlfile.Pos `yaml:"-"`
 	Name         string `yaml:"name"`
 	Role         string `yaml:"role"`
 	Interface    string `yaml:"interface"`
-	Address      string `yaml:"address"` // of what is behind the interface
+	Address      string `yaml:"address"` // of the device behind the interface
 	MAC          string `yaml:"mac"`
-	Virtual      bool   `yaml:"virtual"` // the interface is no network card's, and may end with the testbed
-	// Of a worker below a switch: its cluster, what it offers, and the threshold of its transmission control.
+	Virtual      bool   `yaml:"virtual"` // not a network card; may be removed with the testbed
+	// For a worker below a switch: its cluster, its rate, and the threshold of its transmission control.
 	Cluster int           `yaml:"cluster"`
 	Rate    olaf.Rate     `yaml:"rate"`
 	TC      olaf.Duration `yaml:"tc"`
-	Host    string        `yaml:"host"` // which is behind the interface
+	Host    string        `yaml:"host"` // the machine behind the interface
 }
 
-// Link is a cable from a node to the one above it: a virtual one or, with interfaces, the one that joins two of this machine.
+// Link is a cable from a node to its parent: a virtual one or, with interfaces, one between two interfaces of this
+// machine.
 type Link struct {
 	yamlfile.Pos `yaml:"-"`
 	Child        string   `yaml:"child"`
 	Parent       string   `yaml:"parent"`
 	MTU          int      `yaml:"mtu"`
 	Interfaces   []string `yaml:"interfaces"` // the child's end and the parent's
-	Virtual      bool     `yaml:"virtual"`    // they are no network cards', and may end with the testbed
-	// Of a link between roles, in place of all other fields.
+	Virtual      bool     `yaml:"virtual"`    // not network cards; may be removed with the testbed
+	// For a link between roles, instead of all other fields.
 	From string `yaml:"from"`
 	To   string `yaml:"to"`
 }
 
-// Device is a program of the kernel at a node.
+// Device is a kernel program at a node.
 type Device struct {
 	yamlfile.Pos `yaml:"-"`
 	Node         string    `yaml:"node"`
@@ -94,28 +96,28 @@ type Device struct {
 	Mode         string    `yaml:"mode"`
 	Slots        int       `yaml:"slots"` // of a queue
 	Arithmetic   string    `yaml:"arithmetic"`
-	Rate         olaf.Rate `yaml:"rate"` // that the node's link takes and gives, divided among its children, or that of a switch's output
+	Rate         olaf.Rate `yaml:"rate"` // capacity of the node's link, divided among its children, or of a switch's output
 }
 
 // The words of a file.
 const (
 	Worker     = "worker"     // sends vectors
-	Aggregator = "aggregator" // adds what its children send, in the kernel
-	Switch     = "switch"     // lets updates wait for its output, in the kernel
-	Server     = "server"     // gets the sums
+	Aggregator = "aggregator" // sums its children's packets in the kernel
+	Switch     = "switch"     // queues updates for its output in the kernel
+	Server     = "server"     // receives the sums
 
-	Native  = "native"  // where a driver hands frames over
-	Generic = "generic" // behind every driver
+	Native  = "native"  // in the driver
+	Generic = "generic" // in the network stack, with every driver
 
 	Saturating = "saturating"
 	Wrapping   = "wrapping"
 )
 
-// programs are those that can be at aggregators, the usual one first.
+// programs are the programs for aggregators, the default first.
 var programs = []string{"xagg"}
 
-// Parse reads a testbed file; path is for messages. Unknown fields, wrong types and fields given twice are refused with their
-// line, several at once; what the fields mean together is checked by Resolve. The error matches ErrFile.
+// Parse parses a testbed file; path is for messages. Unknown fields, wrong types and duplicate fields are errors with
+// their lines; Resolve checks the meaning. The error matches ErrFile.
 func Parse(path string, text []byte) (*File, error) {
 	f := &File{Path: path}
 	format := yamlfile.Format{
@@ -155,7 +157,7 @@ func (f *File) checkSchema(fail func(int, string) error) error {
 	return nil
 }
 
-// JSONSchema is the JSON schema of such a file, for editors.
+// JSONSchema returns the JSON schema of testbed files, for editors.
 func JSONSchema() ([]byte, error) {
 	s := yamlfile.Schema{ID: FileSchema, Title: "olafctl testbed", Field: func(name string) map[string]any {
 		switch name {

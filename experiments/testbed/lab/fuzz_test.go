@@ -13,8 +13,8 @@ import (
 	"github.com/olafctl/olaf/internal/yamlfile/yamlfiletest"
 )
 
-// FuzzParse reads anything as a testbed: each mistake is in a line of the file, and what is taken is a tree whose plan is kept as JSON
-// without loss.
+// FuzzParse parses arbitrary testbed files: each mistake has a line of the file, and an accepted file is a tree whose
+// plan survives a JSON round trip.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		byHand, wires, "tree: {workers: 8, children: 3, mode: generic, rate: 10G}\njob: {fragments: 1, group: 4}\n",
@@ -48,8 +48,8 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// FuzzState reads anything as what the holder of a testbed tells: what is refused is so in one plain line, and what is taken is of the testbed that
-// was asked for, and the same when it is told and read again.
+// FuzzState parses arbitrary answers of a holder: a rejected one gives one plain line, and an accepted one is about the
+// requested testbed and survives a round trip.
 func FuzzState(f *testing.F) {
 	for _, seed := range []string{
 		`{"name":"lab","pid":7,"plan":["a 10.0.0.1"],"nodes":[{"name":"a","role":"worker","namespace":"/proc/7/fd/9","address":"10.0.0.1","counts":{"in":3}}],"faults":null}` + "\n",
@@ -81,7 +81,7 @@ func FuzzState(f *testing.F) {
 	})
 }
 
-// tree holds that a plan is one: everybody's way up ends at the server, and cables have networks of their own.
+// tree checks that a plan is a tree: every path up ends at the server, and cables have distinct networks.
 func tree(t *testing.T, p *Plan) {
 	below := p.Below(p.Server())
 	slices.Sort(below)

@@ -17,18 +17,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// prefix begins the names of holders' sockets. They are abstract: nothing of them is in a folder, and they are gone with
-// their process.
+// prefix begins the names of holders' sockets. They are abstract: they have no file, and vanish with their process.
 const prefix = "@olafctl/testbed/"
 
-// Holder keeps a testbed and tells of it.
+// Holder keeps a testbed up and answers questions about it.
 type Holder struct {
 	lab      *Lab
 	listener net.Listener
 	counts   []map[string]uint64 // by adder
 }
 
-// NewHolder claims a name and makes the plan of that name. The error matches ErrExists, or is that of Up.
+// NewHolder claims the name of a plan and builds it. The error matches ErrExists, or is that of Up.
 func NewHolder(p *Plan, o Options) (*Holder, error) {
 	listener, err := net.Listen("unix", prefix+p.Name)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -48,10 +47,10 @@ func NewHolder(p *Plan, o Options) (*Holder, error) {
 	return h, nil
 }
 
-// Close takes everything down.
+// Close removes everything.
 func (h *Holder) Close() error { return errors.Join(h.lab.Close(), h.listener.Close()) }
 
-// Hold answers until the context ends or somebody asks for the end, and takes everything down.
+// Hold answers requests until the context ends or one asks for the end, and then removes everything.
 func (h *Holder) Hold(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { _ = h.listener.Close() })
 	defer stop()
@@ -61,13 +60,13 @@ func (h *Holder) Hold(ctx context.Context) error {
 			return errors.Join(h.lab.Close(), closed(err))
 		}
 		if h.answer(c) {
-			return errors.Join(h.Close(), c.Close()) // whoever asked hears of the end when all is gone
+			return errors.Join(h.Close(), c.Close()) // the requester learns of the end when everything is removed
 		}
 		_ = c.Close()
 	}
 }
 
-// closed makes nothing of the error of a listener that was closed.
+// ignoreClosed returns nil for the error of a closed listener.
 func closed(err error) error {
 	if errors.Is(err, net.ErrClosed) {
 		return nil
@@ -75,16 +74,16 @@ func closed(err error) error {
 	return err
 }
 
-// patience is how long a question or its answer may take.
+// patience limits the time for a request or its answer.
 const patience = 10 * time.Second
 
-// The questions.
+// The requests.
 const (
 	show = "show"
 	down = "down"
 )
 
-// answer answers one question, and says whether it was that for the end. Only who may do what the holder may is answered.
+// answer answers one request, and reports whether it was to end. It serves only users with the holder's rights.
 func (h *Holder) answer(c net.Conn) (end bool) {
 	_ = c.SetDeadline(time.Now().Add(patience))
 	if !trusted(c) {
@@ -102,7 +101,7 @@ func (h *Holder) answer(c net.Conn) (end bool) {
 	default:
 		if strings.HasPrefix(question, epoch) {
 			if first, err := h.epoch(strings.TrimSpace(question)); err != nil {
-				_, _ = fmt.Fprintln(c, err) // whoever asked may have gone
+				_, _ = fmt.Fprintln(c, err) // the requester may be gone
 			} else {
 				_, _ = fmt.Fprintln(c, first)
 			}
@@ -111,7 +110,7 @@ func (h *Holder) answer(c net.Conn) (end bool) {
 	return false
 }
 
-// trusted says whether the other end is this user's or root's.
+// isTrusted reports whether the other end belongs to this user or root.
 func trusted(c net.Conn) bool {
 	raw, err := c.(*net.UnixConn).SyscallConn()
 	if err != nil {
@@ -160,7 +159,7 @@ func (h *Holder) state() *State {
 	return s
 }
 
-// ask puts a question to a holder. The error matches ErrAbsent, with the names of those that are up.
+// ask sends a request to a holder. The error matches ErrAbsent and lists the testbeds that are up.
 func ask(name, question string) (net.Conn, error) {
 	c, err := net.DialTimeout("unix", prefix+name, patience)
 	if err != nil {
@@ -180,7 +179,7 @@ func ask(name, question string) (net.Conn, error) {
 	return c, nil
 }
 
-// Show asks for the state of a testbed that is up.
+// Show returns the state of a testbed that is up.
 func Show(name string) (*State, error) {
 	c, err := ask(name, show)
 	if err != nil {
@@ -190,7 +189,7 @@ func Show(name string) (*State, error) {
 	return readState(c, name)
 }
 
-// Down takes a testbed down and waits until it is.
+// Down removes a testbed and waits until it is removed.
 func Down(name string) error {
 	c, err := ask(name, down)
 	if err != nil {
@@ -203,9 +202,9 @@ func Down(name string) error {
 	return nil
 }
 
-// Held are the names of the testbeds that are up.
+// ListHeld returns the names of the testbeds that are up.
 func Held() (names []string) {
-	list, err := os.ReadFile("/proc/thread-self/net/unix") // the process's first thread may keep a namespace
+	list, err := os.ReadFile("/proc/thread-self/net/unix") // the process's first thread may be in a namespace
 	if err != nil {
 		return nil
 	}

@@ -4,18 +4,18 @@ package lab
 
 import "fmt"
 
-// Held are the names of the testbeds that are up: none, as they are of the Linux kernel.
+// ListHeld returns no names: testbeds need Linux.
 func Held() []string { return nil }
 
-// Show refuses: there is no such kernel here.
+// Show fails: testbeds need Linux.
 func Show(name string) (*State, error) {
 	return nil, fmt.Errorf("%w: %s; testbeds need Linux", ErrAbsent, name)
 }
 
-// Epoch refuses: there is no such kernel here.
+// Epoch fails: testbeds need Linux.
 func Epoch(name string, _ int) (uint16, error) {
 	return 0, fmt.Errorf("%w: %s; testbeds need Linux", ErrAbsent, name)
 }
 
-// Down refuses: there is no such kernel here.
+// Down fails: testbeds need Linux.
 func Down(name string) error { return fmt.Errorf("%w: %s; testbeds need Linux", ErrAbsent, name) }

@@ -23,10 +23,10 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// ground is a machine of a test, with an interface that stands in for a network card, and what is behind that.
+// ground is a test machine with an interface that replaces a network card, and the device behind it.
 type ground struct {
 	here, far *netlab.Node
-	nic       *netlab.Cable // A is here
+	nic       *netlab.Cable // A is on this side
 }
 
 const farAddress = "192.0.2.1"
@@ -59,7 +59,7 @@ func newGround(t *testing.T) *ground {
 	return g
 }
 
-// up makes a testbed on this machine.
+// up builds a testbed on this machine.
 func (g *ground) up(t *testing.T, text string, o Options) (l *Lab, err error) {
 	t.Helper()
 	p := plan(t, text)
@@ -77,7 +77,7 @@ func (g *ground) up(t *testing.T, text string, o Options) (l *Lab, err error) {
 	return l, err
 }
 
-// behind is a testbed of two workers and a server, one of which is behind the interface.
+// behind returns a testbed file with two workers and a server, one of which is behind the interface.
 func behind(far, mode string) string {
 	text := fmt.Sprintf("job: {lanes: 8, fragments: 70}\nlinks: [{child: a, parent: s}, {child: b, parent: s}, {child: s, parent: ps}]\ndevices: [{node: s, mode: %s}]\nnodes:\n  - {name: s, role: aggregator}\n", mode)
 	for name, role := range map[string]string{"a": Worker, "ps": Server} {
@@ -93,8 +93,8 @@ func behind(far, mode string) string {
 	return text
 }
 
-// TestInterface adds up what workers send of whom one is behind an interface of this machine, or sends the sums to a server there, in both
-// modes: a pair of virtual interfaces stands in for a network card and what is plugged into it.
+// TestInterface sums the packets of workers one of which is behind an interface of this machine, or has the server
+// there, in both modes: a pair of virtual interfaces replaces a network card and the device behind it.
 func TestInterface(t *testing.T) {
 	for _, far := range []string{"a", "ps"} {
 		for _, mode := range []string{Native, Generic} {
@@ -104,7 +104,7 @@ func TestInterface(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if far == "ps" { // as a card of another machine hands over what comes
+				if far == "ps" { // as a card of another machine delivers frames
 					pass, err := xdp.AttachPass(g.nic.B)
 					if err != nil {
 						t.Fatal(err)
@@ -121,7 +121,7 @@ func TestInterface(t *testing.T) {
 	}
 }
 
-// pair makes two interfaces on this machine that a cable joins.
+// pair creates two interfaces of this machine that are connected.
 func (g *ground) pair(t *testing.T, a, b string) {
 	t.Helper()
 	if _, err := netlab.ConnectNodes(netlab.End{Node: g.here, Name: a}, netlab.End{Node: g.here, Name: b}, 1500); err != nil {
@@ -129,8 +129,8 @@ func (g *ground) pair(t *testing.T, a, b string) {
 	}
 }
 
-// TestWires adds up over cables that join interfaces of this machine, at every place in a tree and in both modes: pairs of virtual
-// interfaces stand in for network cards.
+// TestWires sums over cables between interfaces of this machine, at every place in a tree and in both modes: pairs of
+// virtual interfaces replace network cards.
 func TestWires(t *testing.T) {
 	for _, mode := range []string{Native, Generic} {
 		t.Run(mode, func(t *testing.T) {
@@ -158,8 +158,8 @@ func TestWires(t *testing.T) {
 	}
 }
 
-// TestQueueWires lets a queue merge what workers as programs send over cables that join interfaces of this machine, and serve a server behind
-// such a one, in both modes.
+// TestQueueWires runs a queue over cables between interfaces of this machine, for workers and for the server, in both
+// modes.
 func TestQueueWires(t *testing.T) {
 	able(t)
 	if err := netlab.CheckRights(netlab.PacketRights...); err != nil {
@@ -192,7 +192,7 @@ job: {lanes: 48}`, Options{Command: hostsOf("wires")})
 	}
 }
 
-// hostsOf starts this test again as the programs on hosts, marked by a name.
+// hostsOf starts this test as the programs on hosts, marked by a name.
 func hostsOf(name string) func(args ...string) *exec.Cmd {
 	marker := asHost + "=" + nameFor(name)
 	return func(args ...string) *exec.Cmd {
@@ -202,7 +202,7 @@ func hostsOf(name string) func(args ...string) *exec.Cmd {
 	}
 }
 
-// overloaded waits until a queue has delivered and merged, and its decisions were looked at.
+// overloaded waits until a queue has delivered and merged, and its decisions were compared.
 func (l *Lab) overloaded(t *testing.T) (counts map[string]uint64) {
 	t.Helper()
 	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
@@ -216,7 +216,7 @@ func (l *Lab) overloaded(t *testing.T) (counts map[string]uint64) {
 	return counts
 }
 
-// route says the way back to the testbed.
+// route sets the route back to the testbed.
 func (g *ground) route(t *testing.T, l *Lab, nets string) {
 	t.Helper()
 	here := netip.Addr{}
@@ -241,7 +241,7 @@ func (g *ground) route(t *testing.T, l *Lab, nets string) {
 	}
 }
 
-// at opens a socket where a node is.
+// at opens a socket at a node.
 func (g *ground) at(t *testing.T, l *Lab, node int, address netip.Addr) *net.UDPConn {
 	t.Helper()
 	n := l.Nodes[node]
@@ -255,7 +255,7 @@ func (g *ground) at(t *testing.T, l *Lab, node int, address netip.Addr) *net.UDP
 	return c
 }
 
-// job lets workers and server play, from the epoch that x says or that it lets them ask for, and holds every value of every sum.
+// job runs workers and server, from x's epoch or from a requested one, and checks every value of every sum.
 func (g *ground) job(t *testing.T, l *Lab, x endpoint.XAgg) {
 	t.Helper()
 	job := process.Job{ID: l.Job, Workers: len(l.Workers()), Values: l.Fragments * l.Lanes, Lanes: l.Lanes, Vectors: 3}
@@ -303,7 +303,8 @@ func (g *ground) job(t *testing.T, l *Lab, x endpoint.XAgg) {
 	}
 }
 
-// queueBehind is a queue that a worker here overloads, with a second worker, or the server, behind the interface.
+// queueBehind returns a testbed file with a queue that an internal worker overloads, with a second worker, or the
+// server, behind the interface.
 func queueBehind(far, mode string) string {
 	text := "job: {lanes: 48}\nlinks: [{child: a, parent: s}, {child: b, parent: s}, {child: s, parent: ps}]\n" +
 		"devices: [{node: s, program: olaf, mode: " + mode + ", slots: 4, rate: 300kbps}]\nnodes:\n  - {name: a, role: worker, cluster: 0, rate: 500kbps}\n  - {name: s, role: switch}\n"
@@ -319,8 +320,8 @@ func queueBehind(far, mode string) string {
 	return text
 }
 
-// TestQueueInterface lets a queue merge what two workers send of whom one is behind an interface of this machine, or serve a server there,
-// in both modes: whoever is there speaks with those in namespaces, both ways.
+// TestQueueInterface runs a queue with one of two workers, or the server, behind an interface of this machine, in both
+// modes: it communicates with the nodes in namespaces, both ways.
 func TestQueueInterface(t *testing.T) {
 	able(t)
 	if err := netlab.CheckRights(netlab.PacketRights...); err != nil {
@@ -341,7 +342,7 @@ func TestQueueInterface(t *testing.T) {
 	}
 }
 
-// overload plays whoever is behind the interface, until the queue has delivered and what was heard there says that all is well.
+// overload plays the node behind the interface until the queue has delivered and the received packets are correct.
 func (g *ground) overload(t *testing.T, l *Lab, serves bool) {
 	t.Helper()
 	number, node := 1, l.Workers()[1]
@@ -393,7 +394,7 @@ func (g *ground) overload(t *testing.T, l *Lab, serves bool) {
 	}
 }
 
-// TestInterfaceRefused provokes what an interface can't be taken for, or not be used as. What was refused stays where it was.
+// TestInterfaceRefused tries interfaces that cannot be used. A refused one is not moved.
 func TestInterfaceRefused(t *testing.T) {
 	hookless := func(*ground) error { return netlink.LinkAdd(&netlink.Ifb{LinkAttrs: netlink.LinkAttrs{Name: "card0"}}) }
 	narrow := func(mtu int) func(*ground) error {

@@ -50,7 +50,7 @@ devices:
   - {node: high, mode: native}
 `
 
-// wires is a testbed whose cables join interfaces of this machine, but for one.
+// wires is a testbed whose cables, except one, connect interfaces of this machine.
 const wires = `
 nodes:
   - {name: a, role: worker}
@@ -86,7 +86,8 @@ func TestPlans(t *testing.T) {
 	}
 }
 
-// TestHostWires tells the host's end of a cable from the switch's: below a switch the host is the child, above it the parent.
+// TestHostWires distinguishes the host's end of a cable from the switch's: below a switch the host is the child, above
+// it the parent.
 func TestHostWires(t *testing.T) {
 	p := plan(t, `nodes: [{name: ps, role: server}, {name: s, role: switch}, {name: a, role: worker, cluster: 0}, {name: b, role: worker, cluster: 1}]
 links: [{child: s, parent: ps, interfaces: [eth2, eth3]}, {child: a, parent: s}, {child: b, parent: s, interfaces: [eth1, eth0], virtual: true}]
@@ -105,7 +106,7 @@ func TestSchema(t *testing.T) {
 	golden.Equal(t, "schema.json", append(text, '\n'))
 }
 
-// TestExamples reads the files of docs/testbeds: each is a testbed, by the name of its file.
+// TestExamples checks the files in docs/testbeds: each is a testbed, named after its file.
 func TestExamples(t *testing.T) {
 	files, err := filepath.Glob(filepath.Join("..", "..", "..", "docs", "testbeds", "*.yaml"))
 	if err != nil || len(files) < 3 {
@@ -124,7 +125,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// TestQueueRefusals holds what is said of queues that can't be.
+// TestQueueRefusals checks the errors for invalid queues.
 func TestQueueRefusals(t *testing.T) {
 	hand := func(worker, more, device string) string {
 		return "nodes:\n  - {name: w, role: worker" + worker + "}\n  - {name: s, role: switch}\n  - {name: ps, role: server}\n" + more +
@@ -176,7 +177,7 @@ func TestQueueRefusals(t *testing.T) {
 	}
 }
 
-// Every mistake is said in its line.
+// TestRefusals checks that every mistake is reported with its line.
 func TestRefusals(t *testing.T) {
 	nodes := func(more string) string {
 		return "nodes:\n  - {name: w, role: worker}\n  - {name: s, role: aggregator}\n  - {name: ps, role: server}\n" + more
@@ -252,8 +253,8 @@ func TestRefusals(t *testing.T) {
 	}
 }
 
-// Any tree is sound: every worker passes one chain of aggregators to the server, nobody has more children than was said, no
-// network is there twice, and everybody has a way to everybody.
+// TestTrees checks that any tree is sound: every worker has one chain of aggregators to the server, no node exceeds its
+// number of children, networks are distinct, and all nodes can reach each other.
 func TestTrees(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		workers, children := rapid.IntRange(1, 125).Draw(t, "workers"), rapid.IntRange(2, 64).Draw(t, "children")

@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Plan is a testbed with everything decided. Nodes are numbered as in Nodes, and cables as in Cables.
+// Plan is a fully specified testbed. Nodes and cables are numbered by their index.
 type Plan struct {
 	Name      string         `json:"name"`
 	Job       olaf.ClusterID `json:"job"`
@@ -19,7 +19,7 @@ type Plan struct {
 	Group     int            `json:"group"` // packets that are acknowledged together
 	Nodes     []PlannedNode  `json:"nodes"`
 	Cables    []PlannedCable `json:"cables"`
-	Adders    []PlannedAdder `json:"adders"` // who is below another stands before it
+	Adders    []PlannedAdder `json:"adders"` // children before their parents
 	Switch    *PlannedSwitch `json:"switch,omitempty"`
 	Hosts     []PlannedHost  `json:"hosts,omitempty"` // of nodes on other machines
 }
@@ -28,21 +28,21 @@ type Plan struct {
 type PlannedNode struct {
 	Name   string `json:"name"`
 	Role   string `json:"role"`
-	Number int    `json:"number"`              // among those of its role, from 0
-	Up     int    `json:"up"`                  // cable towards the server; of that -1
+	Number int    `json:"number"`              // among nodes of its role, from 0
+	Up     int    `json:"up"`                  // cable towards the server; -1 for the server
 	Down   []int  `json:"down"`                // cables from below
-	Device string `json:"interface,omitempty"` // of this machine, behind which it is; empty of a namespace
-	MAC    string `json:"mac,omitempty"`       // of what is behind it
-	Host   string `json:"host,omitempty"`      // which is behind it
-	// Virtual says that the interface is no network card's, and may end with the testbed.
+	Device string `json:"interface,omitempty"` // interface of this machine in front of it; empty for a namespace
+	MAC    string `json:"mac,omitempty"`       // of the device behind it
+	Host   string `json:"host,omitempty"`      // machine behind it
+	// Virtual means that the interface is not a network card and may be removed with the testbed.
 	Virtual bool `json:"virtual,omitempty"`
-	// Of a worker below a switch.
+	// For a worker below a switch.
 	Cluster int           `json:"cluster,omitempty"`
-	Rate    olaf.Rate     `json:"rate,omitempty"` // that it offers
+	Rate    olaf.Rate     `json:"rate,omitempty"` // offered rate
 	TC      olaf.Duration `json:"tc,omitempty"`   // threshold of transmission control
 }
 
-// PlannedCable leads from a node to its parent.
+// PlannedCable connects a node with its parent.
 type PlannedCable struct {
 	Child  int          `json:"child"`
 	Parent int          `json:"parent"`
@@ -50,7 +50,7 @@ type PlannedCable struct {
 	Net    netip.Prefix `json:"net"`
 	Lower  netip.Addr   `json:"lower"` // address of the child's end
 	Upper  netip.Addr   `json:"upper"` // of the parent's
-	// Ends are the interfaces of this machine that it joins, the child's and the parent's; nil of a virtual cable.
+	// Ends are the interfaces of this machine that it connects, the child's and the parent's; nil for a virtual cable.
 	Ends *Ends `json:"interfaces,omitempty"`
 }
 
@@ -58,18 +58,18 @@ type PlannedCable struct {
 type Ends struct {
 	Child  string `json:"child"`
 	Parent string `json:"parent"`
-	// Virtual says that they are no network cards', and may end with the testbed.
+	// Virtual means that they are not network cards and may be removed with the testbed.
 	Virtual bool `json:"virtual,omitempty"`
 }
 
-// HostWire is a cable around a switch that joins interfaces of this machine.
+// HostWire is a cable at a switch that connects interfaces of this machine.
 type HostWire struct {
 	Node      int    // of the host: a worker or the server
 	Host, Hub string // interfaces at the host's end and at the switch's
-	Virtual   bool   // they are no network cards', and may end with the testbed
+	Virtual   bool   // not network cards; may be removed with the testbed
 }
 
-// HostWires are such cables of a plan with a switch, in the order of the cables.
+// HostWires returns such cables of a plan with a switch, in the order of the cables.
 func (p *Plan) HostWires() (all []HostWire) {
 	for i := range p.Cables {
 		c := &p.Cables[i]
@@ -99,21 +99,21 @@ func (p *Plan) Interfaces() (names []string) {
 	return names
 }
 
-// PlannedAdder is a program that adds, at a node.
+// PlannedAdder is an aggregating program at a node.
 type PlannedAdder struct {
 	Node     int       `json:"node"`
 	Program  string    `json:"program"`
 	Mode     string    `json:"mode"`
 	Wrapping bool      `json:"wrapping"`
-	Rate     olaf.Rate `json:"rate"` // that is divided among children; 0 is without a limit
+	Rate     olaf.Rate `json:"rate"` // divided among children; 0 for unlimited
 }
 
-// UpName is what the interface towards the parent is called in a namespace; those towards children have the children's names, and
-// one of this machine keeps its own.
+// UpName is the name of the interface towards the parent in a namespace. Those towards children have the children's
+// names, and an interface of this machine keeps its name.
 const UpName = "up"
 
-// endNames are what the interfaces at both ends of a cable are called, the child's and the parent's; one that is not here has the name of
-// one that is.
+// endNames returns the names of the interfaces at both ends of a cable, the child's and the parent's; an end on another
+// machine gets the name of the local one.
 func (p *Plan) endNames(cable int) (lower, upper string) {
 	c := &p.Cables[cable]
 	child, parent := &p.Nodes[c.Child], &p.Nodes[c.Parent]
@@ -128,10 +128,10 @@ func (p *Plan) endNames(cable int) (lower, upper string) {
 	return UpName, child.Name
 }
 
-// Workers are the nodes that send, in the order of their numbers.
+// Workers returns the worker nodes, in the order of their numbers.
 func (p *Plan) Workers() (nodes []int) { return p.of(Worker) }
 
-// Server is the node that gets the sums.
+// Server returns the server's node.
 func (p *Plan) Server() int { return p.of(Server)[0] }
 
 func (p *Plan) of(role string) (nodes []int) {
@@ -143,7 +143,7 @@ func (p *Plan) of(role string) (nodes []int) {
 	return nodes
 }
 
-// Children is how many an aggregator has at most.
+// Children returns the largest number of children of an aggregator.
 func (p *Plan) Children() (most int) {
 	for i := range p.Adders {
 		most = max(most, len(p.Nodes[p.Adders[i].Node].Down))
@@ -151,7 +151,7 @@ func (p *Plan) Children() (most int) {
 	return most
 }
 
-// Below are the workers whose vectors pass a node, by their numbers.
+// Below returns the workers whose vectors pass a node, by their numbers.
 func (p *Plan) Below(node int) (workers []int) {
 	if n := &p.Nodes[node]; n.Role == Worker {
 		return []int{n.Number}
@@ -162,7 +162,7 @@ func (p *Plan) Below(node int) (workers []int) {
 	return workers
 }
 
-// nets are the networks of all cables below a node.
+// nets returns the networks of all cables below a node.
 func (p *Plan) nets(node int) (nets []netip.Prefix) {
 	for _, c := range p.Nodes[node].Down {
 		nets = append(nets, p.Cables[c].Net)
@@ -171,14 +171,14 @@ func (p *Plan) nets(node int) (nets []netip.Prefix) {
 	return nets
 }
 
-// route is one that a node needs beside those of its own cables.
+// route is a route that a node needs in addition to those of its cables.
 type route struct {
-	to  netip.Prefix // the zero value is everything
+	to  netip.Prefix // the zero value is the default route
 	via netip.Addr
 	by  string // interface
 }
 
-// routes lead up to the server by default, and down to what is not at the end of a cable of the node's own.
+// routes returns the routes of a node: up to the server by default, and down to nodes without a direct cable.
 func (p *Plan) routes(node int) (all []route) {
 	n := &p.Nodes[node]
 	if n.Up >= 0 {
@@ -194,7 +194,7 @@ func (p *Plan) routes(node int) (all []route) {
 	return all
 }
 
-// Lines say what is made, a line each; two plans with the same lines are the same testbed.
+// Lines lists what is built, a line each; plans with equal lines are the same testbed.
 func (p *Plan) Lines() []string {
 	var lines []string
 	say := func(format string, a ...any) { lines = append(lines, fmt.Sprintf(format, a...)) }
@@ -227,7 +227,7 @@ func (p *Plan) Lines() []string {
 	return slices.Concat(lines, p.queueLines(), p.elsewhere())
 }
 
-// elsewhere says what is to be started of a tree on hosts behind interfaces, a line each.
+// elsewhere lists the commands for hosts of a tree behind interfaces, a line each.
 func (p *Plan) elsewhere() (lines []string) {
 	for i := range p.Nodes {
 		if n := &p.Nodes[i]; p.Switch == nil && n.Device != "" {
@@ -237,7 +237,7 @@ func (p *Plan) elsewhere() (lines []string) {
 	return lines
 }
 
-// whereabouts returns on which machine a node behind an interface is.
+// whereabouts returns the machine of a node behind an interface.
 func (p *Plan) whereabouts(node int) string {
 	for _, h := range p.Hosts {
 		if h.Name == p.Nodes[node].Host {
@@ -247,8 +247,8 @@ func (p *Plan) whereabouts(node int) string {
 	return "where it is"
 }
 
-// HostCommand is what is to be started where a worker or the server is behind an interface. How many vectors a worker sends, and how often, is
-// left open.
+// HostCommand returns the command for a worker or a server behind an interface, without the number and rate of a
+// worker's vectors.
 func (p *Plan) HostCommand(node int) string {
 	args := p.treeArgs
 	if p.Switch != nil {
@@ -257,7 +257,7 @@ func (p *Plan) HostCommand(node int) string {
 	return "olafctl testbed " + strings.Join(args(node), " ")
 }
 
-// treeArgs are the name and the arguments of the program on a host of a tree.
+// treeArgs returns the name and the arguments of the program on a host of a tree.
 func (p *Plan) treeArgs(node int) []string {
 	n := &p.Nodes[node]
 	at := func(a netip.Addr) string { return netip.AddrPortFrom(a, olaf.UDPPort).String() }
@@ -280,7 +280,7 @@ func (p *Plan) treeArgs(node int) []string {
 	return args
 }
 
-// Joined says which cables join interfaces of this machine, a line each.
+// LocalCables lists the cables between interfaces of this machine, a line each.
 func (p *Plan) Joined() (lines []string) {
 	for i := range p.Cables {
 		if c := &p.Cables[i]; c.Ends != nil {
@@ -297,7 +297,7 @@ func childrenOf(n int) string {
 	return fmt.Sprintf("%d children", n)
 }
 
-// Arithmetic is the word of a file for what sums do at the end of their range.
+// Arithmetic returns a file's word for the overflow behaviour of sums.
 func Arithmetic(wrapping bool) string {
 	if wrapping {
 		return Wrapping
@@ -305,7 +305,7 @@ func Arithmetic(wrapping bool) string {
 	return Saturating
 }
 
-// Summary is the plan in a line.
+// Summary returns the plan in a line.
 func (p *Plan) Summary() string {
 	between, modes := olaf.Plural(len(p.Adders), Aggregator), p.modes()
 	if s := p.Switch; s != nil {
@@ -314,7 +314,7 @@ func (p *Plan) Summary() string {
 	return fmt.Sprintf("%s: %s, %s, %s, a server, %s", p.Name, olaf.Plural(len(p.Workers()), Worker), between, olaf.Plural(len(p.Cables), "cable"), modes)
 }
 
-// modes are those of the programs, each once.
+// modes returns the programs' modes without repetition.
 func (p *Plan) modes() string {
 	var modes []string
 	for i := range p.Adders {
@@ -325,7 +325,7 @@ func (p *Plan) modes() string {
 	return "mode " + strings.Join(modes, ", ")
 }
 
-// Difference lists what a change from one plan's lines to another's takes away (-), adds (+) and leaves (two spaces).
+// Difference lists the lines that a change from one plan to another removes (-), adds (+) and keeps (two spaces).
 func Difference(from, to []string) []string {
 	had, wanted := map[string]bool{}, map[string]bool{}
 	for _, l := range from {

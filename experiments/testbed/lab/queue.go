@@ -14,20 +14,20 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 )
 
-// Queue is workers in front of a switch whose output queues, in a few numbers.
+// Queue is the short form of workers in front of a switch with a queue.
 type Queue struct {
 	yamlfile.Pos `yaml:"-"`
 	System       string        `yaml:"system"`
 	Workers      int           `yaml:"workers"`
-	Clusters     int           `yaml:"clusters"` // among which the workers are spread evenly
+	Clusters     int           `yaml:"clusters"` // workers are spread evenly among them
 	Slots        int           `yaml:"slots"`
 	OutRate      olaf.Rate     `yaml:"out_rate"` // of the switch's output
-	Rate         olaf.Rate     `yaml:"rate"`     // that each worker offers; 0 leaves workers to whoever enters their namespaces
+	Rate         olaf.Rate     `yaml:"rate"`     // per worker; with 0 no workers are started
 	TC           olaf.Duration `yaml:"tc"`       // threshold of transmission control; 0 sends every update
 	Mode         string        `yaml:"mode"`
 }
 
-// PlannedSwitch is a switch whose output queues.
+// PlannedSwitch is a switch with a queue at its output.
 type PlannedSwitch struct {
 	Node     int       `json:"node"`
 	System   string    `json:"system"`
@@ -45,13 +45,13 @@ const (
 	DefaultOutRate = 3 * olaf.Mbps
 )
 
-// queueMTU is that of a queue's cables, which carry the longest frame that is merged.
+// queueMTU is that of a queue's cables, which carry the longest frame that can be merged.
 const queueMTU = olaf.HeaderBytes + olaf.LaneBytes*MaxLanes - 14
 
-// systems are those whose programs queue in the kernel.
+// systems returns the systems with a queue in the kernel.
 func systems() []string { return engine.DisciplineNames() }
 
-// spread writes a queue in a few numbers out as nodes, links and a device.
+// spread expands the short form of a queue to nodes, links and a device.
 func (r *resolver) spread() {
 	q := r.file.Queue
 	if q == nil {
@@ -83,7 +83,7 @@ func (r *resolver) spread() {
 	copied.Devices = append(copied.Devices, Device{Pos: q.Pos, Node: hub, Program: q.System, Mode: q.Mode, Slots: q.Slots, Rate: q.OutRate})
 }
 
-// queue decides what a switch's queue leaves open.
+// queue sets the defaults of a switch's queue.
 func (r *resolver) queue() {
 	switches := r.plan.of(Switch)
 	if len(switches) == 0 {
@@ -112,10 +112,10 @@ func (r *resolver) queue() {
 	r.hosts(s)
 }
 
-// inQueue are the fields of a device as a queue in a few numbers calls them, where it has other names.
+// inQueue maps fields of a device to those of a queue's short form, if they differ.
 var inQueue = map[string]string{"program": "system", "rate": "out_rate"}
 
-// settings takes over what the file says of the queue.
+// settings copies the file's settings of the queue.
 func (r *resolver) settings(s *PlannedSwitch, d *Device) {
 	key := func(of string) string {
 		if r.file.Queue != nil {
@@ -153,7 +153,7 @@ func (r *resolver) settings(s *PlannedSwitch, d *Device) {
 	}
 }
 
-// clusters holds that the server can tell a cluster's workers from their numbers.
+// clusters checks that the server can tell a cluster's workers from their numbers.
 func (r *resolver) clusters(s *PlannedSwitch) {
 	workers := r.plan.Workers()
 	for _, node := range workers {
@@ -174,7 +174,7 @@ func (r *resolver) clusters(s *PlannedSwitch) {
 	}
 }
 
-// hosts gives everybody in a namespace the address that the switch knows.
+// hosts gives every host in a namespace the address that the switch expects.
 func (r *resolver) hosts(s *PlannedSwitch) {
 	for _, node := range r.plan.Workers() {
 		if n := &r.file.Nodes[node]; n.Interface != "" && (n.Rate != 0 || n.TC != 0) {
@@ -205,7 +205,7 @@ func (r *resolver) hosts(s *PlannedSwitch) {
 	}
 }
 
-// lines say what queues, and what workers do.
+// queueLines describes the queue and the workers.
 func (p *Plan) queueLines() (lines []string) {
 	s := p.Switch
 	if s == nil {
@@ -232,7 +232,8 @@ func (p *Plan) queueLines() (lines []string) {
 	return lines
 }
 
-// hostArgs are the name and the arguments of the program on a host around a queue, but for what a worker sends and how often.
+// hostArgs returns the name and the arguments of the program on a host at a queue, without the number and rate of a
+// worker's updates.
 func (p *Plan) hostArgs(node int) []string {
 	s := p.Switch
 	at := func(a netip.Addr) string { return netip.AddrPortFrom(a, olaf.UDPPort).String() }

@@ -20,7 +20,7 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// queue is a switch that stands, and the programs on the hosts around it.
+// queue is a running switch with the programs on its hosts.
 type queue struct {
 	mu       sync.Mutex // of the card
 	card     *realtime.Card
@@ -34,10 +34,10 @@ type queue struct {
 type hosted struct {
 	name    string
 	process *netlab.Process
-	said    bytes.Buffer // on stderr
+	said    bytes.Buffer // stderr
 }
 
-// raise makes a plan with a queue.
+// raise builds a plan with a queue.
 func (l *Lab) raise(o Options) error {
 	s := l.Switch
 	workers := l.Workers()
@@ -73,7 +73,7 @@ func (l *Lab) raise(o Options) error {
 	return l.host(o.Command)
 }
 
-// around notes the nodes and cables around a card that stands, and says who sends to it.
+// around records the nodes and cables at a running card, and returns its senders.
 func (l *Lab) around(card *realtime.Card) (senders []xdp.Sender) {
 	workers := l.Workers()
 	for number, node := range workers {
@@ -93,7 +93,7 @@ func (l *Lab) around(card *realtime.Card) (senders []xdp.Sender) {
 	return senders
 }
 
-// configure tells the card who sends and how it queues, and lets it count from 0.
+// configure sets the card's senders and queue, and clears its counters.
 func (q *queue) configure(ctx context.Context, senders []xdp.Sender, c fpga.QueueConfig) error {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -106,10 +106,10 @@ func (q *queue) configure(ctx context.Context, senders []xdp.Sender, c fpga.Queu
 	return fpga.ClearCounters(q.card)
 }
 
-// update is what one takes on the wire.
+// update returns the size of an update on the wire in bits.
 func (l *Lab) update() int64 { return olaf.FrameSize(l.Lanes).Bits() }
 
-// fits refuses what this machine does not carry in time: half of what it carried when the testbed was opened.
+// fits rejects more than half of the load that this machine carried when the testbed was opened.
 func (l *Lab) fits(carried int64) error {
 	var offered olaf.Rate
 	for _, node := range l.Workers() {
@@ -123,7 +123,7 @@ func (l *Lab) fits(carried int64) error {
 	return nil
 }
 
-// outside are the hosts around the switch that are behind interfaces of this machine.
+// outside returns the hosts at the switch that are behind interfaces of this machine.
 func (l *Lab) outside() (map[int]realtime.Outside, error) {
 	all := map[int]realtime.Outside{}
 	for number, node := range append(l.Workers(), l.Server()) {
@@ -146,7 +146,8 @@ func (l *Lab) outside() (map[int]realtime.Outside, error) {
 	return all, nil
 }
 
-// wires are the cables around the switch that join interfaces of this machine, by the numbers of their hosts: the server's is after the workers'.
+// wires returns the cables at the switch that connect interfaces of this machine, by the number of the host: the
+// server's is after the workers'.
 func (l *Lab) wires() map[int]realtime.Wire {
 	all := map[int]realtime.Wire{}
 	for _, w := range l.HostWires() {
@@ -159,8 +160,8 @@ func (l *Lab) wires() map[int]realtime.Wire {
 	return all
 }
 
-// host starts the server, and the workers that send, where they are namespaces. One of somebody's own is served as soon as there is one
-// behind an interface, who sends when it will.
+// host starts the server and the sending workers that are in namespaces. A server is also started if any worker is
+// behind an interface.
 func (l *Lab) host(command func(args ...string) *exec.Cmd) error {
 	answers := false
 	for _, node := range l.Workers() {
@@ -186,7 +187,7 @@ func (l *Lab) host(command func(args ...string) *exec.Cmd) error {
 	return nil
 }
 
-// endless is as many updates as a worker can count.
+// endless is the maximum number of updates of a worker.
 const endless = 1<<32 - 1
 
 func (l *Lab) start(node int, cmd *exec.Cmd) (err error) {
@@ -198,10 +199,10 @@ func (l *Lab) start(node int, cmd *exec.Cmd) (err error) {
 	return err
 }
 
-// followEvery is how often what the program decided is taken up.
+// followEvery is the interval for reading the program's decisions.
 const followEvery = 100 * time.Millisecond
 
-// follow takes up the log of decisions as long as the testbed stands.
+// follow reads the log of decisions as long as the testbed is up.
 func (q *queue) follow(ctx context.Context) {
 	defer close(q.followed)
 	tick := time.NewTicker(followEvery)
@@ -220,7 +221,7 @@ func (q *queue) follow(ctx context.Context) {
 	}
 }
 
-// counts are what the queue counted since the testbed stands, and how many of its decisions are the engine's.
+// counts returns the queue's counters since the start, and how many of its decisions equal the engine's.
 func (q *queue) counts() (map[string]uint64, error) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -235,7 +236,7 @@ func (q *queue) counts() (map[string]uint64, error) {
 		"bypassed": k.Bypassed, "malformed": k.Malformed, "misidentified": k.Misidentified, "lost_before_engine": k.LostBeforeEngine,
 	}
 	d, err := q.card.Decisions()
-	if d != nil { // of those that were taken up, all but the last few while traffic goes on
+	if d != nil { // of those that were read: all but the last few while traffic continues
 		counts["decisions_checked"], counts["decisions_equal"] = uint64(d.Checked), uint64(d.Equal)
 	}
 	if n := q.card.Unlogged(); n > 0 {
@@ -244,7 +245,7 @@ func (q *queue) counts() (map[string]uint64, error) {
 	return counts, err
 }
 
-// reason is what a program that ended said, and by what error.
+// reason describes why a program ended, with its output.
 func (h *hosted) reason() (text string) {
 	if err := h.process.Wait(); err != nil {
 		text = ": " + err.Error()
@@ -255,7 +256,7 @@ func (h *hosted) reason() (text string) {
 	return text
 }
 
-// faults are what is not as it was made, and programs that ended.
+// faults lists interfaces that changed since the start, and programs that ended.
 func (q *queue) faults() (faults []string) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -274,7 +275,7 @@ func (q *queue) faults() (faults []string) {
 	return faults
 }
 
-// Close ends everything: programs end with their namespaces.
+// Close removes everything: programs end with their namespaces.
 func (q *queue) Close() error {
 	q.stop()
 	<-q.followed

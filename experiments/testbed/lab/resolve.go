@@ -18,18 +18,18 @@ import (
 
 // Limits of a testbed.
 const (
-	MaxCables    = 250 // each has a network of its own
+	MaxCables    = 250 // each has a separate network
 	MaxChildren  = 64  // bits of a bitmap
 	MaxLanes     = 704 // of a packet in one piece
 	MaxNativeMTU = 3000
 	MaxMTU       = 65535
 	maxInterface = 15
-	maxName      = 12      // an interface has the name of the node behind it, which is at most 15 letters
+	maxName      = 12      // an interface has the name of the node behind it, at most 15 letters
 	maxModel     = 1 << 30 // bytes of a model
 	MaxValues    = maxModel / olaf.LaneBytes
 )
 
-// Defaults of what a file leaves out.
+// Defaults of optional fields.
 const (
 	DefaultJob       = 1
 	DefaultLanes     = 256
@@ -38,7 +38,7 @@ const (
 	DefaultMTU       = 1500
 )
 
-// resolver turns a file into a plan and gathers what is wrong with it.
+// resolver converts a file to a plan and collects errors.
 type resolver struct {
 	file  *File
 	plan  *Plan
@@ -53,19 +53,20 @@ func (r *resolver) fail(at yamlfile.Pos, key, format string, args ...any) {
 	}
 }
 
-// Resolve decides everything that a file leaves open. The error matches ErrFile and lists several mistakes with their lines.
+// Resolve sets everything that a file leaves open. The error matches ErrFile and lists several mistakes with their
+// lines.
 func (f *File) Resolve() (*Plan, error) {
 	r := &resolver{file: f, nodes: map[string]int{}, links: map[string]*Link{}, plan: &Plan{Name: f.name()}}
 	for _, step := range []func(){r.general, r.expand, r.spread, r.name, r.connect, r.order, r.program, r.queue, r.apart, r.once} {
 		step()
-		if len(r.errs) > 0 { // what comes later would blame the same again
+		if len(r.errs) > 0 { // further checks would report the same mistake again
 			return nil, errors.Join(r.errs...)
 		}
 	}
 	return r.plan, nil
 }
 
-// name is the file's own without its ending, where it says none.
+// name returns the testbed's name, by default that of the file without its extension.
 func (f *File) name() string {
 	if f.Name != "" {
 		return f.Name
@@ -74,7 +75,7 @@ func (f *File) name() string {
 	return strings.TrimSuffix(base, filepath.Ext(base))
 }
 
-// named says whether a name can stand in commands and be that of an interface.
+// isName reports whether a name can be used in commands and for interfaces.
 func named(s string, most int) bool {
 	return s != "" && len(s) <= most && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == ""
 }
@@ -123,7 +124,7 @@ func (r *resolver) general() {
 	}
 }
 
-// expand writes a tree out as nodes, links and devices.
+// expand expands a tree to nodes, links and devices.
 func (r *resolver) expand() {
 	f, t := r.file, r.file.Tree
 	if t == nil {
@@ -144,7 +145,7 @@ func (r *resolver) expand() {
 			copied.Devices = append(copied.Devices, Device{Pos: t.Pos, Node: name, Mode: t.Mode, Arithmetic: t.Arithmetic, Rate: t.Rate})
 		}
 	}
-	const top = "s0" // the kernel in front of the parameter server is the tree's root
+	const top = "s0" // the kernel before the parameter server is the tree's root
 	above := func(node int) string {
 		if node == ktree.Root {
 			return top
@@ -170,7 +171,7 @@ func (r *resolver) expand() {
 	add("ps", Server, "")
 }
 
-// grow is the tree of aggregators that was asked for; nil where there can be none, which is told.
+// grow returns the requested tree of aggregators; nil after an error.
 func (r *resolver) grow(t *Tree) *ktree.Tree {
 	children := t.Children
 	if !t.Has("children") {
@@ -196,7 +197,7 @@ func (r *resolver) grow(t *Tree) *ktree.Tree {
 	return tree
 }
 
-// name looks at nodes by themselves.
+// name checks single nodes.
 func (r *resolver) name() {
 	numbers := map[string]int{}
 	r.plan.Hosts = r.planHosts()
@@ -224,14 +225,14 @@ func (r *resolver) name() {
 	}
 }
 
-// checkInterface refuses names that no interface of Linux can have.
+// checkInterface rejects invalid names of Linux interfaces.
 func (r *resolver) checkInterface(at yamlfile.Pos, key, name string) {
 	if len(name) > maxInterface || strings.ContainsAny(name, "/: \t\n") {
 		r.fail(at, key, "no interface is called %q; Linux takes names of at most %d letters, without spaces, / and :", name, maxInterface)
 	}
 }
 
-// outside looks at what is said of a node behind an interface of this machine.
+// outside checks a node behind an interface of this machine.
 func (r *resolver) outside(n *Node) {
 	if n.Interface == "" {
 		if n.Host != "" {
@@ -258,7 +259,7 @@ func (r *resolver) outside(n *Node) {
 	}
 }
 
-// find looks a node up and says when it isn't there.
+// find returns the node with a name, or records an error.
 func (r *resolver) find(at yamlfile.Pos, key, name string) (int, bool) {
 	i, ok := r.nodes[name]
 	if !ok {
@@ -271,7 +272,7 @@ func (r *resolver) find(at yamlfile.Pos, key, name string) (int, bool) {
 	return i, ok
 }
 
-// connect lays the cables.
+// connect creates the cables.
 func (r *resolver) connect() {
 	for i := range r.file.Links {
 		l := &r.file.Links[i]
@@ -291,7 +292,7 @@ func (r *resolver) connect() {
 	}
 }
 
-// link lays one cable.
+// link creates one cable.
 func (r *resolver) link(l *Link, child, parent int) {
 	below, above := &r.plan.Nodes[child], &r.plan.Nodes[parent]
 	switch {
@@ -333,7 +334,8 @@ func (r *resolver) link(l *Link, child, parent int) {
 	r.plan.Cables = append(r.plan.Cables, c)
 }
 
-// ends are the interfaces of this machine that a link joins; nil where it is a virtual cable, or leads to who is not here.
+// ends returns the interfaces of this machine that a link connects; nil for a virtual cable or one to a node on another
+// machine.
 func (r *resolver) ends(l *Link, below, above *PlannedNode) *Ends {
 	if len(l.Interfaces) == 0 && !l.Has("interfaces") {
 		if l.Virtual {
@@ -357,7 +359,7 @@ func (r *resolver) ends(l *Link, below, above *PlannedNode) *Ends {
 	return &Ends{Child: l.Interfaces[0], Parent: l.Interfaces[1], Virtual: l.Virtual}
 }
 
-// once refuses an interface that is to be in two places.
+// once rejects an interface that is used twice.
 func (r *resolver) once() {
 	at := map[string]string{}
 	take := func(pos yamlfile.Pos, key, name, where string) {
@@ -386,9 +388,9 @@ func (r *resolver) once() {
 // netBits is the length of a cable's network.
 const netBits = 24
 
-// opposite is the address of a node behind an interface, and one of its network for the end that is here.
+// opposite returns the address of a node behind an interface, and one in its network for the local end.
 func (r *resolver) opposite(node string) (there, here netip.Addr) {
-	there, _ = netip.ParseAddr(r.file.Nodes[r.nodes[node]].Address) // outside has looked
+	there, _ = netip.ParseAddr(r.file.Nodes[r.nodes[node]].Address) // checked by outside
 	b := there.As4()
 	if b[3] ^= 254; b[3] == 0 || b[3] == 255 {
 		b[3] = 253
@@ -396,7 +398,7 @@ func (r *resolver) opposite(node string) (there, here netip.Addr) {
 	return there, netip.AddrFrom4(b)
 }
 
-// apart refuses interfaces whose networks can't be told from others: from one namespace two ways would lead there.
+// checkNetworks rejects interfaces whose networks overlap with others: a namespace would have two routes to them.
 func (r *resolver) apart() {
 	for i := range r.plan.Nodes {
 		n := &r.plan.Nodes[i]
@@ -417,7 +419,7 @@ func (r *resolver) apart() {
 	}
 }
 
-// order looks at the tree that the cables make.
+// order checks that the cables form a tree.
 func (r *resolver) order() {
 	for i := range r.plan.Nodes {
 		n, at := &r.plan.Nodes[i], r.file.Nodes[i].Pos
@@ -486,7 +488,7 @@ func (r *resolver) program() {
 	r.modes(devices)
 }
 
-// bottomUp are the aggregators, each before the one above it.
+// bottomUp returns the aggregators, each before its parent.
 func (r *resolver) bottomUp() (nodes []int) {
 	var walk func(node int)
 	walk = func(node int) {
@@ -501,8 +503,8 @@ func (r *resolver) bottomUp() (nodes []int) {
 	return nodes
 }
 
-// modes refuses what would lose frames without a word: cables that are too long for native mode, and programs that redirect
-// natively to one that does not hear that.
+// modes rejects plans that would lose frames silently: cables that are too long for native mode, and programs that
+// redirect natively to a node that does not receive that.
 func (r *resolver) modes(devices map[int]*Device) {
 	mode := map[int]string{}
 	for i := range r.plan.Adders {

@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Kinds of errors of testbeds that are held.
+// Errors of running testbeds.
 var (
 	ErrExists = olaf.NewError(olaf.Device, "a testbed of that name is up")
 	ErrAbsent = olaf.NewError(olaf.Usage, "no testbed of that name is up")
@@ -17,7 +17,7 @@ var (
 	ErrHolder = olaf.NewError(olaf.Device, "the process that holds the testbed does not answer")
 )
 
-// State is what a testbed is at the moment.
+// State is the current state of a testbed.
 type State struct {
 	Name   string      `json:"name"`
 	PID    int         `json:"pid"` // of the holder
@@ -28,16 +28,16 @@ type State struct {
 	Remarks []string `json:"remarks,omitempty"`
 }
 
-// NodeState is one node of it. A namespace can be entered with nsenter --net=PATH, as long as the holder lives.
+// NodeState is the state of a node. Enter its namespace with nsenter --net=PATH as long as the holder lives.
 type NodeState struct {
 	Name    string            `json:"name"`
 	Role    string            `json:"role"`
 	Path    string            `json:"namespace,omitempty"`
-	Address string            `json:"address"`          // towards the server, of that towards the workers
+	Address string            `json:"address"`          // towards the server; for the server, towards the workers
 	Counts  map[string]uint64 `json:"counts,omitempty"` // of a program, since it was loaded
 }
 
-// readState reads what the holder of a testbed tells of it. The error matches ErrHolder.
+// readState parses a holder's answer. The error matches ErrHolder.
 func readState(r io.Reader, name string) (*State, error) {
 	s := new(State)
 	err := json.NewDecoder(r).Decode(s)
@@ -50,7 +50,7 @@ func readState(r io.Reader, name string) (*State, error) {
 	return s, nil
 }
 
-// remark adds what the counters of the nodes reveal about the jobs.
+// remark adds faults of the jobs that the nodes' counters show.
 func (s *State) remark() {
 	for i := range s.Nodes {
 		if n := s.Nodes[i].Counts["misidentified"]; n > 0 {

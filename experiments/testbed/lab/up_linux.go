@@ -19,17 +19,17 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// What the plan is held to is what the rooms below can do.
+// The plan's limits equal those of the packages that build it.
 var (
 	_ [netlab.MaxMTU]struct{}   = [MaxNativeMTU]struct{}{}
 	_ [xdp.MaxChildren]struct{} = [MaxChildren]struct{}{}
 )
 
-// Lab is a testbed that stands. It ends with Close or with the process.
+// Lab is a running testbed. It ends with Close or with the process.
 type Lab struct {
 	*Plan
-	Nodes  []*netlab.Node  // by node; nil of one behind an interface of this machine
-	Cables []*netlab.Cable // A is the child's end, nil where that is outside; B the parent's
+	Nodes  []*netlab.Node  // by node; nil if it is behind an interface of this machine
+	Cables []*netlab.Cable // A is the child's end, nil if it is on another machine; B the parent's
 	Adders []*Adder        // as planned
 
 	lab      *netlab.Lab
@@ -39,39 +39,40 @@ type Lab struct {
 	epochs   epochs // of the jobs of a plan with a tree
 }
 
-// Adder is a program that adds at a node.
+// Adder is an aggregating program at a node.
 type Adder struct {
 	*xdp.Aggregator
 	Planned *PlannedAdder
 	agent   *agent
 }
 
-// attachment is a program that meets frames at an interface.
+// attachment is a program at an interface.
 type attachment struct {
 	name   string
 	number uint32 // the kernel's
 }
 
-// Options say how a plan is made.
+// Options configures how a plan is built.
 type Options struct {
-	LogBytes int // room of each aggregator's log of decisions, a power of two; 0 logs nothing
-	// Command starts a worker or a server of a queue: its name and its arguments. It is what 'olafctl' does with 'worker' and 'ps'; nil
-	// starts none.
+	LogBytes int // size of each aggregator's log of decisions, a power of two; 0 for no log
+	// Command returns the command of a queue's worker or server, given its name and arguments, as for 'olafctl worker'
+	// and 'olafctl ps'; nil starts none.
 	Command func(args ...string) *exec.Cmd
 }
 
-// Rights are those that Up needs, and PacketRights where cables join interfaces of this machine, which are tried.
+// Rights returns those that Up needs, PacketRights also those for cables between interfaces of this machine; the latter
+// are tested by using them.
 func Rights() []netlab.Right { return slices.Concat(netlab.NamespaceRights, xdp.LoadRights) }
 
-// Up makes what a plan says. The error matches netlab.ErrRights, with a line for each right that is missing, netlab.ErrNetwork
-// or xdp.ErrKernel; nothing is left of what was made before it.
+// Up builds a plan. The error matches netlab.ErrRights, with a line for each missing right, netlab.ErrNetwork or
+// xdp.ErrKernel; after an error nothing is left.
 func Up(p *Plan, o Options) (*Lab, error) {
 	if err := netlab.CheckRights(Rights()...); err != nil {
 		return nil, err
 	}
 	l := &Lab{Plan: p, Nodes: make([]*netlab.Node, len(p.Nodes)), Cables: make([]*netlab.Cable, len(p.Cables)), attached: map[*netlab.Interface]attachment{}}
 	l.epochs.newest, l.epochs.summed, l.epochs.lacks, l.epochs.seated = l.newest, l.summed, l.lacks, map[seat]answer{}
-	l.epochs.mu.Lock() // agents that are asked meanwhile wait for the whole tree
+	l.epochs.mu.Lock() // requests to agents wait for the complete tree
 	err := l.up(o)
 	l.epochs.mu.Unlock()
 	if err != nil {
@@ -110,7 +111,7 @@ func (l *Lab) up(o Options) (err error) {
 	return nil
 }
 
-// node makes a namespace, which forwards what comes back if it is an aggregator's.
+// node creates a namespace, which forwards answers if it is an aggregator's.
 func (l *Lab) node(i int) (err error) {
 	p := &l.Plan.Nodes[i]
 	if p.Device != "" {
@@ -122,7 +123,7 @@ func (l *Lab) node(i int) (err error) {
 	return l.Nodes[i].Forward()
 }
 
-// cable lays one, or takes the interface behind which one of its ends is.
+// cable creates a cable, or takes the interface behind which one of its ends is.
 func (l *Lab) cable(i int) (err error) {
 	p := &l.Plan.Cables[i]
 	child, parent := &l.Plan.Nodes[p.Child], &l.Plan.Nodes[p.Parent]
@@ -148,7 +149,7 @@ func (l *Lab) cable(i int) (err error) {
 	return errors.Join(wide(c.A, p.MTU), wide(c.B, p.MTU), address(c.A, p.Lower), address(c.B, p.Upper))
 }
 
-// wide refuses an interface whose frames are shorter than those of the cable that it stands for.
+// wide rejects an interface whose MTU is below that of its cable.
 func wide(at *netlab.Interface, mtu int) error {
 	if at == nil || at.MTU >= mtu {
 		return nil
@@ -163,7 +164,7 @@ func address(at *netlab.Interface, a netip.Addr) error {
 	return at.Address(netip.PrefixFrom(a, netBits))
 }
 
-// route says the way to those who are not at the other end of a cable.
+// route sets the routes to nodes that are not directly connected.
 func (l *Lab) route(node int) error {
 	n := l.Nodes[node]
 	if n == nil {
@@ -189,8 +190,8 @@ func (l *Lab) route(node int) error {
 	return nil
 }
 
-// adder loads a program and puts it on the cables of its children. What it redirects in native mode is lost where nothing listens at the
-// other end, so that there is something.
+// adder loads a program and attaches it to its children's cables. Frames redirected in native mode are lost unless the
+// other end has a program, so that end gets one.
 func (l *Lab) adder(p *PlannedAdder, o Options) error {
 	n := &l.Plan.Nodes[p.Node]
 	program, err := xdp.LoadAggregator(xdp.AggregatorBuild{
@@ -227,7 +228,7 @@ func (l *Lab) adder(p *PlannedAdder, o Options) error {
 	return l.serve(a, parent.Child)
 }
 
-// keep holds a program that was attached to an interface, if it was, and notes under which number.
+// keep stores a program that was attached to an interface, with its number.
 func (l *Lab) keep(name string, at *netlab.Interface, attached io.Closer, err error) error {
 	if err != nil {
 		return err
@@ -238,7 +239,7 @@ func (l *Lab) keep(name string, at *netlab.Interface, attached io.Closer, err er
 	return err
 }
 
-// parent is for whom a node adds.
+// parent returns the parent for which a node aggregates.
 func (l *Lab) parent(node int) (xdp.Parent, error) {
 	n := &l.Plan.Nodes[node]
 	c, up := &l.Plan.Cables[n.Up], l.Cables[n.Up]
@@ -256,8 +257,8 @@ func (l *Lab) parent(node int) (xdp.Parent, error) {
 	return xdp.Parent{Job: l.Job, Children: len(n.Down), Child: olaf.WorkerID(slices.Index(above.Down, n.Up)), Source: a}, nil
 }
 
-// Faults are what is not as it was made: interfaces that are gone or down, programs that somebody took off. None where all is well. What agents
-// met follows from these, so that it stands behind them, and was looked at before them.
+// Faults lists changes since the start: interfaces that are missing or down, detached programs. Errors of agents follow
+// from these and are listed after them, but were read before.
 func (l *Lab) Faults() (faults []string) {
 	met := l.agentFaults()
 	if l.queue != nil {
@@ -269,7 +270,7 @@ func (l *Lab) Faults() (faults []string) {
 	return append(faults, met...)
 }
 
-// agentFaults are what agents met that is not as it was made.
+// agentFaults lists errors of agents.
 func (l *Lab) agentFaults() (faults []string) {
 	for _, a := range l.Adders {
 		if err := a.agent.fault(); err != nil {
@@ -282,7 +283,7 @@ func (l *Lab) agentFaults() (faults []string) {
 	return faults
 }
 
-// Broken is nil where all is as it was made, and otherwise says the first that is not. The error matches ErrBroken.
+// Broken returns an error for the first change since the start, nil for none. The error matches ErrBroken.
 func (l *Lab) Broken() error {
 	if faults := l.Faults(); len(faults) > 0 {
 		return fmt.Errorf("%w: %s", ErrBroken, faults[0])
@@ -290,11 +291,11 @@ func (l *Lab) Broken() error {
 	return nil
 }
 
-// lookEvery is how often Guard looks.
+// lookEvery is the interval of Guard's checks.
 const lookEvery = time.Second
 
-// Guard lets something be done on the testbed as long as this is as it was made: its context ends when it is not any more. Why do failed may
-// follow from that, so that the error is that of Broken then.
+// Guard calls do with a context that ends when the testbed changes. If do fails because of that, the error is that of
+// Broken.
 func (l *Lab) Guard(ctx context.Context, do func(context.Context) error) error {
 	within, stop := context.WithCancelCause(ctx)
 	ended := make(chan struct{})
@@ -314,7 +315,7 @@ func (l *Lab) Guard(ctx context.Context, do func(context.Context) error) error {
 	return cmp.Or(l.Broken(), err)
 }
 
-// watch looks until the context ends, or until something is not as it was made.
+// watch checks until the context ends or the testbed has changed.
 func (l *Lab) watch(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
@@ -330,7 +331,7 @@ func (l *Lab) watch(ctx context.Context) error {
 	}
 }
 
-// cableFaults are those of the ends of a cable. One that is gone takes the other with it.
+// cableFaults lists those of a cable's ends. A missing end removes the other.
 func (l *Lab) cableFaults(cable int) (faults []string) {
 	c, planned := l.Cables[cable], &l.Plan.Cables[cable]
 	child, parent := l.nameOf(planned.Child), l.nameOf(planned.Parent)
@@ -360,13 +361,13 @@ func (l *Lab) cableFaults(cable int) (faults []string) {
 
 func (l *Lab) nameOf(node int) string { return l.Plan.Nodes[node].Name }
 
-// Close takes everything down.
+// Close removes everything.
 func (l *Lab) Close() error {
 	var errs []error
 	for _, c := range l.opened {
 		errs = append(errs, c.Close())
 	}
-	for _, a := range l.Adders { // every agent may look into all of them
+	for _, a := range l.Adders { // every agent may read all of them
 		if a.agent != nil {
 			errs = append(errs, a.agent.Close())
 		}

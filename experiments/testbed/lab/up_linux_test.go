@@ -29,7 +29,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// asHolder makes this test's program hold a testbed of that name until it is killed.
+// asHolder makes the test's program hold a testbed of that name until it is killed.
 const asHolder = "OLAFCTL_LAB_HOLDER"
 
 func TestMain(m *testing.M) {
@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// asHost makes this test's program a worker or a server of a queue, as olafctl is one.
+// asHost makes the test's program a worker or a server of a queue, like olafctl.
 const asHost = "OLAFCTL_LAB_HOST"
 
 func play(args []string) error {
@@ -98,8 +98,8 @@ func play(args []string) error {
 	return err
 }
 
-// TestQueue holds a testbed in which workers of two clusters overload a queue of each system, reads its counters while they do, and kills one
-// of them.
+// TestQueue holds a testbed in which workers of two clusters overload a queue of each system, reads its counters
+// meanwhile, and kills one worker.
 func TestQueue(t *testing.T) {
 	able(t)
 	if err := netlab.CheckRights(netlab.PacketRights...); err != nil {
@@ -156,7 +156,7 @@ func TestQueue(t *testing.T) {
 	}
 }
 
-// await asks for the state of a testbed until it is as it should be.
+// await reads the state of a testbed until it is as expected.
 func await(t *testing.T, name string, as func(*State) bool) *State {
 	t.Helper()
 	for deadline := time.Now().Add(time.Minute); ; {
@@ -173,7 +173,7 @@ func await(t *testing.T, name string, as func(*State) bool) *State {
 	}
 }
 
-// TestQueueRefused asks for more than any machine carries.
+// TestQueueRefused requests more than any machine carries.
 func TestQueueRefused(t *testing.T) {
 	able(t)
 	_, err := Up(plan(t, "queue: {system: "+systems()[0]+", workers: 2, out_rate: 90G}\njob: {lanes: 48}"), Options{})
@@ -205,7 +205,7 @@ func hold(name string) error {
 	return h.Hold(ctx)
 }
 
-// able skips a test by name where rights are missing.
+// able skips a test if rights are missing.
 func able(t *testing.T) {
 	t.Helper()
 	if err := netlab.CheckRights(Rights()...); err != nil {
@@ -228,10 +228,11 @@ func up(t *testing.T, text string) *Lab {
 	return l
 }
 
-// nameFor is a name that no other run of this test has.
+// nameFor returns a unique name for this run of the test.
 func nameFor(of string) string { return fmt.Sprintf("%s-%d", of, os.Getpid()) }
 
-// TestRoutes lets a worker at the bottom of a tree reach the server and a worker elsewhere, over the aggregators' namespaces.
+// TestRoutes sends from a worker at the bottom of a tree to the server and to a worker elsewhere, through the
+// aggregators' namespaces.
 func TestRoutes(t *testing.T) {
 	l := up(t, "tree: {workers: 4, children: 2}\njob: {lanes: 8, fragments: 4}")
 	if faults := l.Faults(); len(faults) > 0 {
@@ -245,7 +246,7 @@ func TestRoutes(t *testing.T) {
 	}
 }
 
-// TestLongFrames adds up on cables that are too long for native mode.
+// TestLongFrames sums over cables that are too long for native mode.
 func TestLongFrames(t *testing.T) {
 	l := up(t, "tree: {workers: 2, mtu: 4000, mode: generic}\njob: {lanes: 8, fragments: 4}")
 	new(ground).job(t, l, endpoint.XAgg{})
@@ -254,7 +255,7 @@ func TestLongFrames(t *testing.T) {
 	}
 }
 
-// TestFaults takes cables and every kind of program away, switches an interface off, and hears of each.
+// TestFaults removes cables and programs of every kind, disables an interface, and checks the reported faults.
 func TestFaults(t *testing.T) {
 	at := func(l *Lab, node int, name string, do func(netlink.Link) error) {
 		t.Helper()
@@ -302,7 +303,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// TestQueueFaults takes the program of ACKs off a queue, and hears of it.
+// TestQueueFaults detaches a queue's program for ACKs and checks the reported fault.
 func TestQueueFaults(t *testing.T) {
 	able(t)
 	if err := netlab.CheckRights(netlab.PacketRights...); err != nil {
@@ -320,7 +321,7 @@ func TestQueueFaults(t *testing.T) {
 	}
 }
 
-// TestHolder holds two testbeds at once, refuses a name that exists, tells of them and takes them down.
+// TestHolder holds two testbeds at once, rejects an existing name, shows them and removes them.
 func TestHolder(t *testing.T) {
 	able(t)
 	var ended []chan error
@@ -361,7 +362,7 @@ func TestHolder(t *testing.T) {
 	}
 }
 
-// TestKilledHolder kills who holds a testbed, and finds nothing of it; its name is free again.
+// TestKilledHolder kills a testbed's holder and finds nothing left; its name can be used again.
 func TestKilledHolder(t *testing.T) {
 	able(t)
 	traces := testbedtest.RecordTraces(t)
@@ -397,7 +398,7 @@ func TestKilledHolder(t *testing.T) {
 	}
 }
 
-// TestUpRefuses asks for interfaces that can't be.
+// TestUpRefuses requests impossible interfaces.
 func TestUpRefuses(t *testing.T) {
 	able(t)
 	for device, want := range map[string]string{"olafnone0": "interface olafnone0 for low", "lo": ""} {
@@ -409,7 +410,7 @@ func TestUpRefuses(t *testing.T) {
 	}
 }
 
-// exchange sends a datagram from a node to whoever is at an address, and waits for the answer of its socket.
+// exchange sends a datagram from a node to an address, and waits for its answer.
 func exchange(l *Lab, from int, to string) error {
 	var at *net.UDPConn
 	listen := func() (err error) {
@@ -451,7 +452,7 @@ func exchange(l *Lab, from int, to string) error {
 	return err
 }
 
-// owns says whether an address is a node's.
+// owns reports whether an address is a node's.
 func (l *Lab) owns(node int, address string) bool {
 	for i := range l.Plan.Cables {
 		c := &l.Plan.Cables[i]
