@@ -16,7 +16,7 @@ endif
 PEERS := tshark:tshark z3:z3 cvc5:cvc5 verilator:verilator libreoffice-calc:soffice chromium:chromium build-essential:gcc \
 	glpk-utils:glpsol coinor-cbc:cbc python3-scipy:/usr/lib/python3/dist-packages/scipy \
 	python3-numpy:/usr/lib/python3/dist-packages/numpy python3-torch:/usr/lib/python3/dist-packages/torch \
-	qemu-user-static:qemu-aarch64-static clang-14:clang-14 llvm-14:llvm-strip-14 shellcheck:shellcheck
+	qemu-user-static:qemu-aarch64-static openssh-server:/usr/sbin/sshd openssh-client:ssh clang-14:clang-14 llvm-14:llvm-strip-14 shellcheck:shellcheck
 
 # Packages whose code runs on several goroutines; the race detector needs cgo and gcc.
 RACE := ./capture/live ./experiments/testbed ./experiments/bench ./experiments/bench/slowmotion ./p4ctl/... ./cmd/olafctl/... ./experiments/sweep/... ./results/store ./fpga/remote ./tui/...
@@ -24,7 +24,7 @@ RACE := ./capture/live ./experiments/testbed ./experiments/bench ./experiments/b
 # Many tests wait for clocks, children and the kernel: half as many packages again as there are processors keep these busy.
 SIDE := -p $(shell expr $$(nproc) \* 3 / 2 + $$(nproc) % 2)
 
-.PHONY: build help test quick often unit race lint style generate bench sweeps kernel idle pci fuzz faults campaign exactly mutate sbom licences reproducible peers clean
+.PHONY: build help test quick often unit race lint style generate bench sweeps kernel idle pci hosts fuzz faults campaign exactly mutate sbom licences reproducible peers clean
 
 build: ## the binary, without cgo, and the work queue of sweeps over several machines beside it
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/olafctl
@@ -109,6 +109,9 @@ kernel: ## what the kernel takes for packets, beside the goals of docs/notes/ker
 
 idle: ## 30 runs of real packets that confirm when ages are withheld (docs/notes/kernel.md); root, an idle machine, three minutes
 	$(GO) test ./experiments/bench -run '^TestIdleRuns$$' -idle 30 -v -timeout 15m
+
+hosts: ## the head, ssh and agents of three hosts killed, stopped and cut off at 30 moments (root, sshd); five minutes
+	$(GO) test ./cmd/olafctl -run '^TestKilled(Across|Agent)' -v -timeout 20m -hosts 30
 
 pci: ## every state of a card on a real PCI bus, in virtual machines with Debian's kernel (fpga/pcie/pcivm); two minutes
 	$(GO) test ./fpga/pcie/pcivm -count=1 -v -matrix -timeout 30m

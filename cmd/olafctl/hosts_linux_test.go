@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -143,37 +144,105 @@ func TestSSHWithoutForwarding(t *testing.T) {
 }
 
 // killedFlag is the number of moments of TestKilledAcrossHosts.
-var killedFlag = flag.Int("hosts", 6, "moments at which something is killed across hosts")
+var killedFlag = flag.Int("hosts", 6, "moments at which something is killed, stopped or cut off across hosts")
 
-// TestKilledAcrossHosts kills the head, ssh or the agent during a bench on packets of another host's kernel, at moments drawn by
-// the seed: nothing is left on the host, and the next command works.
+// victims are what happens at those moments, with the exit codes of the bench: 3 for a lost device, 130 after Ctrl-C, and -1 if
+// the head was killed, which also happens to it where an agent or ssh does not run yet.
+var victims = []struct {
+	name  string
+	codes []int
+}{{"head", []int{-1}}, {"ssh", []int{3, -1}}, {"agent", []int{3, -1}}, {"blip", []int{130}}, {"stop", []int{3, -1}}, {"cut", []int{3}}}
+
+// TestKilledAcrossHosts kills the head, ssh or the agent during a bench on another host, stops the agent, or cuts the cable for
+// 200 ms or for good, at moments drawn by the seed: nothing is left on any host, and the next command works.
 func TestKilledAcrossHosts(t *testing.T) {
 	if !canReal() {
 		t.Skip("without the rights to make namespaces and load programs")
 	}
-	l := sshlinktest.New(t, 1, pathOfOlafctl(t))
-	host := l.Hosts[0]
+	l := sshlinktest.New(t, 3, pathOfOlafctl(t))
 	seed := rapidSeed(t)
 	draw := rand.New(rand.NewPCG(seed, 0))
-	victims := []string{"head", "ssh", "agent"}
 	for i := range *killedFlag {
-		victim, moment := victims[i%len(victims)], time.Duration(draw.Int64N(int64(3*time.Second)))
-		cmd := headCommand(t, l, "bench", "-d", host.URL("host:"), "--runs", "1000", "-q", "--keep=false")
+		victim, host := victims[i%len(victims)], l.Hosts[draw.IntN(len(l.Hosts))]
+		moment := time.Duration(draw.Int64N(int64(3 * time.Second)))
+		cmd := headCommand(t, l, "bench", "-d", host.URL("host:"), "--rate", "8M", "--out-rate", "3M", "--burst", "1", "--runs", "1000", "-q", "--keep=false")
+		var said bytes.Buffer
+		cmd.Stderr = &said
 		p, err := l.Head.Start(cmd)
 		if err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(moment)
-		killVictim(t, l, cmd, victim)
-		_ = p.Wait() // it was killed, or lost its device
-		if code := cmd.ProcessState.ExitCode(); victim != "head" && code != 3 && code != -1 {
-			t.Errorf("the bench ended with exit code %d after its %s was killed", code, victim)
+		after := harm(t, l, host, cmd, victim.name)
+		_ = p.Wait() // the exit code says more
+		after()
+		if code := cmd.ProcessState.ExitCode(); !slices.Contains(victim.codes, code) || code == 3 && !strings.Contains(said.String(), host.Name) {
+			t.Errorf("%s after %v (seed %d): exit code %d, want one of %v, and the host's name: %s", victim.name, moment, seed, code,
+				victim.codes, &said)
 		}
 		l.AwaitIdle(t)
 		if _, said, code := runOnHead(t, l, "device", "info", "-d", host.URL("host:")); code != 0 {
-			t.Fatalf("%s killed after %v (seed %d), then exit code %d: %s", victim, moment, seed, code, said)
+			t.Fatalf("%s after %v (seed %d), then exit code %d: %s", victim.name, moment, seed, code, said)
 		}
 	}
+}
+
+// harm does to the head, its ssh, its agent or its cable what a victim's name says. The returned function makes it good once
+// the head has ended.
+func harm(t *testing.T, l *sshlinktest.Lab, host *sshlinktest.Host, head *exec.Cmd, victim string) (after func()) {
+	t.Helper()
+	after = func() {}
+	switch victim {
+	case "blip":
+		host.Cut(t, true)
+		time.Sleep(200 * time.Millisecond)
+		host.Cut(t, false)
+		_ = head.Process.Signal(os.Interrupt) // it may have ended
+	case "cut":
+		host.Cut(t, true)
+		after = func() {
+			host.Cut(t, false)
+			l.AwaitReachable(t, host)
+		}
+	case "stop":
+		pid := pidOf(t, host, "olafctl device serve")
+		if pid == 0 {
+			_ = head.Process.Kill()
+			return after
+		}
+		_ = syscall.Kill(pid, syscall.SIGSTOP)
+		after = func() { _ = syscall.Kill(pid, syscall.SIGCONT) }
+	default:
+		killVictim(t, l, host, head, victim)
+	}
+	return after
+}
+
+// pidOf finds a program on a host; 0 without one.
+func pidOf(t *testing.T, host *sshlinktest.Host, word string) (pid int) {
+	t.Helper()
+	for _, p := range host.Processes(t) {
+		if strings.Contains(p, word) {
+			_, _ = fmt.Sscan(p, &pid) // a process begins with its number
+		}
+	}
+	return pid
+}
+
+// killVictim kills the head, its ssh or its agent; the head if the other one does not run yet.
+func killVictim(t *testing.T, l *sshlinktest.Lab, host *sshlinktest.Host, head *exec.Cmd, victim string) {
+	t.Helper()
+	pid := 0
+	switch victim {
+	case "ssh":
+		pid = pidOf(t, &sshlinktest.Host{Node: l.Head}, "ServerAliveInterval")
+	case "agent":
+		pid = pidOf(t, host, "olafctl device serve")
+	}
+	if pid == 0 { // of the head, or too early
+		pid = head.Process.Pid
+	}
+	_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
 }
 
 // rapidSeed returns the seed of property tests: another one each time, unless RAPID_SEED is set.
@@ -184,30 +253,6 @@ func rapidSeed(t *testing.T) uint64 {
 	seed := rand.Uint64()
 	t.Logf("seed %d", seed)
 	return seed
-}
-
-// killVictim kills the head, its ssh or its agent, if that runs yet.
-func killVictim(t *testing.T, l *sshlinktest.Lab, head *exec.Cmd, victim string) {
-	t.Helper()
-	find := func(word string, among []string) (pid int) {
-		for _, p := range among {
-			if strings.Contains(p, word) {
-				_, _ = fmt.Sscan(p, &pid) // a process begins with its number
-			}
-		}
-		return pid
-	}
-	pid := 0
-	switch victim {
-	case "ssh":
-		pid = find("ServerAliveInterval", (&sshlinktest.Host{Node: l.Head}).Processes(t))
-	case "agent":
-		pid = find("olafctl device serve", l.Hosts[0].Processes(t))
-	}
-	if pid == 0 { // of the head, or too early
-		pid = head.Process.Pid
-	}
-	_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended
 }
 
 // connectHost starts an agent without a device on the first host.
@@ -276,7 +321,7 @@ func TestKilledAgentLeavesNoPrograms(t *testing.T) {
 	l := sshlinktest.New(t, 1, pathOfOlafctl(t))
 	h := connectHost(t, l)
 	captureFile(t, l, h)
-	killVictim(t, l, nil, "agent")
+	killVictim(t, l, l.Hosts[0], nil, "agent")
 	l.AwaitIdle(t)
 	if _, err := h.Offset(t.Context()); err == nil || !strings.Contains(err.Error(), "root@10.29.0.2") {
 		t.Errorf("after its end, the host answers with %v", err)

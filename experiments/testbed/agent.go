@@ -107,6 +107,9 @@ func (b *Testbed) attachAgent(ctx context.Context, target string, o Access, dial
 // that of another device.
 func (b *Testbed) tapAgent(ctx context.Context, d *remote.Device, o *Access) (Card, error) {
 	whole, clock := fpga.Device(d), fpga.Registers(d)
+	if row, _, err := o.deviceTable().Lookup(d.Served().Kind + ":"); o.Card.Capture != nil && err == nil && row.NotCard != "" {
+		return Card{}, fmt.Errorf("%w: --server is for a card, not for %s: %s", ErrUnsupported, d.Identity().Address, row.NotCard)
+	}
 	if o.Generator != "" {
 		if o.Card.Capture == nil {
 			return Card{}, fmt.Errorf("%w: the generator of %s is not on the host of %s; add --server ssh://HOST/INTERFACE, whose clock is compared with the generator's",

@@ -11,6 +11,7 @@ import (
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/fpga/remote"
+	"github.com/olafctl/olaf/p4ctl"
 )
 
 // SSHDevice returns the row for devices of other hosts, which an agent lends that ssh starts there.
@@ -82,6 +83,16 @@ func explainLink(l *sshlink.Link) error {
 	return l.Err()
 }
 
+// explainDial returns why a link broke if nothing answers behind it, or else err.
+func explainDial(err error, l *sshlink.Link) error {
+	if errors.Is(err, remote.ErrUnreachable) || errors.Is(err, p4ctl.ErrUnreachable) || errors.Is(err, fpga.ErrGone) {
+		if why := explainLink(l); why != nil {
+			return why
+		}
+	}
+	return err
+}
+
 func openSSHDevice(ctx context.Context, rest string, o DeviceOptions) (fpga.Device, error) {
 	p, err := parseSSH(rest)
 	if err != nil {
@@ -94,7 +105,7 @@ func openSSHDevice(ctx context.Context, rest string, o DeviceOptions) (fpga.Devi
 	d, err := remote.Dial(ctx, link.Target, remote.Options{ReadOnly: o.ReadOnly || o.DryRun != nil, Address: p.URL(p.device),
 		Why: func() error { return explainLink(link) }})
 	if err != nil {
-		return nil, errors.Join(err, link.Close())
+		return nil, errors.Join(explainDial(err, link), link.Close())
 	}
 	return &sshDevice{d, link}, nil
 }
@@ -115,7 +126,7 @@ func openSSH(ctx context.Context, rest string, o OpenOptions) (*Testbed, error) 
 	bed := &Testbed{close: []func() error{link.Close}}
 	dial := remote.Options{Address: p.URL(p.device), Why: func() error { return explainLink(link) }}
 	if err := bed.attachAgent(ctx, link.Target, o.Access, dial); err != nil {
-		return nil, errors.Join(err, bed.Close())
+		return nil, errors.Join(explainDial(err, link), bed.Close())
 	}
 	return bed, nil
 }

@@ -3,7 +3,6 @@ package sshlink
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -34,6 +33,11 @@ const (
 // ErrHeadGone when in ends or there was no sign of life for Patience; then the process exits after another Patience at the
 // latest. The caller reports that it serves with ready.
 func Attend(ctx context.Context, in io.Reader, out io.Writer, b Build) (alive context.Context, ready func() error, err error) {
+	return attend(ctx, in, out, b, os.Exit)
+}
+
+func attend(ctx context.Context, in io.Reader, out io.Writer, b Build, exit func(int)) (alive context.Context, ready func() error,
+	err error) {
 	var mu sync.Mutex
 	write := func(line string) error {
 		mu.Lock()
@@ -46,7 +50,7 @@ func Attend(ctx context.Context, in io.Reader, out io.Writer, b Build) (alive co
 	}
 	alive, end := context.WithCancelCause(ctx)
 	lose := func() {
-		time.AfterFunc(Patience, func() { os.Exit(exitLost) }) // a device that cannot be closed must not keep the agent
+		time.AfterFunc(Patience, func() { exit(exitLost) }) // a device that cannot be closed must not keep the agent
 		end(ErrHeadGone)
 	}
 	patience := time.AfterFunc(Patience, lose)
@@ -55,7 +59,7 @@ func Attend(ctx context.Context, in io.Reader, out io.Writer, b Build) (alive co
 	select {
 	case <-accepted:
 	case <-alive.Done():
-		return nil, nil, errors.Join(context.Cause(alive))
+		return nil, nil, context.Cause(alive)
 	}
 	go func() {
 		for tick := time.NewTicker(beat); ; {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"fmt"
+	"net"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -12,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/vishvananda/netlink"
 
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/internal/peer"
@@ -31,6 +34,22 @@ type Host struct {
 	Name   string // root@ADDRESS
 	Folder string
 	Sshd   *netlab.Process
+	cable  *netlab.Cable
+}
+
+// Cut takes the host's cable out, or puts it back.
+func (h *Host) Cut(t testing.TB, out bool) {
+	t.Helper()
+	mustNil(t, h.cable.B.Do(func() error {
+		link, err := netlink.LinkByIndex(h.cable.B.Index)
+		if err != nil {
+			return err
+		}
+		if out {
+			return netlink.LinkSetDown(link)
+		}
+		return netlink.LinkSetUp(link)
+	}))
 }
 
 // New starts n hosts until the test ends. The folder path is in PATH there, and settings are added to sshd's configuration. It
@@ -44,16 +63,16 @@ func New(t testing.TB, n int, path string, settings ...string) *Lab {
 	if err := netlab.CheckRights(netlab.NamespaceRights...); err != nil {
 		t.Skip(err)
 	}
-	net, err := netlab.New()
+	networks, err := netlab.New()
 	mustNil(t, err)
-	t.Cleanup(func() { mustNil(t, net.Close()) })
+	t.Cleanup(func() { mustNil(t, networks.Close()) })
 	folder := t.TempDir()
 	for _, key := range []string{"host", "user"} {
 		mustRun(t, keygen, "-q", "-t", "ed25519", "-N", "", "-f", filepath.Join(folder, key))
 	}
 	mustNil(t, os.MkdirAll("/run/sshd", 0o755)) // sshd requires it
 	l := &Lab{SSH: fmt.Sprintf("ssh -F none -i %s/user -o UserKnownHostsFile=%s/known", folder, folder)}
-	l.Head, err = net.Node("head")
+	l.Head, err = networks.Node("head")
 	mustNil(t, err)
 	public, err := os.ReadFile(filepath.Join(folder, "host.pub"))
 	mustNil(t, err)
@@ -62,10 +81,11 @@ func New(t testing.TB, n int, path string, settings ...string) *Lab {
 		address := fmt.Sprintf("10.29.%d.2", i)
 		h := &Host{Name: "root@" + address, Folder: filepath.Join(folder, fmt.Sprint("host", i))}
 		mustNil(t, os.Mkdir(h.Folder, 0o755))
-		h.Node, err = net.Node(fmt.Sprint("host", i))
+		h.Node, err = networks.Node(fmt.Sprint("host", i))
 		mustNil(t, err)
 		cable, err := netlab.ConnectNodes(netlab.End{Node: l.Head, Name: fmt.Sprint("to", i)}, netlab.End{Node: h.Node, Name: "lan"}, 1500)
 		mustNil(t, err)
+		h.cable = cable
 		mustNil(t, cable.A.Address(netip.MustParsePrefix(fmt.Sprintf("10.29.%d.1/24", i))))
 		mustNil(t, cable.B.Address(netip.MustParsePrefix(address+"/24")))
 		fmt.Fprintf(&known, "%s %s", address, public)
@@ -101,6 +121,21 @@ func (h *Host) startSshd(t testing.TB, sshd, folder, path string, settings []str
 	if !<-listens {
 		t.Fatal("sshd does not start")
 	}
+}
+
+// AwaitReachable waits until the head reaches a host again.
+func (l *Lab) AwaitReachable(t testing.TB, h *Host) {
+	t.Helper()
+	_, address, _ := strings.Cut(h.Name, "@")
+	mustNil(t, l.Head.Do(func() (err error) {
+		for deadline := time.Now().Add(leavePatience); time.Now().Before(deadline); {
+			var c net.Conn
+			if c, err = net.DialTimeout("tcp", address+":22", leavePatience); err == nil {
+				return c.Close()
+			}
+		}
+		return err
+	}))
 }
 
 // URL is the address of a device on the host.

@@ -1,0 +1,129 @@
+package sshlink
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// startAgent starts an agent's side on pipes. It returns the head's ends, and the code with which the process would exit.
+func startAgent(t *testing.T) (alive context.Context, in *io.PipeWriter, out *bufio.Reader, exits <-chan int) {
+	t.Helper()
+	agentIn, in := io.Pipe()
+	headOut, agentOut := io.Pipe()
+	out = bufio.NewReader(headOut)
+	t.Cleanup(func() {
+		for _, end := range []io.Closer{in, agentIn, agentOut, headOut} {
+			_ = end.Close() // pipes of this process close
+		}
+	})
+	hello, codes := make(chan string, 1), make(chan int, 1)
+	go func() {
+		line, _ := out.ReadString('\n')
+		hello <- line
+		_, _ = io.WriteString(in, "\n"+goWord+"\n")
+	}()
+	alive, ready, err := attend(t.Context(), agentIn, agentOut, Build{Hash: "abc", Version: "v1", Platform: "linux/amd64"},
+		func(code int) { codes <- code })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if line := <-hello; line != helloWord+" abc v1 linux/amd64\n" {
+		t.Fatalf("the greeting is %q", line)
+	}
+	go func() { _ = ready() }()
+	if line, err := out.ReadString('\n'); err != nil || line != readyWord+"\n" {
+		t.Fatalf("after the greeting came %q, %v", line, err)
+	}
+	return alive, in, out, codes
+}
+
+// TestAgentEndsWithItsInput states that an agent ends at the end of its standard input.
+func TestAgentEndsWithItsInput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		alive, in, out, exits := startAgent(t)
+		go io.Copy(io.Discard, out)
+		in.Close()
+		<-alive.Done()
+		if !errors.Is(context.Cause(alive), ErrHeadGone) {
+			t.Errorf("it ended because of %v", context.Cause(alive))
+		}
+		if code := <-exits; code != exitLost {
+			t.Errorf("with a device that does not close it exits with %d, want %d", code, exitLost)
+		}
+	})
+}
+
+// TestAgentEndsInSilence states that an agent lives as long as there are signs of life, and ends Patience after the last one.
+func TestAgentEndsInSilence(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		alive, in, out, exits := startAgent(t)
+		beats := 0
+		go func() {
+			for {
+				if _, err := out.ReadString('\n'); err != nil {
+					return
+				}
+				beats++
+			}
+		}()
+		for range 30 {
+			time.Sleep(beat)
+			if alive.Err() != nil {
+				t.Fatal("it ended despite of signs of life")
+			}
+			_, _ = io.WriteString(in, "\n")
+		}
+		last := time.Now()
+		<-alive.Done()
+		if silent := time.Since(last); silent != Patience {
+			t.Errorf("it ended after %v of silence, want %v", silent, Patience)
+		}
+		if beats < 30 {
+			t.Errorf("it gave %d signs of life in %v", beats, 30*beat)
+		}
+		if code := <-exits; code != exitLost {
+			t.Errorf("with a device that does not close it exits with %d, want %d", code, exitLost)
+		}
+	})
+}
+
+// TestScriptsQuoteTheirArguments runs a script's arguments through the shell as the other host does.
+func TestScriptsQuoteTheirArguments(t *testing.T) {
+	o := Options{}
+	args := []string{`a b`, `'`, `"$HOME"`, `$(false)`, "`x`", `\`, ``, `*`, "é"}
+	cmd := o.command(Address{Host: "lab"}, nil, append([]string{`for a in "$@"; do echo "[$a]"; done`}, args...))
+	remote := cmd.Args[len(cmd.Args)-1]
+	out, err := exec.Command("sh", "-c", remote).Output()
+	if want := "[" + strings.Join(args, "]\n[") + "]\n"; err != nil || string(out) != want {
+		t.Errorf("%s printed %q, %v; want %q", remote, out, err, want)
+	}
+}
+
+// TestBuildsMatch states which agent's build may serve a head.
+func TestBuildsMatch(t *testing.T) {
+	path, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	own, err := ReadBuild(path, "(devel) abc changed")
+	if err != nil || len(own.Hash) != 32 || strings.Contains(own.Version, " ") {
+		t.Fatalf("%+v, %v", own, err)
+	}
+	other, arm, older := own, own, own
+	other.Hash = "other"
+	arm.Hash, arm.Platform = "arm", "linux/arm64"
+	older.Hash, older.Platform, older.Version = "arm", "linux/arm64", "v0.1_-"
+	for b, want := range map[Build]bool{own: true, other: false, arm: true, older: false} {
+		if own.matches(b) != want {
+			t.Errorf("%+v serves %+v: %v", b, own, !want)
+		}
+	}
+}
