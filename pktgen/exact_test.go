@@ -15,7 +15,7 @@ import (
 	"github.com/olafctl/olaf/internal/golden"
 )
 
-// logged is a card that writes down every access, and fails one of them.
+// logged is a card that records every access, and fails one of them.
 type logged struct {
 	*fakeCard
 	log    []string
@@ -69,7 +69,7 @@ func smallJob(t *testing.T) Job {
 	return testJob(t, w)
 }
 
-// TestEveryAccess holds what is asked of a card to program, arm, start and stop it, access by access.
+// TestEveryAccess checks the accesses for programming, arming, starting and stopping a card, one by one.
 func TestEveryAccess(t *testing.T) {
 	for _, burst := range []uint32{0, 32} {
 		c := &logged{fakeCard: newFakeCard(), failAt: -1}
@@ -82,7 +82,7 @@ func TestEveryAccess(t *testing.T) {
 	}
 }
 
-// TestEveryAccessMayFail lets one access after the other fail: what is done is told to have failed, by its own error.
+// TestEveryAccessMayFail lets each access fail: the operation returns that error.
 func TestEveryAccessMayFail(t *testing.T) {
 	for failAt := 0; ; failAt++ {
 		c := &logged{fakeCard: newFakeCard(), failAt: failAt}
@@ -107,7 +107,7 @@ func TestEveryAccessMayFail(t *testing.T) {
 	}
 }
 
-// quick is a card whose generator is done before anybody can look.
+// quick is a card whose generator is done before it can be read.
 type quick struct{ *fakeCard }
 
 func (q quick) Write32(addr, v uint32) error {
@@ -125,7 +125,7 @@ func TestAGeneratorMayBeDoneAtOnce(t *testing.T) {
 	}
 }
 
-// TestEveryReasonHasItsWords holds the words of each event bit.
+// TestEveryReasonHasItsWords checks the text of each event bit.
 func TestEveryReasonHasItsWords(t *testing.T) {
 	for bit, want := range map[uint32]string{
 		0:                               "",
@@ -146,7 +146,7 @@ func TestEveryReasonHasItsWords(t *testing.T) {
 	}
 }
 
-// TestBursts plays one workload of every shape, and holds each to its hash.
+// TestBursts compares one workload of every shape with its hash.
 func TestBursts(t *testing.T) {
 	for _, c := range []struct {
 		name  string
@@ -197,7 +197,7 @@ func TestBurstLength(t *testing.T) {
 	}
 }
 
-// TestLimitsOfAWorkload tries the last value that is taken of every field and the first that is not.
+// TestLimitsOfAWorkload tries the last valid and the first invalid value of every field.
 func TestLimitsOfAWorkload(t *testing.T) {
 	for name, c := range map[string]struct{ good, bad func(*Burst) }{
 		"workers, least": {func(w *Burst) { w.Workers, w.Clusters = 1, 1 }, func(w *Burst) { w.Workers, w.Clusters = 0, 0 }},
@@ -239,7 +239,7 @@ func TestPresetsAreWhatTheySay(t *testing.T) {
 	}
 }
 
-// TestAddressesReachTheEnd puts the last worker at the last address there is.
+// TestAddressesReachTheEnd gives the last worker the last possible address.
 func TestAddressesReachTheEnd(t *testing.T) {
 	a := Addressing{Workers: netip.MustParseAddr("255.255.255.0"), Server: netip.MustParseAddr("10.0.0.1")}
 	if err := a.Validate(256); err != nil {
@@ -253,7 +253,7 @@ func TestAddressesReachTheEnd(t *testing.T) {
 	}
 }
 
-// TestFractionsAddUp takes parts of a cycle that together are just short of one, and just one.
+// TestFractionsAddUp adds parts of a cycle to just below one, and to one.
 func TestFractionsAddUp(t *testing.T) {
 	for _, c := range []struct {
 		clock burstClock
@@ -271,7 +271,7 @@ func TestFractionsAddUp(t *testing.T) {
 	}
 }
 
-// TestFenwickGrows builds one tree over ever more weights, and over none.
+// TestFenwickGrows builds one tree over more and more weights, and over none.
 func TestFenwickGrows(t *testing.T) {
 	var f fenwick
 	for n := range 40 {

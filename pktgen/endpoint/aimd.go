@@ -2,25 +2,25 @@ package endpoint
 
 import "github.com/olafctl/olaf"
 
-// AIMD is a congestion window: where congestion was met it halves, where not it grows by a step. Whoever uses it asks once
-// a window (the released client of ATP, common/CC_manager.h, with all its roundings).
+// AIMD is a congestion window: it halves after congestion and otherwise grows by a step. It is adjusted once per window
+// (the released client of ATP, common/CC_manager.h, with all its roundings).
 type AIMD struct {
 	frame, step, most, bytes olaf.Size
 }
 
-// AIMDStep is by how much ATP's window grows.
+// AIMDStep is the step of ATP's window.
 const AIMDStep olaf.Size = 1500
 
-// NewAIMD begins with a window of so many frames, which it never exceeds; it is never below one.
+// NewAIMD returns a window of the given number of frames, which is also its maximum; the minimum is one.
 func NewAIMD(frame, step olaf.Size, frames int) AIMD {
 	most := frame * olaf.Size(max(frames, 1))
 	return AIMD{frame: frame, step: step, most: most, bytes: most}
 }
 
-// Window is how many frames may be on their way.
+// Window returns the number of frames that may be in flight.
 func (a *AIMD) Window() int { return int(a.bytes / a.frame) }
 
-// Adjust is the next window after one that met congestion or did not. What does not fill a frame is forgotten.
+// Adjust returns the next window after one with or without congestion. Fractions of a frame are dropped.
 func (a *AIMD) Adjust(congested bool) int {
 	if congested {
 		a.bytes /= 2

@@ -12,42 +12,44 @@ import (
 	"github.com/olafctl/olaf/internal/splitmix"
 )
 
-// What ATP's released client waits for: an acknowledgement at all, and the next one after that.
+// Timeouts of ATP's released client: for the first acknowledgement, and for each further one.
 const (
 	ATPFirstTimeout = 50 * olaf.Millisecond
 	ATPTimeout      = 200 * olaf.Microsecond
 )
 
-// ATPWindow is the released client's usual window of a thread.
+// ATPWindow is the released client's default window of a thread.
 const ATPWindow = 100
 
-// atpFrame is the length of the released client's frame, by which it counts its congestion window.
+// atpFrame is the length of the released client's frame, the unit of its congestion window.
 const atpFrame olaf.Size = 308
 
-// linger is how long a server that answers in batches waits for one to fill.
+// linger is the maximum time that a server waits for a batch of answers to fill.
 const linger = olaf.Microsecond
 
-// ATP is what ATP's workers and server are built with beside the rest.
+// ATP configures ATP's workers and server.
 type ATP struct {
 	// Profile is atp.Released, the default, or atp.Paper. They differ in how an aggregator is chosen, in how many
-	// acknowledgements out of order are taken for a loss, and in whether the server proposes others after a collision.
+	// acknowledgements out of order count as a loss, and in whether the server proposes other aggregators after a
+	// collision.
 	Profile string
-	// Aggregators is how many the job may use, from Base on; 0 is all that the released switch has.
+	// Aggregators is the number that the job may use, from Base on; default all of the released switch.
 	Aggregators, Base int
-	// Window is how many packets are on their way at most; 0 is ATPWindow.
+	// Window is the maximum number of packets in flight; default ATPWindow.
 	Window int
-	// Trigger is after how many acknowledgements out of order what is missing below is sent again; 0 is the profile's.
+	// Trigger is the number of acknowledgements out of order after which missing packets below are sent again; default
+	// the profile's.
 	Trigger int
-	// FirstTimeout is how long a worker waits for the first acknowledgement of a vector, Timeout how long for each further one.
-	// 0 are ATPFirstTimeout and ATPTimeout.
+	// FirstTimeout is the timeout for the first acknowledgement of a vector, Timeout for each further one. Defaults are
+	// ATPFirstTimeout and ATPTimeout.
 	FirstTimeout, Timeout olaf.Duration
-	// Congestion lets the window follow the marks of congestion.
+	// Congestion adjusts the window by the marks of congestion.
 	Congestion bool
-	// Silent workers send nothing twice: ATP without its recovery.
+	// Silent workers never resend: ATP without its recovery.
 	Silent bool
-	// Batch is how many acknowledgements a server sends together; those of repeats go at once.
+	// Batch is the number of acknowledgements that a server sends together; those of repeats are sent at once.
 	Batch int
-	// PerRack is how many workers hang on a switch below the server's, 0 where all hang on that one.
+	// PerRack is the number of workers per switch below the server's; 0 if all are on that one.
 	PerRack int
 	Fixed   Fixed
 }
@@ -93,7 +95,7 @@ func (o *ATP) check(cfg *Config) error {
 	return nil
 }
 
-// racks is how many switches workers hang on.
+// racks returns the number of switches with workers.
 func (o *ATP) racks(workers int) int {
 	if o.PerRack == 0 || o.PerRack >= workers {
 		return 1
@@ -101,7 +103,7 @@ func (o *ATP) racks(workers int) int {
 	return (workers + o.PerRack - 1) / o.PerRack
 }
 
-// fewest is the larger of the fan-ins of both levels.
+// fewest returns the larger of the fan-ins of both levels.
 func (o *ATP) fewest(workers int) int {
 	if o.racks(workers) == 1 {
 		return workers
@@ -109,7 +111,7 @@ func (o *ATP) fewest(workers int) int {
 	return max(o.PerRack, o.racks(workers))
 }
 
-// place is a worker's rack and its place there.
+// place returns a worker's rack and its index there.
 func (o *ATP) place(worker, workers int) (rack, at int) {
 	if o.racks(workers) == 1 {
 		return 0, worker
@@ -117,7 +119,7 @@ func (o *ATP) place(worker, workers int) (rack, at int) {
 	return worker / o.PerRack, worker % o.PerRack
 }
 
-// inRack is how many workers a rack has.
+// inRack returns the number of workers in a rack.
 func (o *ATP) inRack(rack, workers int) int {
 	if o.racks(workers) == 1 {
 		return workers
@@ -125,11 +127,11 @@ func (o *ATP) inRack(rack, workers int) int {
 	return min(o.PerRack, workers-rack*o.PerRack)
 }
 
-// aggregators is how a job's workers choose one for a packet.
+// aggregators chooses aggregators for the packets of a job's workers.
 type aggregators struct {
 	atp   *ATP
 	job   olaf.ClusterID
-	table []uint32 // of the released profile, by place in the window
+	table []uint32 // for the released profile, by place in the window
 	used  []bool   // by the job
 }
 
@@ -142,7 +144,7 @@ func newAggregators(o *ATP, job olaf.ClusterID) aggregators {
 	for i := range a.table {
 		for salt := uint16(0); ; salt++ {
 			at := hash16(uint16(job), uint16(i), salt) % o.Aggregators
-			if salt == 0xffff { // 16 bits of hash miss some: the next free one
+			if salt == 0xffff { // 16 bits of hash miss some: use the next free one
 				at = slices.Index(a.used, false)
 			}
 			if !a.used[at] {
@@ -154,7 +156,7 @@ func newAggregators(o *ATP, job olaf.ClusterID) aggregators {
 	return a
 }
 
-// hash16 is the released client's: CRC-32 of three little-endian words, cut to 16 bits.
+// hash16 is the released client's hash: CRC-32 of three little-endian words, cut to 16 bits.
 func hash16(a, b, c uint16) int {
 	var key [6]byte
 	binary.LittleEndian.PutUint16(key[0:], a)
@@ -163,8 +165,8 @@ func hash16(a, b, c uint16) int {
 	return int(crc32.ChecksumIEEE(key[:]) & 0xffff)
 }
 
-// of is the aggregator of the packet with a sequence number. The paper hashes job and number; the released client goes
-// through a table of as many places as its window has.
+// of returns the aggregator of the packet with a sequence number. The paper hashes job and number; the released client
+// cycles through a table with one entry per place in the window.
 func (a *aggregators) of(seq uint64) uint32 {
 	if a.table == nil {
 		return uint32(a.atp.Base + hash16(uint16(a.job), uint16(seq), uint16(seq>>16))%a.atp.Aggregators)
@@ -172,7 +174,7 @@ func (a *aggregators) of(seq uint64) uint32 {
 	return a.table[(seq-1)%uint64(len(a.table))]
 }
 
-// remap takes the server's proposal for a packet's place in the window, unless the job uses it already.
+// remap applies the server's proposal for a packet's place in the window, unless the job uses that aggregator already.
 func (a *aggregators) remap(seq uint64, proposed uint32) {
 	at := int(proposed) - a.atp.Base
 	if a.table == nil || at < 0 || at >= len(a.used) || a.used[at] {
@@ -183,7 +185,7 @@ func (a *aggregators) remap(seq uint64, proposed uint32) {
 	a.used[at], *place = true, proposed
 }
 
-// proposals is the server's list of aggregators in an order of its own, which it goes round.
+// proposals is the server's list of aggregators in a shuffled order, which it cycles through.
 type proposals struct {
 	order []uint32
 	next  int
@@ -207,7 +209,7 @@ func (p *proposals) take() uint32 {
 	return v
 }
 
-// The bitmap of a packet: who of its rack is inside in the low half, which racks in the high one.
+// The bitmap of a packet: its rack's workers inside in the low half, the racks in the high one.
 const rackShift = 32
 
 // contributors is a set of workers.
@@ -216,11 +218,11 @@ type contributors []uint64
 func (c contributors) has(w int) bool { return c[w/64]&(1<<(w%64)) != 0 }
 func (c contributors) add(w int)      { c[w/64] |= 1 << (w % 64) }
 
-// inside lists the workers that a packet's bitmaps name.
+// inside lists the workers named by a packet's bitmaps.
 func (o *ATP) inside(into []int, p *program.Packet, workers int) []int {
 	into = into[:0]
 	racks, one := uint32(p.Bitmap>>rackShift), uint32(p.Bitmap)
-	whole := racks&(racks-1) != 0 // several racks leave the server's switch only whole
+	whole := racks&(racks-1) != 0 // packets of several racks leave the server's switch only when complete
 	for r := range o.racks(workers) {
 		if o.racks(workers) > 1 && racks>>r&1 == 0 {
 			continue

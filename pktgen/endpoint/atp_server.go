@@ -9,40 +9,40 @@ import (
 	"github.com/olafctl/olaf/fpga/program/atp"
 )
 
-// atpSum is what a server has of one sequence number.
+// atpSum is a server's state for one sequence number.
 type atpSum struct {
 	seq      uint64
 	from     contributors
 	missing  int
 	index    uint32 // of the aggregator that the workers chose
 	done     bool
-	marked   bool // congestion was met
+	marked   bool // congestion was marked
 	collided bool
 	proposes bool
-	floats   bool   // it asked for floats
+	floats   bool   // it requested floats
 	proposal uint32 // of an aggregator
 	lanes    uint16
 	values   []uint32
 	trace    program.Trace
 }
 
-// atpServer completes whatever switches did not: it adds up packets of all sorts of contributors, each once, and
-// acknowledges to all workers with the sum.
+// atpServer completes the sums that switches did not: it adds packets with any contributors, each once, and sends the
+// sum to all workers as acknowledgement.
 type atpServer struct {
 	tally
 	cfg      Config
 	atp      ATP
 	host     Host
 	propose  proposals
-	sums     []atpSum // by sequence number modulo their number
+	sums     []atpSum // by sequence number modulo its length
 	complete uint64
-	line     []uint64 // complete, to be acknowledged together
+	line     []uint64 // complete, to be acknowledged in a batch
 	due      olaf.Time
 	inside   []int
 	out      program.Packet
 }
 
-// NewATPServer is the server of a job; Worker of its configuration is without meaning. The error matches ErrConfig.
+// NewATPServer returns the server of a job; its configuration's Worker is not used. The error matches ErrConfig.
 func NewATPServer(cfg Config, o ATP, host Host) (Endpoint, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -52,7 +52,8 @@ func NewATPServer(cfg Config, o ATP, host Host) (Endpoint, error) {
 	}
 	s := &atpServer{cfg: cfg, atp: o, host: host, due: Never}
 	s.propose = newProposals(&s.atp, cfg.Job)
-	// The slowest worker misses one acknowledgement; the others had those of a window from there on and sent another window.
+	// The slowest worker misses one acknowledgement; the others received those of a window from there on and sent
+	// another window.
 	s.sums = make([]atpSum, 2*o.Window)
 	words := (cfg.Workers + 63) / 64
 	all := make(contributors, words*len(s.sums))
@@ -66,7 +67,7 @@ func (s *atpServer) Start(olaf.Time)              {}
 func (s *atpServer) Computed(olaf.Time, []uint32) {}
 func (s *atpServer) Applied(olaf.Time)            {}
 
-// sum is the place of a sequence number; nil of one that is long over.
+// sum returns the state of a sequence number; nil for one that is long over.
 func (s *atpServer) sum(seq uint64) *atpSum {
 	t := &s.sums[seq%uint64(len(s.sums))]
 	switch {
@@ -79,7 +80,7 @@ func (s *atpServer) sum(seq uint64) *atpSum {
 	return t
 }
 
-// restart forgets what a sum holds.
+// restart clears a sum.
 func (s *atpServer) restart(t *atpSum) {
 	clear(t.from)
 	t.missing, t.trace, t.values = s.cfg.Workers, program.Trace{}, t.values[:0]
@@ -111,11 +112,11 @@ func (s *atpServer) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 	}
 }
 
-// add puts a packet into a sum, unless any of its contributors is inside.
+// add adds a packet to a sum, unless any of its contributors is already inside.
 func (s *atpServer) add(now olaf.Time, t *atpSum, p *program.Packet, lanes []uint32) {
 	s.inside = s.atp.inside(s.inside, p, s.cfg.Workers)
 	if len(s.inside) == s.cfg.Workers && t.missing < s.cfg.Workers {
-		s.restart(t) // all at once replace the parts
+		s.restart(t) // a complete packet replaces the parts
 	}
 	for _, w := range s.inside {
 		if t.from.has(w) {
@@ -147,7 +148,7 @@ func (s *atpServer) sumUp(t *atpSum, lanes []uint32) {
 	}
 }
 
-// whole is a sum that nobody is missing from. One that left the range of integers is asked for again, as floats.
+// completeSum handles a complete sum. One that left the range of integers is requested again, as floats.
 func (s *atpServer) whole(now olaf.Time, t *atpSum) {
 	if s.atp.Fixed.on() && !t.floats && onRail(t.values) {
 		s.ask(t)
@@ -165,7 +166,7 @@ func (s *atpServer) whole(now olaf.Time, t *atpSum) {
 	}
 }
 
-// onRail says that a sum of integers left their range.
+// onRail reports whether a sum of integers left their range.
 func onRail(values []uint32) bool {
 	for _, v := range values {
 		if v := int32(v); v == math.MaxInt32 || v <= -math.MaxInt32 {
@@ -175,7 +176,7 @@ func onRail(values []uint32) bool {
 	return false
 }
 
-// ask wants floats of all workers.
+// ask requests floats from all workers.
 func (s *atpServer) ask(t *atpSum) {
 	if !t.floats {
 		t.floats = true
@@ -186,7 +187,7 @@ func (s *atpServer) ask(t *atpSum) {
 	s.host.Send(Network, &s.out, nil)
 }
 
-// flush acknowledges what waits for it.
+// flush sends the waiting acknowledgements.
 func (s *atpServer) flush() {
 	for _, seq := range s.line {
 		s.tally[sentPackets]++
@@ -216,7 +217,7 @@ func (s *atpServer) acknowledge(t *atpSum) {
 	s.host.Send(Network, &s.out, values)
 }
 
-// Done says that every sum of the job is complete. The server answers repeats beyond that.
+// Done reports whether every sum of the job is complete. The server answers repeats after that, too.
 func (s *atpServer) Done() bool {
 	return s.complete >= uint64(s.cfg.Updates)*uint64(s.cfg.Packets()) && len(s.line) == 0
 }

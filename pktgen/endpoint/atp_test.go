@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program/atp"
 )
 
-// The window goes as that of the released client goes, compiled: from 100 frames, under these marks.
+// TestAIMD compares the window with that of the compiled released client: from 100 frames, under these marks.
 func TestAIMD(t *testing.T) {
 	for _, c := range []struct {
 		marks string
@@ -33,7 +33,7 @@ func TestAIMD(t *testing.T) {
 	}
 }
 
-// Aggregators are chosen as the released client chooses them, compiled.
+// TestAggregators compares the choice of aggregators with that of the compiled released client.
 func TestAggregators(t *testing.T) {
 	for job, want := range map[olaf.ClusterID][]uint32{
 		1: {9190, 5475, 7757, 16808, 18705, 13332, 11738, 19135},
@@ -50,7 +50,8 @@ func TestAggregators(t *testing.T) {
 	}
 }
 
-// Each place of a window as long as there are aggregators has one of its own, though hashes miss some of them.
+// TestAggregatorsOfAll checks that every place of a window as long as the number of aggregators has a different one,
+// although hashes miss some.
 func TestAggregatorsOfAll(t *testing.T) {
 	a := newAggregators(&ATP{Profile: atp.Released, Aggregators: atp.MaxSlots, Window: atp.MaxSlots}, 5)
 	slices.Sort(a.table)
@@ -61,7 +62,8 @@ func TestAggregatorsOfAll(t *testing.T) {
 	}
 }
 
-// A job never meets itself in an aggregator, whatever the server proposes, and workers that hear the same proposals agree.
+// TestAggregatorsAreApart checks that a job never collides with itself, whatever the server proposes, and that workers
+// with the same proposals agree.
 func TestAggregatorsAreApart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 60).Draw(t, "aggregators")
@@ -83,7 +85,7 @@ func TestAggregatorsAreApart(t *testing.T) {
 	})
 }
 
-// atpWorkerOf is a worker of two that has computed a vector of so many packets of two values.
+// atpWorkerOf returns one of two workers, with a computed vector of packets of two values.
 func atpWorkerOf(t *testing.T, o ATP, packets int, values []uint32) (*desk, Endpoint) {
 	t.Helper()
 	d := new(desk)
@@ -98,7 +100,7 @@ func atpWorkerOf(t *testing.T, o ATP, packets int, values []uint32) (*desk, Endp
 
 func acknowledged(seq uint64) *program.Packet { return &program.Packet{Kind: program.Ack, Seg: seq} }
 
-// seqs are the sequence numbers of what was sent, with a minus what is marked as sent again.
+// seqs returns the sequence numbers of sent packets, negative for those marked as repeats.
 func seqs(sent []program.Packet) (numbers []int) {
 	for i := range sent {
 		n := int(sent[i].Seg)
@@ -110,12 +112,12 @@ func seqs(sent []program.Packet) (numbers []int) {
 	return numbers
 }
 
-// The window moves with acknowledgements in order; one out of order has what is missing sent again, once, and of the paper's
-// profile the third.
+// TestATPWindow checks that the window moves with acknowledgements in order; one out of order (the third in the paper's
+// profile) resends the missing packets once.
 func TestATPWindow(t *testing.T) {
 	for _, c := range []struct {
 		profile string
-		after   map[uint64][]int // acknowledgement: what is sent then
+		after   map[uint64][]int // packets sent after an acknowledgement
 		order   []uint64
 	}{
 		{atp.Released, map[uint64][]int{1: {5}, 3: {-2}, 4: nil, 2: {6, 7, 8}}, []uint64{1, 3, 4, 2}},
@@ -144,7 +146,7 @@ func TestATPWindow(t *testing.T) {
 	}
 }
 
-// A silent worker has no timer.
+// TestATPSilent checks that a silent worker has no timer.
 func TestATPSilent(t *testing.T) {
 	d, e := atpWorkerOf(t, ATP{Window: 4, Silent: true}, 20, nil)
 	d.taken()
@@ -154,7 +156,7 @@ func TestATPSilent(t *testing.T) {
 	}
 }
 
-// A marked acknowledgement at the end of a window halves the next one.
+// TestATPCongestion checks that a marked acknowledgement at the end of a window halves the next one.
 func TestATPCongestion(t *testing.T) {
 	d, e := atpWorkerOf(t, ATP{Window: 8, Congestion: true}, 100, nil)
 	sent := len(d.taken())
@@ -165,7 +167,7 @@ func TestATPCongestion(t *testing.T) {
 		sent += len(d.taken())
 	}
 	for seq := uint64(1); seq <= 7; seq++ {
-		ack(seq, program.ECN) // only the last of a window counts
+		ack(seq, program.ECN) // only the last one of a window counts
 	}
 	if sent != 15 {
 		t.Fatalf("%d packets are sent before the window's last acknowledgement, want 15", sent)
@@ -180,7 +182,7 @@ func TestATPCongestion(t *testing.T) {
 	}
 }
 
-// words are floats as they travel.
+// words returns floats as 32-bit words.
 func words(values ...float32) (w []uint32) {
 	for _, v := range values {
 		w = append(w, math.Float32bits(v))
@@ -188,7 +190,7 @@ func words(values ...float32) (w []uint32) {
 	return w
 }
 
-// pair is two workers and their server without a switch: whatever is sent reaches the server, and acknowledgements both.
+// pair is two workers and their server without a switch: packets go to the server, and acknowledgements to both.
 type pair struct {
 	workers [2]Endpoint
 	server  Endpoint
@@ -223,7 +225,7 @@ func (h pairHost) Send(_ Peer, p *program.Packet, lanes []uint32) olaf.Time {
 	return 0
 }
 
-// play lets two workers add their values up.
+// play lets two workers add their values.
 func play(t *testing.T, o ATP, a, b []uint32) *pair {
 	t.Helper()
 	p := new(pair)
@@ -251,7 +253,8 @@ func play(t *testing.T, o ATP, a, b []uint32) *pair {
 	return p
 }
 
-// Gradients travel as integers; what is too large for them, alone or as a sum, is added as floats, exactly once.
+// TestATPFloats checks that gradients are sent as integers, and that values too large for them, alone or as a sum, are
+// added as floats, exactly once.
 func TestATPFloats(t *testing.T) {
 	fixed := Fixed{Scale: ATPScale}
 	for name, c := range map[string]struct {
@@ -274,14 +277,14 @@ func TestATPFloats(t *testing.T) {
 			}
 		}
 	}
-	// Two that fit make a sum that does not, at a scale that leaves less room.
+	// Two values that fit make a sum that does not, at a scale with less room.
 	p := play(t, ATP{Window: 2, Fixed: Fixed{Scale: 1e7}}, words(200, 1), words(200, 1))
 	if want := words(400, 2); !slices.Equal(p.sums[0], want) || p.asked == 0 {
 		t.Errorf("a sum beyond the integers is %x, want %x; asked for floats %d times", p.sums[0], want, p.asked)
 	}
 }
 
-// Groups of eight are rounded, what is left is cut off: results depend on the place modulo eight.
+// TestFixed checks that groups of eight are rounded and the rest is cut off: results depend on the index modulo eight.
 func TestFixed(t *testing.T) {
 	for n := range 40 {
 		values := make([]uint32, n)
@@ -302,7 +305,7 @@ func TestFixed(t *testing.T) {
 	}
 }
 
-// SwitchML's exponents and scales leave room for the sum of all workers.
+// TestExponents checks that SwitchML's exponents and scales leave room for the sum of all workers.
 func TestExponents(t *testing.T) {
 	for v, want := range map[float32]int8{0: -126, 1: 1, 0.75: 0, 0.5: 0, 3: 2, -3: 2, 1e30: 100, math.MaxFloat32: 127, math.SmallestNonzeroFloat32: -126} {
 		if have := exponent(words(v)); have != want {

@@ -6,30 +6,30 @@ import (
 	"github.com/olafctl/olaf/fpga/program/atp"
 )
 
-// atpPacket is a worker's packet that is on its way or acknowledged before one below it.
+// atpPacket is the state of a worker's packet in flight, or acknowledged before an earlier one.
 type atpPacket struct {
 	have     bool // acknowledged
-	again    bool // sent again because later ones were acknowledged
-	floats   bool // the server asked for it as floats
-	marked   bool // its acknowledgement met congestion
-	proposes bool // its acknowledgement names another aggregator for its place
+	again    bool // resent because later ones were acknowledged
+	floats   bool // the server requested floats
+	marked   bool // its acknowledgement had a mark of congestion
+	proposes bool // its acknowledgement proposes another aggregator for its place
 	proposal uint32
 }
 
-// atpWorker keeps a window of packets on their way; an acknowledgement holds the sum.
+// atpWorker keeps a window of packets in flight; an acknowledgement contains the sum.
 type atpWorker struct {
 	rounds
 	atp   ATP
 	place aggregators
-	one   uint64 // its bitmaps
+	one   uint64 // its bit in bitmaps
 	fan   uint16 // workers of its rack
 	aimd  AIMD
 
 	base   uint64 // sequence number of the vector's first packet
-	low    int    // first packet that is not acknowledged
-	next   int    // first that was never sent
+	low    int    // first unacknowledged packet
+	next   int    // first packet not sent yet
 	window int
-	turn   uint64 // sequence number with which the window is thought over
+	turn   uint64 // sequence number at which the window is adjusted
 	late   int    // acknowledgements out of order since low moved
 	due    olaf.Time
 	packet []atpPacket // of the window, by number modulo its length
@@ -37,11 +37,11 @@ type atpWorker struct {
 	first program.Trace
 	mixed bool
 	sum   []uint32
-	words []uint32 // of the packet at hand
+	words []uint32 // of the current packet
 	out   program.Packet
 }
 
-// NewATPWorker is a worker of ATP. The error matches ErrConfig.
+// NewATPWorker returns a worker of ATP. The error matches ErrConfig.
 func NewATPWorker(cfg Config, o ATP, host Host) (Endpoint, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -71,14 +71,14 @@ func (w *atpWorker) Computed(now olaf.Time, values []uint32) {
 	w.wait(now, w.atp.FirstTimeout)
 }
 
-// wait sets the time after which silence is taken for a loss.
+// wait sets the timer for a suspected loss.
 func (w *atpWorker) wait(now olaf.Time, timeout olaf.Duration) {
 	if !w.atp.Silent {
 		w.due = now.Add(timeout)
 	}
 }
 
-// fill sends what the window has room for.
+// fill sends packets up to the window.
 func (w *atpWorker) fill(now olaf.Time) {
 	for end := min(w.cfg.Packets(), w.low+w.window); w.next < end; w.next++ {
 		if w.cfg.opens(w.next) {
@@ -105,7 +105,8 @@ func (w *atpWorker) send(now olaf.Time, i int, flags program.Flags) {
 	w.host.Send(Network, &w.out, lanes)
 }
 
-// encoded is a packet's values as they travel. What cannot be an integer goes as floats, as does what the server asked for.
+// encode returns a packet's values on the wire. Values that do not fit into integers, or were requested so, are sent as
+// floats.
 func (w *atpWorker) encoded(i int, floats []uint32) []uint32 {
 	k := w.at(i)
 	switch {
@@ -146,7 +147,7 @@ func (w *atpWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 	w.wait(now, w.atp.Timeout)
 }
 
-// take keeps what an acknowledgement says.
+// take stores the contents of an acknowledgement.
 func (w *atpWorker) take(i int, p *program.Packet, lanes []uint32) {
 	w.took(p)
 	if i == 0 {
@@ -162,7 +163,7 @@ func (w *atpWorker) take(i int, p *program.Packet, lanes []uint32) {
 	}
 }
 
-// advance moves on over what is acknowledged without a gap. Proposals are taken in order, so that all workers come to the
+// advance moves past acknowledged packets without a gap. Proposals are applied in order, so that all workers have the
 // same table.
 func (w *atpWorker) advance() {
 	for w.low < w.next && w.at(w.low).have {
@@ -179,8 +180,8 @@ func (w *atpWorker) advance() {
 	w.late = 0
 }
 
-// skipped is an acknowledgement while ones below it are missing: after as many as Trigger says, these are sent again, each
-// once.
+// skip handles an acknowledgement while earlier ones are missing: after Trigger of them, the missing packets are
+// resent, each once.
 func (w *atpWorker) skipped(now olaf.Time, i int) {
 	if w.late++; w.late < w.atp.Trigger || w.atp.Silent {
 		return
@@ -198,7 +199,7 @@ func (w *atpWorker) again(now olaf.Time, i int) {
 	w.send(now, i, program.Resend)
 }
 
-// whole applies the sum.
+// applySum applies the sum.
 func (w *atpWorker) whole() {
 	w.due = Never
 	w.base += uint64(w.cfg.Packets())
@@ -213,7 +214,7 @@ func (w *atpWorker) Applied(olaf.Time) { w.updated() }
 
 func (w *atpWorker) Next() olaf.Time { return w.due }
 
-// Timer sends again what is missing below the first that was acknowledged out of order, or the first that is missing.
+// Timer resends the missing packets before the first one acknowledged out of order, or the first missing packet.
 func (w *atpWorker) Timer(now olaf.Time) {
 	end := w.low + 1
 	for k := w.low + 1; k < w.next; k++ {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestChangedValuesAreCounted counts what conversions cut or make 0, and what of a sum is at the end of the range.
+// TestChangedValuesAreCounted counts values that conversions clip or make 0, and values of a sum at the end of the
+// range.
 func TestChangedValuesAreCounted(t *testing.T) {
 	words := func(values ...float32) (w []uint32) {
 		for _, v := range values {

@@ -2,7 +2,7 @@ package endpoint
 
 import "github.com/olafctl/olaf"
 
-// What endpoints count, by place in Counts.
+// Indexes of the counters in Counts.
 const (
 	computed = iota
 	sentVectors
@@ -22,13 +22,13 @@ const (
 	counters
 )
 
-// tally is the counts of one endpoint.
+// tally contains the counters of one endpoint.
 type tally [counters]uint64
 
-// Counts are the values of the ledger that Describe declares.
+// Counts returns the values of the ledger that Describe declares.
 func (t *tally) Counts() []uint64 { return t[:] }
 
-// Describe declares what every endpoint counts and what holds between the counts of one.
+// Describe declares the counters of every endpoint and their identities.
 func Describe() *olaf.Ledger {
 	return &olaf.Ledger{
 		Counters: []olaf.Counter{

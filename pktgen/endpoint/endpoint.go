@@ -1,7 +1,7 @@
-// Package endpoint is a worker's or a server's side of an aggregation protocol, as pure state machines: what to send when,
-// what to wait for, when to ask again. The same code runs in simulated hosts, in trainings and in real processes; whoever
-// drives an endpoint gives it time, packets and the ends of computations through its methods, and is asked for the rest
-// through Host.
+// Package endpoint implements the worker's or server's side of aggregation protocols as pure state machines: what to
+// send when, what to wait for, when to ask again. The same code runs in simulated hosts, in trainings and in real
+// processes. The caller passes time, packets and results of computations through an endpoint's methods; the endpoint
+// requests everything else through Host.
 package endpoint
 
 import (
@@ -12,109 +12,111 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// ErrConfig is the kind of every refused configuration.
+// ErrConfig is the kind of errors in a configuration.
 var ErrConfig = olaf.NewError(olaf.Usage, "bad endpoint configuration")
 
-// Never is when an endpoint that waits for nothing wants to be called.
+// Never is the time of an endpoint's next action if it has none.
 const Never olaf.Time = math.MaxInt64
 
-// Peer is whom a packet is for: a worker by its number in the job, or one of those below.
+// Peer is the destination of a packet: a worker by its number in the job, or one of those below.
 type Peer int32
 
 const (
-	Network Peer = -1 - iota // the aggregation program of the first switch on the way
+	Network Peer = -1 - iota // the aggregation program of the first switch on the path
 	Server                   // the job's parameter server
 )
 
-// Host is where an endpoint runs. Its answers come later, through the endpoint's methods, never from within the call.
+// Host is the environment of an endpoint. It answers later, through the endpoint's methods, never within the call.
 type Host interface {
-	// Compute begins a gradient; Computed follows. vector counts a worker's gradients from 0.
+	// Compute starts a gradient; Computed follows. vector counts a worker's gradients from 0.
 	Compute(vector uint32)
-	// Message begins a message: the packets that are sent until the next one belong to it. Hosts charge their cost by it.
+	// Message begins a message: the packets until the next call belong to it. Hosts charge their cost by message.
 	Message()
-	// Send passes a packet on and says when it will have left the host, as far as that is known. p and lanes are valid
-	// during the call; lanes is nil, or p.Lanes long.
+	// Send sends a packet and returns when it will have left the host, if known. p and lanes are valid during the call;
+	// lanes is nil, or p.Lanes long.
 	Send(to Peer, p *program.Packet, lanes []uint32) (left olaf.Time)
-	// Apply begins an update of the weights by a sum; Applied follows. a is valid during the call, and for a server until Applied.
+	// Apply starts an update of the weights by a sum; Applied follows. a is valid during the call, and for a server
+	// until Applied.
 	Apply(a *Aggregate)
 }
 
-// Endpoint is one side of a protocol. It is not safe for concurrent use, and the same calls always cause the same ones.
+// Endpoint is one side of a protocol. It is not safe for concurrent use, and deterministic.
 type Endpoint interface {
 	// Start begins the job.
 	Start(now olaf.Time)
-	// Computed says that the gradient that Compute asked for is ready: its values, or nil where none are carried.
+	// Computed reports that the requested gradient is ready, with its values, or nil if none are carried.
 	Computed(now olaf.Time, values []uint32)
-	// Applied says that the update that Apply asked for is done.
+	// Applied reports that the requested update is done.
 	Applied(now olaf.Time)
-	// Receive takes a packet that arrived. Nothing is kept of the arguments.
+	// Receive handles an arriving packet. It does not retain its arguments.
 	Receive(now olaf.Time, p *program.Packet, lanes []uint32)
-	// Next is when Timer wants to be called, Never when nothing is waited for.
+	// Next returns when to call Timer, Never for not at all.
 	Next() olaf.Time
 	Timer(now olaf.Time)
-	// Done says that the job is over on this side.
+	// Done reports whether the job is over on this side.
 	Done() bool
-	// Counts are the values of the ledger that Describe declares, in its order.
+	// Counts returns the values of the ledger that Describe declares, in its order.
 	Counts() []uint64
 }
 
-// Leaver is an endpoint for which others wait, and who are to know when it gives up.
+// Leaver is an endpoint whose peers wait for it and need to know when it gives up.
 type Leaver interface {
 	Endpoint
-	// Leave says so to them, by packets that are sent at once.
+	// Leave notifies them with packets that are sent at once.
 	Leave()
-	// Superseded says that one of the others began another job, and left nothing that this one could be ended with.
+	// Superseded reports whether a peer began another job, so that this one cannot be finished.
 	Superseded() bool
-	// Refused is why the job cannot begin, empty if it can.
+	// Refused returns why the job cannot begin, empty if it can.
 	Refused() string
 }
 
-// Aggregate is a sum of gradients that is about to be applied.
+// Aggregate is a sum of gradients to apply.
 type Aggregate struct {
 	Number  uint32 // of the update, from 0
-	Vectors uint32 // contributions inside its first packet
-	Torn    bool   // its packets hold different sets of contributions
-	// Of packets that are applied by themselves: which of the vector's values Values begins with, and, of a server, whose they are,
-	// the newest of those inside, and the sum of their rewards in 1/256.
+	Vectors uint32 // contributions in its first packet
+	Torn    bool   // its packets contain different sets of contributions
+	// For packets applied one by one: the index of the first value in the vector and, at a server, the job, the newest
+	// update inside, and the sum of their rewards in 1/256.
 	First  int
 	Job    olaf.ClusterID
 	Worker olaf.WorkerID
 	Vector uint32
 	Reward int32
 	Trace  program.Trace // of its first packet
-	Values []uint32      // nil where none are carried
-	// At a server of packets that are applied one by one: how many wait behind this one, and how many were dropped so far for want of room.
+	Values []uint32      // nil if none are carried
+	// At a server that applies packets one by one: the number of packets waiting behind this one, and of those dropped
+	// for lack of room.
 	Waiting, Dropped int
 }
 
-// Layout is how a vector is cut into packets.
+// Layout is the division of a vector into packets.
 type Layout struct {
 	Values    int // 32-bit words of a vector
 	PerPacket int // of them in one packet
-	Messages  int // that a host makes of a vector; 0 is one
+	Messages  int // messages per vector; default one
 }
 
-// Packets is how many a vector takes.
+// Packets returns the number of packets of a vector.
 func (l Layout) Packets() int { return (l.Values + l.PerPacket - 1) / l.PerPacket }
 
-// Lanes is how many values packet i holds.
+// Lanes returns the number of values in packet i.
 func (l Layout) Lanes(i int) int { return min(l.PerPacket, l.Values-i*l.PerPacket) }
 
-// fit makes the layout that of a vector with so many values, if it carries any; vectors of a job may differ in length.
+// fit sets the layout for a vector with that many values, if it carries any; vectors of a job may differ in length.
 func (l *Layout) fit(values []uint32) {
 	if values != nil {
 		l.Values = len(values)
 	}
 }
 
-// opens says that packet i is the first of a message.
+// opens reports whether packet i is the first of a message.
 func (l Layout) opens(i int) bool {
 	n := max(1, l.Messages)
 	per := (l.Packets() + n - 1) / n
 	return i%per == 0
 }
 
-// cut is the values of packet i, nil of a vector that carries none.
+// cut returns the values of packet i; nil for a vector without values.
 func (l Layout) cut(values []uint32, i int) []uint32 {
 	if values == nil {
 		return nil
@@ -122,17 +124,17 @@ func (l Layout) cut(values []uint32, i int) []uint32 {
 	return values[i*l.PerPacket:][:l.Lanes(i)]
 }
 
-// Config is what every worker is built with.
+// Config is the common configuration of endpoints.
 type Config struct {
 	Job     olaf.ClusterID
 	Worker  olaf.WorkerID // also its number in the job
 	Workers int
 	Layout
-	Updates uint32    // of the weights, after which the job ends
-	Line    olaf.Rate // of the host's link, where a protocol divides rates; 0 where nobody says
+	Updates uint32    // of the weights; the job ends after these
+	Line    olaf.Rate // of the host's link, for protocols that divide rates; 0 if unknown
 }
 
-// badTimeout refuses a silence below 0.
+// badTimeout rejects negative timeouts.
 func badTimeout(t olaf.Duration) error {
 	return fmt.Errorf("%w: a timeout of %s; use more than 0, or leave it out", ErrConfig, t)
 }
@@ -151,7 +153,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-// packet is which packet of a vector p is of; what no vector is long enough for stays beyond all of them.
+// packet returns the index of p in its vector; too large numbers stay beyond every vector.
 func packet(p *program.Packet) int { return int(min(p.Seg, math.MaxInt32)) }
 
 func nanoseconds(t olaf.Time) uint64 { return uint64(t) / uint64(olaf.Nanosecond) }

@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program/iswitch"
 )
 
-// desk is a host that writes down what it is asked for.
+// desk is a host that records requests.
 type desk struct {
 	computes, messages, applies int
 	sent                        []program.Packet
@@ -26,14 +26,14 @@ func (d *desk) Send(to Peer, p *program.Packet, _ []uint32) olaf.Time {
 	return 0
 }
 
-// taken gives what was sent since the last look.
+// takeSent returns the packets since the last call.
 func (d *desk) taken() []program.Packet {
 	sent := d.sent
 	d.sent, d.to = nil, nil
 	return sent
 }
 
-// A vector's packets hold all of its values, and messages begin as often as they should.
+// TestLayout checks that a vector's packets contain all of its values, and the number of messages.
 func TestLayout(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := Layout{Values: rapid.IntRange(1, 5000).Draw(t, "values"), PerPacket: rapid.IntRange(1, 400).Draw(t, "per packet")}
@@ -55,7 +55,8 @@ func TestLayout(t *testing.T) {
 	})
 }
 
-// The chunks of a ring are the whole vector, and what one worker sends in a step the next one expects.
+// TestRingChunks checks that the chunks of a ring are the whole vector, and that a worker expects the chunk that its
+// predecessor sends.
 func TestRingChunks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		workers := rapid.IntRange(2, 9).Draw(t, "workers")
@@ -88,7 +89,7 @@ func TestRingChunks(t *testing.T) {
 	})
 }
 
-// What a worker of a ring gets before it begins waits for its first gradient.
+// TestRingBeforeItBegins checks that packets that arrive early wait for a worker's first gradient.
 func TestRingBeforeItBegins(t *testing.T) {
 	d := new(desk)
 	e, err := NewRing(Config{Workers: 2, Layout: Layout{Values: 6, PerPacket: 3}, Updates: 1}, d)
@@ -123,7 +124,8 @@ func sync(t *testing.T, isw ISwitch) (*desk, Endpoint) {
 
 func result(seg int) *program.Packet { return &program.Packet{Kind: program.Result, Seg: uint64(seg)} }
 
-// A silent worker asks late while nothing came, soon once something did, and of a published frame only for what it misses.
+// TestSyncAsks checks that a worker asks late if nothing has arrived, and soon otherwise, and only for missing packets
+// of a published frame.
 func TestSyncAsks(t *testing.T) {
 	d, e := sync(t, ISwitch{})
 	if sent := d.taken(); len(sent) != 3 || d.messages != 1 {
@@ -142,7 +144,7 @@ func TestSyncAsks(t *testing.T) {
 	if len(asked) != 2 || asked[0].Action != iswitch.Help || asked[0].Seg != 0 || asked[1].Seg != 2 {
 		t.Fatalf("it asks %+v", asked)
 	}
-	e.Timer(e.Next()) // nobody answered: worker 0 has all begin again
+	e.Timer(e.Next()) // no answer: worker 0 restarts all
 	if again := d.taken(); len(again) != 6 || again[0].Action != iswitch.Reset || again[2].Kind != program.Data {
 		t.Fatalf("it sends %+v", again)
 	}
@@ -157,7 +159,8 @@ func TestSyncAsks(t *testing.T) {
 	}
 }
 
-// A worker answers from the round that the other is in: under isw-x from the one before as well, at the end from the last.
+// TestSyncAnswers checks that a worker answers from the other's round: under isw-x also from the one before, and at the
+// end from the last.
 func TestSyncAnswers(t *testing.T) {
 	d, e := sync(t, ISwitch{Profile: iswitch.Exactly})
 	d.taken()
@@ -180,7 +183,7 @@ func TestSyncAnswers(t *testing.T) {
 	}
 }
 
-// A result of the pool makes room for the packet that is a pool's length later, and time to wait doubles.
+// TestPool checks that a result makes room for the packet one pool later, and that the timeout doubles.
 func TestPool(t *testing.T) {
 	d := new(desk)
 	e, err := NewSwitchML(Config{Workers: 2, Layout: Layout{Values: 10, PerPacket: 2}, Updates: 1}, SwitchML{Slots: 2}, d)

@@ -6,16 +6,16 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// gather puts a sum together from its packets.
+// gather collects the packets of a sum.
 type gather struct {
 	layout Layout
 	have   []bool
 	left   int // packets that are missing
-	low    int // the first of them
+	low    int // first of them
 	traces []program.Trace
-	mixed  bool     // packets hold different contributions
-	first  uint64   // what one of them has inside
-	values []uint32 // of the packets that are here; nil until one carries values
+	mixed  bool     // packets contain different contributions
+	first  uint64   // contributions of one packet
+	values []uint32 // of the packets so far; nil until one carries values
 }
 
 func newGather(l Layout) gather {
@@ -30,7 +30,7 @@ func (g *gather) restart() {
 	g.left, g.low, g.mixed = len(g.have), 0, false
 }
 
-// fit makes room for a sum that is cut by a layout, of which no packet is here yet.
+// fit makes room for a sum with a layout, before its first packet.
 func (g *gather) fit(l Layout) {
 	if g.layout == l {
 		return
@@ -45,7 +45,7 @@ func (g *gather) fit(l Layout) {
 	g.restart()
 }
 
-// take adds packet i. It says whether that one was missing.
+// take adds packet i and reports whether it was missing.
 func (g *gather) take(i int, t *program.Trace, lanes []uint32) bool {
 	if i < 0 || i >= len(g.have) || g.have[i] {
 		return false
@@ -75,7 +75,7 @@ func (g *gather) keep(i int, lanes []uint32) {
 	copy(g.layout.cut(g.values, i), lanes)
 }
 
-// zero gives packet i up.
+// zero gives up packet i.
 func (g *gather) zero(i int) {
 	if g.values != nil {
 		clear(g.layout.cut(g.values, i))

@@ -7,24 +7,25 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Async is what Algorithm 1 of iSwitch asks for.
+// Async configures Algorithm 1 of iSwitch.
 type Async struct {
-	// Bound is S: a gradient is sent if its weights are at most so many updates old when it is ready; 0 sends only fresh
-	// ones.
+	// Bound is S: a gradient is sent if its weights are at most this many updates old when it is ready; 0 sends only
+	// fresh ones.
 	Bound int
-	// Slots is the length of the switch's table, which has to hold a vector; 0 is long enough.
+	// Slots is the length of the switch's table, which must have room for a vector; 0 means long enough.
 	Slots int
 }
 
-// asyncWorker computes and applies side by side (paper, §4, Algorithm 1): every worker applies every sum, so that weights
-// are equal everywhere without a server. The frame says nothing of sums: the k-th result of a segment belongs to the k-th.
+// asyncWorker computes and applies in parallel (paper, §4, Algorithm 1): every worker applies every sum, so that
+// weights are equal everywhere without a server. Frames do not identify sums: the k-th result of a segment belongs to
+// the k-th sum.
 type asyncWorker struct {
 	tally
 	cfg   Config
 	isw   Async
 	host  Host
 	ready uint32 // updates applied, t_s
-	read  uint32 // of them in the weights at hand, t_w
+	read  uint32 // of them in the weights for the next gradient, t_w
 	made  uint32 // gradients
 	// Sums overlap: next is, per packet, the number of the sum that its next result belongs to, and sums are those from
 	// ready on.
@@ -36,7 +37,7 @@ type asyncWorker struct {
 	apply    Aggregate
 }
 
-// NewISwitchAsync is a worker of asynchronous iSwitch. The error matches ErrConfig.
+// NewISwitchAsync returns a worker of asynchronous iSwitch. The error matches ErrConfig.
 func NewISwitchAsync(cfg Config, isw Async, host Host) (Endpoint, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -116,7 +117,7 @@ func (w *asyncWorker) fresh() *gather {
 	return &g
 }
 
-// advance applies the next sum if it is whole.
+// advance applies the next sum if it is complete.
 func (w *asyncWorker) advance() {
 	if w.applying || len(w.sums) == 0 || !w.sums[0].whole() {
 		return

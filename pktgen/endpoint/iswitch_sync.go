@@ -8,25 +8,25 @@ import (
 	"github.com/olafctl/olaf/fpga/program/iswitch"
 )
 
-// Recovery is what an iSwitch worker does about a packet that does not come; docs/papers/iswitch.md says whose it is.
+// Recovery is an iSwitch worker's reaction to a missing packet; docs/papers/iswitch.md has the sources.
 type Recovery string
 
 const (
-	RecoverHelp  Recovery = "help"   // asks the others, then all send again
+	RecoverHelp  Recovery = "help"   // asks the others, then all resend
 	RecoverForce Recovery = "fbcast" // takes what is there, or zeros
 	RecoverNone  Recovery = "none"   // waits for ever
 )
 
-// DefaultTimeout is how long a worker waits for the next packet of a sum before it does something about it.
+// DefaultTimeout is the time that a worker waits for the next packet of a sum before it reacts.
 const DefaultTimeout = olaf.Millisecond
 
-// ISwitch is what an iSwitch worker is built with beside the rest.
+// ISwitch configures an iSwitch worker.
 type ISwitch struct {
-	Profile  string // of package iswitch; empty is the published one
+	Profile  string // of package iswitch; default the published one
 	Recovery Recovery
-	Timeout  olaf.Duration // 0 is DefaultTimeout
-	// Ahead is how many packets a worker may be ahead of the first that it misses: the length of the switch's table, which
-	// Wrap lets longer vectors use again from its start. 0 has no limit.
+	Timeout  olaf.Duration // default DefaultTimeout
+	// Ahead is the maximum number of packets between a sent one and the first missing one: the length of the switch's
+	// table, which Wrap lets longer vectors reuse. 0 means unlimited.
 	Ahead int
 	Wrap  bool
 }
@@ -62,7 +62,7 @@ func (o *ISwitch) check(c *Config) error {
 	return nil
 }
 
-// syncWorker sends a gradient, waits for the sum and applies it (paper, §3.2), and knows of one round before.
+// syncWorker sends a gradient, waits for the sum and applies it (paper, §3.2). It keeps one earlier round.
 type syncWorker struct {
 	rounds
 	isw   ISwitch
@@ -70,16 +70,16 @@ type syncWorker struct {
 
 	sent int // packets of this round
 	sum  gather
-	// last is the round before, for a worker that still misses something of it.
+	// last is the round before, for a worker that still needs some of it.
 	last gather
 
 	left     olaf.Time // when the last packet has left
 	deadline olaf.Time
-	stage    int            // of the recovery from one silence
-	out      program.Packet // here so that nothing escapes
+	stage    int            // of the recovery since the last packet
+	out      program.Packet // a field, so that it is not allocated
 }
 
-// NewISwitchSync is a worker of synchronous iSwitch. The error matches ErrConfig.
+// NewISwitchSync returns a worker of synchronous iSwitch. The error matches ErrConfig.
 func NewISwitchSync(cfg Config, isw ISwitch, host Host) (Endpoint, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -99,7 +99,7 @@ func (w *syncWorker) Computed(now olaf.Time, values []uint32) {
 	w.progress(now)
 }
 
-// send sends what the table has room for.
+// send sends packets up to the table's length.
 func (w *syncWorker) send() {
 	for n := w.cfg.Packets(); w.sent < n && w.sent < w.sum.low+w.isw.Ahead; w.sent++ {
 		if w.cfg.opens(w.sent) {
@@ -135,7 +135,7 @@ func (w *syncWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 	}
 }
 
-// result takes a packet of a sum, from the switch or from a worker that was asked.
+// result handles a packet of a sum, from the switch or from a worker.
 func (w *syncWorker) result(now olaf.Time, p *program.Packet, lanes []uint32) {
 	i := packet(p)
 	if w.busy || i >= w.sent || w.exact && p.Round != uint16(w.round) || !w.sum.take(i, &p.Trace, lanes) {
@@ -149,7 +149,7 @@ func (w *syncWorker) result(now olaf.Time, p *program.Packet, lanes []uint32) {
 	}
 }
 
-// advance sends on, or applies a sum that is whole.
+// advance continues sending, or applies a complete sum.
 func (w *syncWorker) advance() {
 	if !w.sum.whole() {
 		w.send()
@@ -166,11 +166,11 @@ func (w *syncWorker) Applied(olaf.Time) {
 	w.updated()
 }
 
-// patience is how many timeouts a worker waits for the first packet of a sum: until then nothing is more likely than that
-// another worker computes for longer, which no recovery makes faster.
+// patience is the number of timeouts that a worker waits for the first packet of a sum: until then another worker
+// probably computes longer, which no recovery makes faster.
 const patience = 16
 
-// progress puts the alarm off: packets are coming, or still leaving.
+// progress restarts the timer: packets are arriving, or still leaving.
 func (w *syncWorker) progress(now olaf.Time) {
 	w.stage = 0
 	w.alarm(now)
@@ -190,12 +190,12 @@ func (w *syncWorker) alarm(now olaf.Time) {
 
 func (w *syncWorker) Next() olaf.Time { return w.deadline }
 
-// Timer acts on a silence.
+// Timer reacts to missing packets.
 func (w *syncWorker) Timer(now olaf.Time) {
 	w.stage++
 	until := w.sent
 	if w.sum.left == len(w.sum.have) {
-		until = min(until, w.sum.low+1) // nothing is here yet: one packet tells whether it is lost
+		until = min(until, w.sum.low+1) // nothing has arrived: one packet shows whether it is lost
 	}
 	for i := w.sum.low; i < until; i++ {
 		if !w.sum.have[i] {
@@ -208,7 +208,7 @@ func (w *syncWorker) Timer(now olaf.Time) {
 	}
 }
 
-// miss does what the stage of the recovery asks for about packet i.
+// miss performs the current stage of the recovery for packet i.
 func (w *syncWorker) miss(i int) {
 	first := w.stage%2 == 1
 	switch {
@@ -228,7 +228,7 @@ func (w *syncWorker) miss(i int) {
 	}
 }
 
-// restart empties a segment and has all send it again: what the worker with the smallest address does.
+// restart clears a segment and makes all workers resend it: the action of the worker with the smallest address.
 func (w *syncWorker) restart(i int) {
 	w.ask(Network, iswitch.Reset, i)
 	for other := 1; other < w.cfg.Workers; other++ {
@@ -247,13 +247,13 @@ func (w *syncWorker) ask(whom Peer, action uint8, i int) {
 	w.host.Send(whom, &w.out, nil)
 }
 
-// help answers a worker that misses something: by the sum if it is here, else, under isw-x, by sending its own part again.
+// help answers a worker that misses a packet: with the sum if it is here, else, under isw-x, by resending its own part.
 func (w *syncWorker) help(p *program.Packet) {
 	i := packet(p)
 	if i >= w.cfg.Packets() || int(p.Worker) >= w.cfg.Workers {
 		return
 	}
-	before := w.exact && p.Round == uint16(w.round-1) || w.over // the round that the other is in is the last one here
+	before := w.exact && p.Round == uint16(w.round-1) || w.over // the other's round is the last one here
 	switch {
 	case before && w.round > 0:
 		w.answer(p, &w.last, i, w.round-1)
@@ -266,7 +266,8 @@ func (w *syncWorker) help(p *program.Packet) {
 	}
 }
 
-// answer sends packet i of a sum to the worker that asked, past the aggregators. What is inside a sum of isw-x is known.
+// answer sends packet i of a sum to the worker that asked, bypassing the aggregators. The contributions to a sum of
+// isw-x are known.
 func (w *syncWorker) answer(p *program.Packet, from *gather, i int, round uint32) {
 	w.tally[answered]++
 	w.out = program.Packet{
@@ -279,7 +280,7 @@ func (w *syncWorker) answer(p *program.Packet, from *gather, i int, round uint32
 	w.host.Send(Peer(p.Worker), &w.out, w.cfg.cut(from.values, i))
 }
 
-// again sends packet i once more after a reset, unless its sum is here.
+// again resends packet i after a reset, unless its sum is here.
 func (w *syncWorker) again(p *program.Packet) {
 	i := packet(p)
 	if w.busy || i >= w.sent || w.sum.have[i] {

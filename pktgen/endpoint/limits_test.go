@@ -13,8 +13,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program/atp"
 )
 
-// TestDefaultsAndLimits takes what an endpoint is built with at either end of its range, refuses what is one further in words, and
-// fills in what is left out.
+// TestDefaultsAndLimits checks that every setting is accepted at both ends of its range and rejected one beyond, and
+// the defaults.
 func TestDefaultsAndLimits(t *testing.T) {
 	cfg := func(workers int) *Config {
 		return &Config{Job: 1, Workers: workers, Layout: Layout{Values: 6, PerPacket: 2}, Updates: 1}
@@ -91,7 +91,8 @@ func TestDefaultsAndLimits(t *testing.T) {
 	}
 }
 
-// TestProposals goes round the aggregators of a job in an order that is not theirs, another one for each job, each as often as the others.
+// TestProposals cycles through the aggregators of a job in a shuffled order, a different one for each job, each equally
+// often.
 func TestProposals(t *testing.T) {
 	o := &ATP{Base: 40, Aggregators: 25}
 	round := func(p *proposals) (all []uint32) {
@@ -117,7 +118,7 @@ func TestProposals(t *testing.T) {
 	}
 }
 
-// TestClampInt32 cuts towards zero, at the ends of the range, and what is no number.
+// TestClampInt32 rounds towards zero, at the ends of the range, and for NaN.
 func TestClampInt32(t *testing.T) {
 	for v, want := range map[float64]int32{0: 0, 1.9: 1, -1.9: -1, math.MaxInt32 - 1: math.MaxInt32 - 1, math.MaxInt32: math.MaxInt32, math.MaxInt32 + 1: math.MaxInt32, 1e300: math.MaxInt32,
 		math.Inf(1): math.MaxInt32, -math.MaxInt32 + 1: -math.MaxInt32 + 1, -math.MaxInt32: -math.MaxInt32, math.MinInt32: -math.MaxInt32, -1e300: -math.MaxInt32, math.Inf(-1): -math.MaxInt32, math.NaN(): 0} {
@@ -127,7 +128,7 @@ func TestClampInt32(t *testing.T) {
 	}
 }
 
-// TestClimb holds how a window grows with sums and falls with marks.
+// TestClimb checks how a window grows with sums and shrinks with marks.
 func TestClimb(t *testing.T) {
 	c := newClimb(12)
 	var got []int

@@ -8,22 +8,23 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Gate is a worker's transmission control: it hears what ACKs say of the queue, and says whether an update is sent.
+// Gate is a worker's transmission control: it receives the queue's status from ACKs, and decides whether an update is
+// sent.
 type Gate interface {
 	Heard(now olaf.Time, s olaf.QueueStatus)
 	Sends(now olaf.Time) bool
 }
 
-// Olaf is what workers and servers of OLAF, and of a plain queue in its place, are built with beside the rest.
+// Olaf configures workers and servers of OLAF, and of a plain queue.
 type Olaf struct {
 	// Gate decides about each of a worker's updates; nil sends all.
 	Gate Gate
-	// Timeout is how long a worker waits for an answer before it sends an update again, unless a newer one is ready: then that is
-	// what counts. 0 sends nothing again.
+	// Timeout is the time that a worker waits for an answer before it resends an update, unless a newer one is ready. 0
+	// never resends.
 	Timeout olaf.Duration
-	// Members are the workers of a job, first to before end, whom a server answers together; nil is all.
+	// Members returns the workers of a job, first to before end, which a server answers together; nil means all.
 	Members func(job olaf.ClusterID) (first, end int)
-	// Line is how many packets may wait at a server; those that arrive beyond it are dropped and counted. 0 sets no limit.
+	// Line is the maximum number of packets waiting at a server; later ones are dropped and counted. 0 means unlimited.
 	Line int
 }
 
@@ -37,28 +38,29 @@ func (o *Olaf) check() error {
 	return nil
 }
 
-// SetStatus writes what an ACK says of a queue, and Status reads it.
+// SetStatus writes a queue's status to an ACK, and Status reads it.
 func SetStatus(p *program.Packet, s olaf.QueueStatus) {
 	p.Value = uint64(s.Occupancy)<<32 | uint64(s.ActiveClusters)<<16 | uint64(s.Slots)
 }
 
-// Status is what an ACK says of a queue.
+// Status returns the queue's status in an ACK.
 func Status(p *program.Packet) olaf.QueueStatus {
 	return olaf.QueueStatus{Occupancy: uint32(p.Value >> 32), ActiveClusters: uint16(p.Value >> 16), Slots: uint16(p.Value)}
 }
 
-// openWorker sends an update whenever one is ready and goes on from the newest weights that came by then: it waits for nobody
-// (paper, §2.1). Packets of an update are merged, replaced and lost by themselves, each with those of its place.
+// openWorker sends an update whenever one is ready and continues from the newest weights received by then: it does not
+// wait (paper, §2.1). Packets of an update are merged, replaced and lost individually, each with packets of the same
+// place.
 type openWorker struct {
 	tally
 	cfg     Config
 	olaf    Olaf
 	host    Host
-	vector  uint32 // that is being computed
-	sent    uint32 // the newest that was sent
+	vector  uint32 // in computation
+	sent    uint32 // newest sent
 	values  []uint32
 	trace   program.Trace
-	waits   []bool // by packet of the newest update: no answer came yet
+	waits   []bool // by packet of the newest update: not answered yet
 	left    int
 	asked   olaf.Time // when the newest update was last sent
 	waiting bool      // for an answer, with a timeout
@@ -66,7 +68,8 @@ type openWorker struct {
 	apply   Aggregate
 }
 
-// NewOpenWorker is a worker that sends updates to a queue and hears ACKs with its status. The error matches ErrConfig.
+// NewOpenWorker returns a worker that sends updates to a queue and receives ACKs with its status. The error matches
+// ErrConfig.
 func NewOpenWorker(cfg Config, o Olaf, host Host) (Endpoint, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -77,8 +80,8 @@ func NewOpenWorker(cfg Config, o Olaf, host Host) (Endpoint, error) {
 	return &openWorker{cfg: cfg, olaf: o, host: host, waits: make([]bool, cfg.Packets())}, nil
 }
 
-// Place is the place of the i-th packet that is sent of an update: each update begins with another one. A full queue takes the first
-// packets of an update and drops those behind, so that the last places would starve, and with them always the same weights.
+// Place returns the place of the i-th packet of an update: each update begins with a different one. A full queue takes
+// the first packets of an update and drops the others; in a fixed order the same weights would always be dropped.
 func Place(i int, update uint32, packets int) int {
 	return int((uint64(i) + uint64(update)) % uint64(packets))
 }
@@ -131,7 +134,7 @@ func (w *openWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 	if w.olaf.Gate != nil {
 		w.olaf.Gate.Heard(now, Status(p))
 	}
-	// Who is inside a merged packet nobody says: an answer to several is one to whoever waits.
+	// A merged packet does not name its workers: an answer to several answers every waiting worker.
 	if w.waits[p.Seg] && (p.Count > 1 || p.Worker == w.cfg.Worker && p.Index == w.sent) {
 		w.waits[p.Seg] = false
 		w.left--
@@ -145,7 +148,7 @@ func (w *openWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 
 func (w *openWorker) Applied(olaf.Time) { w.tally[updates]++ }
 
-// Done says that every update was sent, and answered where that is waited for.
+// Done reports whether every update was sent, and answered if that is awaited.
 func (w *openWorker) Done() bool { return w.vector >= w.cfg.Updates && !w.waiting }
 
 func (w *openWorker) Next() olaf.Time {
@@ -155,7 +158,7 @@ func (w *openWorker) Next() olaf.Time {
 	return w.asked.Add(w.olaf.Timeout)
 }
 
-// Timer sends what was not answered again.
+// Timer resends unanswered packets.
 func (w *openWorker) Timer(now olaf.Time) {
 	if now < w.Next() {
 		return
@@ -169,8 +172,8 @@ func (w *openWorker) Timer(now olaf.Time) {
 	}
 }
 
-// openServer takes updates as they come, merged or not, and answers each with what its host makes of it: who sent it, or all
-// workers of the job where several are inside.
+// openServer applies updates as they arrive, merged or not, and answers each with its host's result: to the sender, or
+// to all workers of the job if several updates are inside.
 type openServer struct {
 	tally
 	cfg   Config
@@ -183,14 +186,14 @@ type openServer struct {
 	apply Aggregate
 }
 
-// arrival is a packet that waits to be applied.
+// arrival is a packet waiting to be applied.
 type arrival struct {
 	program.Packet
 	lanes []uint32
 }
 
-// NewOpenServer is the server of open workers; it never ends by itself. Of its configuration Worker and Updates are without meaning.
-// The error matches ErrConfig.
+// NewOpenServer returns the server of open workers, which never ends; its configuration's Worker and Updates are not
+// used. The error matches ErrConfig.
 func NewOpenServer(cfg Config, o Olaf, host Host) (Endpoint, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -236,7 +239,7 @@ func (s *openServer) begin() {
 	s.host.Apply(&s.apply)
 }
 
-// Applied answers with what the host left in the aggregate.
+// Applied answers with the host's result in the aggregate.
 func (s *openServer) Applied(olaf.Time) {
 	s.tally[updates]++
 	s.seen++

@@ -8,7 +8,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// every is a gate that lets every so-many-th update through, and remembers what it heard.
+// every is a gate that lets every n-th update pass, and records the statuses.
 type every struct {
 	n, asked int
 	heard    []olaf.QueueStatus
@@ -35,7 +35,8 @@ func ack(seg int, worker olaf.WorkerID, vector uint32, count uint16) *program.Pa
 	return &program.Packet{Kind: program.Ack, Seg: uint64(seg), Worker: worker, Index: vector, Count: count}
 }
 
-// An open worker computes on whatever comes back, sends what its gate lets through, each time from another place on, and takes in what ACKs bring.
+// TestOpenWorker checks that an open worker computes on whatever comes back, sends what its gate lets pass, each time
+// from a different place, and applies the contents of ACKs.
 func TestOpenWorker(t *testing.T) {
 	gate := &every{n: 2}
 	d, e := openWorkerOf(t, Olaf{Gate: gate})
@@ -55,8 +56,8 @@ func TestOpenWorker(t *testing.T) {
 	SetStatus(p, olaf.QueueStatus{Occupancy: 1 << 20, ActiveClusters: 9, Slots: 8})
 	e.Receive(9, p, []uint32{7, 8})
 	e.Applied(9)
-	e.Receive(9, ack(2, 1, 3, 1), nil)         // nothing to take in
-	e.Receive(9, ack(3, 1, 3, 1), []uint32{1}) // of no packet of ours
+	e.Receive(9, ack(2, 1, 3, 1), nil)         // nothing to apply
+	e.Receive(9, ack(3, 1, 3, 1), []uint32{1}) // not one of our packets
 	e.Receive(9, &program.Packet{Kind: program.Data}, nil)
 	if len(gate.heard) != 2 || gate.heard[0] != (olaf.QueueStatus{Occupancy: 1 << 20, ActiveClusters: 9, Slots: 8}) || d.applies != 1 {
 		t.Errorf("%+v heard, %d applied", gate.heard, d.applies)
@@ -67,7 +68,8 @@ func TestOpenWorker(t *testing.T) {
 	}
 }
 
-// What nobody answers is sent again, marked, until it is answered or a newer update stands for it.
+// TestOpenWorkerSendsAgain checks that an unanswered update is resent, marked, until it is answered or a newer update
+// replaces it.
 func TestOpenWorkerSendsAgain(t *testing.T) {
 	d, e := openWorkerOf(t, Olaf{Timeout: 100})
 	e.Computed(10, nil)
@@ -76,7 +78,7 @@ func TestOpenWorkerSendsAgain(t *testing.T) {
 		t.Fatalf("it looks at %d", e.Next())
 	}
 	e.Receive(20, ack(0, 1, 0, 1), nil)
-	e.Receive(20, ack(1, 0, 0, 1), nil) // to somebody else
+	e.Receive(20, ack(1, 0, 0, 1), nil) // to another worker
 	e.Receive(20, ack(2, 0, 7, 2), nil) // to several, so that ours may be inside
 	e.Timer(110)
 	again := d.taken()
@@ -87,7 +89,7 @@ func TestOpenWorkerSendsAgain(t *testing.T) {
 	if sent := d.taken(); len(sent) != 3 || sent[0].Flags != 0 || e.Next() != 220 {
 		t.Fatalf("%+v, next at %d", sent, e.Next())
 	}
-	e.Receive(130, ack(1, 1, 0, 1), nil) // of the one before
+	e.Receive(130, ack(1, 1, 0, 1), nil) // for the update before
 	for range 2 {
 		e.Computed(130, nil)
 	}
@@ -102,7 +104,8 @@ func TestOpenWorkerSendsAgain(t *testing.T) {
 	}
 }
 
-// A server answers one sender, and all of a cluster where several are inside; what comes while it applies waits.
+// TestOpenServer checks that a server answers one sender, or all of a cluster for a merged packet, and that packets
+// wait while it applies.
 func TestOpenServer(t *testing.T) {
 	d := new(desk)
 	s, err := NewOpenServer(Config{Workers: 4, Layout: Layout{Values: 4, PerPacket: 2}, Updates: 1}, Olaf{Members: func(job olaf.ClusterID) (int, int) { return 2 * int(job), 2*int(job) + 2 }}, d)

@@ -8,18 +8,18 @@ import (
 	"github.com/olafctl/olaf/fpga/program/p4inc"
 )
 
-// P4INC is what a P4INC worker is built with beside the rest.
+// P4INC configures a P4INC worker.
 type P4INC struct {
 	// Base and Size are the job's segment of aggregators.
 	Base, Size int
-	// Window is how many packets it has on their way at most. Beyond Size fragments meet in an aggregator, which the switch
-	// marks; no loss can then be made good. 0 is Size.
+	// Window is the maximum number of packets in flight; default Size. Beyond Size, fragments collide in an aggregator,
+	// which the switch marks; then no loss can be recovered.
 	Window int
-	// Timeout is how long it waits for any sum before it sends the first missing packet again; 0 is DefaultTimeout.
+	// Timeout is the time without sums after which the first missing packet is resent; default DefaultTimeout.
 	Timeout olaf.Duration
 }
 
-// p4incWindow is how many packets a worker begins with.
+// p4incWindow is a worker's initial window in packets.
 const p4incWindow = 8
 
 func (o *P4INC) check() error {
@@ -40,8 +40,8 @@ func (o *P4INC) check() error {
 	return nil
 }
 
-// climb is a window that grows by a packet with every sum as far as its threshold, and beyond by one with every window of
-// them; a mark of congestion halves it and makes that the threshold (P4INC-AOI, §VI-B, with what grows beyond ours).
+// climb is a window that grows by a packet with every sum up to its threshold, and beyond it by one with every window;
+// a mark of congestion halves it and sets the threshold (P4INC-AOI, §VI-B; the growth beyond it is ours).
 type climb struct{ packets, threshold, most, credit int }
 
 func newClimb(most int) climb {
@@ -66,15 +66,15 @@ type segmentWorker struct {
 
 	sum   gather
 	climb climb
-	next  int   // first packet that was never sent
-	again int   // packet that was sent again because a later sum came; -1 of none
-	turn  int   // marks of packets below it have been heeded
-	held  []int // packets that found their aggregator held
+	next  int   // first packet not sent yet
+	again int   // packet that was resent because a later sum arrived; -1 for none
+	turn  int   // marks of earlier packets have been handled
+	held  []int // packets that found their aggregator occupied
 	due   olaf.Time
 	out   program.Packet
 }
 
-// NewP4INC is a worker of P4INC. The error matches ErrConfig.
+// NewP4INC returns a worker of P4INC. The error matches ErrConfig.
 func NewP4INC(cfg Config, own P4INC, host Host) (Endpoint, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (w *segmentWorker) Computed(now olaf.Time, values []uint32) {
 	w.fill(now)
 }
 
-// fill sends what the window has room for, first what the switch had no room for.
+// fill sends packets up to the window, first those that the switch had no room for.
 func (w *segmentWorker) fill(now olaf.Time) {
 	free := w.sum.low + w.own.Size
 	kept := w.held[:0]
@@ -113,7 +113,7 @@ func (w *segmentWorker) fill(now olaf.Time) {
 	}
 }
 
-// fragment is the number of packet i among all of the job's; its aggregator follows from it.
+// fragment returns the number of packet i among all of the job's; its aggregator follows from it.
 func (w *segmentWorker) fragment(i int) uint64 {
 	return uint64(w.round)*uint64(w.cfg.Packets()) + uint64(i)
 }
@@ -158,7 +158,7 @@ func (w *segmentWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32
 	w.fill(now)
 }
 
-// collided is a mark of congestion: packet i was not added. One window is halved once.
+// handleMark handles a mark of congestion: packet i was not added. The window is halved once per window.
 func (w *segmentWorker) collided(now olaf.Time, i int) {
 	if w.sum.have[i] {
 		w.tally[repeated]++
@@ -179,7 +179,7 @@ func (w *segmentWorker) Applied(olaf.Time) {
 
 func (w *segmentWorker) Next() olaf.Time { return w.due }
 
-// Timer sends the first missing packet again.
+// Timer resends the first missing packet.
 func (w *segmentWorker) Timer(now olaf.Time) {
 	w.tally[resent]++
 	w.send(now, w.sum.low)

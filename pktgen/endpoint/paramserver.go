@@ -6,12 +6,12 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// psWorker sends its gradient to the server and waits for what comes back, whether the server is synchronous or not.
+// psWorker sends its gradient to the server and waits for the answer, of a synchronous or an asynchronous server.
 type psWorker struct {
 	tally
 	cfg   Config
 	host  Host
-	ready uint32 // updates that were received
+	ready uint32 // updates received
 	seen  uint32 // the server's number of the last one
 	busy  bool
 	sum   gather
@@ -19,7 +19,7 @@ type psWorker struct {
 	apply Aggregate
 }
 
-// NewPSWorker is a worker of a parameter server. The transport is taken to be reliable. The error matches ErrConfig.
+// NewPSWorker returns a worker of a parameter server. It assumes a reliable transport. The error matches ErrConfig.
 func NewPSWorker(cfg Config, host Host) (Endpoint, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -46,7 +46,7 @@ func (w *psWorker) Computed(now olaf.Time, values []uint32) {
 	w.tally[sentPackets] += sendVector(w.host, &w.cfg, Server, &w.out, values)
 }
 
-// sendVector sends all packets of a vector to one peer; p is the rest of each.
+// sendVector sends all packets of a vector to one peer; p has their other fields.
 func sendVector(host Host, cfg *Config, to Peer, p *program.Packet, values []uint32) uint64 {
 	n := cfg.Packets()
 	for i := range n {
@@ -88,7 +88,7 @@ func (w *psWorker) Next() olaf.Time { return Never }
 func (w *psWorker) Timer(olaf.Time) {}
 
 // server is a parameter server: the synchronous one applies one sum of all workers and answers all of them, the
-// asynchronous one applies every gradient and answers who sent it.
+// asynchronous one applies every gradient and answers its sender.
 type server struct {
 	tally
 	cfg     Config
@@ -96,15 +96,15 @@ type server struct {
 	sync    bool
 	version uint32 // updates
 	from    []gather
-	line    []int // workers whose vectors are whole, in their order; of a synchronous server until all are
+	line    []int // workers whose vectors are complete, in order; for a synchronous server until all are
 	busy    bool
 	sum     []uint32
 	out     program.Packet
 	apply   Aggregate
 }
 
-// NewPSServer is the server of a job; Worker of its configuration is without meaning, and Updates are a worker's. The
-// error matches ErrConfig.
+// NewPSServer returns the server of a job; its configuration's Worker is not used, and Updates are those of a worker.
+// The error matches ErrConfig.
 func NewPSServer(cfg Config, sync bool, host Host) (Endpoint, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -150,7 +150,7 @@ func (s *server) advance() {
 	s.host.Apply(&s.apply)
 }
 
-// add puts a worker's vector into the sum at hand.
+// add adds a worker's vector to the current sum.
 func (s *server) add(g *gather) {
 	s.apply.Trace.Add(&g.traces[0])
 	s.apply.Torn = s.apply.Torn || g.mixed
@@ -184,8 +184,8 @@ func (s *server) Applied(olaf.Time) {
 	s.advance()
 }
 
-// answerAll sends the sum to all workers, packet by packet in turns, so that none begins its next gradient long before the
-// others.
+// answerAll sends the sum to all workers, packet by packet in turns, so that none begins its next gradient much earlier
+// than others.
 func (s *server) answerAll() {
 	for w := range s.from {
 		s.from[w].restart()
@@ -202,7 +202,7 @@ func (s *server) answerAll() {
 	s.tally[sentPackets] += uint64(s.cfg.Packets() * len(s.from))
 }
 
-// Done says that every worker has had its updates.
+// Done reports whether every worker has had its updates.
 func (s *server) Done() bool {
 	total := s.cfg.Updates
 	if !s.sync {

@@ -2,25 +2,25 @@ package endpoint
 
 import "math"
 
-// Fixed turns float32 into int32 by a scale and back, as the released ATP does: whole groups of eight are rounded to the
-// nearest even, and with Truncates what is left of a packet is cut off, as its scalar code does.
+// Fixed converts float32 to int32 by a scale and back, like the released ATP: groups of eight are rounded to the
+// nearest even, and with Truncates the rest of a packet is cut off, as in its scalar code.
 type Fixed struct {
-	Scale     float64 // 0 takes values for integers already
+	Scale     float64 // 0 for values that are already integers
 	Truncates bool
 }
 
-// ATPScale is that of the released ATP, and ATPLargest the value beyond which it sends floats from the start.
+// ATPScale is the scale of the released ATP, and ATPLargest the value beyond which it sends floats.
 const (
 	ATPScale   = 1e6
 	ATPLargest = 213
 )
 
-const vectorLanes = 8 // of the released client's vector instructions
+const vectorLanes = 8 // in the released client's vector instructions
 
-// on says that there is anything to turn.
+// on reports whether values are converted.
 func (f Fixed) on() bool { return f.Scale != 0 }
 
-// integers turns the float32 of a packet into int32.
+// integers converts the float32 of a packet to int32.
 func (f Fixed) integers(into, floats []uint32) []uint32 {
 	whole := len(floats)
 	if f.Truncates {
@@ -37,14 +37,14 @@ func (f Fixed) integers(into, floats []uint32) []uint32 {
 	return into
 }
 
-// floats turns the int32 of a sum into float32, in place.
+// floats converts the int32 of a sum to float32, in place.
 func (f Fixed) floats(words []uint32) {
 	for i, word := range words {
 		words[i] = math.Float32bits(float32(float64(int32(word)) / f.Scale))
 	}
 }
 
-// clampInt32 cuts to a whole number within the range; what is no number is 0.
+// clampInt32 converts to a whole number within the range; NaN becomes 0.
 func clampInt32(v float64) int32 {
 	switch {
 	case math.IsNaN(v):
@@ -57,7 +57,7 @@ func clampInt32(v float64) int32 {
 	return int32(v)
 }
 
-// tooLarge says that a value of a packet is beyond what ATP makes integers of.
+// tooLarge reports whether a packet has a value beyond ATP's integer range.
 func tooLarge(floats []uint32) bool {
 	for _, word := range floats {
 		if v := math.Float32frombits(word); !(v <= ATPLargest && v >= -ATPLargest) {
@@ -67,8 +67,8 @@ func tooLarge(floats []uint32) bool {
 	return false
 }
 
-// exponent is an e with 2^e ≥ |v| for the values of a packet, as SwitchML's client has it from the bits of the largest: −126
-// of zeros, 127 at most.
+// exponent returns an e with 2^e ≥ |v| for the values of a packet, computed like SwitchML's client from the bits of the
+// largest: −126 for zeros, at most 127.
 func exponent(floats []uint32) int8 {
 	most := uint32(0)
 	for _, word := range floats {
@@ -77,13 +77,13 @@ func exponent(floats []uint32) int8 {
 	return int8(min(int(most>>23)-126, 127))
 }
 
-// blockScale is by what SwitchML multiplies a packet's values, given the largest exponent of any worker: so many of them add
-// up within 32 bits.
+// blockScale returns SwitchML's factor for a packet's values, given the largest exponent of any worker: the sum of all
+// workers fits into 32 bits.
 func blockScale(workers int, exponent int8) float64 {
 	return math.MaxInt32 / (float64(workers) * math.Ldexp(1, int(exponent)))
 }
 
-// scaled turns the float32 of a packet into int32, halves away from zero.
+// scaleValues converts the float32 of a packet to int32, rounding halves away from zero.
 func scaled(into, floats []uint32, scale float64) []uint32 {
 	into = into[:0]
 	for _, word := range floats {
@@ -92,26 +92,26 @@ func scaled(into, floats []uint32, scale float64) []uint32 {
 	return into
 }
 
-// unscaled turns the int32 of a sum into float32, in place.
+// unscaleValues converts the int32 of a sum to float32, in place.
 func unscaled(words []uint32, scale float64) {
 	for i, word := range words {
 		words[i] = math.Float32bits(float32(float64(int32(word)) / scale))
 	}
 }
 
-// Conversion is how a system's hosts turn float32 into lanes. The zero Conversion sends float32 as they are.
+// Conversion is how a system's hosts convert float32 to lanes. The zero Conversion sends float32 unchanged.
 type Conversion struct {
-	Fixed         // by one scale
-	Block    bool // by a scale for each packet, as SwitchML does
-	Escapes  bool // packets with a value beyond ATPLargest, or a sum at the end of int32, travel as float32
-	Wrapping bool // sums beyond int32 wrap instead of staying at its end
+	Fixed         // with one scale
+	Block    bool // with a scale per packet, as in SwitchML
+	Escapes  bool // packets with a value beyond ATPLargest, or a sum at the end of int32, are sent as float32
+	Wrapping bool // sums beyond int32 wrap instead of saturating
 }
 
-// IsExact reports whether float32 travel as they are.
+// IsExact reports whether float32 are sent unchanged.
 func (c Conversion) IsExact() bool { return !c.on() && !c.Block }
 
-// CountChanged counts the values of worker k's packet that are cut to the end of int32, and those that are not 0 and
-// sent as 0. packets are those of all workers at the same place, as float32.
+// CountChanged counts the values of worker k's packet that are clipped to int32, and those that are not 0 but sent as
+// 0. packets are those of all workers at the same place, as float32.
 func (c Conversion) CountChanged(k int, packets [][]uint32) (clipped, vanished int) {
 	var lanes []uint32
 	switch own := packets[k]; {

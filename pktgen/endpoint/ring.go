@@ -8,27 +8,27 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// ringWorker is a worker of AllReduce over a ring: the vector is cut into one chunk a worker; in the first N − 1 steps
-// chunks are passed on and added up, in as many more the finished chunks go round.
+// ringWorker is a worker of AllReduce over a ring: the vector is divided into one chunk per worker; in the first N − 1
+// steps chunks are passed on and added, in the next N − 1 the finished chunks are passed on.
 type ringWorker struct {
 	tally
 	cfg   Config
 	host  Host
 	round uint32
 	busy  bool // not begun, computing or applying
-	step  int  // whose packets are waited for
-	// here counts, per step, the packets of the predecessor; it may be ahead by a step, and ahead of our own gradient.
+	step  int  // whose packets are awaited
+	// here counts, per step, the packets of the predecessor; it may be ahead by a step, and ahead of our gradient.
 	here   []int
-	traces []program.Trace // per step, of what came
-	inbox  [][]uint32      // per step, its values
-	chunks []program.Trace // what is inside our chunks
+	traces []program.Trace // per step, of received packets
+	inbox  [][]uint32      // per step, received values
+	chunks []program.Trace // contributions in our chunks
 	values []uint32
 	carry  bool // values
 	out    program.Packet
 	apply  Aggregate
 }
 
-// NewRing is a worker of a ring AllReduce. The transport is taken to be reliable. The error matches ErrConfig.
+// NewRing returns a worker of a ring AllReduce. It assumes a reliable transport. The error matches ErrConfig.
 func NewRing(cfg Config, host Host) (Endpoint, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -46,14 +46,14 @@ func NewRing(cfg Config, host Host) (Endpoint, error) {
 	}, nil
 }
 
-// chunk is the layout of chunk c, and the place of its first value.
+// chunk returns the layout of chunk c, and the index of its first value.
 func (w *ringWorker) chunk(c int) (Layout, int) {
 	n, v := w.cfg.Workers, w.cfg.Values
 	first := c * v / n
 	return Layout{Values: (c+1)*v/n - first, PerPacket: w.cfg.PerPacket, Messages: w.cfg.Messages}, first
 }
 
-// passed is the chunk that is sent in a step, and taken the one that is received.
+// sentChunk returns the chunk that is sent in a step, receivedChunk the one that is received.
 func (w *ringWorker) passed(step int) int {
 	n := w.cfg.Workers
 	return ((int(w.cfg.Worker)-step)%n + n) % n
@@ -86,7 +86,7 @@ func (w *ringWorker) Computed(now olaf.Time, values []uint32) {
 	w.advance()
 }
 
-// pass sends the chunk of the step at hand to the successor.
+// pass sends the chunk of the current step to the successor.
 func (w *ringWorker) pass() {
 	c := w.passed(w.step)
 	l, first := w.chunk(c)
@@ -129,7 +129,7 @@ func (w *ringWorker) Receive(_ olaf.Time, p *program.Packet, lanes []uint32) {
 	}
 }
 
-// advance takes what came for the step at hand, and passes on what follows from it.
+// advance handles the received chunk of the current step, and passes on the result.
 func (w *ringWorker) advance() {
 	for w.step < len(w.here) {
 		c := w.taken(w.step)

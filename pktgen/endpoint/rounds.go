@@ -5,19 +5,19 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// rounds is what workers have in common that wait for the sum of all before they compute again: a round is a gradient, its sum
-// and an update of the weights.
+// rounds is the common state of workers that wait for the sum of all before they compute again: a round is a gradient,
+// its sum and an update of the weights.
 type rounds struct {
 	tally
 	cfg  Config
 	host Host
 
 	round  uint32
-	busy   bool // computing or applying: nothing of this round is on its way
+	busy   bool // computing or applying: nothing of this round is in flight
 	over   bool
 	values []uint32 // of this round's gradient
 	begun  uint64   // when it was ready, in ns
-	marks  uint64   // what a sum of one contribution of every worker has inside
+	marks  uint64   // marks of a sum with one contribution of every worker
 	apply  Aggregate
 }
 
@@ -29,21 +29,22 @@ func (r *rounds) compute() {
 	r.host.Compute(r.round)
 }
 
-// begin takes this round's gradient.
+// begin starts the round of a gradient.
 func (r *rounds) begin(now olaf.Time, values []uint32) {
 	r.tally[computed]++
 	r.tally[sentVectors]++
 	r.busy, r.values, r.begun = false, values, nanoseconds(now)
 }
 
-// contribution is the trace of this round's gradient.
+// contribution returns the trace of this round's gradient.
 func (r *rounds) contribution() program.Trace {
 	t := program.NewTrace(r.cfg.Worker, r.round, r.begun)
 	t.ReadSum = uint64(r.round)
 	return t
 }
 
-// took counts a packet of this round's sum, and one that is not of all. Frames that do not say who is inside have a mark of 0.
+// took counts a packet of this round's sum, and whether it is incomplete. Frames that do not name contributors have a
+// mark of 0.
 func (r *rounds) took(p *program.Packet) {
 	r.tally[received]++
 	if p.Vectors != uint32(r.cfg.Workers) || p.Inside != r.marks && p.Inside != 0 {
@@ -51,7 +52,7 @@ func (r *rounds) took(p *program.Packet) {
 	}
 }
 
-// finish applies a sum that is whole, of which the first packet has that trace; mixed says that others have another.
+// finish applies a complete sum whose first packet has this trace; mixed means that others have another one.
 func (r *rounds) finish(first *program.Trace, mixed bool, values []uint32) {
 	if mixed {
 		r.tally[torn]++
@@ -61,7 +62,7 @@ func (r *rounds) finish(first *program.Trace, mixed bool, values []uint32) {
 	r.host.Apply(&r.apply)
 }
 
-// updated ends a round, and begins the next one unless it was the last.
+// endRound ends a round, and begins the next one unless it was the last.
 func (r *rounds) updated() {
 	r.tally[updates]++
 	if r.round++; r.round == r.cfg.Updates {

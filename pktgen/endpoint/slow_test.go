@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program/xagg"
 )
 
-// TestTakes holds how long a frame takes at a rate against arithmetic without a limit, up to a second.
+// TestTakes compares the time of a frame at a rate with unlimited arithmetic, up to a second.
 func TestTakes(t *testing.T) {
 	check := func(t interface{ Fatalf(string, ...any) }, frame olaf.Size, rate olaf.Rate) {
 		w := &treeWorker{rate: rate}
@@ -37,7 +37,7 @@ func TestTakes(t *testing.T) {
 	})
 }
 
-// TestContributors holds a set of workers against a map.
+// TestContributors compares a set of workers with a map.
 func TestContributors(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 300).Draw(t, "workers")
@@ -54,7 +54,8 @@ func TestContributors(t *testing.T) {
 	})
 }
 
-// TestRacks puts every worker into one place of one rack, and reads out of a packet's bitmaps whom a list of all places names.
+// TestRacks gives every worker one place in one rack, and compares the workers in a packet's bitmaps with a list of all
+// places.
 func TestRacks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		workers := rapid.IntRange(1, 90).Draw(t, "workers")
@@ -103,8 +104,8 @@ func TestRacks(t *testing.T) {
 	})
 }
 
-// TestPaces gives a worker of XAgg other rates: before anything left the schedule stays, afterwards the fragment that left last counts
-// at the new one.
+// TestPaces changes the rate of an XAgg worker: before the first packet the schedule stays, afterwards the last
+// fragment counts at the new rate.
 func TestPaces(t *testing.T) {
 	d := new(desk)
 	e, err := NewXAgg(Config{Workers: 2, Layout: Layout{Values: 40, PerPacket: 10}, Updates: 1, Line: olaf.Gbps}, XAgg{Beside: 60}, d)
@@ -131,7 +132,7 @@ func TestPaces(t *testing.T) {
 	}
 }
 
-// TestSteadyEndpointsAllocateNothing goes on and on with the endpoints that keep memory for what overlaps.
+// TestSteadyEndpointsAllocateNothing runs the endpoints that keep memory for overlapping sums for long.
 func TestSteadyEndpointsAllocateNothing(t *testing.T) {
 	cfg := Config{Workers: 2, Layout: Layout{Values: 4, PerPacket: 2}, Updates: 1 << 30}
 	d := new(idle)
@@ -169,7 +170,7 @@ func TestSteadyEndpointsAllocateNothing(t *testing.T) {
 	}
 }
 
-// keeper is a desk that keeps the last sum.
+// keeper is a desk that stores the last sum.
 type keeper struct {
 	desk
 	last Aggregate
@@ -188,7 +189,7 @@ func (idle) Message()                                       {}
 func (idle) Apply(*Aggregate)                               {}
 func (idle) Send(Peer, *program.Packet, []uint32) olaf.Time { return 0 }
 
-// TestRingAppliesOnce has a predecessor that is a round ahead send while a worker applies.
+// TestRingAppliesOnce lets a predecessor that is a round ahead send while a worker applies.
 func TestRingAppliesOnce(t *testing.T) {
 	d := new(keeper)
 	e, err := NewRing(Config{Workers: 2, Layout: Layout{Values: 4, PerPacket: 2}, Updates: 2}, d)
@@ -203,7 +204,7 @@ func TestRingAppliesOnce(t *testing.T) {
 			t.Fatalf("after packet %d it has applied %d sums, want %d", i, d.applies, want)
 		}
 	}
-	// The first chunk is what came last; the second has both inside.
+	// The first chunk arrived last; the second has both contributions.
 	if a := d.last; a.Trace != program.NewTrace(1, 1, 7) || a.Vectors != 1 || !a.Torn {
 		t.Errorf("%+v", a)
 	}

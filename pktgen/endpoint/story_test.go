@@ -21,8 +21,8 @@ import (
 	"github.com/olafctl/olaf/internal/golden"
 )
 
-// yard is a small network of one switch that writes down all that its endpoints ask for. By seed packets are lost and come
-// twice, and strangers send what nobody expects.
+// yard is a small network with one switch that records all requests of its endpoints. Depending on the seed, packets
+// are lost and repeated, and stray packets arrive.
 type yard struct {
 	r              *rand.Rand
 	text           bytes.Buffer
@@ -35,10 +35,10 @@ type yard struct {
 	loss, doubling float64
 	strays         int
 	values         bool    // are carried
-	floats         bool    // values are float32 that travel as integers
-	marks          float64 // of what reaches the server, how much met congestion
+	floats         bool    // values are float32 converted to integers
+	marks          float64 // share of packets at the server with a mark of congestion
 	layout         Layout
-	free           []olaf.Time // when each host's link is free again
+	free           []olaf.Time // when each host's link is free
 }
 
 type event struct {
@@ -48,7 +48,7 @@ type event struct {
 
 const microsecond = olaf.Microsecond
 
-// at plans something; what is planned for one time happens in the order planned.
+// at schedules an action; actions for the same time run in the order of their scheduling.
 func (y *yard) at(t olaf.Time, do func()) {
 	i := len(y.queue)
 	for i > 0 && y.queue[i-1].at > t {
@@ -59,7 +59,7 @@ func (y *yard) at(t olaf.Time, do func()) {
 
 func (y *yard) say(format string, args ...any) { fmt.Fprintf(&y.text, format, args...) }
 
-// run lets time pass until all is done or nothing happens any more; timers that come for ever are cut off.
+// run advances time until everything is done or nothing happens; endless timers are cut off.
 func (y *yard) run() {
 	for _, e := range y.ends {
 		e.Start(0)
@@ -91,7 +91,7 @@ func (y *yard) run() {
 	y.say("cut off\n")
 }
 
-// stray is a packet that nobody sent.
+// stray returns a packet that no endpoint sent.
 func (y *yard) stray() {
 	to := y.r.IntN(len(y.ends))
 	kinds := []program.Kind{program.Control, program.Control, program.Control, program.Result, program.Result, program.Data, program.Ack, program.Other}
@@ -108,7 +108,7 @@ func (y *yard) stray() {
 	y.ends[to].Receive(y.now, &p, nil)
 }
 
-// renew is the management after a change of the tree: what the switch holds is void, and workers send again.
+// renew simulates a change of the tree: the switch's contents are void, and workers resend.
 func (y *yard) renew(t *testing.T, change uint64) {
 	if err := y.program.Configure(program.Job{ID: 3, Members: programtest.NewMembers(y.workers)}); err != nil {
 		t.Error(err)
@@ -120,7 +120,7 @@ func (y *yard) renew(t *testing.T, change uint64) {
 	}
 }
 
-// travel brings a packet to whom it is for, unless it is lost on the way.
+// travel delivers a packet, unless it is lost.
 func (y *yard) travel(leaves olaf.Time, to int, p *program.Packet, lanes []uint32) {
 	copied, kept := *p, slices.Clone(lanes)
 	if to == y.workers && y.marks > 0 && y.r.Float64() < y.marks {
@@ -141,7 +141,7 @@ func (y *yard) travel(leaves olaf.Time, to int, p *program.Packet, lanes []uint3
 	}
 }
 
-// Emit is the switch's side.
+// Emit implements the switch's side.
 func (y *yard) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 	y.say("%s switch to %s: %s\n", y.now, to, programtest.FormatPacket(y.arithmetic, p, lanes))
 	if to == program.Up {
@@ -233,13 +233,13 @@ type story struct {
 	strays         int
 	values, floats bool
 	marks          float64
-	squatters      int // aggregators that another job holds for good
-	changes        int // of the tree, of which every worker is told twice
+	squatters      int // aggregators occupied by another job for good
+	changes        int // of the tree; each worker is notified twice
 	program        func(program.Job) (program.Program, error)
 	arithmetic     program.Arithmetic
 	worker         func(Config, Host) (Endpoint, error)
 	server         func(Config, Host) (Endpoint, error)
-	exactly        bool // whatever is lost, every sum is one of each worker's
+	exactly        bool // despite losses, every sum has one contribution of each worker
 }
 
 func (s *story) tell(t *testing.T, seed uint64) *yard {
@@ -430,7 +430,7 @@ func stories() []story {
 	}
 }
 
-// Every word that endpoints say to their hosts, and what they counted, is as it was when somebody last read it.
+// TestStories compares all requests of endpoints to their hosts, and their counters, with golden files.
 func TestStories(t *testing.T) {
 	for i, s := range stories() {
 		t.Run(s.name, func(t *testing.T) {
@@ -439,7 +439,8 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// Whatever is lost or comes twice, those that promise exact sums apply one contribution of every worker each time.
+// TestExactly checks that endpoints with exact sums apply one contribution of every worker each time, despite losses
+// and repeats.
 func TestExactly(t *testing.T) {
 	for _, s := range stories() {
 		for seed := range uint64(40) {
@@ -450,7 +451,7 @@ func TestExactly(t *testing.T) {
 	}
 }
 
-// What is refused is so at the first number that is wrong, and taken at the last that is right.
+// TestBounds checks that the first invalid number is rejected and the last valid one accepted.
 func TestBounds(t *testing.T) {
 	good := Config{Workers: 1, Layout: Layout{Values: 1, PerPacket: 1, Messages: 1}, Updates: 1}
 	var text bytes.Buffer
@@ -475,7 +476,7 @@ func TestBounds(t *testing.T) {
 		_, packets := NewATPWorker(c, ATP{}, nil)
 		_, sums := NewATPServer(c, ATP{}, nil)
 		if worker == nil {
-			ring = nil // it asks for two workers and says so below
+			ring = nil // it requests two workers below
 		}
 		for _, other := range []error{server, async, sync, pool, inc, tree, ring, open, opens, packets, sums} {
 			if fmt.Sprint(other) != fmt.Sprint(worker) {

@@ -21,15 +21,15 @@ import (
 	"github.com/olafctl/olaf/internal/golden"
 )
 
-// maker builds one kind of endpoint; its update is whole once each packet of data was answered by one of a kind, Other of those that
-// are not brought so far.
+// maker builds one kind of endpoint; its update is complete when each data packet was answered with a packet of kind
+// Answer, and Other for those not handled so.
 type maker struct {
 	name    string
 	make    func(Config, Host) (Endpoint, error)
 	answers program.Kind
 }
 
-// makers are all kinds of endpoints, as far as they answer packets in ways of their own.
+// makers lists all kinds of endpoints with different answers.
 func makers() []maker {
 	isw := func(o ISwitch) func(Config, Host) (Endpoint, error) {
 		return func(c Config, h Host) (Endpoint, error) { return NewISwitchSync(c, o, h) }
@@ -64,10 +64,10 @@ func makers() []maker {
 	}
 }
 
-// clerk is a host that writes down in a word or two what it is asked for.
+// clerk is a host that records requests in a word or two.
 type clerk struct {
 	said []string
-	owes int              // updates that it was asked for
+	owes int              // updates that were requested
 	data []program.Packet // that was sent
 }
 
@@ -86,7 +86,7 @@ func (c *clerk) Send(to Peer, p *program.Packet, lanes []uint32) olaf.Time {
 	return 0
 }
 
-// The stages of an endpoint with one update to do.
+// The stages of an endpoint with one update.
 const (
 	computing = iota
 	hasSent
@@ -94,7 +94,7 @@ const (
 	isDone
 )
 
-// made is an endpoint of two, of a vector of three packets, at a stage.
+// made returns one of two endpoints with a vector of three packets, at a stage.
 func (m maker) made(t *testing.T, stage int) (*clerk, Endpoint) {
 	t.Helper()
 	c := new(clerk)
@@ -127,7 +127,7 @@ func (m maker) made(t *testing.T, stage int) (*clerk, Endpoint) {
 	return c, e
 }
 
-// edges are packets at the ends of everything that an endpoint of three packets looks at, and far beyond.
+// edges returns packets at the limits of everything that an endpoint with three packets checks, and far beyond.
 func edges() (all []program.Packet) {
 	segs := []uint64{0, 1, 2, 3, 4, 1 << 32, 1<<63 - 1, 1 << 63, math.MaxUint64}
 	one := program.NewTrace(0, 0, 7)
@@ -157,8 +157,8 @@ func edges() (all []program.Packet) {
 	return append(all, program.Packet{Kind: program.Other})
 }
 
-// outcome is what one packet causes, the update that it completes and the wake that it asks for among it: what the endpoint says, what
-// it counts and when it wants to be woken.
+// outcome describes the effect of one packet, including the update that it completes and the timer that it sets:
+// requests, counters and the next timer.
 func outcome(c *clerk, e Endpoint, p *program.Packet) string {
 	var lanes []uint32
 	if p.Lanes > 0 {
@@ -186,8 +186,8 @@ func outcome(c *clerk, e Endpoint, p *program.Packet) string {
 	return cmp.Or(strings.Join(words, "; "), "nothing")
 }
 
-// TestEdges gives every kind of endpoint, while it computes, when it has sent and when it is done, each packet at the ends of what it
-// takes. What most of them cause is only counted.
+// TestEdges sends every kind of endpoint, while it computes, after sending and when done, packets at all limits. Common
+// effects are only counted.
 func TestEdges(t *testing.T) {
 	var text bytes.Buffer
 	for _, m := range makers() {
@@ -214,7 +214,8 @@ func TestEdges(t *testing.T) {
 	golden.Equal(t, "edges.txt", text.Bytes())
 }
 
-// TestSilences leaves every kind of endpoint alone: when it wakes up, and what it does then. Equal wakes in a row are counted.
+// TestSilences sends nothing to every kind of endpoint and records its timers and their effects. Equal ones in a row
+// are counted.
 func TestSilences(t *testing.T) {
 	checked := &program.Packet{Kind: program.Control, Action: xagg.Checked}
 	var text bytes.Buffer
@@ -249,7 +250,7 @@ func TestSilences(t *testing.T) {
 	golden.Equal(t, "silences.txt", text.Bytes())
 }
 
-// TestEarlyWakes wakes those up who look at the clock themselves before their time.
+// TestEarlyWakes calls the timer early for endpoints that check the time themselves.
 func TestEarlyWakes(t *testing.T) {
 	for _, m := range makers() {
 		if !slices.Contains([]string{"olaf", "xagg", "switchml"}, m.name) {
@@ -270,7 +271,7 @@ func TestEarlyWakes(t *testing.T) {
 	}
 }
 
-// TestPoolPatience waits twice as long with every hundred timeouts, until twenty times so.
+// TestPoolPatience checks that the timeout doubles every hundred timeouts, up to twenty times.
 func TestPoolPatience(t *testing.T) {
 	m := maker{make: func(c Config, h Host) (Endpoint, error) { return NewSwitchML(c, SwitchML{Slots: 1, Timeout: 3}, h) }}
 	_, e := m.made(t, hasSent)
@@ -284,7 +285,8 @@ func TestPoolPatience(t *testing.T) {
 	}
 }
 
-// TestAsksForResults names the missing results of XAgg from the first on, 64 a packet, of 16 times 64 at a time, whichever are here.
+// TestAsksForResults checks that XAgg requests missing results from the first on, 64 per packet, at most 16 packets at
+// a time.
 func TestAsksForResults(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n := rapid.IntRange(1, 20*xagg.NameSpan).Draw(t, "packets")
@@ -332,7 +334,7 @@ func TestAsksForResults(t *testing.T) {
 				t.Fatalf("%+v", p)
 			}
 		}
-		if w.idle() { // one packet tells whether anything is lost
+		if w.idle() { // one packet shows whether anything is lost
 			want = want[:min(len(want), xagg.NameSpan)]
 		}
 		if !slices.Equal(have, want) {

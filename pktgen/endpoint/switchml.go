@@ -7,15 +7,15 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// SwitchML is what a SwitchML worker is built with beside the rest.
+// SwitchML configures a SwitchML worker.
 type SwitchML struct {
-	// Slots is how many of the pool the worker has packets in at a time, from Base on; each has two sets.
+	// Slots is the number of slots that the worker uses at a time, from Base on; each has two sets.
 	Slots, Base int
-	// Timeout is how long it waits for a result before it sends the packet again; it doubles with every hundred timeouts. 0
-	// is DefaultTimeout.
+	// Timeout is the time without a result after which a packet is resent; it doubles every hundred timeouts. Default
+	// DefaultTimeout.
 	Timeout olaf.Duration
-	// Floats says that values are float32. Every packet then tells the exponent of the one that is a pool's length later, and the
-	// vector begins with a pool of packets that tell nothing else, so that all workers scale a packet alike.
+	// Floats means that values are float32. Every packet then carries the exponent of the one that is a pool later, and
+	// the vector begins with a pool of packets with exponents only, so that all workers scale a packet equally.
 	Floats bool
 }
 
@@ -32,32 +32,32 @@ func (o *SwitchML) check() error {
 	return nil
 }
 
-// doubling is after how many timeouts the time to wait doubles.
+// doubling is the number of timeouts after which the timeout doubles.
 const doubling = 100
 
-// poolWorker streams a vector through a pool of slots: a result makes room for the packet that is a pool's length later,
-// in the other set of the slot (SwitchML's released client).
+// poolWorker streams a vector through a pool of slots: a result makes room for the packet that is a pool later, in the
+// slot's other set (SwitchML's released client).
 type poolWorker struct {
 	rounds
 	sml SwitchML
 
-	shift    int // of this vector's first packet in the 2·Slots places; carries over from vector to vector
+	shift    int // of this vector's first packet in the 2·Slots places; continues from vector to vector
 	sum      gather
-	due      []olaf.Time // by slot, of the packet that is outstanding there; Never of none
+	due      []olaf.Time // by slot, for the outstanding packet; Never for none
 	packet   []int       // by slot, that packet
 	next     olaf.Time   // not after the earliest due
 	timeouts int
 	out      program.Packet
 
-	ahead  int    // packets at the beginning that carry exponents alone
-	scales []int8 // by packet of the vector, the largest exponent of any worker, of those that were told
+	ahead  int    // packets with exponents only at the beginning
+	scales []int8 // by packet of the vector, the largest exponent of any worker, where known
 	words  []uint32
 }
 
-// total is how many packets carry a vector.
+// total returns the number of packets for a vector.
 func (w *poolWorker) total() int { return w.cfg.Packets() + w.ahead }
 
-// NewSwitchML is a worker of SwitchML. The error matches ErrConfig.
+// NewSwitchML returns a worker of SwitchML. The error matches ErrConfig.
 func NewSwitchML(cfg Config, sml SwitchML, host Host) (Endpoint, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -83,7 +83,7 @@ func (w *poolWorker) Computed(now olaf.Time, values []uint32) {
 	}
 }
 
-// stride is how many packets are on their way: the result of packet i makes room for packet i + stride.
+// stride returns the number of packets in flight: the result of packet i makes room for packet i + stride.
 func (w *poolWorker) stride() int {
 	if w.ahead > 0 {
 		return w.ahead
@@ -91,7 +91,7 @@ func (w *poolWorker) stride() int {
 	return min(w.cfg.Packets(), w.sml.Slots)
 }
 
-// place is slot and set of packet i.
+// place returns slot and set of packet i.
 func (w *poolWorker) place(i int) (slot int, set program.Flags) {
 	at := (w.shift + i) % (2 * w.sml.Slots)
 	if at < w.sml.Slots {
@@ -121,8 +121,8 @@ func (w *poolWorker) send(now olaf.Time, i int) {
 	w.next = min(w.next, w.due[slot])
 }
 
-// encoded is what packet i holds. One of float32 has been given its scale by an earlier result, and tells the exponent of a
-// later one.
+// encode returns the values of packet i. A packet of float32 has its scale from an earlier result, and carries the
+// exponent of a later one.
 func (w *poolWorker) encoded(i int) []uint32 {
 	if w.ahead == 0 || w.values == nil {
 		return w.cfg.cut(w.values, i)
@@ -139,7 +139,7 @@ func (w *poolWorker) encoded(i int) []uint32 {
 	return w.words
 }
 
-// decoded keeps what a result says of packets, and whether it is new.
+// decode stores the contents of a result and reports whether it is new.
 func (w *poolWorker) decoded(i int, p *program.Packet, lanes []uint32) bool {
 	if w.ahead == 0 {
 		return w.sum.take(i, &p.Trace, lanes)
@@ -177,8 +177,8 @@ func (w *poolWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 	}
 }
 
-// ours says that a result is of the packet that this vector has in its place: the frame has no round, but a packet of another
-// vector has another place unless the pool was gone round in between.
+// ours reports whether a result belongs to the packet that this vector has in its place. The frame has no round, but a
+// packet of another vector has another place, unless the pool wrapped around in between.
 func (w *poolWorker) ours(p *program.Packet, i int) bool {
 	slot, set := w.place(i)
 	return int(p.Index) == w.sml.Base+slot && p.Flags&program.Set1 == set && w.due[slot] != Never && w.packet[slot] == i
@@ -192,7 +192,7 @@ func (w *poolWorker) Applied(olaf.Time) {
 
 func (w *poolWorker) Next() olaf.Time { return w.next }
 
-// Timer sends again what has waited for too long.
+// Timer resends packets whose timeout has passed.
 func (w *poolWorker) Timer(now olaf.Time) {
 	w.next = Never
 	for slot, due := range w.due {

@@ -10,31 +10,32 @@ import (
 	"github.com/olafctl/olaf/internal/splitmix"
 )
 
-// XAgg is what an XAgg worker is built with beside the rest.
+// XAgg configures an XAgg worker.
 type XAgg struct {
-	// Timeout is how long it waits for a result, a rate or a check before it asks again; while nothing comes it doubles up to
-	// 64 times. 0 is DefaultTimeout.
+	// Timeout is the time without a result, rate or check after which the worker asks again; it doubles up to 64 times.
+	// Default DefaultTimeout.
 	Timeout olaf.Duration
-	// Beside is what a frame takes on the line beside its lanes, for the rates that are divided.
+	// Beside is a frame's overhead on the line, for the divided rates.
 	Beside olaf.Size
-	// Epoch is that of the first vector. Where other jobs used the same fragments before, it must be ahead of theirs.
+	// Epoch is the epoch of the first vector. It must be ahead of those of earlier jobs with the same fragments.
 	Epoch uint16
-	// Ticket lets the worker ask its parent for Epoch before the first vector, under this number, which must be another one each time that
-	// the worker is made; 0 does not ask. In silences it asks on whether it is still the same, as it is not where another worker of
-	// the job was started anew: until a result came it goes over to that, and afterwards it gives up.
+	// Ticket, if not 0, makes the worker request Epoch from its parent before the first vector, under this number,
+	// which must differ for each worker instance. During silences it asks whether the epoch is still the same, which
+	// changes if another worker of the job was restarted: the worker then switches to the new epoch, or gives up if it
+	// already had a result.
 	Ticket uint32
-	// Follows makes the worker wait for twice as long as rounds took lately, if that is longer than Timeout and below
-	// longestFollow: on a busy host sums are late and not lost, and asking for them costs more than waiting.
+	// Follows makes the worker wait twice the recent duration of rounds, if that is longer than Timeout and below
+	// longestFollow: on a busy host sums are late and not lost, and requests for them cost more than waiting.
 	Follows bool
-	// Fixed turns gradients of float32 into the integers that are added, and sums back.
+	// Fixed converts gradients of float32 to integers, and sums back.
 	Fixed Fixed
 }
 
-// MaxEpochs is how many vectors of a job epochs are kept apart for from those of the next one: frames have 16 bits of them, and what is half of
-// that behind counts as ahead.
+// MaxEpochs is the number of vectors for which a job's epochs are distinct from those of the next job: frames have 16
+// bits, and half of that behind counts as ahead.
 const MaxEpochs = 1 << 14
 
-// XAggScale is the published factor (paper, §III); sums beyond ±21.47 meet the end of int32.
+// XAggScale is the published factor (paper, §III); sums beyond ±21.47 reach the end of int32.
 const XAggScale = 1e8
 
 func (o *XAgg) check() error {
@@ -50,14 +51,14 @@ func (o *XAgg) check() error {
 	return nil
 }
 
-// hushes is how often the time to wait doubles while nothing comes, and idles how often where the parent has everything and no
-// result came yet: somebody else still computes.
+// hushes is how often the timeout doubles without packets, and idles how often if the parent has everything but no
+// result arrived yet: then another worker still computes.
 const (
 	hushes = 6
 	idles  = 10
 )
 
-// stage is what a worker of XAgg is at.
+// stage is the state of an XAgg worker.
 type stage uint8
 
 const (
@@ -68,36 +69,36 @@ const (
 	sent // waits for results
 )
 
-// treeWorker sends a vector at the rate that its parent gives, sends again what the parent misses, and asks for results that
-// do not come (paper, §IV). A change of the tree makes it send the vector again in another epoch.
+// treeWorker sends a vector at the rate given by its parent, resends what the parent misses, and requests missing
+// results (paper, §IV). After a change of the tree it resends the vector in another epoch.
 type treeWorker struct {
 	rounds
 	xagg XAgg
 
-	ticket   uint32 // under which it was told its epoch; 0 before
+	ticket   uint32 // with which it got its epoch; 0 before
 	replaced bool   // by another job, in the middle of this one
-	refused  string // why the parent gives no epoch
+	refused  string // why the parent refuses an epoch
 	changes  uint16 // of the tree
-	first    uint16 // epoch that the vector was first sent in
+	first    uint16 // epoch in which the vector was first sent
 	stage    stage
-	ints     []uint32      // of the fragment at hand, where values are scaled
-	rate     olaf.Rate     // on the line; 0 is without a limit
-	next     int           // fragment that is sent for the first time in this epoch
+	ints     []uint32      // of the current fragment, if values are scaled
+	rate     olaf.Rate     // on the line; 0 means unlimited
+	next     int           // next fragment to send for the first time in this epoch
 	again    []uint32      // fragments that the parent misses
 	due      olaf.Time     // of the next fragment
 	frame    olaf.Size     // on the line, of the last one
-	last     olaf.Time     // when something last came or left that was waited for
+	last     olaf.Time     // when an awaited packet last arrived or left
 	checked  bool          // the parent has everything
-	quiet    int           // silences in a row
-	silences uint32        // of all
-	offered  olaf.Time     // when the vector at hand was
-	before   uint32        // silences until then
-	average  olaf.Duration // time of a round without silences
+	quiet    int           // timeouts in a row
+	silences uint32        // all timeouts
+	offered  olaf.Time     // when the current vector was
+	before   uint32        // timeouts until then
+	average  olaf.Duration // duration of a round without timeouts
 	sum      gather
 	out      program.Packet
 }
 
-// NewXAgg is a worker of XAgg. The error matches ErrConfig.
+// NewXAgg returns a worker of XAgg. The error matches ErrConfig.
 func NewXAgg(cfg Config, x XAgg, host Host) (Endpoint, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -109,8 +110,8 @@ func NewXAgg(cfg Config, x XAgg, host Host) (Endpoint, error) {
 	return w, nil
 }
 
-// epoch is that of the vector at hand. A change of the tree adds two, so that what one worker sends of a vector and another of
-// the next one are never of the same.
+// epoch returns that of the current vector. A change of the tree adds two, so that one worker's packets of a vector and
+// another's of the next one never have the same epoch.
 func (w *treeWorker) epoch() uint16 { return w.xagg.Epoch + uint16(w.round) + 2*w.changes }
 
 func (w *treeWorker) Computed(now olaf.Time, values []uint32) {
@@ -126,20 +127,20 @@ func (w *treeWorker) Computed(now olaf.Time, values []uint32) {
 	w.offer(now)
 }
 
-// vectors is for how many the worker asks for epochs. One without an end asks for as many as there are.
+// vectors returns the number of vectors to request epochs for: the maximum for an endless job.
 func (w *treeWorker) vectors() uint64 { return uint64(min(w.cfg.Updates, MaxEpochs)) }
 
-// join asks for the epoch of the first vector.
+// join requests the epoch of the first vector.
 func (w *treeWorker) join() {
 	w.control(xagg.Begin, w.vectors(), uint64(w.xagg.Ticket), 0)
 }
 
-// still asks whether the epoch of the first vector is the one that was told.
+// still asks whether the epoch of the first vector is unchanged.
 func (w *treeWorker) still() {
 	w.say(w.xagg.Epoch, xagg.Still, w.vectors(), uint64(w.ticket), 0)
 }
 
-// Leave tells who gave the epoch that nobody needs to wait for this worker: neither in its job, nor in one that took its place.
+// Leave tells the parent that no worker needs to wait for this one, neither in its job nor in one that replaced it.
 func (w *treeWorker) Leave() {
 	switch {
 	case w.ticket == 0 || w.over:
@@ -150,16 +151,16 @@ func (w *treeWorker) Leave() {
 	}
 }
 
-// Superseded says that another worker of the job was started anew, after sums of it had come.
+// Superseded reports whether another worker of the job was restarted after sums of the job had arrived.
 func (w *treeWorker) Superseded() bool { return w.replaced }
 
 // Refused returns the reason for which the parent gives no epoch.
 func (w *treeWorker) Refused() string { return w.refused }
 
-// joined begins with the epoch that was asked for, or begins again with another one.
+// handleEpoch begins with the requested epoch, or begins again with another one.
 func (w *treeWorker) joined(now olaf.Time, p *program.Packet) {
 	first := uint16(p.Value)
-	if w.ticket != 0 && w.xagg.Ticket == 0 { // too late to go over
+	if w.ticket != 0 && w.xagg.Ticket == 0 { // too late to switch
 		w.replaced = w.replaced || p.Seg == uint64(w.ticket) && first != w.xagg.Epoch
 		return
 	}
@@ -171,7 +172,7 @@ func (w *treeWorker) joined(now olaf.Time, p *program.Packet) {
 	w.offer(now)
 }
 
-// lanes are the values of fragment i as they are added.
+// lanes returns the values of fragment i as integers.
 func (w *treeWorker) lanes(i int) []uint32 {
 	lanes := w.cfg.cut(w.values, i)
 	if lanes == nil || !w.xagg.Fixed.on() {
@@ -181,7 +182,7 @@ func (w *treeWorker) lanes(i int) []uint32 {
 	return w.ints
 }
 
-// offer asks for a rate and sends the vector from its start.
+// offer requests a rate and sends the vector from its start.
 func (w *treeWorker) offer(now olaf.Time) {
 	w.next, w.again, w.checked, w.quiet, w.last = 0, nil, false, 0, now
 	w.offered, w.before = now, w.silences
@@ -193,7 +194,7 @@ func (w *treeWorker) offer(now olaf.Time) {
 	w.rate, w.stage, w.due = 0, sending, now
 }
 
-// control tells the parent something of the vector at hand.
+// control sends the parent a message about the current vector.
 func (w *treeWorker) control(action uint8, value, seg, bitmap uint64) {
 	w.say(w.epoch(), action, value, seg, bitmap)
 }
@@ -206,7 +207,7 @@ func (w *treeWorker) say(epoch uint16, action uint8, value, seg, bitmap uint64) 
 	w.tally[asked]++
 }
 
-// send sends fragment i, and says when the one behind it is due.
+// send sends fragment i and sets when the next one is due.
 func (w *treeWorker) send(now olaf.Time, i int) {
 	w.out = program.Packet{
 		Kind: program.Data, Job: w.cfg.Job, Worker: w.cfg.Worker, Seg: uint64(i), Round: w.epoch(), Count: 1, Lanes: uint16(w.cfg.Lanes(i)),
@@ -220,10 +221,10 @@ func (w *treeWorker) send(now olaf.Time, i int) {
 	}
 }
 
-// behind is how late a host may be and still catch up with its schedule.
+// behind is the largest delay from which a host catches up with its schedule.
 const behind = 10 * olaf.Millisecond
 
-// takes is how long a frame takes at the rate that was given.
+// takes returns the time of a frame at the given rate.
 func (w *treeWorker) takes(frame olaf.Size) olaf.Duration {
 	hi, lo := bits.Mul64(uint64(frame)*8, uint64(olaf.Second))
 	if hi >= uint64(w.rate) { // below a bit in centuries
@@ -271,7 +272,7 @@ func (w *treeWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 	}
 }
 
-// told obeys the parent, or the management.
+// handleControl handles messages of the parent or the management.
 func (w *treeWorker) told(now olaf.Time, p *program.Packet) {
 	if p.Action == xagg.Renew {
 		w.renew(now, uint16(p.Value))
@@ -285,7 +286,7 @@ func (w *treeWorker) told(now olaf.Time, p *program.Packet) {
 		w.refuse(p)
 		return
 	}
-	if p.Action == xagg.Awaits { // it breaks no silence
+	if p.Action == xagg.Awaits { // it does not end a silence
 		return
 	}
 	if w.stage <= joining || p.Round != w.epoch() && p.Action != xagg.Rate { // rates are divided among children of several epochs
@@ -294,7 +295,7 @@ func (w *treeWorker) told(now olaf.Time, p *program.Packet) {
 	w.last, w.quiet = now, 0
 	switch p.Action {
 	case xagg.Rate:
-		w.pace(now, max(olaf.Rate(p.Value), 1)) // 1 is as good as not at all, until another one comes
+		w.pace(now, max(olaf.Rate(p.Value), 1)) // 1 is practically a stop until another rate comes
 	case xagg.Checked:
 		w.checked = true
 	case xagg.Lost:
@@ -309,11 +310,11 @@ func (w *treeWorker) told(now olaf.Time, p *program.Packet) {
 	}
 }
 
-// leavers is how many silences in a row a worker waits for the last sums of a job that another worker left.
+// leavers is the number of timeouts in a row that a worker waits for the last sums of a job that another worker left.
 const leavers = 4
 
-// refuse takes a refusal of the question or the vector at hand. That a worker left is none before the first sum, as it may begin again, nor
-// while sums still come.
+// refuse handles a refusal of the request or the current vector. A worker's leave is no refusal before the first sum,
+// since it may begin again, nor while sums still arrive.
 func (w *treeWorker) refuse(p *program.Packet) {
 	why := xagg.Answer(p.Value)
 	switch why {
@@ -333,7 +334,7 @@ func (w *treeWorker) refuse(p *program.Packet) {
 	w.refused = why.String()
 }
 
-// pace takes on another rate, for the fragment that left last too.
+// pace applies another rate, also to the last sent fragment.
 func (w *treeWorker) pace(now olaf.Time, rate olaf.Rate) {
 	switch {
 	case w.stage == waiting:
@@ -346,7 +347,8 @@ func (w *treeWorker) pace(now olaf.Time, rate olaf.Rate) {
 	w.rate = rate
 }
 
-// renew begins another epoch after a change of the tree, with the whole vector (paper, §V: children resend the entire gradient).
+// renew begins another epoch after a change of the tree and resends the whole vector (paper, §V: children resend the
+// entire gradient).
 func (w *treeWorker) renew(now olaf.Time, changes uint16) {
 	if int16(changes-w.changes) <= 0 {
 		return
@@ -357,7 +359,7 @@ func (w *treeWorker) renew(now olaf.Time, changes uint16) {
 	}
 }
 
-// ours says that a result is of the vector at hand, in one of the epochs that it was sent in.
+// ours reports whether a result belongs to the current vector, in one of its epochs.
 func (w *treeWorker) ours(epoch uint16) bool {
 	ahead := epoch - w.first
 	return w.stage > joining && ahead <= w.epoch()-w.first && ahead%2 == 0
@@ -376,10 +378,10 @@ func (w *treeWorker) result(now olaf.Time, p *program.Packet, lanes []uint32) {
 	}
 }
 
-// longestFollow bounds how long a worker waits because rounds took long.
+// longestFollow limits how long a worker waits because rounds took long.
 const longestFollow = olaf.Second
 
-// follow takes the time of a round into the average, unless a silence was part of it.
+// follow adds the duration of a round to the average, unless it had a timeout.
 func (w *treeWorker) follow(now olaf.Time) {
 	const weight = 8
 	if w.silences != w.before {
@@ -391,7 +393,7 @@ func (w *treeWorker) follow(now olaf.Time) {
 	w.average += (now.Sub(w.offered) - w.average) / weight
 }
 
-// whole applies the sum.
+// applySum applies the sum.
 func (w *treeWorker) whole() {
 	w.stage = away
 	if w.xagg.Fixed.on() {
@@ -415,13 +417,13 @@ func (w *treeWorker) Next() olaf.Time {
 	return w.last.Add(w.patience())
 }
 
-// draw is of the silence at hand: hosts that break theirs in step, with as many packets each time, could lose the same ones
-// for good.
+// draw returns a random number for the current timeout: hosts that resend in step could lose the same packets every
+// time.
 func (w *treeWorker) draw() uint64 {
 	return splitmix.MixBits(uint64(w.cfg.Worker)<<32 | uint64(w.silences))
 }
 
-// patience is how long the silence at hand may last: up to twice the time to wait.
+// patience returns the length of the current timeout: up to twice the base time.
 func (w *treeWorker) patience() olaf.Duration {
 	most := hushes
 	if w.idle() && w.ticket == 0 {
@@ -438,7 +440,7 @@ func (w *treeWorker) patience() olaf.Duration {
 	return wait + wait/256*olaf.Duration(w.draw()%256)
 }
 
-// Timer sends what is due, or breaks a silence.
+// Timer sends what is due, or handles a timeout.
 func (w *treeWorker) Timer(now olaf.Time) {
 	if w.stage == sending {
 		w.advance(now)
@@ -468,13 +470,13 @@ func (w *treeWorker) Timer(now olaf.Time) {
 	}
 }
 
-// asks is how many packets name missing results at a time.
+// asks is the number of packets that request missing results at a time.
 const asks = 16
 
-// idle says that nothing seems to be lost.
+// idle reports whether nothing seems to be lost.
 func (w *treeWorker) idle() bool { return w.checked && w.sum.left == w.cfg.Packets() }
 
-// ask names the first results that are missing.
+// ask requests the first missing results.
 func (w *treeWorker) ask() {
 	n := w.cfg.Packets()
 	at := w.sum.low &^ (xagg.NameSpan - 1)

@@ -8,8 +8,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program/xagg"
 )
 
-// TestTicket lets a worker ask for its first epoch: again and again until it is told, by an answer to its own question alone, once for
-// all of its vectors. A change of the tree before the answer counts.
+// TestTicket lets a worker request its first epoch repeatedly until it is answered, only by an answer to its request,
+// once for all of its vectors. A change of the tree before the answer counts.
 func TestTicket(t *testing.T) {
 	c := new(clerk)
 	e, err := NewXAgg(Config{Job: 1, Worker: 1, Workers: 2, Layout: Layout{Values: 2, PerPacket: 1}, Updates: 2},
@@ -108,7 +108,8 @@ func TestTicket(t *testing.T) {
 	}
 }
 
-// TestRefusedTicket lets the parent refuse the epochs of a job: the worker names the reason, and a refusal of another question is none of its.
+// TestRefusedTicket lets the parent refuse the epochs of a job: the worker reports the reason, and ignores a refusal of
+// another request.
 func TestRefusedTicket(t *testing.T) {
 	e, err := NewXAgg(Config{Job: 1, Worker: 1, Workers: 2, Layout: Layout{Values: 2, PerPacket: 1}, Updates: 2},
 		XAgg{Ticket: 9}, new(clerk))
@@ -130,7 +131,7 @@ func TestRefusedTicket(t *testing.T) {
 	}
 }
 
-// TestJobOfALeaver ends a worker whose job another one left, once sums came and none comes any more.
+// TestJobOfALeaver ends a worker whose job another one left, when sums stop arriving.
 func TestJobOfALeaver(t *testing.T) {
 	c := new(clerk)
 	e, err := NewXAgg(Config{Job: 1, Worker: 1, Workers: 2, Layout: Layout{Values: 2, PerPacket: 1}, Updates: 2},
@@ -183,8 +184,8 @@ func TestTooManyFragments(t *testing.T) {
 	}
 }
 
-// TestWaitFollowsRounds lets rounds take longer than the timeout: a worker that follows them asks later, and one round with a silence changes
-// nothing.
+// TestWaitFollowsRounds lets rounds take longer than the timeout: a worker that follows them asks later, and one round
+// with a timeout changes nothing.
 func TestWaitFollowsRounds(t *testing.T) {
 	x := XAgg{Timeout: olaf.Millisecond, Follows: true}
 	e, err := NewXAgg(Config{Job: 1, Worker: 1, Workers: 2, Layout: Layout{Values: 1, PerPacket: 1}, Updates: 4}, x,
