@@ -63,9 +63,9 @@ func NewATPServer(cfg Config, o ATP, host Host) (Endpoint, error) {
 	return s, nil
 }
 
-func (s *atpServer) Start(olaf.Time)              {}
-func (s *atpServer) Computed(olaf.Time, []uint32) {}
-func (s *atpServer) Applied(olaf.Time)            {}
+func (s *atpServer) Start(olaf.Time)                {}
+func (s *atpServer) OnComputed(olaf.Time, []uint32) {}
+func (s *atpServer) OnApplied(olaf.Time)            {}
 
 // sum returns the state of a sequence number; nil for one that is long over.
 func (s *atpServer) sum(seq uint64) *atpSum {
@@ -132,7 +132,7 @@ func (s *atpServer) add(now olaf.Time, t *atpSum, p *program.Packet, lanes []uin
 	t.trace.Add(&p.Trace)
 	s.sumUp(t, lanes)
 	if t.missing == 0 {
-		s.whole(now, t)
+		s.completeSum(now, t)
 	}
 }
 
@@ -149,7 +149,7 @@ func (s *atpServer) sumUp(t *atpSum, lanes []uint32) {
 }
 
 // completeSum handles a complete sum. One that left the range of integers is requested again, as floats.
-func (s *atpServer) whole(now olaf.Time, t *atpSum) {
+func (s *atpServer) completeSum(now olaf.Time, t *atpSum) {
 	if s.atp.Fixed.on() && !t.floats && onRail(t.values) {
 		s.ask(t)
 		return

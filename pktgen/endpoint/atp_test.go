@@ -94,7 +94,7 @@ func atpWorkerOf(t *testing.T, o ATP, packets int, values []uint32) (*desk, Endp
 		t.Fatal(err)
 	}
 	e.Start(0)
-	e.Computed(0, values)
+	e.OnComputed(0, values)
 	return d, e
 }
 
@@ -240,7 +240,7 @@ func play(t *testing.T, o ATP, a, b []uint32) *pair {
 			t.Fatal(err)
 		}
 		p.workers[w].Start(0)
-		p.workers[w].Computed(0, values)
+		p.workers[w].OnComputed(0, values)
 	}
 	for len(p.queue) > 0 {
 		next := p.queue[0]
@@ -316,7 +316,7 @@ func TestExponents(t *testing.T) {
 		workers := rapid.IntRange(1, 32).Draw(t, "workers")
 		v := rapid.Float32Range(-1e30, 1e30).Draw(t, "value")
 		scale := blockScale(workers, exponent(words(v)))
-		one := int64(int32(scaled(nil, words(v), scale)[0]))
+		one := int64(int32(scaleValues(nil, words(v), scale)[0]))
 		if sum := one * int64(workers); sum > math.MaxInt32+int64(workers) || sum < math.MinInt32-int64(workers) {
 			t.Fatalf("%d times %g as %d do not fit", workers, v, one)
 		}

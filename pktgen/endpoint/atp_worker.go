@@ -61,7 +61,7 @@ func NewATPWorker(cfg Config, o ATP, host Host) (Endpoint, error) {
 	return w, nil
 }
 
-func (w *atpWorker) Computed(now olaf.Time, values []uint32) {
+func (w *atpWorker) OnComputed(now olaf.Time, values []uint32) {
 	w.begin(now, values)
 	if values != nil && w.sum == nil {
 		w.sum = make([]uint32, w.cfg.Values)
@@ -100,14 +100,14 @@ func (w *atpWorker) send(now olaf.Time, i int, flags program.Flags) {
 		Round: uint16(w.round), Count: 1, Lanes: uint16(w.cfg.Lanes(i)), Trace: w.contribution(),
 	}
 	if lanes != nil && w.atp.Fixed.on() {
-		lanes = w.encoded(i, lanes)
+		lanes = w.encode(i, lanes)
 	}
 	w.host.Send(Network, &w.out, lanes)
 }
 
 // encode returns a packet's values on the wire. Values that do not fit into integers, or were requested so, are sent as
 // floats.
-func (w *atpWorker) encoded(i int, floats []uint32) []uint32 {
+func (w *atpWorker) encode(i int, floats []uint32) []uint32 {
 	k := w.at(i)
 	switch {
 	case k.floats:
@@ -135,12 +135,12 @@ func (w *atpWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 	}
 	w.take(i, p, lanes)
 	if i > w.low {
-		w.skipped(now, i)
+		w.skip(now, i)
 		return
 	}
 	w.advance()
 	if w.low == w.cfg.Packets() {
-		w.whole()
+		w.applySum()
 		return
 	}
 	w.fill(now)
@@ -182,7 +182,7 @@ func (w *atpWorker) advance() {
 
 // skip handles an acknowledgement while earlier ones are missing: after Trigger of them, the missing packets are
 // resent, each once.
-func (w *atpWorker) skipped(now olaf.Time, i int) {
+func (w *atpWorker) skip(now olaf.Time, i int) {
 	if w.late++; w.late < w.atp.Trigger || w.atp.Silent {
 		return
 	}
@@ -200,7 +200,7 @@ func (w *atpWorker) again(now olaf.Time, i int) {
 }
 
 // applySum applies the sum.
-func (w *atpWorker) whole() {
+func (w *atpWorker) applySum() {
 	w.due = Never
 	w.base += uint64(w.cfg.Packets())
 	var sum []uint32
@@ -210,7 +210,7 @@ func (w *atpWorker) whole() {
 	w.finish(&w.first, w.mixed, sum)
 }
 
-func (w *atpWorker) Applied(olaf.Time) { w.updated() }
+func (w *atpWorker) OnApplied(olaf.Time) { w.endRound() }
 
 func (w *atpWorker) Next() olaf.Time { return w.due }
 

@@ -44,10 +44,10 @@ type Host interface {
 type Endpoint interface {
 	// Start begins the job.
 	Start(now olaf.Time)
-	// Computed reports that the requested gradient is ready, with its values, or nil if none are carried.
-	Computed(now olaf.Time, values []uint32)
-	// Applied reports that the requested update is done.
-	Applied(now olaf.Time)
+	// OnComputed reports that the requested gradient is ready, with its values, or nil if none are carried.
+	OnComputed(now olaf.Time, values []uint32)
+	// OnApplied reports that the requested update is done.
+	OnApplied(now olaf.Time)
 	// Receive handles an arriving packet. It does not retain its arguments.
 	Receive(now olaf.Time, p *program.Packet, lanes []uint32)
 	// Next returns when to call Timer, Never for not at all.

@@ -81,8 +81,8 @@ func TestRingChunks(t *testing.T) {
 		}
 		for w := range ring {
 			for step := range 2 * (workers - 1) {
-				if next := ring[(w+1)%workers]; ring[w].passed(step) != next.taken(step) {
-					t.Fatalf("step %d: worker %d passes chunk %d, the next expects %d", step, w, ring[w].passed(step), next.taken(step))
+				if next := ring[(w+1)%workers]; ring[w].sentChunk(step) != next.receivedChunk(step) {
+					t.Fatalf("step %d: worker %d passes chunk %d, the next expects %d", step, w, ring[w].sentChunk(step), next.receivedChunk(step))
 				}
 			}
 		}
@@ -101,7 +101,7 @@ func TestRingBeforeItBegins(t *testing.T) {
 		t.Fatalf("it sends %+v", d.sent)
 	}
 	e.Start(1)
-	e.Computed(1, nil)
+	e.OnComputed(1, nil)
 	if sent := d.taken(); len(sent) != 2 || sent[0].Index != 0 || sent[1].Index != 1 || d.applies != 0 {
 		t.Fatalf("it sends %+v and applies %d sums", sent, d.applies)
 	}
@@ -118,7 +118,7 @@ func sync(t *testing.T, isw ISwitch) (*desk, Endpoint) {
 		t.Fatal(err)
 	}
 	e.Start(0)
-	e.Computed(0, nil)
+	e.OnComputed(0, nil)
 	return d, e
 }
 
@@ -174,7 +174,7 @@ func TestSyncAnswers(t *testing.T) {
 	for seg := range 3 {
 		e.Receive(1, result(seg), nil)
 	}
-	e.Applied(1)
+	e.OnApplied(1)
 	if sent := ask(0); len(sent) != 1 || sent[0].Kind != program.Result || sent[0].Round != 0 {
 		t.Fatalf("a round ahead it sends %+v", sent)
 	}
@@ -191,7 +191,7 @@ func TestPool(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.Start(0)
-	e.Computed(0, nil)
+	e.OnComputed(0, nil)
 	if sent := d.taken(); len(sent) != 2 || sent[1].Index != 1 {
 		t.Fatalf("it begins with %+v", sent)
 	}

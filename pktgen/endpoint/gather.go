@@ -83,4 +83,4 @@ func (g *gather) zero(i int) {
 	g.put(i, &program.Trace{})
 }
 
-func (g *gather) whole() bool { return g.left == 0 }
+func (g *gather) isWhole() bool { return g.left == 0 }

@@ -59,7 +59,7 @@ func (w *asyncWorker) compute() {
 	w.host.Compute(w.made)
 }
 
-func (w *asyncWorker) Computed(now olaf.Time, values []uint32) {
+func (w *asyncWorker) OnComputed(now olaf.Time, values []uint32) {
 	if w.Done() {
 		return
 	}
@@ -119,7 +119,7 @@ func (w *asyncWorker) fresh() *gather {
 
 // advance applies the next sum if it is complete.
 func (w *asyncWorker) advance() {
-	if w.applying || len(w.sums) == 0 || !w.sums[0].whole() {
+	if w.applying || len(w.sums) == 0 || !w.sums[0].isWhole() {
 		return
 	}
 	sum := w.sums[0]
@@ -131,7 +131,7 @@ func (w *asyncWorker) advance() {
 	w.host.Apply(&w.apply)
 }
 
-func (w *asyncWorker) Applied(olaf.Time) {
+func (w *asyncWorker) OnApplied(olaf.Time) {
 	w.tally[updates]++
 	w.ready++
 	w.applying = false

@@ -93,7 +93,7 @@ func NewISwitchSync(cfg Config, isw ISwitch, host Host) (Endpoint, error) {
 	}, nil
 }
 
-func (w *syncWorker) Computed(now olaf.Time, values []uint32) {
+func (w *syncWorker) OnComputed(now olaf.Time, values []uint32) {
 	w.begin(now, values)
 	w.send()
 	w.progress(now)
@@ -151,7 +151,7 @@ func (w *syncWorker) result(now olaf.Time, p *program.Packet, lanes []uint32) {
 
 // advance continues sending, or applies a complete sum.
 func (w *syncWorker) advance() {
-	if !w.sum.whole() {
+	if !w.sum.isWhole() {
 		w.send()
 		return
 	}
@@ -159,11 +159,11 @@ func (w *syncWorker) advance() {
 	w.finish(&w.sum.traces[0], w.sum.mixed, w.sum.values)
 }
 
-func (w *syncWorker) Applied(olaf.Time) {
+func (w *syncWorker) OnApplied(olaf.Time) {
 	w.sum, w.last = w.last, w.sum
 	w.sum.restart()
 	w.sent = 0
-	w.updated()
+	w.endRound()
 }
 
 // patience is the number of timeouts that a worker waits for the first packet of a sum: until then another worker
@@ -203,7 +203,7 @@ func (w *syncWorker) Timer(now olaf.Time) {
 		}
 	}
 	w.alarm(now)
-	if w.sum.whole() || w.isw.Recovery == RecoverForce {
+	if w.sum.isWhole() || w.isw.Recovery == RecoverForce {
 		w.advance()
 	}
 }
@@ -257,7 +257,7 @@ func (w *syncWorker) help(p *program.Packet) {
 	switch {
 	case before && w.round > 0:
 		w.answer(p, &w.last, i, w.round-1)
-	case w.exact && p.Round != uint16(w.round) || w.busy && !w.sum.whole() || i >= w.sent:
+	case w.exact && p.Round != uint16(w.round) || w.busy && !w.sum.isWhole() || i >= w.sent:
 	case w.sum.have[i]:
 		w.answer(p, &w.sum, i, w.round)
 	case w.exact:

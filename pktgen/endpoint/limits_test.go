@@ -136,7 +136,7 @@ func TestClimb(t *testing.T) {
 		if what == 's' {
 			c.sum()
 		} else {
-			c.marked()
+			c.onMark()
 		}
 		got = append(got, c.packets)
 	}

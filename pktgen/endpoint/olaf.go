@@ -88,7 +88,7 @@ func Place(i int, update uint32, packets int) int {
 
 func (w *openWorker) Start(olaf.Time) { w.host.Compute(0) }
 
-func (w *openWorker) Computed(now olaf.Time, values []uint32) {
+func (w *openWorker) OnComputed(now olaf.Time, values []uint32) {
 	w.tally[computed]++
 	if w.olaf.Gate == nil || w.olaf.Gate.Sends(now) {
 		w.tally[sentVectors]++
@@ -146,7 +146,7 @@ func (w *openWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 	}
 }
 
-func (w *openWorker) Applied(olaf.Time) { w.tally[updates]++ }
+func (w *openWorker) OnApplied(olaf.Time) { w.tally[updates]++ }
 
 // Done reports whether every update was sent, and answered if that is awaited.
 func (w *openWorker) Done() bool { return w.vector >= w.cfg.Updates && !w.waiting }
@@ -207,8 +207,8 @@ func NewOpenServer(cfg Config, o Olaf, host Host) (Endpoint, error) {
 	return &openServer{cfg: cfg, olaf: o, host: host}, nil
 }
 
-func (s *openServer) Start(olaf.Time)              {}
-func (s *openServer) Computed(olaf.Time, []uint32) {}
+func (s *openServer) Start(olaf.Time)                {}
+func (s *openServer) OnComputed(olaf.Time, []uint32) {}
 
 func (s *openServer) Receive(_ olaf.Time, p *program.Packet, lanes []uint32) {
 	if p.Kind != program.Data || p.Seg >= uint64(s.cfg.Packets()) || int(p.Worker) >= s.cfg.Workers {
@@ -239,8 +239,8 @@ func (s *openServer) begin() {
 	s.host.Apply(&s.apply)
 }
 
-// Applied answers with the host's result in the aggregate.
-func (s *openServer) Applied(olaf.Time) {
+// OnApplied answers with the host's result in the aggregate.
+func (s *openServer) OnApplied(olaf.Time) {
 	s.tally[updates]++
 	s.seen++
 	a := s.line[0]

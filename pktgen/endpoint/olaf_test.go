@@ -41,7 +41,7 @@ func TestOpenWorker(t *testing.T) {
 	gate := &every{n: 2}
 	d, e := openWorkerOf(t, Olaf{Gate: gate})
 	for i := range 4 {
-		e.Computed(olaf.Time(i), []uint32{1, 2, 3, 4, 5})
+		e.OnComputed(olaf.Time(i), []uint32{1, 2, 3, 4, 5})
 	}
 	sent := d.taken()
 	if d.computes != 4 || len(sent) != 6 || !e.Done() || e.Next() != Never {
@@ -55,7 +55,7 @@ func TestOpenWorker(t *testing.T) {
 	p := ack(1, 1, 3, 1)
 	SetStatus(p, olaf.QueueStatus{Occupancy: 1 << 20, ActiveClusters: 9, Slots: 8})
 	e.Receive(9, p, []uint32{7, 8})
-	e.Applied(9)
+	e.OnApplied(9)
 	e.Receive(9, ack(2, 1, 3, 1), nil)         // nothing to apply
 	e.Receive(9, ack(3, 1, 3, 1), []uint32{1}) // not one of our packets
 	e.Receive(9, &program.Packet{Kind: program.Data}, nil)
@@ -72,7 +72,7 @@ func TestOpenWorker(t *testing.T) {
 // replaces it.
 func TestOpenWorkerSendsAgain(t *testing.T) {
 	d, e := openWorkerOf(t, Olaf{Timeout: 100})
-	e.Computed(10, nil)
+	e.OnComputed(10, nil)
 	d.taken()
 	if e.Next() != 110 {
 		t.Fatalf("it looks at %d", e.Next())
@@ -85,13 +85,13 @@ func TestOpenWorkerSendsAgain(t *testing.T) {
 	if len(again) != 1 || again[0].Seg != 1 || again[0].Flags != program.Resend || again[0].Index != 0 || e.Next() != 210 {
 		t.Fatalf("%+v, next at %d", again, e.Next())
 	}
-	e.Computed(120, nil)
+	e.OnComputed(120, nil)
 	if sent := d.taken(); len(sent) != 3 || sent[0].Flags != 0 || e.Next() != 220 {
 		t.Fatalf("%+v, next at %d", sent, e.Next())
 	}
 	e.Receive(130, ack(1, 1, 0, 1), nil) // for the update before
 	for range 2 {
-		e.Computed(130, nil)
+		e.OnComputed(130, nil)
 	}
 	if e.Done() {
 		t.Error("done before the last update was answered")
@@ -122,8 +122,8 @@ func TestOpenServer(t *testing.T) {
 	if d.applies != 1 || len(d.sent) != 0 {
 		t.Fatalf("%d applied, %d sent, before the first was", d.applies, len(d.sent))
 	}
-	s.Applied(1)
-	s.Applied(2)
+	s.OnApplied(1)
+	s.OnApplied(2)
 	if len(d.sent) != 3 || d.to[0] != 1 || d.to[1] != 2 || d.to[2] != 3 || d.sent[0].Index != 5 || d.sent[0].Seg != 1 || d.sent[2].Count != 2 || d.sent[2].Lanes != 2 {
 		t.Errorf("%v, %+v", d.to, d.sent)
 	}

@@ -54,7 +54,7 @@ func (c *climb) sum() {
 	}
 }
 
-func (c *climb) marked() {
+func (c *climb) onMark() {
 	c.packets = max(1, c.packets/2)
 	c.threshold, c.credit = c.packets, 0
 }
@@ -85,7 +85,7 @@ func NewP4INC(cfg Config, own P4INC, host Host) (Endpoint, error) {
 	return &segmentWorker{rounds: rounds{cfg: cfg, host: host}, own: own, sum: newGather(cfg.Layout), climb: newClimb(own.Window), due: Never}, nil
 }
 
-func (w *segmentWorker) Computed(now olaf.Time, values []uint32) {
+func (w *segmentWorker) OnComputed(now olaf.Time, values []uint32) {
 	w.begin(now, values)
 	w.next, w.again, w.turn, w.held = 0, -1, 0, w.held[:0]
 	w.fill(now)
@@ -135,7 +135,7 @@ func (w *segmentWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32
 		return
 	}
 	if p.Kind == program.Control && p.Action == p4inc.Collided {
-		w.collided(now, i)
+		w.handleMark(now, i)
 		return
 	}
 	if p.Kind != program.Result || !w.sum.take(i, &p.Trace, lanes) {
@@ -143,7 +143,7 @@ func (w *segmentWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32
 		return
 	}
 	w.took(p)
-	if w.sum.whole() {
+	if w.sum.isWhole() {
 		w.due = Never
 		w.finish(&w.sum.traces[0], w.sum.mixed, w.sum.values)
 		return
@@ -159,22 +159,22 @@ func (w *segmentWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32
 }
 
 // handleMark handles a mark of congestion: packet i was not added. The window is halved once per window.
-func (w *segmentWorker) collided(now olaf.Time, i int) {
+func (w *segmentWorker) handleMark(now olaf.Time, i int) {
 	if w.sum.have[i] {
 		w.tally[repeated]++
 		return
 	}
 	if i >= w.turn {
-		w.climb.marked()
+		w.climb.onMark()
 		w.turn = w.next
 	}
 	w.held = append(w.held, i)
 	w.fill(now)
 }
 
-func (w *segmentWorker) Applied(olaf.Time) {
+func (w *segmentWorker) OnApplied(olaf.Time) {
 	w.sum.restart()
-	w.updated()
+	w.endRound()
 }
 
 func (w *segmentWorker) Next() olaf.Time { return w.due }

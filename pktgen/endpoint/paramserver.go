@@ -34,7 +34,7 @@ func (w *psWorker) compute() {
 	w.host.Compute(w.ready)
 }
 
-func (w *psWorker) Computed(now olaf.Time, values []uint32) {
+func (w *psWorker) OnComputed(now olaf.Time, values []uint32) {
 	w.tally[computed]++
 	w.tally[sentVectors]++
 	w.busy = false
@@ -66,7 +66,7 @@ func (w *psWorker) Receive(_ olaf.Time, p *program.Packet, lanes []uint32) {
 	}
 	w.tally[received]++
 	w.seen = uint32(p.Value)
-	if !w.sum.whole() {
+	if !w.sum.isWhole() {
 		return
 	}
 	w.busy = true
@@ -74,7 +74,7 @@ func (w *psWorker) Receive(_ olaf.Time, p *program.Packet, lanes []uint32) {
 	w.host.Apply(&w.apply)
 }
 
-func (w *psWorker) Applied(olaf.Time) {
+func (w *psWorker) OnApplied(olaf.Time) {
 	w.tally[updates]++
 	w.ready++
 	w.sum.restart()
@@ -116,8 +116,8 @@ func NewPSServer(cfg Config, sync bool, host Host) (Endpoint, error) {
 	return s, nil
 }
 
-func (s *server) Start(olaf.Time)              {}
-func (s *server) Computed(olaf.Time, []uint32) {}
+func (s *server) Start(olaf.Time)                {}
+func (s *server) OnComputed(olaf.Time, []uint32) {}
 
 func (s *server) Receive(_ olaf.Time, p *program.Packet, lanes []uint32) {
 	w := int(p.Worker)
@@ -126,7 +126,7 @@ func (s *server) Receive(_ olaf.Time, p *program.Packet, lanes []uint32) {
 		return
 	}
 	s.tally[received]++
-	if s.from[w].whole() {
+	if s.from[w].isWhole() {
 		s.line = append(s.line, w)
 		s.advance()
 	}
@@ -165,7 +165,7 @@ func (s *server) add(g *gather) {
 	adder.AddFloats(s.sum, g.values)
 }
 
-func (s *server) Applied(olaf.Time) {
+func (s *server) OnApplied(olaf.Time) {
 	s.tally[updates]++
 	s.version++
 	s.busy = false

@@ -84,7 +84,7 @@ func blockScale(workers int, exponent int8) float64 {
 }
 
 // scaleValues converts the float32 of a packet to int32, rounding halves away from zero.
-func scaled(into, floats []uint32, scale float64) []uint32 {
+func scaleValues(into, floats []uint32, scale float64) []uint32 {
 	into = into[:0]
 	for _, word := range floats {
 		into = append(into, uint32(clampInt32(math.Round(float64(math.Float32frombits(word))*scale))))
@@ -93,7 +93,7 @@ func scaled(into, floats []uint32, scale float64) []uint32 {
 }
 
 // unscaleValues converts the int32 of a sum to float32, in place.
-func unscaled(words []uint32, scale float64) {
+func unscaleValues(words []uint32, scale float64) {
 	for i, word := range words {
 		words[i] = math.Float32bits(float32(float64(int32(word)) / scale))
 	}
@@ -120,7 +120,7 @@ func (c Conversion) CountChanged(k int, packets [][]uint32) (clipped, vanished i
 		for _, p := range packets {
 			most = max(most, exponent(p))
 		}
-		lanes = scaled(nil, own, blockScale(len(packets), most))
+		lanes = scaleValues(nil, own, blockScale(len(packets), most))
 	case !c.on() || c.Escapes && tooLarge(own):
 		return 0, 0
 	default:

@@ -54,12 +54,12 @@ func (w *ringWorker) chunk(c int) (Layout, int) {
 }
 
 // sentChunk returns the chunk that is sent in a step, receivedChunk the one that is received.
-func (w *ringWorker) passed(step int) int {
+func (w *ringWorker) sentChunk(step int) int {
 	n := w.cfg.Workers
 	return ((int(w.cfg.Worker)-step)%n + n) % n
 }
 
-func (w *ringWorker) taken(step int) int {
+func (w *ringWorker) receivedChunk(step int) int {
 	n := w.cfg.Workers
 	return ((int(w.cfg.Worker)-step-1)%n + n) % n
 }
@@ -71,7 +71,7 @@ func (w *ringWorker) compute() {
 	w.host.Compute(w.round)
 }
 
-func (w *ringWorker) Computed(now olaf.Time, values []uint32) {
+func (w *ringWorker) OnComputed(now olaf.Time, values []uint32) {
 	w.tally[computed]++
 	w.tally[sentVectors]++
 	w.busy, w.step = false, 0
@@ -88,7 +88,7 @@ func (w *ringWorker) Computed(now olaf.Time, values []uint32) {
 
 // pass sends the chunk of the current step to the successor.
 func (w *ringWorker) pass() {
-	c := w.passed(w.step)
+	c := w.sentChunk(w.step)
 	l, first := w.chunk(c)
 	var values []uint32
 	if w.carry {
@@ -111,7 +111,7 @@ func (w *ringWorker) Receive(_ olaf.Time, p *program.Packet, lanes []uint32) {
 		w.tally[repeated]++
 		return
 	}
-	l, _ := w.chunk(w.taken(step))
+	l, _ := w.chunk(w.receivedChunk(step))
 	if w.here[step] >= l.Packets() || packet(p) >= l.Packets() {
 		w.tally[repeated]++
 		return
@@ -132,7 +132,7 @@ func (w *ringWorker) Receive(_ olaf.Time, p *program.Packet, lanes []uint32) {
 // advance handles the received chunk of the current step, and passes on the result.
 func (w *ringWorker) advance() {
 	for w.step < len(w.here) {
-		c := w.taken(w.step)
+		c := w.receivedChunk(w.step)
 		l, first := w.chunk(c)
 		if w.here[w.step] < l.Packets() {
 			return
@@ -167,7 +167,7 @@ func (w *ringWorker) take(c int, values []uint32) {
 	}
 }
 
-func (w *ringWorker) Applied(olaf.Time) {
+func (w *ringWorker) OnApplied(olaf.Time) {
 	w.tally[updates]++
 	if w.round++; !w.Done() {
 		w.compute()

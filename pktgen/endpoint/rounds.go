@@ -63,7 +63,7 @@ func (r *rounds) finish(first *program.Trace, mixed bool, values []uint32) {
 }
 
 // endRound ends a round, and begins the next one unless it was the last.
-func (r *rounds) updated() {
+func (r *rounds) endRound() {
 	r.tally[updates]++
 	if r.round++; r.round == r.cfg.Updates {
 		r.over = true

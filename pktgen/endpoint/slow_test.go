@@ -116,7 +116,7 @@ func TestPaces(t *testing.T) {
 		e.Receive(now, &program.Packet{Kind: program.Control, Action: xagg.Rate, Value: uint64(r), Round: 9}, nil)
 	}
 	e.Start(0)
-	e.Computed(0, nil)
+	e.OnComputed(0, nil)
 	const us = olaf.Time(olaf.Microsecond)
 	for i, step := range []struct {
 		do   func()
@@ -153,15 +153,15 @@ func TestSteadyEndpointsAllocateNothing(t *testing.T) {
 				server.Receive(0, data, lanes)
 			}
 			for range 3 {
-				server.Applied(0)
+				server.OnApplied(0)
 			}
 		},
 		"worker": func() {
 			for i := range 4 {
 				worker.Receive(0, &parts[i/2], lanes)
 			}
-			worker.Applied(0)
-			worker.Applied(0)
+			worker.OnApplied(0)
+			worker.OnApplied(0)
 		},
 	} {
 		if n := testing.AllocsPerRun(100, round); n > 0 {
@@ -197,7 +197,7 @@ func TestRingAppliesOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.Start(0)
-	e.Computed(0, nil)
+	e.OnComputed(0, nil)
 	for i, step := range []uint32{0, 1, 0, 1} {
 		e.Receive(0, &program.Packet{Kind: program.Data, Index: step, Lanes: 2, Trace: program.NewTrace(1, step, 7)}, nil)
 		if want := min(i, 1); d.applies != want {
@@ -208,10 +208,10 @@ func TestRingAppliesOnce(t *testing.T) {
 	if a := d.last; a.Trace != program.NewTrace(1, 1, 7) || a.Vectors != 1 || !a.Torn {
 		t.Errorf("%+v", a)
 	}
-	if e.Applied(0); d.computes != 2 {
+	if e.OnApplied(0); d.computes != 2 {
 		t.Errorf("%d gradients", d.computes)
 	}
-	if e.Computed(0, nil); d.applies != 2 {
+	if e.OnComputed(0, nil); d.applies != 2 {
 		t.Errorf("the second sum was here, and is applied %d times", d.applies-1)
 	}
 }

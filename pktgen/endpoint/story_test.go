@@ -173,7 +173,7 @@ func (h host) Compute(vector uint32) {
 			}
 		}
 	}
-	y.at(y.now.Add(olaf.Duration(20+y.r.IntN(30))*microsecond), func() { y.ends[h.me].Computed(y.now, values) })
+	y.at(y.now.Add(olaf.Duration(20+y.r.IntN(30))*microsecond), func() { y.ends[h.me].OnComputed(y.now, values) })
 }
 
 func (h host) Message() { h.y.say("%s %d: message\n", h.y.now, h.me) }
@@ -220,7 +220,7 @@ func (h host) Apply(a *Aggregate) {
 	if a.First != 0 || a.Vector != 0 || a.Reward != 0 {
 		y.say("  from %d on, vector %d of worker %d in job %d, reward %d\n", a.First, a.Vector, a.Worker, a.Job, a.Reward)
 	}
-	y.at(y.now.Add(10*microsecond), func() { y.ends[h.me].Applied(y.now) })
+	y.at(y.now.Add(10*microsecond), func() { y.ends[h.me].OnApplied(y.now) })
 }
 
 // story is a job in a yard.

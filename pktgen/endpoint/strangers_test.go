@@ -104,7 +104,7 @@ func (m maker) made(t *testing.T, stage int) (*clerk, Endpoint) {
 	}
 	e.Start(0)
 	if stage > computing {
-		e.Computed(1000, []uint32{1, 2, 3})
+		e.OnComputed(1000, []uint32{1, 2, 3})
 	}
 	for e.Next() <= 1000 {
 		e.Timer(1000)
@@ -118,7 +118,7 @@ func (m maker) made(t *testing.T, stage int) (*clerk, Endpoint) {
 		}
 	}
 	if stage == isDone {
-		e.Applied(2000)
+		e.OnApplied(2000)
 	}
 	if (stage == isDone) != e.Done() {
 		t.Fatalf("%s is done at stage %d: %t", m.name, stage, e.Done())
@@ -168,7 +168,7 @@ func outcome(c *clerk, e Endpoint, p *program.Packet) string {
 	c.owes = 0
 	e.Receive(3000, p, lanes)
 	if c.owes > 0 {
-		e.Applied(4000)
+		e.OnApplied(4000)
 	}
 	next := e.Next()
 	if next != wakes && next != Never {
@@ -296,7 +296,7 @@ func TestAsksForResults(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Start(0)
-		e.Computed(0, nil)
+		e.OnComputed(0, nil)
 		e.Timer(0)
 		missing := map[uint64]bool{}
 		for i := range uint64(n) {

@@ -76,7 +76,7 @@ func NewSwitchML(cfg Config, sml SwitchML, host Host) (Endpoint, error) {
 	return w, nil
 }
 
-func (w *poolWorker) Computed(now olaf.Time, values []uint32) {
+func (w *poolWorker) OnComputed(now olaf.Time, values []uint32) {
 	w.begin(now, values)
 	for i := range w.stride() {
 		w.fresh(now, i)
@@ -115,7 +115,7 @@ func (w *poolWorker) send(now olaf.Time, i int) {
 		Kind: program.Data, Job: w.cfg.Job, Worker: w.cfg.Worker, Seg: uint64(i), Index: uint32(w.sml.Base + slot), Flags: set, Round: uint16(w.round),
 		Count: 1, Lanes: uint16(w.cfg.Lanes(max(i-w.ahead, 0))), Trace: w.contribution(),
 	}
-	left := w.host.Send(Network, &w.out, w.encoded(i))
+	left := w.host.Send(Network, &w.out, w.encode(i))
 	wait := w.sml.Timeout << min(w.timeouts/doubling, 20)
 	w.due[slot], w.packet[slot] = max(now, left).Add(wait), i
 	w.next = min(w.next, w.due[slot])
@@ -123,7 +123,7 @@ func (w *poolWorker) send(now olaf.Time, i int) {
 
 // encode returns the values of packet i. A packet of float32 has its scale from an earlier result, and carries the
 // exponent of a later one.
-func (w *poolWorker) encoded(i int) []uint32 {
+func (w *poolWorker) encode(i int) []uint32 {
 	if w.ahead == 0 || w.values == nil {
 		return w.cfg.cut(w.values, i)
 	}
@@ -135,12 +135,12 @@ func (w *poolWorker) encoded(i int) []uint32 {
 		w.words = append(w.words[:0], make([]uint32, w.cfg.Lanes(0))...)
 		return w.words
 	}
-	w.words = scaled(w.words, w.cfg.cut(w.values, of), blockScale(w.cfg.Workers, w.scales[of]))
+	w.words = scaleValues(w.words, w.cfg.cut(w.values, of), blockScale(w.cfg.Workers, w.scales[of]))
 	return w.words
 }
 
 // decode stores the contents of a result and reports whether it is new.
-func (w *poolWorker) decoded(i int, p *program.Packet, lanes []uint32) bool {
+func (w *poolWorker) decode(i int, p *program.Packet, lanes []uint32) bool {
 	if w.ahead == 0 {
 		return w.sum.take(i, &p.Trace, lanes)
 	}
@@ -149,7 +149,7 @@ func (w *poolWorker) decoded(i int, p *program.Packet, lanes []uint32) bool {
 			return false
 		}
 		if lanes != nil {
-			unscaled(w.cfg.cut(w.sum.values, of), blockScale(w.cfg.Workers, w.scales[of]))
+			unscaleValues(w.cfg.cut(w.sum.values, of), blockScale(w.cfg.Workers, w.scales[of]))
 		}
 	}
 	if i < w.cfg.Packets() {
@@ -160,14 +160,14 @@ func (w *poolWorker) decoded(i int, p *program.Packet, lanes []uint32) bool {
 
 func (w *poolWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 	i := packet(p)
-	if p.Kind != program.Result || w.busy || w.over || i >= w.total() || !w.ours(p, i) || !w.decoded(i, p, lanes) {
+	if p.Kind != program.Result || w.busy || w.over || i >= w.total() || !w.ours(p, i) || !w.decode(i, p, lanes) {
 		w.tally[repeated]++
 		return
 	}
 	w.took(p)
 	slot, _ := w.place(i)
 	w.due[slot] = Never
-	if w.sum.whole() {
+	if w.sum.isWhole() {
 		w.next = Never
 		w.finish(&w.sum.traces[0], w.sum.mixed, w.sum.values)
 		return
@@ -184,10 +184,10 @@ func (w *poolWorker) ours(p *program.Packet, i int) bool {
 	return int(p.Index) == w.sml.Base+slot && p.Flags&program.Set1 == set && w.due[slot] != Never && w.packet[slot] == i
 }
 
-func (w *poolWorker) Applied(olaf.Time) {
+func (w *poolWorker) OnApplied(olaf.Time) {
 	w.shift = (w.shift + w.total()) % (2 * w.sml.Slots)
 	w.sum.restart()
-	w.updated()
+	w.endRound()
 }
 
 func (w *poolWorker) Next() olaf.Time { return w.next }

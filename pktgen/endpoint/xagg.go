@@ -114,7 +114,7 @@ func NewXAgg(cfg Config, x XAgg, host Host) (Endpoint, error) {
 // another's of the next one never have the same epoch.
 func (w *treeWorker) epoch() uint16 { return w.xagg.Epoch + uint16(w.round) + 2*w.changes }
 
-func (w *treeWorker) Computed(now olaf.Time, values []uint32) {
+func (w *treeWorker) OnComputed(now olaf.Time, values []uint32) {
 	w.begin(now, values)
 	w.cfg.fit(values)
 	w.sum.fit(w.cfg.Layout)
@@ -158,7 +158,7 @@ func (w *treeWorker) Superseded() bool { return w.replaced }
 func (w *treeWorker) Refused() string { return w.refused }
 
 // handleEpoch begins with the requested epoch, or begins again with another one.
-func (w *treeWorker) joined(now olaf.Time, p *program.Packet) {
+func (w *treeWorker) handleEpoch(now olaf.Time, p *program.Packet) {
 	first := uint16(p.Value)
 	if w.ticket != 0 && w.xagg.Ticket == 0 { // too late to switch
 		w.replaced = w.replaced || p.Seg == uint64(w.ticket) && first != w.xagg.Epoch
@@ -266,20 +266,20 @@ func (w *treeWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 	case w.over:
 		w.tally[repeated]++
 	case p.Kind == program.Control:
-		w.told(now, p)
+		w.handleControl(now, p)
 	case p.Kind == program.Result:
 		w.result(now, p, lanes)
 	}
 }
 
 // handleControl handles messages of the parent or the management.
-func (w *treeWorker) told(now olaf.Time, p *program.Packet) {
+func (w *treeWorker) handleControl(now olaf.Time, p *program.Packet) {
 	if p.Action == xagg.Renew {
 		w.renew(now, uint16(p.Value))
 		return
 	}
 	if p.Action == xagg.First {
-		w.joined(now, p)
+		w.handleEpoch(now, p)
 		return
 	}
 	if p.Action == xagg.Refuse {
@@ -372,9 +372,9 @@ func (w *treeWorker) result(now olaf.Time, p *program.Packet, lanes []uint32) {
 	}
 	w.took(p)
 	w.last, w.quiet, w.xagg.Ticket = now, 0, 0
-	if w.sum.whole() {
+	if w.sum.isWhole() {
 		w.follow(now)
-		w.whole()
+		w.applySum()
 	}
 }
 
@@ -394,7 +394,7 @@ func (w *treeWorker) follow(now olaf.Time) {
 }
 
 // applySum applies the sum.
-func (w *treeWorker) whole() {
+func (w *treeWorker) applySum() {
 	w.stage = away
 	if w.xagg.Fixed.on() {
 		w.xagg.Fixed.floats(w.sum.values)
@@ -402,9 +402,9 @@ func (w *treeWorker) whole() {
 	w.finish(&w.sum.traces[0], w.sum.mixed, w.sum.values)
 }
 
-func (w *treeWorker) Applied(olaf.Time) {
+func (w *treeWorker) OnApplied(olaf.Time) {
 	w.sum.restart()
-	w.updated()
+	w.endRound()
 }
 
 func (w *treeWorker) Next() olaf.Time {

@@ -21,7 +21,7 @@ func TestTicket(t *testing.T) {
 		e.Receive(now, &program.Packet{Kind: program.Control, Action: action, Seg: seg, Value: value}, nil)
 	}
 	e.Start(0)
-	e.Computed(0, []uint32{1, 2})
+	e.OnComputed(0, []uint32{1, 2})
 	now := olaf.Time(0)
 	for range 3 {
 		now = e.Next()
@@ -75,8 +75,8 @@ func TestTicket(t *testing.T) {
 		e.Receive(now, &p, []uint32{4})
 	}
 	c.data, c.said = nil, nil
-	e.Applied(now)
-	e.Computed(now, []uint32{3, 4})
+	e.OnApplied(now)
+	e.OnComputed(now, []uint32{3, 4})
 	for e.Next() <= now {
 		e.Timer(now)
 	}
@@ -117,7 +117,7 @@ func TestRefusedTicket(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.Start(0)
-	e.Computed(0, []uint32{1, 2})
+	e.OnComputed(0, []uint32{1, 2})
 	refuse := func(question uint64) string {
 		e.Receive(0, &program.Packet{Kind: program.Control, Action: xagg.Refuse, Seg: question,
 			Value: uint64(xagg.EpochsSpent)}, nil)
@@ -144,7 +144,7 @@ func TestJobOfALeaver(t *testing.T) {
 		e.Receive(now, &program.Packet{Kind: program.Control, Action: action, Seg: 9, Value: value}, nil)
 	}
 	e.Start(now)
-	e.Computed(now, []uint32{1, 2})
+	e.OnComputed(now, []uint32{1, 2})
 	control(xagg.First, 0)
 	silence := func() {
 		for range 2 * leavers {
@@ -173,7 +173,7 @@ func TestTooManyFragments(t *testing.T) {
 		t.Fatal(err)
 	}
 	e.Start(0)
-	e.Computed(0, []uint32{1, 2})
+	e.OnComputed(0, []uint32{1, 2})
 	refuse := func(epoch uint16) string {
 		e.Receive(0, &program.Packet{Kind: program.Control, Action: xagg.Refuse, Round: epoch,
 			Value: uint64(xagg.TooManyFragments)}, nil)
@@ -196,7 +196,7 @@ func TestWaitFollowsRounds(t *testing.T) {
 	now := olaf.Time(0)
 	round := uint16(0)
 	play := func(takes olaf.Duration) (wait olaf.Duration) {
-		e.Computed(now, []uint32{1})
+		e.OnComputed(now, []uint32{1})
 		for e.Next() <= now {
 			e.Timer(now)
 		}
@@ -205,7 +205,7 @@ func TestWaitFollowsRounds(t *testing.T) {
 			e.Timer(now)
 		}
 		e.Receive(now, &program.Packet{Kind: program.Result, Lanes: 1, Round: round}, []uint32{1})
-		e.Applied(now)
+		e.OnApplied(now)
 		round++
 		return wait
 	}

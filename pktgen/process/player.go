@@ -280,7 +280,7 @@ func (k *playing) follow(p *program.Packet, from netip.AddrPort) {
 func (k *playing) settle() {
 	for k.applied > 0 {
 		k.applied--
-		k.end.Applied(k.now())
+		k.end.OnApplied(k.now())
 	}
 }
 
@@ -319,7 +319,7 @@ func (k *playing) hand() {
 	if k.Handed != nil {
 		k.Handed(k.vector, c, at)
 	}
-	k.end.Computed(k.now(), c.Values)
+	k.end.OnComputed(k.now(), c.Values)
 	k.settle()
 }
 

@@ -62,7 +62,7 @@ func (f *Flags) settleLab(cmd *cobra.Command, env *cli.Env) error {
 
 // labNotes returns notes on how a bench differs from the testbed's own workers.
 func labNotes(name string, p *lab.Plan, wires *testbed.Wires) []string {
-	notes := p.Joined()
+	notes := p.LocalCables()
 	if wires.Workers != nil && len(p.Workers()) > 1 {
 		notes = append(notes, "interface "+wires.Workers.Host+" sends the updates of all workers")
 	}

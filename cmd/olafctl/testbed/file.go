@@ -122,7 +122,7 @@ func printPlan(w io.Writer, p *lab.Plan) error {
 // labName returns the name of the testbed that the argument refers to: a name, or a file. Without arguments it is the
 // only testbed that is up.
 func labName(env *cli.Env, args []string) (string, error) {
-	switch up := lab.Held(); {
+	switch up := lab.ListHeld(); {
 	case len(args) > 0 && (strings.HasSuffix(args[0], ".yaml") || strings.HasSuffix(args[0], ".yml")):
 		_, p, err := ReadLab(env, args[0])
 		if err != nil {
@@ -142,7 +142,7 @@ func labName(env *cli.Env, args []string) (string, error) {
 
 // completeLabs completes the names of testbeds that are up.
 func completeLabs(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	return lab.Held(), cobra.ShellCompDirectiveDefault
+	return lab.ListHeld(), cobra.ShellCompDirectiveDefault
 }
 
 // onLab adds to a command the argument that names a testbed.

@@ -95,7 +95,7 @@ func (h *host) runDue(now olaf.Time) {
 		case h.applied <= now:
 			h.applied = endpoint.Never
 			h.countUpdate(now)
-			h.end.Applied(now)
+			h.end.OnApplied(now)
 		case h.end.Next() <= now:
 			h.end.Timer(now)
 		default:
@@ -122,7 +122,7 @@ func (h *host) finishGradient() {
 		}
 		h.run.meter.recordReady(h, now)
 	})
-	h.end.Computed(now, h.values)
+	h.end.OnComputed(now, h.values)
 }
 
 // countUpdate records an update of the weights.

@@ -159,14 +159,14 @@ func (h *host) finishGradient() {
 	if s.job.Values != nil {
 		values = s.job.Values(olaf.Time(s.now), h.number, h.vector)
 	}
-	h.end.Computed(olaf.Time(s.now), values)
+	h.end.OnComputed(olaf.Time(s.now), values)
 	h.armTimer()
 }
 
 func (h *host) finishApply() {
 	h.doing = Talking
 	h.sim.meter.recordUpdate(h)
-	h.end.Applied(olaf.Time(h.sim.now))
+	h.end.OnApplied(olaf.Time(h.sim.now))
 	h.checkDone()
 	h.armTimer()
 }

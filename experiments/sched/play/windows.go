@@ -52,9 +52,9 @@ func (h *host) Send(_ endpoint.Peer, q *program.Packet, _ []uint32) olaf.Time {
 func (p *play) wakeWorker(w int) {
 	of := &p.workers[w]
 	if of.wakes++; of.wakes == 1 {
-		of.end.Computed(olaf.Time(p.now), nil)
+		of.end.OnComputed(olaf.Time(p.now), nil)
 	} else {
-		of.end.Applied(olaf.Time(p.now))
+		of.end.OnApplied(olaf.Time(p.now))
 	}
 	p.checkDone(w)
 }

@@ -216,7 +216,7 @@ func (b *bench) runJob(ctx context.Context) (*Report, error) {
 	if err := server.waitReport(ctx, &r.Server); err != nil {
 		return nil, err
 	}
-	r.Agent = b.adds.Asked()
+	r.Agent = b.adds.AgentCounts()
 	r.Kernel, err = b.adds.Latch()
 	return r, err
 }

@@ -51,7 +51,7 @@ func (l *Lab) serve(a *Adder, number olaf.WorkerID) (err error) {
 	}
 	node := a.Planned.Node
 	g.server.SetEpochs(func(child int, action uint8, vectors uint64, ticket uint32) (uint16, xagg.Answer) {
-		return l.epochs.asked(seat{node, child}, action, vectors, ticket)
+		return l.epochs.handleRequest(seat{node, child}, action, vectors, ticket)
 	})
 	g.station = process.Station{Codec: &frame.Datagrams{Format: frame.XAgg}, Switch: g.server, Number: number, Every: look, Beside: g.checks, Heard: g.hears}
 	g.station.Port, g.station.To = l.neighbours(n)
@@ -149,7 +149,7 @@ func (g *agent) Close() error {
 }
 
 // AgentCounts returns the counters of an adder's agent by name.
-func (a *Adder) Asked() (counts map[string]uint64) {
+func (a *Adder) AgentCounts() (counts map[string]uint64) {
 	done := make(chan struct{})
 	count := func() { counts = process.CountsOf(a.agent.server) }
 	select {

@@ -118,7 +118,7 @@ func (e *epochs) another(vectors int) (first uint16, err error) {
 
 // handleRequest answers a worker that asks with a ticket for the first epoch of its job or whether it is still the
 // same, or that leaves.
-func (e *epochs) asked(at seat, action uint8, vectors uint64, ticket uint32) (uint16, xagg.Answer) {
+func (e *epochs) handleRequest(at seat, action uint8, vectors uint64, ticket uint32) (uint16, xagg.Answer) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	said, sits := e.seated[at]

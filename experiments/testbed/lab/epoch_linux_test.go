@@ -55,7 +55,7 @@ func TestJoin(t *testing.T) {
 		{low, 4, 3, 2 * second, xagg.Answered},
 		{seat{4, 1}, 5, 9, 3 * second, xagg.Answered}, // for another job with longer vectors
 	} {
-		if first, answer := e.asked(q.who, xagg.Begin, q.vectors, q.ticket); first != q.first || answer != q.answer {
+		if first, answer := e.handleRequest(q.who, xagg.Begin, q.vectors, q.ticket); first != q.first || answer != q.answer {
 			t.Errorf("question %d: %d, answer %d; want %d, answer %d", i, first, answer, q.first, q.answer)
 		}
 	}
@@ -64,7 +64,7 @@ func TestJoin(t *testing.T) {
 		t.Errorf("by hand %d, %v", first, err)
 	}
 	newest += half // seen from there, all earlier epochs are old
-	if first, answer := e.asked(low, xagg.Begin, 3, 6); answer != xagg.Answered || first != newest+1 {
+	if first, answer := e.handleRequest(low, xagg.Begin, 3, 6); answer != xagg.Answered || first != newest+1 {
 		t.Errorf("after another by hand %d, answer %d", first, answer)
 	}
 }
@@ -98,7 +98,7 @@ func TestMoved(t *testing.T) {
 			}}
 		e.next, e.begun = 3, begun{vectors: 3}
 		e.seated[a], e.seated[b], e.seated[c] = answer{ticket: 1}, answer{ticket: 2}, answer{ticket: 3}
-		if first, answer := e.asked(b, xagg.Begin, x.vectors, 9); answer != xagg.Answered || first != e.begun.first {
+		if first, answer := e.handleRequest(b, xagg.Begin, x.vectors, 9); answer != xagg.Answered || first != e.begun.first {
 			t.Errorf("%s: the worker that was started anew gets %d, answer %d", name, first, answer)
 		}
 		want := uint16(0)
@@ -106,11 +106,11 @@ func TestMoved(t *testing.T) {
 			want = e.begun.first
 		}
 		for at, ticket := range map[seat]uint32{a: 1, c: 3} {
-			if first, answer := e.asked(at, xagg.Still, 3, ticket); answer != xagg.Answered || first != want {
+			if first, answer := e.handleRequest(at, xagg.Still, 3, ticket); answer != xagg.Answered || first != want {
 				t.Errorf("%s: the worker at %v that asks again gets %d, answer %d; want %d", name, at, first, answer, want)
 			}
 		}
-		if first, answer := e.asked(b, xagg.Still, 3, 2); answer != xagg.Unanswered {
+		if first, answer := e.handleRequest(b, xagg.Still, 3, 2); answer != xagg.Unanswered {
 			t.Errorf("%s: who is no more is told %d", name, first)
 		}
 	}
@@ -125,7 +125,7 @@ func TestLeft(t *testing.T) {
 	e := epochs{newest: func() (uint16, error) { return ^uint16(0), nil }, summed: func(uint16) (bool, error) { return true, nil }, lacks: nothing, seated: map[seat]answer{}}
 	a, b := seat{4, 0}, seat{4, 1}
 	begins := func(at seat, ticket uint32) uint16 {
-		first, answer := e.asked(at, xagg.Begin, 3, ticket)
+		first, answer := e.handleRequest(at, xagg.Begin, 3, ticket)
 		if answer != xagg.Answered {
 			t.Errorf("nothing is said to %v", at)
 		}
@@ -134,7 +134,7 @@ func TestLeft(t *testing.T) {
 	begins(b, 1)
 	alone := begins(b, 2) // restarted while a is in the job before
 	for _, ticket := range []uint32{1, 2} {
-		if _, answer := e.asked(b, xagg.Leave, 3, ticket); answer != xagg.Unanswered {
+		if _, answer := e.handleRequest(b, xagg.Leave, 3, ticket); answer != xagg.Unanswered {
 			t.Error("who leaves is answered")
 		}
 		if e.begun.left != (ticket == 2) {
@@ -145,7 +145,7 @@ func TestLeft(t *testing.T) {
 	if next == alone || begins(b, 4) != next {
 		t.Errorf("after %d was left %d begins, and %+v", alone, next, e.begun)
 	}
-	if _, answer := e.asked(a, xagg.Leave, 0, 3); answer != xagg.Unanswered || e.begun.left || begins(a, 5) != next {
+	if _, answer := e.handleRequest(a, xagg.Leave, 0, 3); answer != xagg.Unanswered || e.begun.left || begins(a, 5) != next {
 		t.Errorf("who did not go over to the job in the place of its own is not of it: %+v", e.begun)
 	}
 }
@@ -161,12 +161,12 @@ func TestRestartIsOneJob(t *testing.T) {
 		want := uint16(start) * (3 + renewals)
 		for _, at := range seats {
 			ticket++
-			if first, answer := e.asked(at, xagg.Begin, 3, ticket); answer != xagg.Answered || first != want {
+			if first, answer := e.handleRequest(at, xagg.Begin, 3, ticket); answer != xagg.Answered || first != want {
 				t.Errorf("start %d: the worker at %v begins with epoch %d, answer %d; want %d for all four", start, at, first, answer, want)
 			}
 		}
 		for i, at := range seats {
-			e.asked(at, xagg.Leave, 3, ticket-uint32(len(seats)-1-i))
+			e.handleRequest(at, xagg.Leave, 3, ticket-uint32(len(seats)-1-i))
 		}
 	}
 }
@@ -177,14 +177,14 @@ func TestOneWorkerRestarts(t *testing.T) {
 	e := epochs{newest: func() (uint16, error) { return ^uint16(0), nil }, summed: func(uint16) (bool, error) { return true, nil }, seated: map[seat]answer{},
 		lacks: func(seat, uint16, uint16) (bool, error) { return true, nil }}
 	a, b := seat{4, 0}, seat{4, 1}
-	e.asked(a, xagg.Begin, 3, 1)
-	e.asked(b, xagg.Begin, 3, 2)
-	e.asked(a, xagg.Leave, 3, 1)
-	if _, answer := e.asked(b, xagg.Still, 3, 2); answer != xagg.WorkerLeft {
+	e.handleRequest(a, xagg.Begin, 3, 1)
+	e.handleRequest(b, xagg.Begin, 3, 2)
+	e.handleRequest(a, xagg.Leave, 3, 1)
+	if _, answer := e.handleRequest(b, xagg.Still, 3, 2); answer != xagg.WorkerLeft {
 		t.Errorf("the worker that waits gets answer %d, want that the other left", answer)
 	}
-	first, _ := e.asked(a, xagg.Begin, 3, 3)
-	if moved, answer := e.asked(b, xagg.Still, 3, 2); answer != xagg.Answered || moved != first || first == 0 {
+	first, _ := e.handleRequest(a, xagg.Begin, 3, 3)
+	if moved, answer := e.handleRequest(b, xagg.Still, 3, 2); answer != xagg.Answered || moved != first || first == 0 {
 		t.Errorf("the worker that waited gets epoch %d, answer %d; the restarted one has %d, and the job before had 0", moved, answer, first)
 	}
 }
@@ -196,12 +196,12 @@ func TestJobWithoutEnd(t *testing.T) {
 		seated: map[seat]answer{}}
 	at := seat{4, 0}
 	for start, vectors := range []uint16{60_000, 3, 40_000, 30_000, 65_535} {
-		first, answer := e.asked(at, xagg.Begin, process.MaxVectors, uint32(start+1))
+		first, answer := e.handleRequest(at, xagg.Begin, process.MaxVectors, uint32(start+1))
 		if ahead := first - newest; answer != xagg.Answered || ahead == 0 || ahead > half {
 			t.Errorf("start %d: the job begins with epoch %d, answer %d, after %d", start, first, answer, newest)
 		}
 		newest = first + vectors
-		e.asked(at, xagg.Leave, process.MaxVectors, uint32(start+1))
+		e.handleRequest(at, xagg.Leave, process.MaxVectors, uint32(start+1))
 	}
 }
 

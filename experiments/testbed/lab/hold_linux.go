@@ -57,7 +57,7 @@ func (h *Holder) Hold(ctx context.Context) error {
 	for {
 		c, err := h.listener.Accept()
 		if err != nil {
-			return errors.Join(h.lab.Close(), closed(err))
+			return errors.Join(h.lab.Close(), ignoreClosed(err))
 		}
 		if h.answer(c) {
 			return errors.Join(h.Close(), c.Close()) // the requester learns of the end when everything is removed
@@ -67,7 +67,7 @@ func (h *Holder) Hold(ctx context.Context) error {
 }
 
 // ignoreClosed returns nil for the error of a closed listener.
-func closed(err error) error {
+func ignoreClosed(err error) error {
 	if errors.Is(err, net.ErrClosed) {
 		return nil
 	}
@@ -86,7 +86,7 @@ const (
 // answer answers one request, and reports whether it was to end. It serves only users with the holder's rights.
 func (h *Holder) answer(c net.Conn) (end bool) {
 	_ = c.SetDeadline(time.Now().Add(patience))
-	if !trusted(c) {
+	if !isTrusted(c) {
 		return false
 	}
 	question, err := bufio.NewReader(io.LimitReader(c, 64)).ReadString('\n')
@@ -111,7 +111,7 @@ func (h *Holder) answer(c net.Conn) (end bool) {
 }
 
 // isTrusted reports whether the other end belongs to this user or root.
-func trusted(c net.Conn) bool {
+func isTrusted(c net.Conn) bool {
 	raw, err := c.(*net.UnixConn).SyscallConn()
 	if err != nil {
 		return false
@@ -164,13 +164,13 @@ func ask(name, question string) (net.Conn, error) {
 	c, err := net.DialTimeout("unix", prefix+name, patience)
 	if err != nil {
 		up := "none is"
-		if names := Held(); len(names) > 0 {
+		if names := ListHeld(); len(names) > 0 {
 			up = "up is " + strings.Join(names, ", ")
 		}
 		return nil, fmt.Errorf("%w: %s; %s", ErrAbsent, name, up)
 	}
 	_ = c.SetDeadline(time.Now().Add(patience))
-	if !trusted(c) {
+	if !isTrusted(c) {
 		return nil, errors.Join(fmt.Errorf("%w: %s is another user's", ErrHolder, name), c.Close())
 	}
 	if _, err := io.WriteString(c, question+"\n"); err != nil {
@@ -203,7 +203,7 @@ func Down(name string) error {
 }
 
 // ListHeld returns the names of the testbeds that are up.
-func Held() (names []string) {
+func ListHeld() (names []string) {
 	list, err := os.ReadFile("/proc/thread-self/net/unix") // the process's first thread may be in a namespace
 	if err != nil {
 		return nil

@@ -5,7 +5,7 @@ package lab
 import "fmt"
 
 // ListHeld returns no names: testbeds need Linux.
-func Held() []string { return nil }
+func ListHeld() []string { return nil }
 
 // Show fails: testbeds need Linux.
 func Show(name string) (*State, error) {

@@ -281,7 +281,7 @@ func (p *Plan) treeArgs(node int) []string {
 }
 
 // LocalCables lists the cables between interfaces of this machine, a line each.
-func (p *Plan) Joined() (lines []string) {
+func (p *Plan) LocalCables() (lines []string) {
 	for i := range p.Cables {
 		if c := &p.Cables[i]; c.Ends != nil {
 			lines = append(lines, fmt.Sprintf("the cable from %s to %s is that of interfaces %s and %s", p.Nodes[c.Child].Name, p.Nodes[c.Parent].Name, c.Ends.Child, c.Ends.Parent))

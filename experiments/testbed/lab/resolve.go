@@ -57,7 +57,7 @@ func (r *resolver) fail(at yamlfile.Pos, key, format string, args ...any) {
 // lines.
 func (f *File) Resolve() (*Plan, error) {
 	r := &resolver{file: f, nodes: map[string]int{}, links: map[string]*Link{}, plan: &Plan{Name: f.name()}}
-	for _, step := range []func(){r.general, r.expand, r.spread, r.name, r.connect, r.order, r.program, r.queue, r.apart, r.once} {
+	for _, step := range []func(){r.general, r.expand, r.spread, r.name, r.connect, r.order, r.program, r.queue, r.checkNetworks, r.once} {
 		step()
 		if len(r.errs) > 0 { // further checks would report the same mistake again
 			return nil, errors.Join(r.errs...)
@@ -76,13 +76,13 @@ func (f *File) name() string {
 }
 
 // isName reports whether a name can be used in commands and for interfaces.
-func named(s string, most int) bool {
+func isName(s string, most int) bool {
 	return s != "" && len(s) <= most && strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_") == ""
 }
 
 func (r *resolver) general() {
 	f, j := r.file, &r.file.Job
-	if !named(r.plan.Name, 64) {
+	if !isName(r.plan.Name, 64) {
 		r.fail(f.Pos, "name", "the testbed has the name %q; give it one of at most 64 letters, digits, - and _", r.plan.Name)
 	}
 	number := func(key string, given, otherwise, least, most int) int {
@@ -204,7 +204,7 @@ func (r *resolver) name() {
 	for i := range r.file.Nodes {
 		n := &r.file.Nodes[i]
 		switch _, twice := r.nodes[n.Name]; {
-		case !named(n.Name, maxName) || n.Name == UpName || n.Name == "lo":
+		case !isName(n.Name, maxName) || n.Name == UpName || n.Name == "lo":
 			r.fail(n.Pos, "name", "a node has the name %q; give it one of at most %d letters, digits, - and _, other than %s and lo", n.Name, maxName, UpName)
 		case twice:
 			r.fail(n.Pos, "name", "node %s is there twice; give one another name", n.Name)
@@ -399,7 +399,7 @@ func (r *resolver) opposite(node string) (there, here netip.Addr) {
 }
 
 // checkNetworks rejects interfaces whose networks overlap with others: a namespace would have two routes to them.
-func (r *resolver) apart() {
+func (r *resolver) checkNetworks() {
 	for i := range r.plan.Nodes {
 		n := &r.plan.Nodes[i]
 		if n.Device == "" {

@@ -181,7 +181,7 @@ func (f *File) ResolveRoles() (*RolePlan, error) {
 // checkForm rejects fields of other kinds of testbed.
 func (r *roleResolver) checkForm() {
 	f := r.file
-	if !named(r.roles.Name, 64) {
+	if !isName(r.roles.Name, 64) {
 		r.fail(f.Pos, "name", "the testbed has the name %q; give it one of at most 64 letters, digits, - and _", r.roles.Name)
 	}
 	if f.Roles == nil {
@@ -205,7 +205,7 @@ func (r *resolver) planHosts() (all []PlannedHost) {
 		h := r.file.Hosts[name]
 		there := cmp.Or(h.SSH, "this machine")
 		switch {
-		case !named(name, maxName):
+		case !isName(name, maxName):
 			r.fail(h.Pos, "", "a host has the name %q; give it one of at most %d letters, digits, - and _", name, maxName)
 		case h.SSH != "" && !isDestination(h.SSH):
 			r.fail(h.Pos, "ssh", "host %s: ssh %q is no [user@]host[:port]; put options into your ssh config", name, h.SSH)

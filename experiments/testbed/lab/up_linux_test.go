@@ -344,7 +344,7 @@ func TestHolder(t *testing.T) {
 		if err != nil || s.PID != os.Getpid() || len(s.Nodes) != 4 || len(s.Faults) > 0 || s.Nodes[0].Path == "" {
 			t.Fatalf("%+v, %v", s, err)
 		}
-		if up := strings.Join(Held(), " "); !strings.Contains(up, name) {
+		if up := strings.Join(ListHeld(), " "); !strings.Contains(up, name) {
 			t.Errorf("%s is not among %s", name, up)
 		}
 		if err := Down(name); err != nil {

@@ -389,7 +389,7 @@ func (f *Feeder) readDecisions() error {
 // countRepeated returns how many sums agents have repeated.
 func (f *Feeder) countRepeated() (n uint64) {
 	for _, a := range f.lab.Adders {
-		n += a.Asked()["sums_resent"]
+		n += a.AgentCounts()["sums_resent"]
 	}
 	return n
 }

@@ -98,7 +98,7 @@ func (r *Report) Result(by results.Provenance) *result.Result {
 		d.Metrics = append(d.Metrics, n.Metric)
 	}
 	d.Rows = []result.Row{r.makeRow(d.Metrics, &of)}
-	d.Statements = slices.Concat([]string{real}, r.Plan.Joined(), r.Statements)
+	d.Statements = slices.Concat([]string{real}, r.Plan.LocalCables(), r.Statements)
 	d.Closing = fmt.Sprintf("%s: %d of %s, %s of %s a worker, lines of %v, seed %d", r.describeValidity(&of),
 		d.Rows[0].Runs, olaf.Plural(r.Asked, "run"),
 		olaf.Plural(r.Config.Vectors, "vector"), olaf.Plural(r.Plan.Fragments, "fragment"), r.Config.Line,
