@@ -37,3 +37,22 @@ const (
 	iterationName = "iteration_ns"
 	gradientName  = "gradient_ns"
 )
+
+// CompareAges returns the comparisons of systems whose updates of the weights hold equally many gradients. The ages of
+// others differ by definition: an update with one gradient is as old as that one, and is timed at the server that applies
+// it, and one with several is as old as its newest, and is timed at the last worker.
+func (b *Bench) CompareAges() (fair []Comparison) {
+	for i := range b.Comparisons {
+		c := &b.Comparisons[i]
+		var pair []Row
+		for k := range b.Rows {
+			if r := &b.Rows[k]; r.OutRateBPS == c.OutRateBPS && (r.Queue == c.Queue || r.Queue == c.Versus) {
+				pair = append(pair, *r)
+			}
+		}
+		if SameWork(pair) {
+			fair = append(fair, *c)
+		}
+	}
+	return fair
+}

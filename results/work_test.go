@@ -35,5 +35,9 @@ func TestUpdatesOfDifferentSizeAreNotCompared(t *testing.T) {
 		if got := SameWork(c.rows); got != c.same {
 			t.Errorf("%s: updates are the same work: %t, want %t", name, got, c.same)
 		}
+		b := &Bench{Rows: c.rows, Comparisons: []Comparison{{Queue: c.rows[0].Queue, Versus: c.rows[1].Queue}}}
+		if got := len(b.CompareAges()) == 1; got != c.same {
+			t.Errorf("%s: ages are compared: %t, want %t", name, got, c.same)
+		}
 	}
 }

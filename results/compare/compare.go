@@ -158,6 +158,11 @@ func CompareResults(a, b *Side) (*Document, error) {
 					"is not the same work on both sides; see gradient_ns", pair.name(), m.Name)
 				continue
 			}
+			if m.Age && !same {
+				doc.warn("%s: %s is not compared: an update of the weights is not the same work on both sides, and ages belong "+
+					"to updates", pair.name(), m.Name)
+				continue
+			}
 			if line, any := lineOf(pair, m, validRuns(runsA), validRuns(runsB)); any {
 				doc.Lines = append(doc.Lines, line)
 			}

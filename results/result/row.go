@@ -331,11 +331,11 @@ func (r *Result) rowSheets() []table.Sheet {
 }
 
 // charts draws each metric that has a column and more than one value, with a group of bars per row and a series per
-// group of the row. Numbers per update of the weights are left out if the rows' updates hold different work.
+// group of the row. Numbers per update of the weights, and ages, are left out if the rows' updates hold different work.
 func (r *Result) charts(lines []line) (all []table.Sheet) {
 	same := results.SameWork(r.Configurations())
 	for _, m := range r.Metrics {
-		if m.Column == "" || m.PerUpdate && !same || !differs(m, lines) {
+		if m.Column == "" || (m.PerUpdate || m.Age) && !same || !differs(m, lines) {
 			continue
 		}
 		b := Block{Name: m.Title, Unit: m.Unit}

@@ -590,15 +590,16 @@ func Reductions(b *results.Bench) table.Sheet {
 		{"both per cluster", func(r *results.AoMReduction) *results.Statistic { return &r.ClusterCluster }},
 		{"both per worker", func(r *results.AoMReduction) *results.Statistic { return &r.WorkerWorker }},
 	}
-	if slices.ContainsFunc(b.Comparisons, func(c results.Comparison) bool { return publishedMixed(b, &c) != nil }) {
+	ages := b.CompareAges()
+	if slices.ContainsFunc(ages, func(c results.Comparison) bool { return publishedMixed(b, &c) != nil }) {
 		readings = append(readings, reading{"first per cluster, other per worker (fits the paper)", func(r *results.AoMReduction) *results.Statistic { return &r.WorkerCluster }})
 	}
 	for _, reading := range readings {
 		chart.Series = append(chart.Series, table.Series{Name: reading.name, Column: len(s.Columns), ErrorColumn: len(s.Columns) + 1})
 		s.Columns = append(s.Columns, table.Column{Header: reading.name, Unit: "%", Format: table.Fixed1}, table.Column{Header: reading.name + " ±", Unit: "%", Format: table.Fixed1})
 	}
-	for i := range b.Comparisons {
-		c := &b.Comparisons[i]
+	for i := range ages {
+		c := &ages[i]
 		cells := []table.Cell{table.S(c.Queue + " under " + c.Versus + ", " + olaf.Rate(c.OutRateBPS).String())}
 		for _, reading := range readings {
 			st := reading.of(&c.AoMReduction)

@@ -187,20 +187,21 @@ func columnsOf(rows []results.Row, header func(*metric.Metric) string) (columns 
 // comparisons prints ages under the same reading: both per cluster, then both per worker. The mixed reading is only
 // beside the published numbers, with a note.
 func (p *Page) comparisons(b *results.Bench) {
-	if len(b.Comparisons) == 0 {
+	ages := b.CompareAges()
+	if len(ages) == 0 {
 		return
 	}
 	g := &table.Grid{Keys: 2, Columns: []table.GridColumn{{Header: "AOM REDUCTION, %"}, {Header: "OUT"}, {Header: "PER CLUSTER", Right: true}, {Header: "PER WORKER", Right: true}}}
 	var published []string
-	for i := range b.Comparisons {
-		c := &b.Comparisons[i]
+	for i := range ages {
+		c := &ages[i]
 		g.Add(c.Queue+" under "+c.Versus, olaf.Rate(c.OutRateBPS).String(), FormatRounded(&c.AoMReduction.ClusterCluster, 1), FormatRounded(&c.AoMReduction.WorkerWorker, 1))
 		if r := results.BesideMixed(b.Paper, c); r != nil {
 			published = append(published, Exact(r.Published))
 		}
 	}
 	p.Grid(g)
-	if c := &b.Comparisons[0]; len(published) > 0 {
+	if c := &ages[0]; len(published) > 0 {
 		p.Say("", "The published %s %% are set beside %s per worker and %s per cluster, since no other reading comes near them.",
 			strings.Join(published, " and "), c.Versus, c.Queue)
 	}

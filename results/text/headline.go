@@ -217,6 +217,11 @@ func freshLine(b *results.Bench) (line string, doubtful bool) {
 	if len(b.Comparisons) == 0 {
 		return ageLine(b), false
 	}
+	shown := *b
+	if shown.Comparisons = b.CompareAges(); len(shown.Comparisons) == 0 {
+		return "Ages are not compared: an update of the weights holds more gradients in one system than in the other.", false
+	}
+	b = &shown
 	disagree := false
 	for i := range b.Comparisons {
 		cluster, worker := &b.Comparisons[i].AoMReduction.ClusterCluster, &b.Comparisons[i].AoMReduction.WorkerWorker
@@ -389,10 +394,10 @@ func Brief(b *results.Bench) string {
 	if iteration := r.Stats.Of("iteration_ns"); iteration.Known() {
 		parts = append(parts, r.Queue+" iterates in "+Age(iteration))
 	}
-	aom := r.Stats.Of("aom_cluster_ns")
+	aom, ages := r.Stats.Of("aom_cluster_ns"), b.CompareAges()
 	switch {
-	case len(b.Comparisons) > 0 && b.Comparisons[0].AoMReduction.ClusterCluster.Known():
-		parts = append(parts, Freshness(&b.Comparisons[0].AoMReduction.ClusterCluster))
+	case len(ages) > 0 && ages[0].AoMReduction.ClusterCluster.Known():
+		parts = append(parts, Freshness(&ages[0].AoMReduction.ClusterCluster))
 	case aom.Known():
 		parts = append(parts, "AoM "+Age(aom))
 	}

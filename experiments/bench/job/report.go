@@ -128,7 +128,7 @@ var drawn = map[string]string{"iteration_ns": "ITERATION", "gradient_ns": "PER G
 var jobMetrics = func() (all []*metric.Metric) {
 	for _, row := range closedloop.ListRows() {
 		all = append(all, &metric.Metric{Name: row.Name, Title: row.Title, Unit: row.Unit, Doc: row.Doc,
-			Zeroed: row.Zeroed, PerUpdate: row.PerUpdate(), Column: drawn[row.Name],
+			Zeroed: row.Zeroed, PerUpdate: row.PerUpdate(), Age: strings.HasPrefix(row.Name, "aom_"), Column: drawn[row.Name],
 			Of: func(*metric.Measured) metric.Float { return metric.Missing() }})
 	}
 	return all
