@@ -7,6 +7,7 @@
 package rl
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -47,6 +48,12 @@ const (
 	// BandGate is EMAGate lowered by Config.Band.
 	BandGate = "band"
 
+	// CommonStart begins all workers of a cluster and its server from the same weights.
+	CommonStart = "common"
+	// FirstStart lets every worker draw and submit its own; the server begins from those of the first to answer, the
+	// fastest, and discards the others (paper §2.1).
+	FirstStart = "first"
+
 	// Ideal delivers every update at once.
 	Ideal = "ideal"
 )
@@ -56,6 +63,7 @@ var (
 	modes     = []string{Async, Periodic, Sync}
 	gradients = []string{Delta, Literal}
 	gates     = []string{NoGate, MaxGate, EMAGate, BandGate}
+	starts    = []string{CommonStart, FirstStart}
 )
 
 // Networks returns the kinds of networks.
@@ -104,6 +112,7 @@ type Config struct {
 	// no limit.
 	Until     olaf.Duration `json:"until,omitempty"`
 	Seed      uint64        `json:"seed"`
+	Start     string        `json:"start,omitempty"` // empty: CommonStart
 	Mode      string        `json:"mode"`
 	Threshold int           `json:"threshold,omitempty"` // updates of a cluster, for Periodic
 	Gradient  string        `json:"gradient"`
@@ -179,7 +188,7 @@ func (c *Config) Check() error {
 	for _, choice := range []struct {
 		what, value string
 		names       []string
-	}{{"mode", c.Mode, modes}, {"gradient", c.Gradient, gradients}, {"gate", c.Gate, gates}, {"network", c.Network.Kind, Networks()}} {
+	}{{"mode", c.Mode, modes}, {"gradient", c.Gradient, gradients}, {"gate", c.Gate, gates}, {"start", cmp.Or(c.Start, CommonStart), starts}, {"network", c.Network.Kind, Networks()}} {
 		if !containsName(choice.names, choice.value) {
 			return fmt.Errorf("%w: unknown %s %q; there are %s", ErrConfig, choice.what, choice.value, strings.Join(choice.names, ", "))
 		}

@@ -155,6 +155,10 @@ func newTraining(c *Config, observer Observer) (*training, error) {
 
 // Initial returns a cluster's initial weights. Different clusters are different jobs.
 func (c *Config) Initial(cluster int) *ppo.Weights {
+	if c.Start == FirstStart {
+		fastest, _ := c.Members(cluster) // see Speed
+		return ppo.Initial(rand.New(rand.NewPCG(c.Seed, 2<<32+uint64(fastest))))
+	}
 	return ppo.Initial(rand.New(rand.NewPCG(c.Seed, 1<<32+uint64(cluster))))
 }
 

@@ -167,6 +167,27 @@ func TestRewardFilterDecidesByReward(t *testing.T) {
 	}
 }
 
+// With the first start a model begins from its fastest worker's own weights, whatever the others drew.
+func TestFirstStartIsTheFastestWorkers(t *testing.T) {
+	c := small()
+	c.Workers, c.Clusters = 6, 3
+	common := *c.Initial(1)
+	c.Start = CommonStart
+	if *c.Initial(1) != common {
+		t.Error("the common start is not the default")
+	}
+	c.Start = FirstStart
+	first := *c.Initial(1)
+	c.Workers, c.Clusters = 2, 1
+	if first == common || first == *c.Initial(0) {
+		t.Error("clusters whose fastest workers differ begin from the same weights")
+	}
+	c.Workers = 6
+	if alone := *c.Initial(0); alone != *func() *ppo.Weights { c.Clusters = 6; return c.Initial(0) }() {
+		t.Error("slower workers of a cluster change its start")
+	}
+}
+
 // Workers withhold updates while more clusters are active than the queue has slots, and no control trains as before.
 func TestControlWithholdsUpdates(t *testing.T) {
 	through := func(control *Control) *Outcome {
@@ -374,6 +395,7 @@ func TestBadTrainingsAreRefused(t *testing.T) {
 		{func(c *Config) { c.PPO.Steps = 1 << 40 }, "at most 1e+06 s are told"},
 		{func(c *Config) { c.Network.Lanes = 2206 }, "packets of 2206 values; an update has 2205"},
 		{func(c *Config) { c.Network.Lanes, c.Network.Frame = 552, 9036 }, "in one frame or in several packets"},
+		{func(c *Config) { c.Start = "late" }, `unknown start "late"`},
 		{func(c *Config) { c.Control = &Control{Threshold: 1} }, "transmission control through network ideal"},
 		{func(c *Config) { c.Network.Kind, c.Control = "olaf", &Control{Law: tc.FullLaw} }, "its threshold is 0ps"},
 		{func(c *Config) { c.Network.Kind, c.Control = "olaf", &Control{Law: "psychic", Threshold: 1} }, `its law "psychic" is not one of`},

@@ -58,6 +58,8 @@ func (f *trainFlags) addConfig(cmd *cobra.Command) {
 	flags.Var(&n.Frame, "size", "frame size of an update; 0B to fit the weights")
 	flags.IntVar(&n.Lanes, "lanes", 0, "values per packet, to split updates over several packets; 0 for one frame")
 	cli.AddRewardFilter(flags, &n.RewardFilter, &n.RewardThreshold)
+	cli.Choose(cmd, &f.config.Start, "start", "initial weights: common | first (those of the fastest worker; §2.1)",
+		rl.CommonStart, rl.FirstStart)
 	f.tc.Slope, f.tc.Law = tc.Urgency, tc.PaperLaw
 	flags.Var(&f.tc.Threshold, "tc", "transmission control threshold for the time since the last ACK (§5); 0s for off")
 	cli.Choose(cmd, &f.tc.Slope, "slope", "slope v of transmission control", tc.Slopes()...)
