@@ -90,7 +90,11 @@ func newScript(p *Problem, tick olaf.Duration) *smt.Script {
 		"names: A arrival, W wait before service, D departure, G generation time, DP peak AoM (paper table 4); u cluster, k update",
 	}
 	for u, c := range p.Clusters {
-		s.Title = append(s.Title, fmt.Sprintf("u=%d is %s: every %v, jitter %v, %d updates", u, c.Name, c.Interval, c.Jitter, c.Updates))
+		sends := fmt.Sprintf("every %v", c.Interval)
+		if len(c.Arrivals) > 0 {
+			sends = "given arrivals"
+		}
+		s.Title = append(s.Title, fmt.Sprintf("u=%d is %s: %s, jitter %v, %d updates", u, c.Name, sends, c.Jitter, c.Updates))
 	}
 	return s
 }
@@ -99,8 +103,8 @@ func name(what string, u, k int) string { return fmt.Sprintf("%s.%d.%d", what, u
 
 func eq(equation string, u, k int) string { return fmt.Sprintf("%s u=%d k=%d", equation, u, k) }
 
-// arrivals declares A(u,k) = phase + k·interval + jitter. Without jitter A needs no variable, so that all equal
-// comparisons of phases are one atom for the solver.
+// arrivals declares A(u,k) = phase + k·interval + jitter, or the given A(u,k) + jitter. Without jitter A needs no
+// variable, so that all equal comparisons of phases are one atom for the solver.
 func (m *model) arrivals(u int) stream {
 	c := &m.p.Clusters[u]
 	st := stream{c: c}
@@ -115,7 +119,7 @@ func (m *model) arrivals(u int) stream {
 		}
 	}
 	for k := range c.Updates {
-		a := st.phase.Shift(int64(k) * m.ticks(c.Interval))
+		a := st.phase.Shift(m.ticks(c.nominalArrival(k)))
 		j := smt.Ticks(0)
 		if c.Jitter > 0 {
 			id := name("jitter", u, k)

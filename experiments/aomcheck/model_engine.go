@@ -49,7 +49,7 @@ func (m *model) engineWait() int64 {
 func (m *model) isUnhurried() bool {
 	round := olaf.Duration(len(m.p.Clusters)) * m.p.Service
 	for _, c := range m.p.Clusters {
-		if c.Interval-c.Jitter < round {
+		if c.shortestGap()-c.Jitter < round {
 			return false
 		}
 	}
@@ -74,7 +74,7 @@ func (m *model) commonPeriod(canFill bool) int64 {
 	}
 	period := int64(1)
 	for _, c := range m.p.Clusters {
-		if c.Jitter > 0 || !c.EveryPhase && c.PhaseHigh >= c.Interval {
+		if c.Jitter > 0 || len(c.Arrivals) > 0 || !c.EveryPhase && c.PhaseHigh >= c.Interval {
 			return 0
 		}
 		t := m.ticks(c.Interval)

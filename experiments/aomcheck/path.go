@@ -24,7 +24,7 @@ type Path struct {
 func (p *Problem) finest() int64 {
 	span := int64(1)
 	for _, c := range p.Clusters {
-		span = max(span, int64((c.PhaseHigh+c.Jitter+olaf.Duration(c.Updates)*c.Interval)/p.tick()))
+		span = max(span, int64(c.lastArrival()/p.tick()))
 	}
 	return max((1<<60)/span, 1)
 }
@@ -58,7 +58,7 @@ func (m *model) pathOf(values map[string]any) (*Path, error) {
 			if err != nil {
 				return nil, err
 			}
-			times[k] = phase + int64(k)*m.ticks(st.c.Interval)*perTick + jitter
+			times[k] = phase + m.ticks(st.c.nominalArrival(k))*perTick + jitter
 			sent[k] = m.sentIn(values, u, k)
 		}
 		path.Arrivals, path.Sent = append(path.Arrivals, times), append(path.Sent, sent)
@@ -117,7 +117,7 @@ func (p *Problem) randomPath(rng *rand.Rand, perTick int64) *Path {
 		phase := draw(c.PhaseLow, c.PhaseHigh, c.EveryPhase)
 		times := make([]int64, c.Updates)
 		for k := range times {
-			times[k] = phase + int64(k)*int64(c.Interval/tick)*perTick + draw(0, c.Jitter, false)
+			times[k] = phase + int64(c.nominalArrival(k)/tick)*perTick + draw(0, c.Jitter, false)
 		}
 		path.Arrivals = append(path.Arrivals, times)
 	}

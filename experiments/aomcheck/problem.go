@@ -75,9 +75,11 @@ type Cluster struct {
 	PhaseLow, PhaseHigh olaf.Duration
 	EveryPhase          bool
 	Jitter              olaf.Duration // each arrival is late by 0 … Jitter, independently
-	Updates             int           // K of this cluster; default the problem's horizon
-	Sends               []bool        // given send decisions, one per update; used with SendsGiven
-	MaxPeak, Mean       olaf.Duration // bounds for a PerCluster objective; 0 means none
+	// Arrivals is a given progression {A(n)} (§12.2), such as a recorded one, in place of Interval and a phase.
+	Arrivals      []olaf.Duration `json:",omitempty"`
+	Updates       int             // K of this cluster; default the problem's horizon
+	Sends         []bool          // given send decisions, one per update; used with SendsGiven
+	MaxPeak, Mean olaf.Duration   // bounds for a PerCluster objective; 0 means none
 }
 
 // Sends selects how the transmission control's send decisions are made.
@@ -140,11 +142,43 @@ func (p Problem) WithDefaults() Problem {
 		c := &p.Clusters[i]
 		setDefault(&c.Name, fmt.Sprintf("c%d", i+1))
 		setDefault(&c.Updates, p.Horizon)
+		if len(c.Arrivals) > 0 {
+			c.Updates, c.Interval, c.EveryPhase = min(c.Updates, len(c.Arrivals)), 0, false
+			c.PhaseLow, c.PhaseHigh = 0, 0
+		}
 		if c.EveryPhase {
 			c.PhaseLow, c.PhaseHigh = 0, c.Interval
 		}
 	}
 	return p
+}
+
+// nominalArrival returns when update k arrives with no phase and no jitter.
+func (c *Cluster) nominalArrival(k int) olaf.Duration {
+	if len(c.Arrivals) > 0 {
+		return c.Arrivals[k]
+	}
+	return olaf.Duration(k) * c.Interval
+}
+
+// lastArrival returns a time by which all updates have arrived, for a valid number of them.
+func (c *Cluster) lastArrival() olaf.Duration {
+	if len(c.Arrivals) > 0 {
+		return c.Arrivals[c.Updates-1] + c.Jitter
+	}
+	return c.PhaseHigh + c.Jitter + olaf.Duration(min(c.Updates, MaxUpdates))*c.Interval
+}
+
+// shortestGap returns the least time between successive updates without jitter.
+func (c *Cluster) shortestGap() olaf.Duration {
+	if len(c.Arrivals) == 0 {
+		return c.Interval
+	}
+	gap := olaf.Hour
+	for k := 1; k < c.Updates; k++ {
+		gap = min(gap, c.Arrivals[k]-c.Arrivals[k-1])
+	}
+	return gap
 }
 
 func setDefault[T comparable](field *T, value T) {
@@ -169,7 +203,7 @@ func (p *Problem) Validate() error {
 			return bad(fmt.Sprintf("clusters[%d] (%s).%s", i, c.Name, err.field), err.why)
 		}
 		total += c.Updates
-		span = max(span, c.MaxPeak, c.Mean, c.PhaseHigh+c.Jitter+olaf.Duration(min(c.Updates, MaxUpdates))*c.Interval)
+		span = max(span, c.MaxPeak, c.Mean, c.lastArrival())
 	}
 	if total > MaxUpdates {
 		return bad("horizon", fmt.Sprintf("%d updates in all; at most %d are supported", total, MaxUpdates))
@@ -223,8 +257,15 @@ func (c *Control) validate() error {
 type fieldError struct{ field, why string }
 
 func (c *Cluster) validate(p *Problem) *fieldError {
+	for k := range c.Arrivals {
+		if at := c.Arrivals[k]; at < 0 || at > olaf.Hour || k > 0 && at <= c.Arrivals[k-1] {
+			return &fieldError{"arrivals", fmt.Sprintf("update %d at %v; arrivals are 0 … 1h, each later than the one before", k, at)}
+		}
+	}
 	switch {
-	case c.Interval <= 0:
+	case len(c.Arrivals) > 0 && c.Updates > len(c.Arrivals):
+		return &fieldError{"updates", fmt.Sprintf("%d of %d arrivals", c.Updates, len(c.Arrivals))}
+	case c.Interval <= 0 && len(c.Arrivals) == 0:
 		return &fieldError{"interval", fmt.Sprintf("%v is not a positive time", c.Interval)}
 	case c.Interval > olaf.Hour:
 		return &fieldError{"interval", fmt.Sprintf("%v is above the limit of 1h", c.Interval)}
@@ -297,6 +338,9 @@ func (p *Problem) tick() olaf.Duration {
 	for _, c := range p.Clusters {
 		for _, d := range []olaf.Duration{c.Interval, c.Jitter, c.PhaseLow, c.PhaseHigh, c.MaxPeak, c.Mean} {
 			t = gcd(t, d)
+		}
+		for _, at := range c.Arrivals[:min(c.Updates, len(c.Arrivals))] {
+			t = gcd(t, at)
 		}
 	}
 	if !p.hasFixedSends() {

@@ -86,6 +86,7 @@ type verifyFlags struct {
 	problem                 aomcheck.Problem
 	clusters                int
 	interval, phase, jitter string
+	trace                   string
 	objective, slope, sends string
 	solver, dump, svg       string
 	limit                   time.Duration
@@ -104,6 +105,9 @@ func newObjectiveCmd(env *cli.Env, kind aomcheck.Kind, short, example string) *c
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p, err := f.buildProblem(cmd)
+			if err == nil && f.trace != "" {
+				err = f.useTrace(cmd, &p)
+			}
 			if err != nil {
 				return err
 			}
@@ -114,6 +118,8 @@ func newObjectiveCmd(env *cli.Env, kind aomcheck.Kind, short, example string) *c
 		},
 	}
 	f.problemFlags(cmd)
+	cmd.Flags().StringVar(&f.trace, "trace", "",
+		"take the arrivals from a trace, the first --horizon of each cluster, such as builtin:lander8")
 	f.searchFlags(cmd)
 	f.verdictFlags(cmd)
 	if kind != aomcheck.LossFree {
