@@ -12,7 +12,7 @@ import (
 func newSim(t *Topology, n *network, opt Options) *sim {
 	s := &sim{network: n, t: t, opt: opt, end: int64(t.Warmup + t.Duration), ns3: t.Timing == NS3,
 		acks: t.Acks != AcksNone, ack: min(t.Update+olaf.AckStatusBytes, olaf.MaxFrame),
-		control: t.Control.law()}
+		control: t.Control.buildLaw()}
 	s.limit, s.rest = s.end, seldom
 	if opt.Watcher != nil {
 		s.limit = 0 // the watcher is called before the first event

@@ -68,8 +68,8 @@ type Control struct {
 	Window    olaf.Duration `yaml:"window,omitempty"` // a cluster is active at a switch for one to two windows after its last update; default 1s
 }
 
-// law returns the control law. Check has rejected unknown ones.
-func (c *Control) law() tc.Law {
+// buildLaw returns the control law. Check has rejected unknown ones.
+func (c *Control) buildLaw() tc.Law {
 	law, err := tc.NewLaw(c.Law, tc.Config{Threshold: c.Threshold, Slope: c.Slope})
 	if err != nil {
 		return tc.Free{}

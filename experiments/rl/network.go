@@ -136,11 +136,11 @@ func (n *queued) Deliver(d *engine.Departure) {
 		gradient[i] = float32(float64(d.Frame.Lanes[i]) * scale)
 	}
 	n.deliver(&arrival{at: d.At, cluster: u.Cluster / packets, place: int(u.Cluster % packets), gradient: gradient, count: int(u.Count),
-		reward: float64(u.Reward) / 256 / float64(u.Count), inside: d.Frame.Contributors, status: n.status(d.At)})
+		reward: float64(u.Reward) / 256 / float64(u.Count), inside: d.Frame.Contributors, status: n.queueStatus(d.At)})
 }
 
-// status returns what an ACK that leaves at now carries, in updates.
-func (n *queued) status(now olaf.Time) tc.Status {
+// queueStatus returns what an ACK that leaves at now carries, in updates.
+func (n *queued) queueStatus(now olaf.Time) tc.Status {
 	active, ns := 0, int64(now/olaf.Time(olaf.Nanosecond))
 	for _, at := range n.seen {
 		if at >= 0 && ns-at <= n.windowNS {

@@ -141,8 +141,8 @@ type Control struct {
 	Slope     tc.Slope      `json:"slope,omitempty"`
 }
 
-// law returns the control law. The error matches ErrConfig.
-func (c *Control) law() (tc.Law, error) {
+// buildLaw returns the control law. The error matches ErrConfig.
+func (c *Control) buildLaw() (tc.Law, error) {
 	law, err := tc.NewLaw(c.Law, tc.Config{Threshold: c.Threshold, Slope: c.Slope})
 	if err != nil {
 		return nil, fmt.Errorf("%w: transmission control: its %w", ErrConfig, err)
@@ -256,7 +256,7 @@ func (c *Config) checkNetwork() error {
 		return err
 	}
 	if c.Control != nil {
-		if _, err := c.Control.law(); err != nil {
+		if _, err := c.Control.buildLaw(); err != nil {
 			return err
 		}
 	}

@@ -127,7 +127,7 @@ func newTraining(c *Config, observer Observer) (*training, error) {
 		return nil, err
 	}
 	if c.Control != nil {
-		if t.law, err = c.Control.law(); err != nil {
+		if t.law, err = c.Control.buildLaw(); err != nil {
 			return nil, err
 		}
 	}

@@ -188,6 +188,34 @@ func TestFirstStartIsTheFastestWorkers(t *testing.T) {
 	}
 }
 
+// The curves of a training and its network give its ages: nothing else decides when an update leaves. Two updates, of which
+// the second arrives as the link is idle, are as old as their way; behind a slower link all ages grow.
+func TestAgesFollowFromCurves(t *testing.T) {
+	c := configurations()["olaf"]
+	c.Workers, c.Clusters = 1, 1
+	c.Network.OutRate, c.Network.Profile = 10*olaf.Gbps, engine.Ideal
+	wire := float64(olaf.FrameSize(ppo.Params).Bits()) / 10 // ns
+	curves := [][]Point{{{AtNS: 0}, {AtNS: 100_000}, {AtNS: 200_000}}}
+	// The first arrival starts the sawtooth; until the last update was sent it falls once.
+	first, second, end := wire, 100_000+wire, 200_000.
+	want := ((second*second-first*first)/2 + ((end-100_000)*(end-100_000)-wire*wire)/2) / (end - first)
+	got, err := MeanAge(&c, curves)
+	if err != nil || math.Abs(got-want) > 2 {
+		t.Errorf("a mean age of %v ns, error %v; want %v", got, err, want)
+	}
+	c = configurations()["olaf"]
+	out, _ := run(t, c)
+	fast, _ := MeanAge(&c, out.Curves)
+	c.Network.OutRate /= 4
+	if slow, err := MeanAge(&c, out.Curves); err != nil || !(slow > fast) {
+		t.Errorf("the same updates have an age of %v at a quarter of the rate, %v before; error %v", slow, fast, err)
+	}
+	c.Control = &Control{Threshold: olaf.Second}
+	if _, err := MeanAge(&c, out.Curves); !errors.Is(err, ErrConfig) {
+		t.Errorf("with transmission control: error %v", err)
+	}
+}
+
 // Workers withhold updates while more clusters are active than the queue has slots, and no control trains as before.
 func TestControlWithholdsUpdates(t *testing.T) {
 	through := func(control *Control) *Outcome {

@@ -111,6 +111,7 @@ type row struct {
 	artefact, row, source string
 	cells                 []Claim
 	id                    string // part of ids; empty for the row's name
+	late                  bool   // added after papers had names
 }
 
 func (r *row) slug() string {

@@ -23,7 +23,7 @@ func fittedOr(i int) Basis {
 func iswitchPaper() Paper {
 	const sizes, property = "iSwitch (ISCA'19)", "a property of its models"
 	return Paper{Name: "iswitch", was: iswitchWas, rows: slices.Concat(
-		iswitchTable3(), iswitchTable4(), iswitchTable5(), iswitchFigures(), iswitchText(),
+		iswitchTable3(), iswitchTable4(), iswitchTable5(), iswitchFigures(), iswitchText(), iswitchTrainings(),
 		[]row{{artefact: "table1", row: "model size", source: sizes, cells: slices.Concat(
 			theirMachineClaims("MB", property, iswitchModels[:2], "6.41", "3.31"), theirMachineClaims("kB", property,
 				iswitchModels[2:], "40.02", "157.52"))}},
@@ -94,7 +94,7 @@ func iswitchTable4() []row {
 // iswitchTable5 returns the intervals of asynchronous updates, one row per model.
 func iswitchTable5() []row {
 	const server = "what a server takes for an update was fitted to DQN and PPO"
-	printed := [4][2]string{{"24.88", "12.07"}, {"13.13", "12.53"}, {"3.40", "7.99"}, {"11.58", "14.89"}}
+	printed := iswitchIntervals
 	expect := [4]Verdict{Near, WithinTwo, Near, WithinTwo}
 	var rows []row
 	for i, model := range iswitchModels {

@@ -15,8 +15,6 @@ var (
 	iswitchBytes = [4]float64{6.41 * (1 << 20), 3.31 * (1 << 20), 40.02 * (1 << 10), 157.52 * (1 << 10)}
 	// million iterations, Table 1
 	iswitchStudied = [4]string{"200.00", "2.00", "0.15", "2.50"}
-	// million iterations, Table 5
-	iswitchUpdates = [4][2]float64{{6.30, 3.50}, {1.20, 0.40}, {0.54, 0.12}, {3.00, 1.50}}
 )
 
 // Of the board and its cluster (§§4 and 5.3).
@@ -138,6 +136,76 @@ func iswitchRatios() []row {
 	}
 }
 
+// Printed in Tables 4 and 5, one row per model.
+var (
+	iswitchSyncMillions  = [4]string{"1.40", "0.20", "0.08", "0.75"}
+	iswitchAsyncMillions = [4][2]string{{"6.30", "3.50"}, {"1.20", "0.40"}, {"0.54", "0.12"}, {"3.00", "1.50"}}
+	iswitchIntervals     = [4][2]string{{"24.88", "12.07"}, {"13.13", "12.53"}, {"3.40", "7.99"}, {"11.58", "14.89"}} // ms
+	iswitchSyncRewards   = [4][3]string{{"20.00", "19.94", "20.00"}, {"13491.73", "13478.39", "13489.22"},
+		{"3090.24", "3093.18", "3091.61"}, {"2476.75", "2487.43", "2479.62"}}
+	iswitchAsyncRewards = [4][2]string{{"19.10", "19.82"}, {"13402.83", "13505.46"}, {"3083.67", "3084.23"},
+		{"2421.89", "2485.35"}}
+)
+
+// iswitchTrainings returns the numbers of its tables that come from its trainings, and what follows from them.
+func iswitchTrainings() (rows []row) {
+	const trained = "needs the paper's trainings of DQN, A2C, PPO and DDPG on Atari and MuJoCo"
+	const table4, table5 = "iSwitch (ISCA'19), Table 4", "iSwitch (ISCA'19), Table 5"
+	rows = append(rows, row{artefact: "table4", row: "iterations", source: table4,
+		cells: untestableClaims("M", trained, iswitchModels, iswitchSyncMillions[:]...)})
+	var async [2][]Claim
+	for i, model := range iswitchModels {
+		rows = append(rows,
+			row{artefact: "table4", row: "reward of " + model, source: table4,
+				cells: untestableClaims("", trained, []string{"ps", "ar", "isw"}, iswitchSyncRewards[i][:]...)},
+			row{artefact: "table5", row: "reward of " + model, source: table5,
+				cells: untestableClaims("", trained, []string{"ps", "isw"}, iswitchAsyncRewards[i][:]...)})
+		for k := range async {
+			async[k] = append(async[k], arithmeticClaim(Claim{Column: model, Printed: iswitchAsyncHours[i][k], Unit: "h",
+				Kind: Value, Neighbour: &Neighbour{}, Expect: Match, Why: "the printed iterations times their printed interval"},
+				valueOf(iswitchAsyncMillions[i][k])*valueOf(iswitchIntervals[i][k])/3.6, ""))
+		}
+	}
+	for k, name := range []string{"ps", "isw"} {
+		var printed []string
+		for i := range iswitchModels {
+			printed = append(printed, iswitchAsyncMillions[i][k])
+		}
+		rows = append(rows, row{artefact: "table5", row: "iterations of " + name, source: table5,
+			cells: untestableClaims("M", trained, iswitchModels, printed...)},
+			row{artefact: "table5", row: "hours of " + name, source: table5, cells: async[k]})
+	}
+	return append(rows, iswitchReductions()...)
+}
+
+// iswitchReductions returns the ranges of per cent in the text that follow from Table 5, and what needs other parts.
+func iswitchReductions() []row {
+	const source = "iSwitch (ISCA'19), §6.2 and Table 5"
+	span := func(name string, of [4][2]string, models []int, least, most string) row {
+		low, high := math.Inf(1), math.Inf(-1)
+		for _, i := range models {
+			cut := 100 * (1 - ratioOf(of[i][1], of[i][0]))
+			low, high = min(low, cut), max(high, cut)
+		}
+		claim := func(column, printed string, value float64) Claim {
+			return arithmeticClaim(Claim{Column: column, Printed: printed, Unit: "%", Kind: Value, Neighbour: &Neighbour{},
+				Expect: Match, Why: "how much less Table 5 has for iSwitch than for the server"}, value, "")
+		}
+		return row{artefact: "text", row: name, source: source, cells: []Claim{claim("least", least, low), claim("most", most, high)}}
+	}
+	all := []int{0, 1, 2, 3}
+	return []row{
+		span("iterations saved", iswitchAsyncMillions, all, "44.4", "77.8"),
+		span("interval saved", iswitchIntervals, all[:2], "4.6", "51.5"),
+		span("hours saved", iswitchAsyncHours, all, "35.7", "73.0"),
+		{artefact: "text", row: "aggregation at least", source: "iSwitch (ISCA'19), §§1 and 2.3", cells: untestableClaims("%",
+			"the bars of Fig. 4 need the paper's cluster and trainings", []string{"of an iteration"}, "49.9")},
+		{artefact: "text", row: "utilisation", source: "iSwitch (ISCA'19), §4", cells: slices.Concat(
+			untestableClaims("%", "needs a synthesis for the NetFPGA-SUME", []string{"lut", "ff"}, "18.6", "17.3"),
+			untestableClaims("slices", "needs a synthesis for the NetFPGA-SUME", []string{"dsp"}, "17"))},
+	}
+}
+
 // valueOf returns a printed number.
 func valueOf(text string) float64 {
 	v, _ := parsePrinted(text)
@@ -154,7 +222,7 @@ func iswitchAsynchrony() []row {
 	fewer, sooner := row{artefact: "text", row: "gradients saved", source: source},
 		row{artefact: "text", row: "async over sync", source: hours}
 	for i, model := range iswitchModels {
-		server, own := iswitchUpdates[i][0], iswitchWorkers*iswitchUpdates[i][1]
+		server, own := valueOf(iswitchAsyncMillions[i][0]), iswitchWorkers*valueOf(iswitchAsyncMillions[i][1])
 		async, sync := iswitchAsyncHours[i][1], iswitchSyncHours[i][2]
 		saved := Claim{Column: model, Unit: "%", Kind: Trend, Side: Above, Neighbour: &Neighbour{}, Expect: expect[i],
 			Why: "how many fewer gradients asynchronous iSwitch trains on than the server, where the text has " +

@@ -33,12 +33,20 @@ func olafPaper() Paper {
 	return Paper{
 		Name: "olaf",
 		rows: slices.Concat(olafTable1(), olafReductions(), olafFigures(), olafTable2(), olafTable3(),
-			olafFig10(), olafFormal(), olafHardware()),
+			olafFig10(), olafFormal(), olafHardware(), olafText()),
 		measured: olafMeasured,
-		was:      func(r *row, column string) string { return r.artefact + "." + slug(r.row) + "." + column },
+		was:      olafWas,
 		names: []string{"table1", "table1-trace", "aom", "fig6", "fig2", "fig3", "fig7", "fig8", "table2",
 			"table3", "fig10", "smt", "hardware"},
 	}
+}
+
+// olafWas returns the old ids of claims from before papers had names.
+func olafWas(r *row, column string) string {
+	if r.late {
+		return ""
+	}
+	return r.artefact + "." + slug(r.row) + "." + column
 }
 
 // valueClaim returns a claim of a printed value with another claim as its neighbour.
@@ -131,6 +139,33 @@ func olafFigures() []row {
 				Why: definition, Cause: causeReward},
 			Claim{Column: "20G", Printed: "86.5", Unit: "%", Kind: Value, Neighbour: &Neighbour{}, Expect: WithinTwo,
 				Why: definition, Cause: causeReward})},
+		{artefact: "fig8", row: "olaf", late: true, source: "OLAF §8.2, Fig. 8", cells: withBasis(Predicted, trainingSeeds,
+			trend("same at every rate", "%", Below, FlatPct, Opposite, fmt.Sprintf("how much more reward Olaf gained at 40 "+
+				"than at 20 Gbps; the same is at most %d %%; at 20 Gbps a queue of 8 slots loses a quarter of the updates and "+
+				"merges more, and a merged one is one step", FlatPct), causeReward))},
+		{artefact: "fig8", row: "age", late: true, source: "OLAF §§1 and 2.2", cells: withBasis(Predicted, trainingSeeds,
+			trend("proxy of time to reward", "", Above, 0, Holds, "Spearman's correlation between the mean age per cluster "+
+				"and the time to the reward that the slowest network reached, over the networks of a seed", causeReward))},
+	}
+}
+
+// olafText returns statements in words about the micro-benchmark.
+func olafText() []row {
+	trend := func(column, unit, why string) Claim {
+		return Claim{Column: column, Unit: unit, Kind: Trend, Side: Above, Neighbour: &Neighbour{}, Expect: Holds, Why: why}
+	}
+	older := trend("older with more slots", "us", "the least growth from one queue to the next of 4, 8, 16 and 32 slots, at 20 Gbps; "+
+		"a longer queue also loses fewer updates, which per worker outweighs its delay up to 16 slots")
+	older.Expect, older.Cause = Opposite, causeReading
+	const fewer, before = "how many per cent fewer than FIFO's; the server answers each frame once",
+		"before the last switch, where an ACK is copied for the workers of its cluster"
+	return []row{
+		{artefact: "text", row: "fifo", late: true, source: "OLAF §8.1", cells: withBasis(Predicted, benchSeeds,
+			older)},
+		{artefact: "text", row: "fewer acks", late: true, source: "OLAF §10", cells: withBasis(Calibrated, benchSeeds,
+			trend("40G", "%", fewer), trend("20G", "%", fewer))},
+		{artefact: "text", row: "fewer downlink bytes", late: true, source: "OLAF §10", cells: withBasis(Calibrated, benchSeeds,
+			trend("40G", "%", before), trend("20G", "%", before))},
 	}
 }
 
@@ -247,6 +282,9 @@ func olafHardware() []row {
 	jumbo := latency("9036 B", "1152", 142, Contradiction)
 	jumbo.Contradiction = "142 blocks of 64 bytes take 568 ns at 250 MHz, as 24 take the 96 ns of 1500 bytes; 1152 " +
 		"ns are 288 cycles"
+	headers := Claim{Column: "of a packet", Printed: "304", Unit: "bits", Kind: Value, Basis: Arithmetic, Expect: Contradiction,
+		Follows: 8 * (14 + 20 + 8), Neighbour: &Neighbour{}, Why: "Ethernet of 14, IPv4 of 20 and UDP of 8 bytes",
+		Contradiction: "the three named headers have 336 bits; 304 leaves 4 bytes for UDP, its two ports"}
 	untestable := func(column, text, unit, why string) Claim {
 		return Claim{Column: column, Printed: text, Unit: unit, Kind: Value, Basis: Timed, Expect: NotTestable,
 			Untestable: why}
@@ -254,6 +292,7 @@ func olafHardware() []row {
 	return []row{
 		{artefact: "hardware", row: "latency", source: "OLAF §12.1",
 			cells: []Claim{latency("1500 B", "96", 24, Match), jumbo}},
+		{artefact: "hardware", row: "headers", late: true, source: source, cells: []Claim{headers}},
 		{artefact: "hardware", row: "clock", source: source, cells: []Claim{untestable("output rate", "50", "Gbps",
 			"a limit of timing closure on the card")}},
 		{artefact: "hardware", row: "utilisation", source: source, cells: []Claim{

@@ -18,8 +18,9 @@ var control = experiments.Experiment{
 	Name:      "olaf/control",
 	Artefact:  "Tables 2 and 3",
 	About:     "the networks of Tables 2 and 3 under each law of transmission control: the paper's, a full bit, an extrapolation, none",
-	Needs:     "1 min",
+	Needs:     "3 min",
 	Simulates: true,
+	Long:      true,
 	Run:       runControl,
 }
 

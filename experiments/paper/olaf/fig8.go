@@ -78,6 +78,12 @@ func runFig8(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	for _, pair := range []struct{ id, rate, olaf, fifo string }{{"40g", "40G", "olaf 40G", "fifo 40G"}, {"20g", "20G", "olaf 20G", "fifo 20G"}} {
 		ours["olaf/fig8.reward_over_fifo."+pair.id] = paper.Of(f.over(pair.rate, pair.olaf, pair.fifo))
 	}
+	ours["olaf/fig8.olaf.same_at_every_rate"] = paper.Of(gains(f.schemes, f.done, "olaf 40G", "olaf 20G", fig8Spans, f.untilNS))
+	proxy, failed := f.correlateAges()
+	if failed != nil {
+		return nil, failed
+	}
+	ours["olaf/fig8.age.proxy_of_time_to_reward"] = paper.Of(proxy)
 	if o.Quick {
 		ours.MarkShortened("a fifth of the time")
 	}
@@ -138,8 +144,8 @@ func trainFig8(ctx context.Context, o *experiments.Options, name, artefact strin
 	return f, err
 }
 
-// end returns the mean reward of a training's last tenth.
-func (f *fig8Trainings) end(l *learned) float64 {
+// finalReward returns the mean reward of a training's last tenth.
+func (f *fig8Trainings) finalReward(l *learned) float64 {
 	return rl.Periods(l.Curves, fig8Spans, f.untilNS)[fig8Spans-1]
 }
 

@@ -62,6 +62,11 @@ func runFilter(ctx context.Context, o experiments.Options) (bench.Report, error)
 		return nil, err
 	}
 	f.Say("%s", filterExpected)
+	proxy, failed := f.correlateAges()
+	if failed != nil {
+		return nil, failed
+	}
+	f.Say("Spearman's correlation between mean age and time to a common reward, over the trainings of a seed: %s", text.FormatRounded(&proxy, 1))
 	n := len(filterThresholds)
 	for i, rate := range filterRates {
 		block := result.Block{Name: fmt.Sprintf("%v, reward in the last tenth, and updates in %% of those sent", rate),
@@ -84,9 +89,9 @@ func (f *fig8Trainings) filterLine(name string, done, off []*learned) result.Lin
 		if l == nil {
 			continue
 		}
-		reward = append(reward, f.end(l))
+		reward = append(reward, f.finalReward(l))
 		if seed < len(off) && off[seed] != nil {
-			over = append(over, f.end(l)-f.end(off[seed]))
+			over = append(over, f.finalReward(l)-f.finalReward(off[seed]))
 		}
 		for class, n := range l.Network.Class {
 			shares[engine.Class(class)] = append(shares[engine.Class(class)], 100*float64(n)/float64(l.Network.In()))

@@ -1,0 +1,122 @@
+package olaf
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/result"
+)
+
+// fig5 draws the figures that explain the queue (Figs. 4, 5 and 11) from a run of the engine.
+var fig5 = experiments.Experiment{
+	Name:     "olaf/fig5",
+	Artefact: "Figs. 4, 5 and 11",
+	About:    "the sawtooth of an age with a merge and a replacement, and the engine's steps and slots behind it",
+	Needs:    "1 s",
+	Long:     true, // it judges no claim, so that 'reproduce' runs it only when it is named
+	Run: func(_ context.Context, o experiments.Options) (bench.Report, error) {
+		return runFig5(&o)
+	},
+}
+
+// fig5Sends are the updates of the run: cluster 1 keeps the output busy, and of cluster 0 worker 2's second update replaces its
+// first, and worker 1's is merged.
+var fig5Sends = []fig5Send{
+	{AtNS: 0, Cluster: 0, Worker: 1}, {AtNS: 1000, Cluster: 1, Worker: 3},
+	{AtNS: 2000, Cluster: 0, Worker: 2}, {AtNS: 2600, Cluster: 0, Worker: 2},
+	{AtNS: 5000, Cluster: 1, Worker: 3}, {AtNS: 5500, Cluster: 0, Worker: 2}, {AtNS: 6500, Cluster: 0, Worker: 1},
+	{AtNS: 11000, Cluster: 0, Worker: 1},
+}
+
+// fig5Send is one update.
+type fig5Send struct {
+	AtNS    int64          `json:"at_ns"`
+	Cluster olaf.ClusterID `json:"cluster"`
+	Worker  olaf.WorkerID  `json:"worker"`
+}
+
+const (
+	fig5Rate = 256 * olaf.Mbps // an update of 64 bytes takes 2 µs
+	fig5End  = 14              // µs, of the drawing
+	fig5Fall = 0.001           // µs that a fall of the age takes in the drawing, as a curve has one value at an instant
+)
+
+// fig5Run follows cluster 0 through the engine.
+type fig5Run struct {
+	*result.Result
+	port  *engine.Port
+	ages  result.Series
+	born  float64 // when the newest update at the server was generated, µs; NaN before the first
+	steps result.Block
+}
+
+func runFig5(o *experiments.Options) (bench.Report, error) {
+	r := &fig5Run{Result: experiments.NewResult("olaf/fig5", "Figs. 4, 5 and 11", o, fig5Sends), born: math.NaN(),
+		steps: result.Block{Name: "Figs. 4 and 11: cluster 0 in the engine after each step", Columns: []string{"at µs", "slots in use",
+			"updates waiting in its slot"}}}
+	r.ages.Name = "cluster 0"
+	rate, err := engine.FromRate(fig5Rate)
+	if err != nil {
+		return nil, fmt.Errorf("olaf/fig5: %w", err)
+	}
+	port, err := engine.NewPort("olaf", engine.Config{Slots: 4, Clusters: 2}, engine.Output{Rate: rate}, r)
+	if err != nil {
+		return nil, fmt.Errorf("olaf/fig5: %w", err)
+	}
+	r.port = port
+	for i, s := range fig5Sends {
+		at := olaf.Time(s.AtNS) * olaf.Time(olaf.Nanosecond)
+		port.Advance(at)
+		u := olaf.Update{GenNS: uint64(s.AtNS), Seq: uint32(i), Cluster: s.Cluster, Worker: s.Worker, Count: 1}
+		class := port.Offer(at, &u, nil).Class
+		r.addStep(fmt.Sprintf("worker %d of cluster %d: %s", s.Worker, s.Cluster, class), float64(s.AtNS)/1000)
+	}
+	port.Drain()
+	r.addPoint(fig5End, fig5End-r.born)
+	r.Panels = []result.Panel{{Name: "Fig. 5: Age of Model of cluster 0", XLabel: "µs", YLabel: "age [µs]", Series: []result.Series{r.ages}}}
+	r.Blocks = []result.Block{r.steps}
+	r.Say("a delivered update lowers the age to its own: a merged or replaced update is as young as its newest part")
+	r.Say("the engine here is a ring of slots and a table of clusters; the paper's four pointers and cluster_head and cluster_tail (§12.1) decide the same")
+	return r.Result, nil
+}
+
+// Deliver implements engine.Sink: the age of cluster 0 falls to that of the newest update inside.
+func (r *fig5Run) Deliver(d *engine.Departure) {
+	now, u := float64(d.At)/float64(olaf.Microsecond), &d.Frame.Update
+	r.addStep(fmt.Sprintf("cluster %d leaves with %s", u.Cluster, olaf.Plural(int(u.Count), "update")), now)
+	if u.Cluster != 0 {
+		return
+	}
+	if r.born == r.born { // there is an age before
+		r.addPoint(now, now-r.born)
+	}
+	r.born = float64(u.GenNS) / 1000
+	r.addPoint(now+fig5Fall, now-r.born)
+}
+
+// addPoint adds a point of the sawtooth, in µs.
+func (r *fig5Run) addPoint(at, age float64) {
+	r.ages.X = append(r.ages.X, at)
+	r.ages.Y = append(r.ages.Y, result.Describe([]float64{age}))
+}
+
+// addStep adds what the engine contains of cluster 0 after a step.
+func (r *fig5Run) addStep(what string, at float64) {
+	inside := results.Describe(nil, "none waits")
+	d := r.port.Discipline()
+	d.Queued(func(s engine.Slot, locked bool) bool {
+		var f engine.Frame
+		if d.View(s, &f); f.Update.Cluster == 0 && !locked {
+			inside = result.Describe([]float64{float64(f.Update.Count)})
+		}
+		return true
+	})
+	r.steps.Rows = append(r.steps.Rows, result.Line{Name: what, Cells: []results.Statistic{result.Describe([]float64{at}),
+		result.Describe([]float64{float64(d.Occupancy())}), inside}})
+}

@@ -1,0 +1,93 @@
+package olaf
+
+import (
+	"math"
+	"slices"
+
+	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/result"
+)
+
+// correlateAges returns, over seeds, Spearman's correlation between the mean age and the time to a reward of a seed's trainings: the
+// paper takes the age for a proxy of that time (§§1, 2.2). The reward is the lowest that any of them ends with. A server that
+// weighs updates by their count changes the time without the age, so that it is left out.
+func (f *fig8Trainings) correlateAges() (results.Statistic, error) {
+	var all []float64
+	for seed := range f.done[0] {
+		var ages, times []float64
+		target := math.Inf(1)
+		for i := range f.schemes {
+			if l := f.done[i][seed]; l != nil && !f.schemes[i].Config.WeighByCount {
+				target = min(target, f.finalReward(l))
+			}
+		}
+		for i := range f.schemes {
+			l := f.done[i][seed]
+			if l == nil || f.schemes[i].Config.WeighByCount {
+				continue
+			}
+			c := f.schemes[i].Config
+			age, err := rl.MeanAge(&c, l.Curves)
+			if err != nil {
+				return results.Statistic{}, err
+			}
+			ages, times = append(ages, age), append(times, findTimeTo(rl.Periods(l.Curves, fig8Spans, f.untilNS), target))
+		}
+		if rho := correlateRanks(ages, times); len(ages) == len(f.schemes)-f.countWeighted() && rho == rho {
+			all = append(all, rho)
+		}
+	}
+	return result.Describe(all), nil
+}
+
+// countWeighted counts the schemes that correlateAges leaves out.
+func (f *fig8Trainings) countWeighted() (n int) {
+	for i := range f.schemes {
+		if f.schemes[i].Config.WeighByCount {
+			n++
+		}
+	}
+	return n
+}
+
+// findTimeTo returns the span, with fraction, at which a curve first reaches a value, which its last point has.
+func findTimeTo(curve []float64, value float64) float64 {
+	for i, v := range curve {
+		if v < value {
+			continue
+		}
+		if i == 0 || curve[i] == curve[i-1] {
+			return float64(i)
+		}
+		return float64(i) - (v-value)/(v-curve[i-1])
+	}
+	return float64(len(curve))
+}
+
+// correlateRanks returns Spearman's correlation of two samples of equal length; NaN if one is constant.
+func correlateRanks(a, b []float64) float64 {
+	ra, rb := rankValues(a), rankValues(b)
+	mean := float64(len(a)+1) / 2
+	var ab, aa, bb float64
+	for i := range ra {
+		x, y := ra[i]-mean, rb[i]-mean
+		ab, aa, bb = ab+float64(x*y), aa+float64(x*x), bb+float64(y*y)
+	}
+	return ab / math.Sqrt(aa*bb)
+}
+
+// rankValues returns the ranks of values from 1; equal ones share their mean.
+func rankValues(values []float64) []float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	out := make([]float64, len(values))
+	for i, v := range values {
+		first, _ := slices.BinarySearch(sorted, v)
+		last := first
+		for last+1 < len(sorted) && sorted[last+1] == v {
+			last++
+		}
+		out[i] = float64(first+last)/2 + 1
+	}
+	return out
+}
