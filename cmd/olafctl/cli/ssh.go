@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"fmt"
 
 	"github.com/olafctl/olaf/experiments/testbed/sshlink"
 )
@@ -22,7 +23,8 @@ func (e *Env) Build() (sshlink.Build, error) {
 
 // sshOptions returns how this process starts agents on other hosts.
 func (e *Env) sshOptions() sshlink.Options {
-	o := sshlink.Options{Program: e.Getenv("OLAFCTL_SSH"), Identify: e.Build, Executable: e.Executable}
+	o := sshlink.Options{Program: e.Getenv("OLAFCTL_SSH"), Identify: e.Build, Executable: e.Executable,
+		Note: func(text string) { fmt.Fprintf(e.Stderr, "olafctl: %s\n", text) }}
 	if e.Push {
 		o.MayCopy = func(context.Context, string) error { return nil }
 	} else if e.Asks {

@@ -130,7 +130,10 @@ func (f *serveFlags) run(cmd *cobra.Command, env *cli.Env) (err error) {
 	}
 	fmt.Fprintf(env.Stderr, "serving %s of %s at %s%s (Ctrl-C ends it)\n", strings.Join(what, ", "), s.Identity.Address,
 		s.Target, f.secure.Describe())
-	if err := ready(); err != nil {
+	if f.lifeline {
+		err = sshlink.ShareSocket(s.Target)
+	}
+	if err := errors.Join(err, ready()); err != nil {
 		return errors.Join(err, s.Close())
 	}
 	select {

@@ -17,7 +17,7 @@ const hostWord = "olafctl-host"
 // hash, a command before it, and the arguments of serve. It removes the folder after an agent that was killed, too.
 const agentScript = `d=$1 b=$2 h=$3 s=$4; shift 4
 c=${XDG_CACHE_HOME:-$HOME/.cache}/olafctl/agents/$h/olafctl k=installed
-if [ -z "$b" ]; then if [ -x "$c" ]; then b=$c k=cached; else b=$(command -v olafctl) || b=-; fi; fi
+if [ -z "$b" ]; then if [ -x "$c" ]; then b=$c k=cached; touch -c "${c%/*}" 2>/dev/null; else b=$(command -v olafctl) || b=-; fi; fi
 echo "` + hostWord + ` $(uname -s) $(uname -m) $b $k"
 [ "$b" != - ] || exit 127
 mkdir -m 700 "$d" || exit 1
@@ -26,10 +26,13 @@ r=$?
 rm -rf "$d"
 exit $r`
 
-// copyScript stores standard input as the agent of a build: its argument is the hash.
+// copyScript stores standard input as the agent of a build: its argument is the hash. It removes those that were not used for
+// 30 days.
 const copyScript = `c=${XDG_CACHE_HOME:-$HOME/.cache}/olafctl/agents/$1
 umask 077
-mkdir -p "$c" && cat >"$c/new.$$" && chmod 700 "$c/new.$$" && mv "$c/new.$$" "$c/olafctl" && exit
+mkdir -p "$c" && cat >"$c/new.$$" && chmod 700 "$c/new.$$" && mv "$c/new.$$" "$c/olafctl" && {
+find "${c%/*}" -mindepth 1 -maxdepth 1 -type d -mtime +30 -exec rm -rf {} + 2>/dev/null
+exit 0; }
 rm -f "$c/new.$$"
 exit 1`
 
@@ -112,6 +115,7 @@ func (o *Options) copyTo(ctx context.Context, a Address, have *otherBuild) error
 	if err := o.MayCopy(ctx, question); err != nil {
 		return errors.Join(lacks, err)
 	}
+	o.note(a, fmt.Sprintf("copying this olafctl (%d MB)…", info.Size()>>20))
 	cmd := o.command(a, nil, []string{copyScript, o.build.Hash})
 	words := new(tail)
 	cmd.Stdin, cmd.Stderr = file, words

@@ -17,6 +17,9 @@ var (
 	ErrBuild = olaf.NewError(olaf.Device, "not this build of olafctl")
 )
 
+// messagePrefix begins the messages of agents.
+const messagePrefix = "olafctl: "
+
 // exitSSH is ssh's own exit code; all others are those of the other host's programs.
 const exitSSH = 255
 
@@ -38,7 +41,7 @@ var advice = []struct{ words, remedy string }{
 func explainEnd(a Address, code int, lines []string) error {
 	all := strings.Join(lines, "\n")
 	for i := len(lines) - 1; i >= 0; i-- {
-		if said, ok := strings.CutPrefix(lines[i], "olafctl: "); ok {
+		if said, ok := strings.CutPrefix(lines[i], messagePrefix); ok {
 			return fmt.Errorf("%s: %w", a.Name(), olaf.NewError(kindOf(code), said))
 		}
 	}

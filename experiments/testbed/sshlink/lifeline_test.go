@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -65,13 +66,13 @@ func TestAgentEndsWithItsInput(t *testing.T) {
 func TestAgentEndsInSilence(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		alive, in, out, exits := startAgent(t)
-		beats := 0
+		var beats atomic.Int64
 		go func() {
 			for {
 				if _, err := out.ReadString('\n'); err != nil {
 					return
 				}
-				beats++
+				beats.Add(1)
 			}
 		}()
 		for range 30 {
@@ -86,8 +87,8 @@ func TestAgentEndsInSilence(t *testing.T) {
 		if silent := time.Since(last); silent != Patience {
 			t.Errorf("it ended after %v of silence, want %v", silent, Patience)
 		}
-		if beats < 30 {
-			t.Errorf("it gave %d signs of life in %v", beats, 30*beat)
+		if n := beats.Load(); n < 30 {
+			t.Errorf("it gave %d signs of life in %v", n, 30*beat)
 		}
 		if code := <-exits; code != exitLost {
 			t.Errorf("with a device that does not close it exits with %d, want %d", code, exitLost)

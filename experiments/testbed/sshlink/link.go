@@ -27,6 +27,8 @@ type Options struct {
 	Executable func() (string, error)
 	// MayCopy returns an error if the program may not be copied to the host; nil forbids it.
 	MayCopy func(ctx context.Context, question string) error
+	// Note receives what is done on the host and takes long, and what an agent notes; nil for nothing.
+	Note func(text string)
 	// Serve contains the arguments of 'device serve' there, besides the socket.
 	Serve []string
 
@@ -70,6 +72,13 @@ func Start(ctx context.Context, a Address, o Options) (*Link, error) {
 	return start(ctx, a, &o)
 }
 
+// note passes on a note with the host's name.
+func (o *Options) note(a Address, text string) {
+	if o.Note != nil {
+		o.Note(a.Name() + ": " + text)
+	}
+}
+
 func start(ctx context.Context, a Address, o *Options) (l *Link, err error) {
 	folder, remove, err := tempfolder.MakeFolder()
 	if err != nil {
@@ -93,6 +102,11 @@ func start(ctx context.Context, a Address, o *Options) (l *Link, err error) {
 	}
 	if err != nil {
 		return nil, errors.Join(err, l.Close())
+	}
+	for _, line := range l.words.all() {
+		if text, ok := strings.CutPrefix(line, messagePrefix); ok {
+			o.note(a, text)
+		}
 	}
 	return l, nil
 }

@@ -3,6 +3,7 @@ package sshlinktest
 import (
 	"bufio"
 	"bytes"
+	"crypto/rand"
 	"fmt"
 	"net"
 	"net/netip"
@@ -170,7 +171,7 @@ func (l *Lab) AwaitIdle(t testing.TB) {
 		for _, h := range l.Hosts {
 			left = append(left, h.Processes(t)...)
 		}
-		folders, _ := filepath.Glob("/tmp/olafctl-[A-Z0-9]*")
+		folders, _ := filepath.Glob("/tmp/olafctl-" + strings.Repeat("[A-Z2-7]", len(rand.Text())))
 		if left = append(left, folders...); len(left) == 0 {
 			return
 		}
