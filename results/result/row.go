@@ -234,12 +234,15 @@ func (r *Result) printRows(p *text.Page) {
 	if slices.ContainsFunc(r.Rows, func(row Row) bool { return row.Runs+row.Invalid > 1 }) {
 		heading = "MEAN OF A RUN"
 	}
-	lines = slices.DeleteFunc(lines, func(l line) bool { return l.metric.PerUpdate && !same || !l.isShown() })
+	lines = slices.DeleteFunc(lines, func(l line) bool { return (l.metric.PerUpdate || l.metric.Age) && !same || !l.isShown() })
 	p.Printf("\n")
 	if len(r.Rows) > mostColumns {
 		p.Grid(r.down(heading, lines))
 	} else {
 		p.Grid(r.across(heading, lines))
+	}
+	if !same {
+		p.Say("- ", "updates hold more gradients in some rows than in others: ages and numbers per update are left out")
 	}
 	if heading != "" {
 		p.Say("- ", "numbers and counts are those of one run: means over the runs that came to their end, ± half of their 95 %% interval, and over all runs where none did")
