@@ -63,7 +63,12 @@ func TestEveryScreenShowsOneNumber(t *testing.T) {
 		if strings.Contains(id, "-sweep-") {
 			t.Run(id, func(t *testing.T) {
 				k.t = t
-				k.screensAgree(id, sweepScreen, 3)
+				document := k.screensAgree(id, sweepScreen, 3)
+				// The dashboard's Results page and 'sweep show' print the plan's document of all cells.
+				anew := sweepScreen(t, []byte(k.olafctl("sweep", "show", id, "-o", "json")))
+				if shared := document.agrees(t, "sweep show", anew); shared < 3 {
+					t.Errorf("sweep show shares %d numbers with the document; it must show at least 3", shared)
+				}
 			})
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -17,6 +18,7 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/keys"
+	"github.com/olafctl/olaf/tui/num"
 	"github.com/olafctl/olaf/tui/pace"
 	"github.com/olafctl/olaf/tui/theme"
 	"github.com/olafctl/olaf/tui/tuitest"
@@ -285,6 +287,36 @@ func TestPlayerChangesNothing(t *testing.T) {
 		}
 		if n := len(p.History().Instants); n < pace.MostInstants/4 {
 			t.Errorf("%d instants are remembered", n)
+		}
+	}
+}
+
+// TestLastFrameShowsTheResultsNumbers checks that the dashboard at the end of a loop shows every counter as the run's result
+// has it, and frames and packets sent again on the Run page likewise.
+func TestLastFrameShowsTheResultsNumbers(t *testing.T) {
+	l := loop{of: "switchml", jobs: 2, workers: 3, loss: 0.01}
+	p := NewPlayer(l.end(), pace.Pace{Speed: pace.Full}, &tuitest.Jumping{})
+	r := l.play(p.Follow)
+	source := &still{snapshot: p.Snapshot(), history: p.History(), end: l.end(), Still: tuitest.Still{Holds: pace.Pace{Speed: 1}}}
+	scenes["counted"] = func() *still { return source }
+	defer delete(scenes, "counted")
+	d := shown("counted", 120, 120, nil)
+	line := func(name, between string, count int64) {
+		t.Helper()
+		want := regexp.QuoteMeta(name) + between + regexp.QuoteMeta(num.FormatCount(count)) + " "
+		if !regexp.MustCompile(want).MatchString(d.Frame.Text()) {
+			t.Errorf("the last frame must show %s of the result, as %q:\n%s", name, want, d.Frame.Text())
+		}
+	}
+	line("fate of", " ", int64(r.Frames))
+	line("✗ lost", "[ ▁-▏█]+", int64(r.Lost)) // behind a bar
+	if again := r.Endpoints.Of("packets_resent"); again == 0 {
+		t.Error("nothing was sent again: the loss tests nothing")
+	}
+	tuitest.PressKeys(d.Frame, "4")
+	for _, counts := range []olaf.Counts{r.Endpoints, r.Program} {
+		for i := range counts.Names() {
+			line(counts.Ledger().Counters[i].Title, " +", counts.At(i))
 		}
 	}
 }
