@@ -60,7 +60,8 @@ func readSegments(d Device, holds bool) (t Segments, err error) {
 	switch {
 	case control&regmap.QueueControlFreeze != 0:
 	case control&regmap.QueueControlEnable != 0 && !holds:
-		return t, fmt.Errorf("%w: 'olafctl device reg write queue.control.freeze=1 -d %s' stops its clock, and loses what arrives until it is 0 again", ErrRunning, d.Identity().Address)
+		return t, fmt.Errorf("%w: 'olafctl device reg write queue.control.freeze=1 -d %s' stops its clock, and "+
+			"loses what arrives until it is 0 again", ErrRunning, d.Identity().Address)
 	default:
 		if err := d.Write32(regmap.QueueControl, control|regmap.QueueControlFreeze); err != nil {
 			return t, err

@@ -122,7 +122,9 @@ func (w *Burst) Validate() error {
 			fmt.Sprintf("a vector of %d values in frames of %v, which hold %d; make frames of %v", w.Values, w.Size,
 				w.Lanes(), olaf.FrameSize(w.Values))},
 		{"values", w.Values > 0 && w.Lanes() == 0, fmt.Sprintf("frames of %v hold no values", w.Size)},
-		{"values", w.Flows() > maxFlows, fmt.Sprintf("%d workers with %d segments of a vector each; together there can be %d, one a flow of the generator", w.Workers, w.Segments(), maxFlows)},
+		{"values", w.Flows() > maxFlows, fmt.Sprintf(
+			"%d workers with %d segments of a vector each; together there can be %d, one a flow of the generator",
+			w.Workers, w.Segments(), maxFlows)},
 		{"values", w.Frames() > maxPackets,
 			fmt.Sprintf("%d frames of updates in all; at most %d can be addressed", w.Frames(), maxPackets)},
 		{"line_rate", w.LineRate <= 0, fmt.Sprintf("line rate %v must be positive", w.LineRate)},

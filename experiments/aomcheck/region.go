@@ -191,7 +191,8 @@ func (a *Axis) choose() error {
 	case ok:
 		a.set = func(p *Problem, v AxisValue) { *field(p) = olaf.Duration(v) }
 	default:
-		return bad("vary", fmt.Sprintf("cannot vary %q; there are interval, interval.N, jitter, jitter.N, delta-t, ack-delay, service, separation, bound, slots", a.Name))
+		return bad("vary", fmt.Sprintf("cannot vary %q; there are interval, interval.N, jitter, jitter.N, "+
+			"delta-t, ack-delay, service, separation, bound, slots", a.Name))
 	}
 	return nil
 }
@@ -312,7 +313,8 @@ func (r *Region) Plot() string {
 	}
 	if len(r.Axes) == 2 {
 		fmt.Fprintf(&b, "%*s +%s\n", width, "", strings.Repeat("---", len(across.Values)))
-		fmt.Fprintf(&b, "%*s  %s from %s to %s\n", width, "", across.Name, across.Text(across.Values[0]), across.Text(across.Values[len(across.Values)-1]))
+		fmt.Fprintf(&b, "%*s  %s from %s to %s\n", width, "", across.Name, across.Text(across.Values[0]),
+			across.Text(across.Values[len(across.Values)-1]))
 	}
 	b.WriteString("# holds   . violated   ? unknown   ~ assumptions contradict each other\n")
 	if r.Partial {

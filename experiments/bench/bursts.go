@@ -73,5 +73,6 @@ func (o *Outcome) burstStatement() string {
 	if s := results.Describe(rates, ""); s.Known() {
 		went = fmt.Sprintf("%s inside bursts by the log of the queue's arrivals (burst_rate_bps)", text.Rate(s.Mean))
 	}
-	return fmt.Sprintf("bursts are planned at %v: each is sent as fast as the senders of the machine go, %s; --burst 1 spreads updates evenly instead", o.Plan.Spec.Workload.LineRate, went)
+	return fmt.Sprintf("bursts are planned at %v: each is sent as fast as the senders of the machine go, %s; "+
+		"--burst 1 spreads updates evenly instead", o.Plan.Spec.Workload.LineRate, went)
 }

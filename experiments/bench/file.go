@@ -45,7 +45,8 @@ func ParseFile(systems system.Set, name string, text []byte) (*File, error) {
 	switch {
 	case f.Experiment != benchName:
 		return nil, f.makeError(f.lines.LineOf("experiment"),
-			fmt.Sprintf("a file describes a bench, not the experiment %q; 'olafctl experiment run %[1]s' runs that one, or leave the line out", f.Experiment))
+			fmt.Sprintf("a file describes a bench, not the experiment %q; 'olafctl experiment run %[1]s' runs "+
+				"that one, or leave the line out", f.Experiment))
 	case f.System != "" && f.lines["queue"] > 0 && f.Queue != f.System:
 		return nil, f.makeError(f.lines.LineOf("system"),
 			fmt.Sprintf("system says %q and queue %q; they mean the same, give one of them", f.System, f.Queue))

@@ -160,7 +160,8 @@ func whyLate(p *fpga.Pacing, c *results.Collector, mean, peak results.Float) str
 	if in := mean - off; off <= LatePct*in/100 { // relative to an output in time, like the twin's
 		return ""
 	}
-	return fmt.Sprintf("the mean age may be %v too high, by more than %d %% (it is %v): frames were stamped %v after they were due on the average, and stalls of %v together count for %v",
+	return fmt.Sprintf("the mean age may be %v too high, by more than %d %% (it is %v): frames were stamped %v "+
+		"after they were due on the average, and stalls of %v together count for %v",
 		time.Duration(off), LatePct, time.Duration(mean), time.Duration(way), time.Duration(p.StallNS),
 		time.Duration(stalls))
 }
@@ -275,13 +276,16 @@ func (s *captured) listStatements() []string {
 	out := []string{fmt.Sprintf("arrivals at %s are stamped %s", w.Interface, stamps)}
 	if w.Updates > 0 {
 		out = append(out,
-			fmt.Sprintf("of the ages up to %v may be the clocks' (%v in pairing the card's with the system's, %v of drift, %v by which stamps were late for certain)",
+			fmt.Sprintf("of the ages up to %v may be the clocks' (%v in pairing the card's with the system's, %v "+
+				"of drift, %v by which stamps were late for certain)",
 				time.Duration(w.UncertaintyNS+w.DriftNS+w.LateNS), time.Duration(w.UncertaintyNS),
 				time.Duration(w.DriftNS), time.Duration(w.LateNS)),
-			fmt.Sprintf("the youngest update of all runs was %v old on arrival; no delay that is common to all can be longer", time.Duration(w.YoungestNS)))
+			fmt.Sprintf("the youngest update of all runs was %v old on arrival; no delay that is common to all "+
+				"can be longer", time.Duration(w.YoungestNS)))
 	}
 	if s.withheld > 0 {
-		out = append(out, fmt.Sprintf("the ages of %s are withheld, because the error may exceed %g %% of their mean AoM (--age-error); the counts are valid", olaf.Plural(s.withheld, "run"), s.percent))
+		out = append(out, fmt.Sprintf("the ages of %s are withheld, because the error may exceed %g %% of their "+
+			"mean AoM (--age-error); the counts are valid", olaf.Plural(s.withheld, "run"), s.percent))
 	}
 	if w.InterfaceLost > 0 {
 		out = append(out, fmt.Sprintf("%s dropped %s of some kind", namedDropper(w),

@@ -311,12 +311,15 @@ func (s *Spec) checkPace(c *Config, net *closedloop.Network, parts *system.Parts
 		return nil
 	}
 	l := endpoint.Layout{Values: s.Loop.Values, PerPacket: parts.PerPacket}
-	takes := olaf.Duration(float64(olaf.Second) * 8 * float64(olaf.LaneBytes) * float64(s.Loop.Values) / float64(closedloop.GoodputCeiling(net, parts)))
+	takes := olaf.Duration(float64(olaf.Second) * 8 * float64(olaf.LaneBytes) * float64(s.Loop.Values) / float64(
+		closedloop.GoodputCeiling(net, parts)))
 	if s.Loop.Compute >= takes {
 		return nil
 	}
 	least := (takes/olaf.Microsecond + 1) * olaf.Microsecond
-	return olaf.InField("compute", fmt.Errorf("%w: a gradient is computed in %v, and its %s take a link of %v about %v, so that ever more would wait: workers in mode %s go on without an answer; let computing (--compute) take as long at least",
+	return olaf.InField("compute", fmt.Errorf(
+		"%w: a gradient is computed in %v, and its %s take a link of %v about %v, so that ever more would wait: "+
+			"workers in mode %s go on without an answer; let computing (--compute) take as long at least",
 		ErrSpec, s.Loop.Compute, olaf.Plural(l.Packets(), "packet"), c.OutRate, least, c.mode.Name))
 }
 
@@ -472,31 +475,43 @@ func (s *Spec) loopStatements(measured bool) []string {
 			said[2] = insideAhead
 		}
 		if s.CheckOptions(system.OptionBound) == nil {
-			said = append(said, fmt.Sprintf("a gradient is discarded where its weights have missed more than %s by the time that it is ready", olaf.Plural(s.staleBound(), "update")))
+			said = append(said, fmt.Sprintf(
+				"a gradient is discarded where its weights have missed more than %s by the time that it is ready",
+				olaf.Plural(s.staleBound(), "update")))
 		}
 	}
 	if measured || s.perRack() == 0 {
 		return said
 	}
-	return append(said, "the device is the switch above the racks; the rack switches run the same program with tables of the same length, and program counts cover all of them")
+	return append(said, "the device is the switch above the racks; the rack switches run the same program with "+
+		"tables of the same length, and program counts cover all of them")
 }
 
 // whoseAge defines ages for closed-loop hosts.
-const whoseAge = "an age is that of a job's model where its last worker has it, by the newest gradient inside, from when that was computed; a round holds one of every worker, so that ages by worker differ only by when each computed its own"
+const whoseAge = "an age is that of a job's model where its last worker has it, by the newest gradient inside, " +
+	"from when that was computed; a round holds one of every worker, so that ages by worker differ only by when " +
+	"each computed its own"
 
 // whoseAheadAge defines ages for asynchronous workers.
-const whoseAheadAge = "an age is that of a job's model where its last worker has it, or its server where one has the weights, by the newest gradient inside, from when that was computed"
+const whoseAheadAge = "an age is that of a job's model where its last worker has it, or its server where one has " +
+	"the weights, by the newest gradient inside, from when that was computed"
 
 var ofWires = []string{
-	"closed loop, measured: workers and servers are in namespaces of their own and wait on this machine's clock; their frames are on its cables, behind links of which a thread keeps the time, and pass no queue. No number in virtual time is one of these",
+	"closed loop, measured: workers and servers are in namespaces of their own and wait on this machine's clock; " +
+		"their frames are on its cables, behind links of which a thread keeps the time, and pass no queue. No " +
+		"number in virtual time is one of these",
 	whoseAge,
-	"exact is what its values say: every worker holds every value of every sum against what it must be. Frames do not say whose contributions are inside",
+	"exact is what its values say: every worker holds every value of every sum against what it must be. Frames do " +
+		"not say whose contributions are inside",
 }
 
 // insideAhead explains for wires how the contents of sums without rounds are known.
-const insideAhead = "exact is what its values say: hosts hold every value of every packet against the gradients that were added. Frames do not say whose these are: who is inside, and how old its weights were, is noted in this process where frames leave and where the switch adds them, and goes by the order in which they come"
+const insideAhead = "exact is what its values say: hosts hold every value of every packet against the gradients " +
+	"that were added. Frames do not say whose these are: who is inside, and how old its weights were, is noted in " +
+	"this process where frames leave and where the switch adds them, and goes by the order in which they come"
 
 var ofLoops = []string{
-	"closed loop: workers and servers are hosts beside the device, in its time, and cost none; every link is FIFO without a limit, and packets meet the program at whole cycles of the data path and pass no queue",
+	"closed loop: workers and servers are hosts beside the device, in its time, and cost none; every link is FIFO " +
+		"without a limit, and packets meet the program at whole cycles of the data path and pass no queue",
 	whoseAge,
 }

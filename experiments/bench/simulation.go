@@ -154,7 +154,8 @@ func (s *Simulated) DescribeValidity() string {
 }
 
 // simulatedCounts is a statement for every stored simulation.
-const simulatedCounts = "counts and lost_pct are over the whole run, warm-up included, with the network taken as one queue, because only these balance; " +
+const simulatedCounts = "counts and lost_pct are over the whole run, warm-up included, with the network taken as " +
+	"one queue, because only these balance; " +
 	"window_* and loss_* are after the warm-up; ages are over the window, and workers are numbered within their cluster"
 
 // toBench returns the outcome in the form of a bench: one row per network.

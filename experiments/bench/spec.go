@@ -94,7 +94,8 @@ func (s *Spec) Validate() error {
 	}
 	if s.RewardThreshold != 0 && !s.RewardFilter {
 		return olaf.InField("reward_threshold",
-			fmt.Errorf("%w: a reward threshold does nothing without the reward filter; switch reward_filter on (--reward-filter), or leave the threshold out", ErrSpec))
+			fmt.Errorf("%w: a reward threshold does nothing without the reward filter; switch reward_filter on "+
+				"(--reward-filter), or leave the threshold out", ErrSpec))
 	}
 	return olaf.InField("out_rates", s.checkRates())
 }
@@ -178,7 +179,9 @@ func (s *Spec) checkSegments() error {
 	}
 	for _, found := range systems {
 		if kind, _ := engine.FindDiscipline(found.Discipline); kind.Merges {
-			return fmt.Errorf("%w: the queue of %s takes a frame for a whole update and merges those of a cluster; %d values in frames of %v are %d frames. Systems that queue or add up frames by themselves take them, such as %s --versus fifo",
+			return fmt.Errorf("%w: the queue of %s takes a frame for a whole update and merges those of a "+
+				"cluster; %d values in frames of %v are %d frames. Systems that queue or add up frames by "+
+				"themselves take them, such as %s --versus fifo",
 				ErrSpec, found.Name, s.Workload.Values, s.Workload.Size, s.Workload.Segments(),
 				strings.Join(s.Systems.Adding().Names(), ", "))
 		}
@@ -253,14 +256,17 @@ func (s *Spec) findSystem(name string) (*system.System, error) {
 	case s.Loop != nil && !found.CanLoop():
 		return nil, fmt.Errorf("%w: workers of %s do not wait beside a device; use one of %v here", ErrSpec, name,
 			all.LoopedOnes().Names())
-	case s.Loop == nil && !found.Open() && found.CanLoop() && name == s.Queue: // in a sweep's cell, where another system decides that workers do not wait
-		return nil, fmt.Errorf("%w: workers of %s wait for answers, and those of a sweep of benches do not; use some of %v there, or let workers wait in networks: olafctl simulate --preset isw-lab --sweep system=%s,…",
+	// in a sweep's cell, where another system decides that workers do not wait
+	case s.Loop == nil && !found.Open() && found.CanLoop() && name == s.Queue:
+		return nil, fmt.Errorf("%w: workers of %s wait for answers, and those of a sweep of benches do not; use "+
+			"some of %v there, or let workers wait in networks: olafctl simulate --preset isw-lab --sweep system=%s,…",
 			ErrSpec, name, systemNames(all, (*system.System).Open), name)
 	case s.Loop == nil && !found.Open() && found.CanLoop():
 		return nil, fmt.Errorf("%w: workers of %s wait for answers, and those of %s do not; one bench has one kind",
 			ErrSpec, name, s.Queue)
 	case s.Loop == nil && !found.Open():
-		return nil, fmt.Errorf("%w: workers of %s wait for answers, so that 'olafctl simulate' runs it; use one of %v here", ErrSpec, name, all.ForBench().Names())
+		return nil, fmt.Errorf("%w: workers of %s wait for answers, so that 'olafctl simulate' runs it; use one "+
+			"of %v here", ErrSpec, name, all.ForBench().Names())
 	}
 	return found, nil
 }

@@ -23,8 +23,10 @@ func (p *Plan) fairTerms() []string {
 		ToWorkers: "S, the links from the switch to the workers",
 		ToBoth:    "P, the link from the switch to the server; S, the links from the switch to the workers"}
 	terms := []string{
-		fmt.Sprintf("Same arrivals and seeds for all. Every frame takes %v + %v on the line, even where a system's own frames are shorter. Bottleneck: %s.", s.Workload.Size, s.Overhead, readers[s.Topology]),
-		"Ages are by the newest contribution, over virtual time; progress is a gradient vector. Nothing is sent again: what finds no room is lost.",
+		fmt.Sprintf("Same arrivals and seeds for all. Every frame takes %v + %v on the line, even where a "+
+			"system's own frames are shorter. Bottleneck: %s.", s.Workload.Size, s.Overhead, readers[s.Topology]),
+		"Ages are by the newest contribution, over virtual time; progress is a gradient vector. Nothing is sent " +
+			"again: what finds no room is lost.",
 		p.describeCosts(), "Switch memory: " + p.describeEach(systems, s.describeMemory) + ".",
 		"Arithmetic: " + p.describeEach(systems, describeArithmetic) + "; ages do not depend on it.",
 	}

@@ -77,7 +77,8 @@ func (s *Spec) checkTopology() error {
 	adding := strings.Join(s.Systems.Adding().Names(), ", ")
 	switch {
 	case topology == ToWorkers && len(mute) > 0:
-		return fmt.Errorf("%w: the switches of %s answer no worker; topology %s goes with %s, and --versus none; %s shows the others in %s beside", ErrSpec, mute[0], ToWorkers, adding, ToBoth, ToServer)
+		return fmt.Errorf("%w: the switches of %s answer no worker; topology %s goes with %s, and --versus none; "+
+			"%s shows the others in %s beside", ErrSpec, mute[0], ToWorkers, adding, ToBoth, ToServer)
 	case topology == ToBoth && len(mute) == len(s.Queues()):
 		return fmt.Errorf("%w: the switches of %s answer no worker; topology %s goes with %s", ErrSpec,
 			strings.Join(mute, ", "), ToWorkers, adding)
@@ -108,7 +109,8 @@ func (p *Plan) addAnswering() {
 
 // topologyStatements states where ages of a topology are measured, and which systems have none.
 func (s *Spec) topologyStatements() []string {
-	const switched = "topology S: the switch answers; a sum leaves by one link a worker of its cluster at the output rate, without a limit, and ages are those at the workers. No number of topology P is one of these"
+	const switched = "topology S: the switch answers; a sum leaves by one link a worker of its cluster at the " +
+		"output rate, without a limit, and ages are those at the workers. No number of topology P is one of these"
 	switch s.Topology {
 	case ToWorkers:
 		return []string{switched}
@@ -118,7 +120,8 @@ func (s *Spec) topologyStatements() []string {
 	}
 	said := []string{"rows that end in S are for " + switched}
 	if mute, err := s.muteSystems(); err == nil && len(mute) > 0 {
-		said = append(said, fmt.Sprintf("no row of %s ends in S: their switches do not answer workers, which get models only from the server", strings.Join(mute, " and ")))
+		said = append(said, fmt.Sprintf("no row of %s ends in S: their switches do not answer workers, which get "+
+			"models only from the server", strings.Join(mute, " and ")))
 	}
 	return said
 }

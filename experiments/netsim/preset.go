@@ -25,7 +25,8 @@ var presets = []struct {
 	make        func() *Topology
 }{
 	{"single", "one switch, one queue: 9 clusters of 3 workers", singlePreset},
-	{"multihop", "the paper's Fig. 9 with the parameters of Tables 2 and 3: 10 clusters behind two switches, a third is the bottleneck", multihopPreset},
+	{"multihop", "the paper's Fig. 9 with the parameters of Tables 2 and 3: 10 clusters behind two switches, a " +
+		"third is the bottleneck", multihopPreset},
 	{"fat-tree", "4-ary fat tree: clusters spread over the edge switches of three pods, the server in the fourth",
 		fatTree},
 	{"rack", "8 racks of servers under two spines", rackPreset},

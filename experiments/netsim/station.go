@@ -65,7 +65,8 @@ func (c *checker) checkProgram() {
 		return
 	}
 	if t.Waiting != nil {
-		c.addError(t.Pos, "program", "switches add up for workers that do not wait, but those of %s wait; leave out program or waiting", t.Waiting.System)
+		c.addError(t.Pos, "program", "switches add up for workers that do not wait, but those of %s wait; leave "+
+			"out program or waiting", t.Waiting.System)
 	}
 	if t.H < 1 || t.H > math.MaxUint16 {
 		c.addError(t.Pos, "h", "h is %d; a sum has 1 to %d updates", t.H, math.MaxUint16)

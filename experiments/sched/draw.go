@@ -15,13 +15,15 @@ func (p *Plan) ganttSheet(jobs int) table.Sheet {
 	if jobs == 0 || jobs > len(p.Jobs) {
 		jobs = len(p.Jobs)
 	}
-	title := fmt.Sprintf("%s: %d jobs, CT-BTI %v, %d connections set up", p.Policy.Name, len(p.Jobs), p.Outcome.CTBTI, p.Outcome.Reconfigurations)
+	title := fmt.Sprintf("%s: %d jobs, CT-BTI %v, %d connections set up", p.Policy.Name, len(p.Jobs), p.Outcome.CTBTI,
+		p.Outcome.Reconfigurations)
 	if jobs < len(p.Jobs) {
 		title += fmt.Sprintf("; the first %d jobs", jobs)
 	}
 	s := table.Sheet{Name: "Jobs", Title: title, Columns: []table.Column{
 		{Header: "job and who sums"}, {Header: "arrives", Unit: "s", Format: table.General}, {Header: "waits", Unit: "s", Format: table.General},
-		{Header: "sends", Unit: "s", Format: table.General}, {Header: "update", Unit: "s", Format: table.General}, {Header: "done", Unit: "s", Format: table.General},
+		{Header: "sends", Unit: "s", Format: table.General}, {Header: "update", Unit: "s", Format: table.General},
+		{Header: "done", Unit: "s", Format: table.General},
 	}}
 	slot := p.Problem.Slot
 	for i := range jobs {
@@ -35,12 +37,14 @@ func (p *Plan) ganttSheet(jobs int) table.Sheet {
 		if a.Finish == 0 {
 			cells = append(cells, table.Missing("not done"), table.Missing("not done"), table.Missing("not done"), table.Missing("not done"))
 		} else {
-			cells = append(cells, table.N((from - j.Arrival).Seconds()), table.N((to - from).Seconds()), table.N(max(0, a.Finish-to).Seconds()), table.N(a.Finish.Seconds()))
+			cells = append(cells, table.N((from - j.Arrival).Seconds()), table.N((to - from).Seconds()),
+				table.N(max(0, a.Finish-to).Seconds()), table.N(a.Finish.Seconds()))
 		}
 		s.Rows = append(s.Rows, cells)
 	}
 	s.Charts = []table.Chart{{Kind: table.Stacked, Title: "Jobs over time", YTitle: "s", Series: []table.Series{
-		{Name: "before", Column: 1, Blank: true}, {Name: "waits", Column: 2}, {Name: "sends", Column: 3}, {Name: "update at the server", Column: 4},
+		{Name: "before", Column: 1, Blank: true}, {Name: "waits", Column: 2}, {Name: "sends", Column: 3},
+		{Name: "update at the server", Column: 4},
 	}}}
 	return s
 }
@@ -69,7 +73,8 @@ func (p *Plan) useSheet() table.Sheet {
 	}
 	for i := range p.Slots {
 		s.Rows = append(s.Rows, []table.Cell{
-			table.N((olaf.Duration(i) * p.Problem.Slot).Seconds()), table.I(int64(sending[i])), table.I(int64(held[i])), table.I(int64(ends[i] / 2)), table.I(int64(setUp[i])),
+			table.N((olaf.Duration(i) * p.Problem.Slot).Seconds()), table.I(int64(sending[i])),
+			table.I(int64(held[i])), table.I(int64(ends[i] / 2)), table.I(int64(setUp[i])),
 		})
 	}
 	c := table.Chart{Kind: table.Lines, Title: "In use", XTitle: "time, s", YTitle: "jobs or connections"}

@@ -255,7 +255,8 @@ func (c *checker) memory(j *Job, of string) {
 		most, unlimited = max(most, c.p.Units[i].Memory), unlimited || c.p.Units[i].Memory == 0
 	}
 	if !unlimited && j.Segment > most {
-		c.fail(j.Pos, "segment", "%s needs a segment of %v, more than any switch has (%v); make it smaller, or set server_only: true", of, j.Segment, most)
+		c.fail(j.Pos, "segment", "%s needs a segment of %v, more than any switch has (%v); make it smaller, or "+
+			"set server_only: true", of, j.Segment, most)
 	}
 }
 
@@ -272,15 +273,18 @@ func (c *checker) reachable(j *Job, of string) {
 		remote++
 		switch {
 		case c.p.Fixed && !c.wired[orderPair(name, j.Server)]:
-			c.fail(j.Pos, "server", "%s can't be done: its workers in %s have no connection to its server in %s, and connections are fixed", of, name, j.Server)
+			c.fail(j.Pos, "server", "%s can't be done: its workers in %s have no connection to its server in %s, "+
+				"and connections are fixed", of, name, j.Server)
 			return
 		case c.units[name].Ports == 0:
-			c.fail(j.Pos, "workers", "%s can't be done: its workers in %s can't reach its server in %s, since %s has no ports", of, name, j.Server, name)
+			c.fail(j.Pos, "workers", "%s can't be done: its workers in %s can't reach its server in %s, since %s "+
+				"has no ports", of, name, j.Server, name)
 			return
 		}
 	}
 	if ports := c.units[j.Server].Ports; !c.p.Fixed && remote > ports {
-		c.fail(j.Pos, "server", "%s can't be done: its workers are in %d units other than its server's at once, and %s has %d ports", of, remote, j.Server, ports)
+		c.fail(j.Pos, "server", "%s can't be done: its workers are in %d units other than its server's at once, "+
+			"and %s has %d ports", of, remote, j.Server, ports)
 	}
 }
 

@@ -35,31 +35,35 @@ func (e *Error) Unwrap() error { return ErrProblem }
 
 // Problem is the content of a jobs file: a network and the jobs that send over it.
 type Problem struct {
-	yamlfile.Pos    `yaml:"-" json:"-"`
-	File            string        `yaml:"-" json:"-"`
-	Schema          string        `yaml:"schema" json:"-"`
-	Slot            olaf.Duration `yaml:"slot" json:"slot"`                                   // Δt
-	Step            olaf.Rate     `yaml:"step" json:"step"`                                   // δB, the step in which policies raise a worker's rate
-	Reconfiguration olaf.Duration `yaml:"reconfiguration,omitempty" json:"reconfiguration"`   // ε, at most a slot
-	PortRate        olaf.Rate     `yaml:"port_rate" json:"port_rate"`                         // of an optical port, each direction
-	ServerRate      olaf.Rate     `yaml:"server_rate" json:"server_rate"`                     // of the interface of a worker or parameter server
-	HalfDuplex      bool          `yaml:"half_duplex,omitempty" json:"half_duplex,omitempty"` // port_rate is for both directions together
-	PartialINC      bool          `yaml:"partial_inc,omitempty" json:"partial_inc,omitempty"` // a switch may aggregate some of a job's workers
-	Fixed           bool          `yaml:"fixed,omitempty" json:"fixed,omitempty"`             // the connections can't be changed
-	Connections     []Connection  `yaml:"connections,omitempty" json:"connections,omitempty"` // before slot 0; default none
-	Units           []Unit        `yaml:"units" json:"units"`
-	Jobs            []Job         `yaml:"jobs" json:"jobs"`
+	yamlfile.Pos `yaml:"-" json:"-"`
+	File         string        `yaml:"-" json:"-"`
+	Schema       string        `yaml:"schema" json:"-"`
+	Slot         olaf.Duration `yaml:"slot" json:"slot"` // Δt
+	// δB, the step in which policies raise a worker's rate
+	Step            olaf.Rate     `yaml:"step" json:"step"`
+	Reconfiguration olaf.Duration `yaml:"reconfiguration,omitempty" json:"reconfiguration"` // ε, at most a slot
+	PortRate        olaf.Rate     `yaml:"port_rate" json:"port_rate"`                       // of an optical port, each direction
+	// of the interface of a worker or parameter server
+	ServerRate  olaf.Rate    `yaml:"server_rate" json:"server_rate"`
+	HalfDuplex  bool         `yaml:"half_duplex,omitempty" json:"half_duplex,omitempty"` // port_rate is for both directions together
+	PartialINC  bool         `yaml:"partial_inc,omitempty" json:"partial_inc,omitempty"` // a switch may aggregate some of a job's workers
+	Fixed       bool         `yaml:"fixed,omitempty" json:"fixed,omitempty"`             // the connections can't be changed
+	Connections []Connection `yaml:"connections,omitempty" json:"connections,omitempty"` // before slot 0; default none
+	Units       []Unit       `yaml:"units" json:"units"`
+	Jobs        []Job        `yaml:"jobs" json:"jobs"`
 }
 
 // Unit is a rack or pod: a programmable switch and the servers below it.
 type Unit struct {
 	yamlfile.Pos `yaml:"-" json:"-"`
-	Name         string    `yaml:"name" json:"name"`
-	Count        int       `yaml:"count,omitempty" json:"-"`                           // number of equal units name1, name2 …; default one, called name
-	Ports        int       `yaml:"ports" json:"ports"`                                 // to the optical cross-connect
-	INC          int       `yaml:"inc,omitempty" json:"inc"`                           // jobs that the switch can aggregate for at a time
-	SwitchRate   olaf.Rate `yaml:"switch_rate,omitempty" json:"switch_rate,omitempty"` // up and down together; default unlimited
-	Memory       olaf.Size `yaml:"memory,omitempty" json:"memory,omitempty"`           // for the segments of all jobs; default limited by inc only
+	Name         string `yaml:"name" json:"name"`
+	// number of equal units name1, name2 …; default one, called name
+	Count      int       `yaml:"count,omitempty" json:"-"`
+	Ports      int       `yaml:"ports" json:"ports"`                                 // to the optical cross-connect
+	INC        int       `yaml:"inc,omitempty" json:"inc"`                           // jobs that the switch can aggregate for at a time
+	SwitchRate olaf.Rate `yaml:"switch_rate,omitempty" json:"switch_rate,omitempty"` // up and down together; default unlimited
+	// for the segments of all jobs; default limited by inc only
+	Memory olaf.Size `yaml:"memory,omitempty" json:"memory,omitempty"`
 }
 
 // Connection is a number of optical connections between two units, each with one port at both ends.
@@ -72,14 +76,16 @@ type Connection struct {
 // Job is one training job, of which one iteration is scheduled.
 type Job struct {
 	yamlfile.Pos `yaml:"-" json:"-"`
-	ID           string         `yaml:"id" json:"id"`
-	Arrival      olaf.Duration  `yaml:"arrival,omitempty" json:"arrival"`                   // it sends from the first slot that begins at or after this
-	Volume       olaf.Size      `yaml:"volume" json:"volume"`                               // of each worker
-	Update       olaf.Duration  `yaml:"update,omitempty" json:"update"`                     // time for a server's update of the model; a switch needs none
-	Workers      map[string]int `yaml:"workers" json:"workers"`                             // by unit
-	Server       string         `yaml:"server" json:"server"`                               // unit of its parameter server
-	ServerOnly   bool           `yaml:"server_only,omitempty" json:"server_only,omitempty"` // never aggregated by a switch
-	Segment      olaf.Size      `yaml:"segment,omitempty" json:"segment,omitempty"`         // memory that it needs in a switch
+	ID           string `yaml:"id" json:"id"`
+	// it sends from the first slot that begins at or after this
+	Arrival olaf.Duration `yaml:"arrival,omitempty" json:"arrival"`
+	Volume  olaf.Size     `yaml:"volume" json:"volume"` // of each worker
+	// time for a server's update of the model; a switch needs none
+	Update     olaf.Duration  `yaml:"update,omitempty" json:"update"`
+	Workers    map[string]int `yaml:"workers" json:"workers"`                             // by unit
+	Server     string         `yaml:"server" json:"server"`                               // unit of its parameter server
+	ServerOnly bool           `yaml:"server_only,omitempty" json:"server_only,omitempty"` // never aggregated by a switch
+	Segment    olaf.Size      `yaml:"segment,omitempty" json:"segment,omitempty"`         // memory that it needs in a switch
 }
 
 // Ranges of a problem's values.

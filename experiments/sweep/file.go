@@ -133,7 +133,8 @@ func (f *File) Resolve(all Commands, large bool) (*Plan, error) {
 		n *= float64(len(cells))
 	}
 	if n > ManyCells && !large {
-		return nil, fmt.Errorf("%w: %.4g million cells of %d runs, at 1 ms a run about %.0f hours on one core; make the steps longer, or add --yes if you mean it", ErrLarge, n/1e6, p.Runs, n*float64(p.Runs)/3.6e6)
+		return nil, fmt.Errorf("%w: %.4g million cells of %d runs, at 1 ms a run about %.0f hours on one core; "+
+			"make the steps longer, or add --yes if you mean it", ErrLarge, n/1e6, p.Runs, n*float64(p.Runs)/3.6e6)
 	}
 	if cells == nil {
 		cells = grid.BuildGrid(axes)
@@ -294,7 +295,9 @@ func (f *File) listCells(c *Command) (axes []grid.Axis, cells [][]string, err er
 				return nil, nil, in(err)
 			}
 			if len(one.Values) != 1 {
-				return nil, nil, in(fmt.Errorf("%w: %s: %s; a cell of a list has one value of each, a grid (sweep) has several", ErrSpec, name, listed[name]))
+				return nil, nil, in(fmt.Errorf(
+					"%w: %s: %s; a cell of a list has one value of each, a grid (sweep) has several", ErrSpec, name,
+					listed[name]))
 			}
 			if i == 0 {
 				axes = append(axes, grid.Axis{Name: field.Name})

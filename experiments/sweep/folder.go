@@ -166,7 +166,8 @@ func (f *Folders) Find(name string, finished []string) (id string, err error) {
 	}
 	switch {
 	case len(ids) == 0:
-		return "", fmt.Errorf("%w: %q; nothing was swept in this store yet. 'olafctl sweep run FILE.yaml' does, or 'olafctl bench --sweep NAME=VALUES'", ErrUnknown, name)
+		return "", fmt.Errorf("%w: %q; nothing was swept in this store yet. 'olafctl sweep run FILE.yaml' does, "+
+			"or 'olafctl bench --sweep NAME=VALUES'", ErrUnknown, name)
 	case name == "last":
 		return slices.Max(ids), nil // they begin with the time
 	case len(matches) == 1:
@@ -179,7 +180,8 @@ func (f *Folders) Find(name string, finished []string) (id string, err error) {
 	if near := suggest.NearestNames(name, ids, some); len(near) > 0 {
 		return "", fmt.Errorf("%w: %q; near are %s", ErrUnknown, name, strings.Join(near, ", "))
 	}
-	return "", fmt.Errorf("%w: %q; 'olafctl sweep status' lists unfinished ones, 'olafctl runs' the others, and the last one is %s", ErrUnknown, name, slices.Max(ids))
+	return "", fmt.Errorf("%w: %q; 'olafctl sweep status' lists unfinished ones, 'olafctl runs' the others, and "+
+		"the last one is %s", ErrUnknown, name, slices.Max(ids))
 }
 
 // Remove removes an unfinished sweep; its results remain in the store for other sweeps.

@@ -133,7 +133,9 @@ func StartProcess(ctx context.Context, name string, cmd *exec.Cmd, build Build) 
 		return nil, fmt.Errorf("start a worker: %w", errors.Join(p.describeEnd(), p.Close()))
 	}
 	if first.Build != build.Hash() {
-		return nil, errors.Join(fmt.Errorf("%w: the program at %s is not the one that began; was it built anew meanwhile?", ErrBuild, cmd.Path), p.Close())
+		return nil, errors.Join(fmt.Errorf(
+			"%w: the program at %s is not the one that began; was it built anew meanwhile?", ErrBuild, cmd.Path),
+			p.Close())
 	}
 	return p, nil
 }

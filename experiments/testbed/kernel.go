@@ -27,7 +27,8 @@ func kernelNamed(name string) error {
 		return nil
 	}
 	if strings.HasSuffix(name, ".yaml") || strings.HasSuffix(name, ".yml") {
-		return fmt.Errorf("%w for %q: a testbed file is for 'olafctl bench -d xdp:%s' and 'olafctl testbed up'; here it is xdp: alone", ErrBackend, "xdp:"+name, name)
+		return fmt.Errorf("%w for %q: a testbed file is for 'olafctl bench -d xdp:%s' and 'olafctl testbed up'; "+
+			"here it is xdp: alone", ErrBackend, "xdp:"+name, name)
 	}
 	return fmt.Errorf("%w for %q: write xdp:, or xdp:%s where a driver has no XDP hook", ErrBackend, "xdp:"+name,
 		"generic")

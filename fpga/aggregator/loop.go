@@ -56,7 +56,8 @@ func checkTables(tables Admission, d *program.Description, j *program.Job) error
 	}
 	if i := slices.IndexFunc(jobs, func(k program.Job) bool { return k.ID == j.ID }); i >= 0 && jobs[i].Parent &&
 		!j.Parent {
-		return fmt.Errorf("%w: the tables of %s have a switch above job %d, and none would answer its hosts; remove it", fpga.ErrRefused, d.Name, j.ID)
+		return fmt.Errorf("%w: the tables of %s have a switch above job %d, and none would answer its hosts; "+
+			"remove it", fpga.ErrRefused, d.Name, j.ID)
 	}
 	for _, want := range d.Jobs(entries, func(olaf.ClusterID) []program.Member { return j.Members }) {
 		if !slices.ContainsFunc(jobs, func(k program.Job) bool {

@@ -27,7 +27,8 @@ func p4incMessage(name string, kind program.Kind, code uint64, worker string, la
 	m := Message{
 		Name: name, Kind: kind, Reply: kind != program.Data,
 		Head: []Field{
-			{Name: "service", Doc: "who sums the job; packets of another value are not of this format and are passed on", Bits: 8, Fixed: true, Selects: true, Value: 1, Names: []string{"server", "switch"}},
+			{Name: "service", Doc: "who sums the job; packets of another value are not of this format and are " +
+				"passed on", Bits: 8, Fixed: true, Selects: true, Value: 1, Names: []string{"server", "switch"}},
 			{Name: "worker", Doc: worker, Bits: 8, Get: func(p *program.Packet) uint64 { return uint64(p.Worker) },
 				Set: func(p *program.Packet, v uint64) { p.Worker = olaf.WorkerID(v) }},
 			{Name: "job", Doc: "of the job table", Bits: 16, Get: jobOf, Set: setJob},

@@ -67,7 +67,8 @@ func (c *Carrier) describe() string {
 	case c.Port != 0:
 		return fmt.Sprintf("Ethernet 14 bytes, IPv4 20, UDP 8 with the port %d.", c.Port)
 	case c.FixedLength != 0:
-		return fmt.Sprintf("Ethernet 14 bytes with EtherType 0x%04x, and 20 that look like IPv4 and always say length %d and protocol %d.", c.EtherType, c.FixedLength, c.Protocol)
+		return fmt.Sprintf("Ethernet 14 bytes with EtherType 0x%04x, and 20 that look like IPv4 and always say "+
+			"length %d and protocol %d.", c.EtherType, c.FixedLength, c.Protocol)
 	}
 	return fmt.Sprintf("Ethernet 14 bytes, IPv4 20 with protocol %d.", c.Protocol)
 }

@@ -44,7 +44,8 @@ func switchmlMessage(name string, kind program.Kind, size uint64, lanes int) Mes
 					v uint64) {
 					p.Job = olaf.ClusterID(v)
 				}},
-			{Name: "packet", Doc: "number of the packet in its vector, in the order of the host's bytes: only hosts read it", Bits: 32, Little: true, Get: segOf, Set: setSeg},
+			{Name: "packet", Doc: "number of the packet in its vector, in the order of the host's bytes: only " +
+				"hosts read it", Bits: 32, Little: true, Get: segOf, Set: setSeg},
 			{Name: "set", Doc: "which of the slot's two", Bits: 1, Form: Mark, Flag: program.Set1},
 			{Name: "unused", Bits: 1},
 			{Name: "slot", Doc: "of the pool", Bits: 14, Get: indexOf, Set: setIndex},

@@ -39,7 +39,8 @@ func xaggFormat() *Format {
 	control("first", xagg.First, "the epoch of the job's first vector", false)
 	control("still", xagg.Still, "vectors of the job", false)
 	control("leave", xagg.Leave, "vectors of the job; 0 where another one took its place", false)
-	control("refuse", xagg.Refuse, "why the question has no answer: 2 too many vectors, 3 no epochs left, 4 a worker left, 5 too many fragments", false)
+	control("refuse", xagg.Refuse, "why the question has no answer: 2 too many vectors, 3 no epochs left, 4 a "+
+		"worker left, 5 too many fragments", false)
 	control("awaits", xagg.Awaits, "", true)
 	return f
 }
@@ -97,7 +98,8 @@ func xaggData() []Field {
 
 // xaggControl returns the fields of a control packet, as long as a data header; names adds the bitmap of fragments.
 func xaggControl(action uint8, value string, names bool) []Field {
-	fragment := map[bool]string{false: "of finished how many were sent; of begin, first, still, leave and refuse the number of the question", true: "the first that can be named"}[names]
+	fragment := map[bool]string{false: "of finished how many were sent; of begin, first, still, leave and refuse " +
+		"the number of the question", true: "the first that can be named"}[names]
 	f := append(append(xaggHead(2), Field{Name: "unused", Bits: 2}), xaggWho(fragment)...)
 	f = append(f,
 		Field{Name: "action", Doc: "what is said", Bits: 8, Fixed: true, Selects: true, Value: uint64(action),

@@ -61,7 +61,8 @@ func waitForFrame(from, to *Interface, patience time.Duration) (err error) {
 			return nil
 		}
 	}
-	return fmt.Errorf("%w: no frame got from interface %s to %s in %v; are they at the two ends of one cable, and both plugged in?%s", ErrNetwork, from.Name, to.Name, patience, refusedText(refused))
+	return fmt.Errorf("%w: no frame got from interface %s to %s in %v; are they at the two ends of one cable, and "+
+		"both plugged in?%s", ErrNetwork, from.Name, to.Name, patience, refusedText(refused))
 }
 
 func refusedText(err error) string {

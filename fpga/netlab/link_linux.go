@@ -155,7 +155,8 @@ func (n *Node) mayTake(link netlink.Link, virtual bool) error {
 	}
 	for i := range all {
 		if all[i].IP.IsGlobalUnicast() {
-			return refused("has the address %v, which it would lose, and whoever uses it the way there; 'ip address flush dev %s' takes it off", all[i].IPNet, link.Attrs().Name)
+			return refused("has the address %v, which it would lose, and whoever uses it the way there; 'ip "+
+				"address flush dev %s' takes it off", all[i].IPNet, link.Attrs().Name)
 		}
 	}
 	return nil

@@ -42,7 +42,9 @@ func CheckRights(rights ...Right) error {
 		}
 		asked[r.Number] = true
 		if sets[r.Number/32].Effective>>(r.Number%32)&1 == 0 {
-			missing = append(missing, fmt.Errorf("%w: %s, to %s; run as root, or give the program what it lacks with the command that 'olafctl testbed doctor' prints", ErrRights, r.Name, r.For))
+			missing = append(missing, fmt.Errorf(
+				"%w: %s, to %s; run as root, or give the program what it lacks with the command that 'olafctl "+
+					"testbed doctor' prints", ErrRights, r.Name, r.For))
 		}
 	}
 	return olaf.ListErrors(missing)

@@ -100,14 +100,16 @@ func (d *Device) latchBank(given span) error {
 	d.bank.known, d.bank.going = true, true
 	at, covered := d.latchedAt(regmap.QueueSnapshotCycle), d.latchedAt(regmap.QueueCoveredCycles)
 	if !given.contains(at) {
-		return fmt.Errorf("%w: the counters are of cycle %d, and it was given between %d and %d; try again, and reset the card if it stays", ErrLost, at, given.from, given.to)
+		return fmt.Errorf("%w: the counters are of cycle %d, and it was given between %d and %d; try again, and "+
+			"reset the card if it stays", ErrLost, at, given.from, given.to)
 	}
 	clear := at - covered
 	switch b := &d.bank; {
 	case covered > at:
 		return fmt.Errorf("%w: %d cycles are counted at cycle %d; reset the card", ErrUnsteady, covered, at)
 	case b.cleared && !b.clear.contains(clear):
-		return fmt.Errorf("%w: the counters were cleared at cycle %d, and not between %d and %d: a clear was lost or came from another program; clear them again", ErrLost, clear, b.clear.from, b.clear.to)
+		return fmt.Errorf("%w: the counters were cleared at cycle %d, and not between %d and %d: a clear was lost "+
+			"or came from another program; clear them again", ErrLost, clear, b.clear.from, b.clear.to)
 	default:
 		b.clear, b.cleared = span{clear, clear}, true
 	}
@@ -205,7 +207,8 @@ func (d *Device) checkClock() error {
 		return err
 	}
 	if c < b.seen || d.onTime && !b.seenAt.IsZero() && d.isSlow(c-b.seen, now.Sub(b.seenAt)) {
-		return fmt.Errorf("%w: its clock was at cycle %d and is at %d; it was switched off and on, so that it must be configured again", ErrRestarted, b.seen, c)
+		return fmt.Errorf("%w: its clock was at cycle %d and is at %d; it was switched off and on, so that it "+
+			"must be configured again", ErrRestarted, b.seen, c)
 	}
 	b.seen, b.seenAt = c, d.clock.Now()
 	return nil

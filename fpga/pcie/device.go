@@ -278,7 +278,8 @@ func (d *Device) checkSuspect(addr uint32, w *word, v uint32) (uint32, error) {
 		text, _ := ExplainPlaceholder(again)
 		return again, fmt.Errorf("%w at %s: %s", fpga.ErrAddress, d.nameOf(addr), text)
 	}
-	return again, fmt.Errorf("read %s: %w: it reads all ones, an impossible value; check the card with 'olafctl device doctor'", d.nameOf(addr), ErrUnsteady)
+	return again, fmt.Errorf("read %s: %w: it reads all ones, an impossible value; check the card with 'olafctl "+
+		"device doctor'", d.nameOf(addr), ErrUnsteady)
 }
 
 // definedBits returns the bits that belong to a register's fields.
@@ -398,7 +399,8 @@ func (d *Device) explainDead() error {
 	switch now, err := d.bus.probe(d.card.BDF); {
 	case err != nil:
 	case now.Driver != "" && now.Driver != d.card.Driver:
-		why = fmt.Sprintf("the driver %s was bound to it meanwhile, and the kernel took the registers away; unbind it and start again", now.Driver)
+		why = fmt.Sprintf("the driver %s was bound to it meanwhile, and the kernel took the registers away; "+
+			"unbind it and start again", now.Driver)
 	case now.State == Refused:
 		why = now.Why
 	}
@@ -464,7 +466,8 @@ func (d *Device) checkWritten() error {
 		}
 		got, same := d.compareTwice(addr, w.value)
 		if !same {
-			return fmt.Errorf("%w: %s reads %#x, %#x was written; another program or a power cycle reset the card, so it must be configured again", ErrForgot, w.name(), got, w.value)
+			return fmt.Errorf("%w: %s reads %#x, %#x was written; another program or a power cycle reset the "+
+				"card, so it must be configured again", ErrForgot, w.name(), got, w.value)
 		}
 	}
 	return nil
@@ -530,7 +533,8 @@ func (d *Device) mayWrite(addr uint32, w *word) error {
 	case !a.write:
 		return fmt.Errorf("write %#x: %w: %s", addr, ErrDenied, a.why)
 	case addr < boxBase && addr&(portStride-1) == tickRegister:
-		return fmt.Errorf("write %#x: %w: a tick clears the MAC's counters, which this program adds up; use 'olafctl device watch'", addr, ErrDenied)
+		return fmt.Errorf("write %#x: %w: a tick clears the MAC's counters, which this program adds up; use "+
+			"'olafctl device watch'", addr, ErrDenied)
 	}
 	return d.checkPort(addr)
 }

@@ -164,7 +164,9 @@ func (d *Device) tickPort(i int, p *port) error {
 		return errors.Join(d.verify(), err)
 	}
 	if passed := d.clock.Now().Sub(now).Seconds() * rxClockHz; after >= before && float64(after) > 1.02*passed {
-		return errors.Join(d.verify(), fmt.Errorf("latch the counters of port %d: %w: the MAC's clock goes on at %d after %d; it is being reset, or 'olafctl device reset --part cmac%d' helps", i, ErrLost, after, before, i))
+		return errors.Join(d.verify(), fmt.Errorf(
+			"latch the counters of port %d: %w: the MAC's clock goes on at %d after %d; it is being reset, or "+
+				"'olafctl device reset --part cmac%d' helps", i, ErrLost, after, before, i))
 	}
 	p.ticked = ticked
 	return nil
@@ -216,7 +218,8 @@ func (d *Device) Adapter(i int) (c AdapterCounters, err error) {
 		}
 		if was := *a.value(&last); *v < was {
 			p.adapter = AdapterCounters{}
-			return c, fmt.Errorf("the adapter of port %d: %w: %#x from %d to %d; it was reset, so its earlier counts are lost: measure again", i, ErrBackwards, a.offset, was, *v)
+			return c, fmt.Errorf("the adapter of port %d: %w: %#x from %d to %d; it was reset, so its earlier "+
+				"counts are lost: measure again", i, ErrBackwards, a.offset, was, *v)
 		}
 	}
 	p.adapter = c

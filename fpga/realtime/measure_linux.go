@@ -219,7 +219,10 @@ func (c *Card) checkLoad(limit int64, l *load) *regfile.Reason {
 	if max(offered, served) <= limit {
 		return nil
 	}
-	return regfile.UnfitCommand(fmt.Sprintf("this machine carried %d frames a second when it was measured, and at most half of that is accepted, %v of %v each; the workers offer %v, %s; try %s, or --time-scale 1/%d: outputs of up to %d frames a second were measured to keep time on a quiet machine, and with more ages are withheld the more often",
+	return regfile.UnfitCommand(fmt.Sprintf(
+		"this machine carried %d frames a second when it was measured, and at most half of that is accepted, %v "+
+			"of %v each; the workers offer %v, %s; try %s, or --time-scale 1/%d: outputs of up to %d frames a "+
+			"second were measured to keep time on a quiet machine, and with more ages are withheld the more often",
 		2*limit, roundDown(l.rateOf(limit)), olaf.Size(l.size), roundNearest(l.offeredRate()), describeOutput(out),
 		l.suggestFlags(offered, served, limit), int64(1/fittingShare(offered, served, limit))+1, timely))
 }

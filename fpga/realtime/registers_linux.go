@@ -207,7 +207,8 @@ var commands = map[uint32]func(*Card, uint32) *regfile.Reason{
 	regmap.GeneratorCommand: func(c *Card, v uint32) *regfile.Reason {
 		c.raiseEvents()
 		if v == regmap.GeneratorCommandArm && c.file.Reg(regmap.AggregatorProgram) != 0 {
-			return regfile.BadState("the program that aggregator.program names is for hosts that wait, and no update of the generator passes it; choose pass")
+			return regfile.BadState("the program that aggregator.program names is for hosts that wait, and no " +
+				"update of the generator passes it; choose pass")
 		}
 		return c.generator.runCommand(v)
 	},

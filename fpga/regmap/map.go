@@ -97,7 +97,8 @@ var blocks = []Block{
 					{Name: "aggregator", Hi: 6, Lo: 6,
 						Doc: "The aggregator block is built; without it nothing answers there."},
 					{Name: "downlinks", Hi: 7, Lo: 7,
-						Doc: "Sums can go to the workers by a link each (aggregator.results); without it the aggregator's registers from 0x038 on do nothing."},
+						Doc: "Sums can go to the workers by a link each (aggregator.results); without it the " +
+							"aggregator's registers from 0x038 on do nothing."},
 					{Name: "wire_formats", Hi: 8, Lo: 8,
 						Doc: "The format, tos and seg of flows are obeyed, and aggregator.segments; without it they mean nothing."},
 				}},
@@ -137,7 +138,9 @@ var blocks = []Block{
 				Doc: "Address of the newest refused access; 0 when there was none."},
 		}},
 	{Name: "queue", Base: 0x101000, Size: 0x1000,
-		Doc: "OlafQueue with the counters of VNP4-1 and VNP4-2 around it. Configuration holds still while it runs: registers marked idle are writable only while control.enable is 0 and the queue is empty.", Registers: joinRegisters(
+		Doc: "OlafQueue with the counters of VNP4-1 and VNP4-2 around it. Configuration holds still while it " +
+			"runs: registers marked idle are writable only while control.enable is 0 and the queue is empty.",
+		Registers: joinRegisters(
 			blockHeader(0x4F4C5155, 0x102000),
 			[]Register{
 				{Name: "built_slots", Offset: 0x00C, Access: ReadOnly, Built: true,
@@ -151,7 +154,9 @@ var blocks = []Block{
 						{Name: "enable", Hi: 0, Lo: 0,
 							Doc: "Admit updates. While 0 the queue drains, and arriving updates are counted in lost_before_engine."},
 						{Name: "freeze", Hi: 1, Lo: 1,
-							Doc: "Stop the queue's clock for the inspector: nothing is admitted, starts or leaves; a frame on the wire pauses. Arriving updates are counted in lost_before_engine."},
+							Doc: "Stop the queue's clock for the inspector: nothing is admitted, starts or " +
+								"leaves; a frame on the wire pauses. Arriving updates are counted in " +
+								"lost_before_engine."},
 					}},
 				{Name: "status", Offset: 0x024, Access: ReadOnly, Built: true, Doc: "What the queue is doing.",
 					Fields: []Field{
@@ -300,7 +305,8 @@ var blocks = []Block{
 			),
 		)},
 	{Name: "replication", Base: 0x102000, Size: 0x1000,
-		Doc: "Multicast groups behind VNP4-2, which cannot replicate by itself. A cluster uses the group that the tables name; where they name none, the group whose id is the cluster's.", Registers: joinRegisters(
+		Doc: "Multicast groups behind VNP4-2, which cannot replicate by itself. A cluster uses the group that the " +
+			"tables name; where they name none, the group whose id is the cluster's.", Registers: joinRegisters(
 			blockHeader(0x4F4C5250, 0x103000),
 			[]Register{
 				{Name: "built_groups", Offset: 0x00C, Access: ReadOnly, Built: true,
@@ -325,7 +331,8 @@ var blocks = []Block{
 			},
 		)},
 	{Name: "generator", Base: 0x103000, Size: 0x1000,
-		Doc: "Packet generator: fires descriptors at absolute cycle times. Idle registers and its memories are writable only while it is neither armed nor running.", Registers: joinRegisters(
+		Doc: "Packet generator: fires descriptors at absolute cycle times. Idle registers and its memories are " +
+			"writable only while it is neither armed nor running.", Registers: joinRegisters(
 			blockHeader(0x4F4C5047, 0x104000),
 			[]Register{
 				{Name: "built_flows", Offset: 0x00C, Access: ReadOnly, Built: true,
@@ -420,7 +427,10 @@ var blocks = []Block{
 			},
 		)},
 	{Name: "aggregator", Base: 0x105000, Size: 0x1000, Needs: 1 << 6,
-		Doc: "A switch program in front of the queue (capability aggregator): it adds updates of a cluster up, each cluster in its own segment, and what it sends upwards reaches the queue as one update. What reaches it while the queue is disabled or frozen is counted in queue.lost_before_engine. Registers marked idle are writable with those of the queue.", Registers: joinRegisters(
+		Doc: "A switch program in front of the queue (capability aggregator): it adds updates of a cluster up, " +
+			"each cluster in its own segment, and what it sends upwards reaches the queue as one update. What " +
+			"reaches it while the queue is disabled or frozen is counted in queue.lost_before_engine. " +
+			"Registers marked idle are writable with those of the queue.", Registers: joinRegisters(
 			blockHeader(0x41474752, 0),
 			[]Register{
 				{Name: "built_slots", Offset: 0x00C, Access: ReadOnly, Built: true,
@@ -434,7 +444,8 @@ var blocks = []Block{
 						Doc: "Discard every partial sum, counted by the program as cleared. So does queue.command.flush."},
 				}},
 				{Name: "program", Offset: 0x030, Access: ReadWrite, Idle: true,
-					Doc: "What becomes of updates in front of the queue. Enabling the queue after it was changed starts the table and the counters anew.", Fields: []Field{
+					Doc: "What becomes of updates in front of the queue. Enabling the queue after it was changed " +
+						"starts the table and the counters anew.", Fields: []Field{
 						{Name: "program", Hi: 4, Lo: 0, Doc: "Which program; pass is none.", Values: programs},
 					}},
 				{Name: "h", Offset: 0x034, Access: ReadWrite, Idle: true, Reset: 1, Unit: "vectors",
@@ -446,9 +457,12 @@ var blocks = []Block{
 					}},
 				{Name: "downlink_increment", Offset: 0x03C, Access: ReadWrite, Idle: true, Reset: 64 << 24,
 					Unit: "B/cycle in 8.24",
-					Doc:  "Rate of each downlink, on which queue.limiter_overhead is charged too; any number of sums may wait there. Not 0, at most 64.0."},
+					Doc: "Rate of each downlink, on which queue.limiter_overhead is charged too; any number of " +
+						"sums may wait there. Not 0, at most 64.0."},
 				{Name: "segments", Offset: 0x040, Access: ReadWrite, Idle: true, Reset: 1, Unit: "segments",
-					Doc: "Segments of a cluster's vector (capability wire_formats), 1 to built_slots: a flow's seg says which, and clusters run from 0 to built_slots divided by it, minus 1. As with program, a change starts the table anew."},
+					Doc: "Segments of a cluster's vector (capability wire_formats), 1 to built_slots: a flow's " +
+						"seg says which, and clusters run from 0 to built_slots divided by it, minus 1. As with " +
+						"program, a change starts the table anew."},
 				{Name: "occupied", Offset: 0x060, Access: ReadOnly, Built: true, Unit: "segments",
 					Doc: "Segments that hold a partial sum now."},
 				{Name: "peak_occupied", Offset: 0x064, Access: ReadOnly, Built: true, Unit: "segments",
@@ -456,7 +470,8 @@ var blocks = []Block{
 				{Name: "downlink_waiting", Offset: 0x068, Access: ReadOnly, Built: true, Unit: "frames",
 					Doc: "Sums that have left the queue and are on their way to workers."},
 				{Name: "inspect_index", Offset: 0x080, Access: ReadWrite,
-					Doc: "Which partial sum the inspector shows, in the order of the segments from 0; writing it fills the inspect registers. Refused unless the queue is frozen."},
+					Doc: "Which partial sum the inspector shows, in the order of the segments from 0; writing it " +
+						"fills the inspect registers. Refused unless the queue is frozen."},
 				{Name: "inspect_state", Offset: 0x084, Access: ReadOnly, Built: true, Doc: "What there is.",
 					Fields: []Field{
 						{Name: "valid", Hi: 0, Lo: 0,
@@ -485,9 +500,14 @@ var blocks = []Block{
 					Doc: "Contributions inside the sums that the queue dropped."},
 				{Name: "results_out", Unit: "frames", Doc: "Copies of sums that reached workers by downlinks."},
 				{Name: "occupancy_integral", Unit: "segment cycles",
-					Doc: "Sum over all cycles of the segments that hold a partial sum, up to the latest update that reached the program or the latest discard, so that it is the same whenever it is looked at. From version 1.3 of the block on."},
+					Doc: "Sum over all cycles of the segments that hold a partial sum, up to the latest update " +
+						"that reached the program or the latest discard, so that it is the same whenever it is " +
+						"looked at. From version 1.3 of the block on."},
 				{Name: "occupancy_cycles", Unit: "cycles",
-					Doc: "Cycles that occupancy_integral was counted over, so that the two give the mean: from the first update since the last clear, or from the clear where sums were held across it, to the latest update, or to a discard of sums behind it. From version 1.4 of the block on."},
+					Doc: "Cycles that occupancy_integral was counted over, so that the two give the mean: from " +
+						"the first update since the last clear, or from the clear where sums were held across it, " +
+						"to the latest update, or to a discard of sums behind it. From version 1.4 of the " +
+						"block on."},
 			})...),
 		)},
 }
@@ -513,7 +533,8 @@ var records = []Record{
 		{Name: "flow", Word: 1, Hi: 31, Lo: 16, Doc: "Flow entry."},
 		{Name: "length", Word: 2, Hi: 15, Lo: 0, Unit: "B", Doc: "L2 bytes without FCS; 0 takes the flow's."},
 		{Name: "flags", Word: 2, Hi: 31, Lo: 16,
-			Doc: "Bit 0 retransmission; faults, obeyed with the capability fault_injection: bit 1 wrong IPv4 checksum, bit 2 wrong UDP length, bit 3 not OLAF (another UDP port)."},
+			Doc: "Bit 0 retransmission; faults, obeyed with the capability fault_injection: bit 1 wrong IPv4 " +
+				"checksum, bit 2 wrong UDP length, bit 3 not OLAF (another UDP port)."},
 		{Name: "sequence", Word: 3, Hi: 31, Lo: 0, Doc: "Sequence in the header."},
 		{Name: "reward", Word: 4, Hi: 31, Lo: 0, Unit: "Q24.8", Doc: "Reward in the header, signed."},
 	}},
@@ -532,13 +553,18 @@ var records = []Record{
 		{Name: "dest_mac_low", Word: 7, Hi: 31, Lo: 0, Doc: "Bits 31:0 of it."},
 		{Name: "enable", Word: 8, Hi: 0, Lo: 0, Doc: "The entry is in use."},
 		{Name: "format", Word: 8, Hi: 15, Lo: 8,
-			Doc: "Whose frames these are (capability wire_formats): 0 OLAF's, n those of the program of code n. Frames of another program than aggregator.program are bypassed."},
+			Doc: "Whose frames these are (capability wire_formats): 0 OLAF's, n those of the program of code n. " +
+				"Frames of another program than aggregator.program are bypassed."},
 		{Name: "tos", Word: 8, Hi: 23, Lo: 16,
-			Doc: "Type of service in the IPv4 header (capability wire_formats). A program takes frames of its own format for data by it; others are bypassed."},
+			Doc: "Type of service in the IPv4 header (capability wire_formats). A program takes frames of its own " +
+				"format for data by it; others are bypassed."},
 		{Name: "seg_low", Word: 9, Hi: 31, Lo: 0,
-			Doc: "Place of the frames' lanes in the vector (capability wire_formats), bits 31:0: which segment of the cluster they are added to. Beyond aggregator.segments they are bypassed."},
+			Doc: "Place of the frames' lanes in the vector (capability wire_formats), bits 31:0: which segment of " +
+				"the cluster they are added to. Beyond aggregator.segments they are bypassed."},
 		{Name: "seg_high", Word: 10, Hi: 31, Lo: 0, Doc: "Bits 63:32."},
 	}},
 	{Name: "template", Words: TemplateWords,
-		Doc: "Gradient lanes of a frame, int32 in lane order, as many as the frame is long (memory 2). Template 0 is built in and not writable: every lane is 1.0 in Q16.16, so that a merged lane equals the count.", Fields: nil},
+		Doc: "Gradient lanes of a frame, int32 in lane order, as many as the frame is long (memory 2). Template 0 " +
+			"is built in and not writable: every lane is 1.0 in Q16.16, so that a merged lane equals the count.",
+		Fields: nil},
 }

@@ -40,7 +40,8 @@ func (p *programs) attach(program string, at *netlab.Interface, mode Mode) (io.C
 		return nil, fmt.Errorf("xdp: there is no mode %q; there are %s and %s", mode, Native, Generic)
 	}
 	if mode == Native && at.MTU > netlab.MaxMTU {
-		return nil, fmt.Errorf("xdp: %s: attach %s to %s: %w: an MTU of %d bytes is above the %d whose frames native mode shows in one piece; lower it, or use mode %s",
+		return nil, fmt.Errorf("xdp: %s: attach %s to %s: %w: an MTU of %d bytes is above the %d whose frames "+
+			"native mode shows in one piece; lower it, or use mode %s",
 			p.name, program, at.Name, ErrKernel, at.MTU, netlab.MaxMTU, Generic)
 	}
 	var attached link.Link

@@ -28,7 +28,8 @@ func roomFor(needed, open int, allowed uint64) error {
 	if uint64(open+needed) <= allowed {
 		return nil
 	}
-	return fmt.Errorf("%w: too many open files: %d are open, %d more are needed, %d are allowed; raise the limit with 'ulimit -n 4096'", ErrKernel, open, needed, allowed)
+	return fmt.Errorf("%w: too many open files: %d are open, %d more are needed, %d are allowed; raise the limit "+
+		"with 'ulimit -n 4096'", ErrKernel, open, needed, allowed)
 }
 
 // remedies are advice for errors unrelated to the kernel's age.

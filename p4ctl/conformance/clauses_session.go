@@ -390,7 +390,8 @@ var streams = []Clause{
 // sendPacket sends a packet without metadata and then an arbitration, whose answer shows that the stream is open and
 // that no answer to the packet is pending. The server may answer a packet or not, but only with a StreamError.
 func (p *probe) sendPacket(stream v1.P4Runtime_StreamChannelClient, id *v1.Uint128, want ...codes.Code) {
-	err := stream.Send(&v1.StreamMessageRequest{Update: &v1.StreamMessageRequest_Packet{Packet: &v1.PacketOut{Payload: []byte("conformance")}}})
+	err := stream.Send(&v1.StreamMessageRequest{
+		Update: &v1.StreamMessageRequest_Packet{Packet: &v1.PacketOut{Payload: []byte("conformance")}}})
 	if err == nil {
 		err = p.sendArbitration(stream, p.DeviceID, id)
 	}

@@ -81,16 +81,21 @@ func (o *ATP) check(cfg *Config) error {
 	case o.Profile != atp.Released && o.Profile != atp.Paper:
 		return fmt.Errorf("%w: ATP has no profile %q; there are %s, %s", ErrConfig, o.Profile, atp.Released, atp.Paper)
 	case o.Aggregators < 1 || o.Base < 0 || o.Base+o.Aggregators > atp.MaxSlots:
-		return fmt.Errorf("%w: aggregators %d to %d; an index of 16 bits reaches 0 to %d", ErrConfig, o.Base, o.Base+o.Aggregators-1, atp.MaxSlots-1)
+		return fmt.Errorf("%w: aggregators %d to %d; an index of 16 bits reaches 0 to %d", ErrConfig, o.Base,
+			o.Base+o.Aggregators-1, atp.MaxSlots-1)
 	case o.Window < 1 || o.Window > o.Aggregators:
-		return fmt.Errorf("%w: a window of %d packets over %d aggregators of the job; it must be 1 to as many", ErrConfig, o.Window, o.Aggregators)
+		return fmt.Errorf("%w: a window of %d packets over %d aggregators of the job; it must be 1 to as many",
+			ErrConfig, o.Window, o.Aggregators)
 	case o.Trigger < 0 || o.FirstTimeout < 0 || o.Timeout < 0 || o.PerRack < 0:
-		return fmt.Errorf("%w: ATP sends again after %d acknowledgements out of order, %s or %s; use times (--timeout) of more than 0, or leave them out", ErrConfig, o.Trigger, o.FirstTimeout, o.Timeout)
+		return fmt.Errorf("%w: ATP sends again after %d acknowledgements out of order, %s or %s; use times "+
+			"(--timeout) of more than 0, or leave them out", ErrConfig, o.Trigger, o.FirstTimeout, o.Timeout)
 	case o.Profile == atp.Released && o.racks(cfg.Workers) > 1:
-		return fmt.Errorf("%w: ATP's profile %s knows one level of switches; take %s, or workers on one switch", ErrConfig, atp.Released, atp.Paper)
+		return fmt.Errorf("%w: ATP's profile %s knows one level of switches; take %s, or workers on one switch",
+			ErrConfig, atp.Released, atp.Paper)
 	}
 	if most := o.fewest(cfg.Workers); most > atp.MaxFan && o.Profile == atp.Paper || most > atp.MaxMembers {
-		return fmt.Errorf("%w: %d workers a switch; ATP's fan-in is %d at most, and a bitmap has %d bits", ErrConfig, most, atp.MaxFan, atp.MaxMembers)
+		return fmt.Errorf("%w: %d workers a switch; ATP's fan-in is %d at most, and a bitmap has %d bits", ErrConfig,
+			most, atp.MaxFan, atp.MaxMembers)
 	}
 	return nil
 }

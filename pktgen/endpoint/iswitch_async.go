@@ -46,7 +46,8 @@ func NewISwitchAsync(cfg Config, isw Async, host Host) (Endpoint, error) {
 		return nil, fmt.Errorf("%w: a staleness bound of %d; it must be 0 or more", ErrConfig, isw.Bound)
 	}
 	if isw.Slots != 0 && isw.Slots < cfg.Packets() {
-		return nil, fmt.Errorf("%w: a vector of %d packets in a table of %d segments: asynchronous workers send whole vectors; use as many (--slots)",
+		return nil, fmt.Errorf("%w: a vector of %d packets in a table of %d segments: asynchronous workers send "+
+			"whole vectors; use as many (--slots)",
 			ErrConfig, cfg.Packets(), isw.Slots)
 	}
 	return &asyncWorker{cfg: cfg, isw: isw, host: host, next: make([]uint32, cfg.Packets())}, nil

@@ -54,9 +54,11 @@ func (o *ISwitch) check(c *Config) error {
 	case o.Ahead < 1:
 		return fmt.Errorf("%w: %d packets ahead", ErrConfig, o.Ahead)
 	case o.Ahead < c.Packets() && !o.Wrap:
-		return fmt.Errorf("%w: a vector of %d packets in a table of %d segments; use more (--slots), or let it be used again from its start (--wrap)", ErrConfig, c.Packets(), o.Ahead)
+		return fmt.Errorf("%w: a vector of %d packets in a table of %d segments; use more (--slots), or let it be "+
+			"used again from its start (--wrap)", ErrConfig, c.Packets(), o.Ahead)
 	case o.Ahead < c.Packets() && o.Profile == iswitch.Exactly:
-		return fmt.Errorf("%w: a vector of %d packets in a table of %d segments: rounds of %s can't tell the uses of a segment apart; build more, or take %s",
+		return fmt.Errorf("%w: a vector of %d packets in a table of %d segments: rounds of %s can't tell the uses "+
+			"of a segment apart; build more, or take %s",
 			ErrConfig, c.Packets(), o.Ahead, iswitch.Exactly, iswitch.Published)
 	}
 	return nil

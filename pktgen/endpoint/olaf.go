@@ -119,7 +119,8 @@ func (w *openWorker) send(i int, flags program.Flags) {
 		w.host.Message()
 	}
 	w.out = program.Packet{
-		Kind: program.Data, Job: w.cfg.Job, Worker: w.cfg.Worker, Seg: uint64(i), Index: w.sent, Count: 1, Lanes: uint16(w.cfg.Lanes(i)), Flags: flags,
+		Kind: program.Data, Job: w.cfg.Job, Worker: w.cfg.Worker, Seg: uint64(i), Index: w.sent, Count: 1,
+		Lanes: uint16(w.cfg.Lanes(i)), Flags: flags,
 		Trace: w.trace,
 	}
 	w.host.Send(Network, &w.out, w.cfg.cut(w.values, i))
@@ -233,7 +234,8 @@ func (s *openServer) Receive(_ olaf.Time, p *program.Packet, lanes []uint32) {
 func (s *openServer) begin() {
 	a := &s.line[0]
 	s.apply = Aggregate{
-		Number: s.seen, Vectors: uint32(a.Count), First: int(a.Seg) * s.cfg.PerPacket, Job: a.Job, Worker: a.Worker, Vector: a.Index, Reward: int32(a.Value),
+		Number: s.seen, Vectors: uint32(a.Count), First: int(a.Seg) * s.cfg.PerPacket, Job: a.Job, Worker: a.Worker,
+		Vector: a.Index, Reward: int32(a.Value),
 		Trace: a.Trace, Values: a.lanes, Waiting: len(s.line) - 1, Dropped: int(s.tally[crowded]),
 	}
 	s.host.Apply(&s.apply)
@@ -245,7 +247,8 @@ func (s *openServer) OnApplied(olaf.Time) {
 	s.seen++
 	a := s.line[0]
 	s.out = program.Packet{
-		Kind: program.Ack, Job: a.Job, Worker: a.Worker, Seg: a.Seg, Index: a.Index, Count: a.Count, Lanes: uint16(len(s.apply.Values)), Trace: a.Trace,
+		Kind: program.Ack, Job: a.Job, Worker: a.Worker, Seg: a.Seg, Index: a.Index, Count: a.Count,
+		Lanes: uint16(len(s.apply.Values)), Trace: a.Trace,
 	}
 	first, end := int(a.Worker), int(a.Worker)+1
 	if a.Count > 1 {

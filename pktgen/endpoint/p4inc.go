@@ -82,7 +82,8 @@ func NewP4INC(cfg Config, own P4INC, host Host) (Endpoint, error) {
 	if err := own.check(); err != nil {
 		return nil, err
 	}
-	return &segmentWorker{rounds: rounds{cfg: cfg, host: host}, own: own, sum: newGather(cfg.Layout), climb: newClimb(own.Window), due: Never}, nil
+	return &segmentWorker{rounds: rounds{cfg: cfg, host: host}, own: own, sum: newGather(cfg.Layout),
+		climb: newClimb(own.Window), due: Never}, nil
 }
 
 func (w *segmentWorker) OnComputed(now olaf.Time, values []uint32) {
@@ -121,7 +122,8 @@ func (w *segmentWorker) fragment(i int) uint64 {
 func (w *segmentWorker) send(now olaf.Time, i int) {
 	n := w.fragment(i)
 	w.out = program.Packet{
-		Kind: program.Data, Job: w.cfg.Job, Worker: w.cfg.Worker, Seg: n, Index: uint32(w.own.Base) + uint32(n%uint64(w.own.Size)), Round: uint16(w.round),
+		Kind: program.Data, Job: w.cfg.Job, Worker: w.cfg.Worker, Seg: n, Index: uint32(w.own.Base) +
+			uint32(n%uint64(w.own.Size)), Round: uint16(w.round),
 		Count: 1, Lanes: uint16(w.cfg.Lanes(i)), Trace: w.contribution(),
 	}
 	left := w.host.Send(Network, &w.out, w.cfg.cut(w.values, i))

@@ -112,7 +112,8 @@ func (w *poolWorker) fresh(now olaf.Time, i int) {
 func (w *poolWorker) send(now olaf.Time, i int) {
 	slot, set := w.place(i)
 	w.out = program.Packet{
-		Kind: program.Data, Job: w.cfg.Job, Worker: w.cfg.Worker, Seg: uint64(i), Index: uint32(w.sml.Base + slot), Flags: set, Round: uint16(w.round),
+		Kind: program.Data, Job: w.cfg.Job, Worker: w.cfg.Worker, Seg: uint64(i), Index: uint32(w.sml.Base + slot),
+		Flags: set, Round: uint16(w.round),
 		Count: 1, Lanes: uint16(w.cfg.Lanes(max(i-w.ahead, 0))), Trace: w.contribution(),
 	}
 	left := w.host.Send(Network, &w.out, w.encode(i))

@@ -49,7 +49,8 @@ const MaxVectors = endpoint.MaxEpochs
 // Check returns an error for an invalid job. It matches ErrConfig.
 func (j *Job) Check() error {
 	if j.Workers < 1 || j.Values < 1 || j.Lanes < 1 || j.Lanes > MaxOpenLanes || j.Vectors < 1 || j.Vectors > MaxVectors {
-		return fmt.Errorf("%w: %d vectors of %d values, %d in a packet, of %d workers; there are 1 to %d vectors and 1 to %d values in a packet", ErrConfig,
+		return fmt.Errorf("%w: %d vectors of %d values, %d in a packet, of %d workers; there are 1 to %d vectors "+
+			"and 1 to %d values in a packet", ErrConfig,
 			j.Vectors, j.Values, j.Lanes, j.Workers, MaxVectors, MaxOpenLanes)
 	}
 	return nil

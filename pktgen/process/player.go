@@ -132,7 +132,8 @@ func (p *Player) Run(ctx context.Context, conn *net.UDPConn, make func(endpoint.
 }
 
 func newPlaying(ctx context.Context, p *Player, conn *net.UDPConn) *playing {
-	return &playing{Player: p, socket: newSocket(conn, p.Codec), ctx: ctx, computed: make(chan Computed, 1), finished: make(chan struct{}, 1), child: p.Child}
+	return &playing{Player: p, socket: newSocket(conn, p.Codec), ctx: ctx, computed: make(chan Computed, 1),
+		finished: make(chan struct{}, 1), child: p.Child}
 }
 
 func (k *playing) run() error {

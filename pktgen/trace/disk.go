@@ -50,7 +50,8 @@ func CreateFile(path string, h Header) (*File, error) {
 func createPart(name string) (*os.File, error) {
 	out, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, fmt.Errorf("%w: %s belongs to a recording that is running or was killed; choose another name, or convert it to a trace and remove it", fs.ErrExist, name)
+		return nil, fmt.Errorf("%w: %s belongs to a recording that is running or was killed; choose another name, "+
+			"or convert it to a trace and remove it", fs.ErrExist, name)
 	}
 	return out, err
 }

@@ -202,7 +202,8 @@ func (r *Reader) readHeader() error {
 		return fmt.Errorf("%w: no version after %q", ErrFormat, magic)
 	}
 	if number > version {
-		return fmt.Errorf("%w: it is olaftrace/%d and this olafctl reads up to olaftrace/%d; update olafctl or record again", ErrVersion, number, version)
+		return fmt.Errorf("%w: it is olaftrace/%d and this olafctl reads up to olaftrace/%d; update olafctl or "+
+			"record again", ErrVersion, number, version)
 	}
 	doc, err := readLine(r.in, maxHeaderJSON)
 	if err != nil {

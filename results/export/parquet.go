@@ -133,7 +133,8 @@ func Observations(dir string, each func(func(*Labelled) error) error) Target {
 
 func observationOf(l *Labelled) observation {
 	u := &l.Observation.Update
-	row := observation{Queue: l.Queue, OutRateBPS: l.OutRateBPS, Run: int32(l.Run), AtPS: int64(l.Observation.At), GenNS: int64(u.GenNS), Seq: u.Seq,
+	row := observation{Queue: l.Queue, OutRateBPS: l.OutRateBPS, Run: int32(l.Run), AtPS: int64(l.Observation.At),
+		GenNS: int64(u.GenNS), Seq: u.Seq,
 		Reward: u.Reward, Cluster: int32(u.Cluster), Worker: int32(u.Worker), Count: int32(u.Count), Lanes: int32(u.Lanes)}
 	if queued := int64(l.Observation.Queued); l.Observation.Queued >= 0 {
 		row.QueuedPS = &queued

@@ -89,7 +89,8 @@ func Write(w io.Writer, r *sheets.Result) error {
 
 func modelOf(r *sheets.Result) (*model, error) {
 	b := r.Bench
-	m := &model{Title: "olafctl " + b.Experiment, Experiment: b.Experiment, Device: b.Provenance.Device, Started: formatTime(b.Provenance.Started),
+	m := &model{Title: "olafctl " + b.Experiment, Experiment: b.Experiment, Device: b.Provenance.Device,
+		Started: formatTime(b.Provenance.Started),
 		Command: strings.Join(b.Provenance.Command, " "), Valid: r.Valid(), Statements: slices.Concat(b.Terms, b.Statements), Window: b.Window}
 	_, m.Validity, _ = strings.Cut(r.Validity(), ": ")
 	m.Real, m.Parameters = sheets.Real(b), parametersOf(b)
@@ -130,7 +131,8 @@ const mostParameters = 32
 // parametersOf lists the scalar values of a configuration by their last key. It leaves out lists, such as seeds.
 func parametersOf(b *results.Bench) (list [][2]string) {
 	for _, leaf := range results.ListLeaves(b.Config) {
-		if name := leaf[0][strings.LastIndex(leaf[0], ".")+1:]; !strings.Contains(leaf[0], "[") && name != "experiment" && leaf[1] != "" && len(list) < mostParameters {
+		if name := leaf[0][strings.LastIndex(leaf[0], ".")+1:]; !strings.Contains(leaf[0], "[") &&
+			name != "experiment" && leaf[1] != "" && len(list) < mostParameters {
 			list = append(list, [2]string{strings.ReplaceAll(name, "_", " "), leaf[1]})
 		}
 	}
@@ -139,12 +141,14 @@ func parametersOf(b *results.Bench) (list [][2]string) {
 
 // class returns a verdict's style.
 func class(verdict string) string {
-	return map[paper.Verdict]string{paper.Match: "good", paper.Near: "good", paper.BoundMet: "good", paper.Holds: "good", paper.WithinTwo: "fair", paper.TrendOnly: "fair",
+	return map[paper.Verdict]string{paper.Match: "good", paper.Near: "good", paper.BoundMet: "good",
+		paper.Holds: "good", paper.WithinTwo: "fair", paper.TrendOnly: "fair",
 		paper.Differs: "bad", paper.Opposite: "bad", paper.BoundMissed: "bad"}[paper.Verdict(verdict)]
 }
 
 func claimOf(p *results.PaperRow) claim {
-	c := claim{Where: paper.ExperimentOf(p.ID), What: p.Row + ", " + p.Column, Source: p.Source, Note: strings.TrimPrefix(p.Basis+"; "+p.Note, "; "),
+	c := claim{Where: paper.ExperimentOf(p.ID), What: p.Row + ", " + p.Column, Source: p.Source,
+		Note:      strings.TrimPrefix(p.Basis+"; "+p.Note, "; "),
 		Published: text.FormatPublished(p), Verdict: p.Verdict, Class: class(p.Verdict)}
 	if p.Ours.Known() {
 		c.Ours, c.Half = text.FormatRoundedParts(&p.Ours, 1)

@@ -40,7 +40,8 @@ func (b *Block) sheet() table.Sheet {
 		if strings.HasSuffix(column, " %") && unit != "%" { // a share needs its own axis
 			of, unit = &other, "%"
 		}
-		s.Columns = append(s.Columns, table.Column{Header: column, Unit: unit, Format: table.General}, table.Column{Header: column + " ±", Unit: unit, Format: table.General})
+		s.Columns = append(s.Columns, table.Column{Header: column, Unit: unit, Format: table.General},
+			table.Column{Header: column + " ±", Unit: unit, Format: table.General})
 		of.Series = append(of.Series, table.Series{Name: strings.TrimSuffix(column, " %"), Column: 2*i + 1, ErrorColumn: 2*i + 2})
 	}
 	for _, line := range b.Rows {

@@ -10,7 +10,8 @@ import (
 func BesideSheet(b *results.Bench) table.Sheet {
 	s := table.Sheet{Name: "Beside the twin", Title: "Ages as planned, of the twin on the arrivals that were logged, and as measured",
 		Columns: []table.Column{{Header: "configuration"}, {Header: "age"}, {Header: "unit"}, {Header: "plan", Format: table.Fixed1},
-			{Header: "twin", Format: table.Fixed1}, {Header: "measured", Format: table.Fixed1}, {Header: "measured over twin", Unit: "%", Format: table.Fixed1}},
+			{Header: "twin", Format: table.Fixed1}, {Header: "measured", Format: table.Fixed1},
+			{Header: "measured over twin", Unit: "%", Format: table.Fixed1}},
 		Notes: []string{"plan and twin differ by the senders, twin and measured by the output"}}
 	for i := range b.Rows {
 		r := &b.Rows[i]

@@ -87,7 +87,8 @@ func computes(values []float64, st *results.Statistic) bool {
 		sum += v
 	}
 	mean := sum / float64(len(values))
-	return math.Abs(mean-float64(st.Mean)) <= 1e-9*math.Abs(mean) && slices.Min(values) == float64(st.Min) && slices.Max(values) == float64(st.Max)
+	return math.Abs(mean-float64(st.Mean)) <= 1e-9*math.Abs(mean) && slices.Min(values) == float64(st.Min) &&
+		slices.Max(values) == float64(st.Max)
 }
 
 // statisticWidth is the number of cells for a statistic; see statisticColumns.
@@ -95,7 +96,8 @@ const statisticWidth = 6
 
 // formulate adds formulas over the cells of ref to the cells of a statistic.
 func formulate(cells []table.Cell, ref string) {
-	for i, formula := range [statisticWidth]string{"AVERAGE(%s)", "STDEV(%s)", "TINV(0.05,COUNT(%[1]s)-1)*STDEV(%[1]s)/SQRT(COUNT(%[1]s))", "MIN(%s)", "MAX(%s)", "COUNT(%s)"} {
+	for i, formula := range [statisticWidth]string{"AVERAGE(%s)", "STDEV(%s)",
+		"TINV(0.05,COUNT(%[1]s)-1)*STDEV(%[1]s)/SQRT(COUNT(%[1]s))", "MIN(%s)", "MAX(%s)", "COUNT(%s)"} {
 		if cells[i].Kind == table.Number {
 			cells[i].Formula = fmt.Sprintf(formula, ref)
 		}

@@ -279,8 +279,9 @@ func (d *Document) turns(line []*Comparison, along, of int) (out []Crossing) {
 			continue
 		}
 		if last != nil && last.Sign != c.Sign {
-			out = append(out, Crossing{Metric: c.Metric, Subject: c.Subject, Versus: c.Versus, Axis: a.Name, Parameters: d.parameters(c.at, along, of),
-				After: Value(a.Values[last.at[along]]), Before: Value(a.Values[c.at[along]]), From: last.Sign, To: c.Sign})
+			out = append(out, Crossing{Metric: c.Metric, Subject: c.Subject, Versus: c.Versus, Axis: a.Name,
+				Parameters: d.parameters(c.at, along, of),
+				After:      Value(a.Values[last.at[along]]), Before: Value(a.Values[c.at[along]]), From: last.Sign, To: c.Sign})
 		}
 		last = c
 	}
@@ -338,7 +339,8 @@ func (d *Document) front(a, b *Shown) Front {
 	})
 	least := math.Inf(1)
 	for i, p := range points {
-		if tied := i > 0 && points[i-1].x == p.x && points[i-1].y == p.y && len(f.Cells) > 0 && f.Cells[len(f.Cells)-1] == points[i-1].cell; p.y < least || tied {
+		if tied := i > 0 && points[i-1].x == p.x && points[i-1].y == p.y && len(f.Cells) > 0 &&
+			f.Cells[len(f.Cells)-1] == points[i-1].cell; p.y < least || tied {
 			f.Cells, least = append(f.Cells, p.cell), p.y
 		}
 	}

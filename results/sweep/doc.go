@@ -228,7 +228,8 @@ func (d *Document) Fill(cells []Outcome, known func(name string) *metric.Metric)
 }
 
 func (c *Cell) fill(d *Document, from *Outcome, known func(string) *metric.Metric) error {
-	*c = Cell{Parameters: map[string]Value{}, State: from.State, Error: from.Error, Keys: from.Keys, Looks: from.Looks, HalfWidthPct: results.Float(100 * from.HalfWidth), at: from.At}
+	*c = Cell{Parameters: map[string]Value{}, State: from.State, Error: from.Error, Keys: from.Keys,
+		Looks: from.Looks, HalfWidthPct: results.Float(100 * from.HalfWidth), at: from.At}
 	for k, v := range from.Parameters {
 		c.Parameters[d.Axes[k].Name] = Value(v)
 	}

@@ -28,14 +28,16 @@ func ParseEnough(text string) (*Enough, error) {
 		v /= 100
 	}
 	if !ok || err != nil || !(v > 0 && v < 1) {
-		return nil, fmt.Errorf("%w %q: write it as ci=2%%, the half-width of the interval relative to the mean, above 0 and below 100 %%", ErrRule, text)
+		return nil, fmt.Errorf("%w %q: write it as ci=2%%, the half-width of the interval relative to the mean, "+
+			"above 0 and below 100 %%", ErrRule, text)
 	}
 	return &Enough{v}, nil
 }
 
 // String describes the rule in words.
 func (e *Enough) String() string {
-	return fmt.Sprintf("until the half-width of the 95 %% interval is at most %.4g %% of the mean, looked at after every lot in the order of seeds, look k at the level 5 %% · 6/(π²k²)", 100*e.Within)
+	return fmt.Sprintf("until the half-width of the 95 %% interval is at most %.4g %% of the mean, looked at "+
+		"after every lot in the order of seeds, look k at the level 5 %% · 6/(π²k²)", 100*e.Within)
 }
 
 // Level returns the level of a look, from 1.

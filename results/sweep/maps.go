@@ -291,7 +291,8 @@ func (m *Map) shades(p *text.Page) {
 	if m.Compared {
 		p.Say("", "- lower, + higher, . can't be told; left %s %s, right %s", m.Across, m.Columns[0], m.Columns[len(m.Columns)-1])
 	} else {
-		p.Say("", "%s [%s] %s; left %s %s, right %s", text.Single(low*m.By), shades, text.Single(high*m.By), m.Across, m.Columns[0], m.Columns[len(m.Columns)-1])
+		p.Say("", "%s [%s] %s; left %s %s, right %s", text.Single(low*m.By), shades, text.Single(high*m.By), m.Across,
+			m.Columns[0], m.Columns[len(m.Columns)-1])
 	}
 	room := max(1, p.Columns()-widest-3)
 	outlined := len(m.outlines()) > 0 && 2*len(m.Columns) <= room

@@ -85,10 +85,12 @@ func (d *Document) cellSheet() table.Sheet {
 	for i := range d.Axes {
 		s.Columns = append(s.Columns, table.Column{Header: d.Axes[i].Name})
 	}
-	s.Columns = append(s.Columns, table.Column{Header: "State"}, table.Column{Header: "Runs", Format: table.Integer}, table.Column{Header: "Left out", Format: table.Integer})
+	s.Columns = append(s.Columns, table.Column{Header: "State"}, table.Column{Header: "Runs", Format: table.Integer},
+		table.Column{Header: "Left out", Format: table.Integer})
 	for i := range d.Metrics {
 		m := &d.Metrics[i]
-		s.Columns = append(s.Columns, table.Column{Header: m.Title, Unit: m.Unit, Format: table.General}, table.Column{Header: m.Title + " ±", Unit: m.Unit, Format: table.General})
+		s.Columns = append(s.Columns, table.Column{Header: m.Title, Unit: m.Unit, Format: table.General},
+			table.Column{Header: m.Title + " ±", Unit: m.Unit, Format: table.General})
 	}
 	for i := range d.Cells {
 		c := &d.Cells[i]
@@ -158,7 +160,8 @@ func (d *Document) metricSheet(m *Shown) table.Sheet {
 		if !known {
 			at = len(s.Columns)
 			columns[name] = at
-			s.Columns = append(s.Columns, table.Column{Header: name, Unit: m.Unit, Format: table.General}, table.Column{Header: name + " ±", Unit: m.Unit, Format: table.General})
+			s.Columns = append(s.Columns, table.Column{Header: name, Unit: m.Unit, Format: table.General},
+				table.Column{Header: name + " ±", Unit: m.Unit, Format: table.General})
 			for k := range s.Rows {
 				s.Rows[k] = append(s.Rows[k], table.Missing("no value"), table.Missing("no value"))
 			}
@@ -187,7 +190,8 @@ func (d *Document) series(at []int, along int) string {
 
 // sheet returns a map as a sheet.
 func (m *Map) sheet(n int) table.Sheet {
-	s := table.Sheet{Name: sheetName(fmt.Sprintf("Map %d %s", n+1, m.Metric.Name)), Title: m.Title, Columns: []table.Column{{Header: m.Down + " \\ " + m.Across}}}
+	s := table.Sheet{Name: sheetName(fmt.Sprintf("Map %d %s", n+1, m.Metric.Name)), Title: m.Title,
+		Columns: []table.Column{{Header: m.Down + " \\ " + m.Across}}}
 	if m.Compared {
 		s.Notes = []string{"a value in brackets can't be told from 0"}
 	}
@@ -208,7 +212,8 @@ func (m *Map) sheet(n int) table.Sheet {
 		}
 		s.Rows = append(s.Rows, row)
 	}
-	chart := table.Chart{Kind: table.Map, Title: m.Title, XTitle: m.Across, YTitle: m.Down, ZTitle: m.colours(), Diverging: m.Compared, Outlines: m.outlines()}
+	chart := table.Chart{Kind: table.Map, Title: m.Title, XTitle: m.Across, YTitle: m.Down, ZTitle: m.colours(),
+		Diverging: m.Compared, Outlines: m.outlines()}
 	if m.Compared {
 		chart.Empty = "can't be told from 0"
 	}
@@ -232,7 +237,8 @@ func (m *Map) colours() string {
 
 // crossingSheet has a row for every change of a comparison's sign along an axis.
 func (d *Document) crossingSheet() table.Sheet {
-	s := table.Sheet{Name: "Crossings", Title: "Where the sign of a comparison turns along an axis", Notes: []string{"between the two values it can't be told"}}
+	s := table.Sheet{Name: "Crossings", Title: "Where the sign of a comparison turns along an axis",
+		Notes: []string{"between the two values it can't be told"}}
 	for _, header := range []string{"Metric", d.Subject, "Against", "Axis", "Up to", "It is", "From", "It is then"} {
 		s.Columns = append(s.Columns, table.Column{Header: header})
 	}
@@ -242,7 +248,8 @@ func (d *Document) crossingSheet() table.Sheet {
 	}
 	for i := range d.Crossings {
 		c := &d.Crossings[i]
-		row := []table.Cell{table.S(c.Metric), table.S(c.Subject), table.S(c.Versus), table.S(c.Axis), table.S(string(c.After)), table.S(c.From), table.S(string(c.Before)), table.S(c.To)}
+		row := []table.Cell{table.S(c.Metric), table.S(c.Subject), table.S(c.Versus), table.S(c.Axis),
+			table.S(string(c.After)), table.S(c.From), table.S(string(c.Before)), table.S(c.To)}
 		for _, k := range others {
 			v, fixed := c.Parameters[d.Axes[k].Name]
 			cell := table.S(string(v))
@@ -271,7 +278,9 @@ const together = "only together"
 
 // sensitivitySheet has a row for each axis and a column for each metric, drawn as bars.
 func (d *Document) sensitivitySheet() table.Sheet {
-	s := table.Sheet{Name: "Sensitivity", Title: "Share of the variance over the cells explained by each axis alone (η²)", Columns: []table.Column{{Header: "Axis"}}}
+	s := table.Sheet{Name: "Sensitivity",
+		Title:   "Share of the variance over the cells explained by each axis alone (η²)",
+		Columns: []table.Column{{Header: "Axis"}}}
 	if len(d.Sensitivity) == 0 {
 		return s
 	}
@@ -295,7 +304,9 @@ func (d *Document) sensitivitySheet() table.Sheet {
 
 // frontSheet has a row for each cell on the front, drawn as a line over the first metric.
 func (d *Document) frontSheet(f *Front) table.Sheet {
-	s := table.Sheet{Name: "Pareto", Title: fmt.Sprintf("Cells that no other beats in both %s (%s is better) and %s (%s)", f.Metrics[0], f.Best[0], f.Metrics[1], f.Best[1])}
+	s := table.Sheet{Name: "Pareto", Title: fmt.Sprintf(
+		"Cells that no other beats in both %s (%s is better) and %s (%s)", f.Metrics[0], f.Best[0], f.Metrics[1],
+		f.Best[1])}
 	axes := d.others(-1)
 	for _, k := range axes {
 		s.Columns = append(s.Columns, table.Column{Header: d.Axes[k].Name})
@@ -341,8 +352,12 @@ func (d *Document) comparisonSheet() table.Sheet {
 		}
 	}
 	s.Columns = append(s.Columns, table.Column{Header: "Metric"}, table.Column{Header: d.Subject}, table.Column{Header: "Against"},
-		table.Column{Header: "Change", Unit: "%", Format: table.General}, table.Column{Header: "Difference", Format: table.General}, table.Column{Header: "Difference ±", Format: table.General},
-		table.Column{Header: "Pairs", Format: table.Integer}, table.Column{Header: "p", Format: table.General}, table.Column{Header: "Would have been seen", Unit: "%", Format: table.General}, table.Column{Header: "Verdict"})
+		table.Column{Header: "Change", Unit: "%", Format: table.General},
+		table.Column{Header: "Difference", Format: table.General},
+		table.Column{Header: "Difference ±", Format: table.General},
+		table.Column{Header: "Pairs", Format: table.Integer}, table.Column{Header: "p", Format: table.General},
+		table.Column{Header: "Would have been seen", Unit: "%", Format: table.General},
+		table.Column{Header: "Verdict"})
 	for i := range d.Comparisons {
 		c := &d.Comparisons[i]
 		var row []table.Cell
@@ -351,7 +366,8 @@ func (d *Document) comparisonSheet() table.Sheet {
 				row = append(row, d.value(k, c.at[k]))
 			}
 		}
-		s.Rows = append(s.Rows, append(row, table.S(c.Metric), table.S(c.Subject), table.S(c.Versus), number(c.ChangePct), number(c.Difference.Mean), number(c.Difference.CI95),
+		s.Rows = append(s.Rows, append(row, table.S(c.Metric), table.S(c.Subject), table.S(c.Versus),
+			number(c.ChangePct), number(c.Difference.Mean), number(c.Difference.CI95),
 			table.I(int64(c.Difference.N)), number(c.PHolm), number(c.DetectablePct), table.S(c.Sign)))
 	}
 	return s

@@ -82,7 +82,8 @@ func (d *Document) headlines() (lines []string) {
 	least, most := d.extremes(m.Name)
 	if least != nil {
 		by, unit := text.ScaleOf(m.Unit, least.Statistics.Of(m.Name), most.Statistics.Of(m.Name))
-		lines = append(lines, fmt.Sprintf("%s: from %s (%s) to %s %s (%s).", m.Title, text.FormatRounded(least.Statistics.Of(m.Name), by), d.where(least),
+		lines = append(lines, fmt.Sprintf("%s: from %s (%s) to %s %s (%s).", m.Title,
+			text.FormatRounded(least.Statistics.Of(m.Name), by), d.where(least),
 			text.FormatRounded(most.Statistics.Of(m.Name), by), unit, d.where(most)))
 	}
 	return append(lines, fmt.Sprintf("%s of %s: %s; %s.", olaf.Plural(len(d.Cells), "cell"), d.Command, d.axes(), d.Rule))
@@ -120,7 +121,8 @@ func (d *Document) Summary() string {
 	m := &d.Metrics[0]
 	if of := d.axis(d.Subject); of >= 0 {
 		if first, count := d.tally(m); first != "" {
-			return fmt.Sprintf("%s: %s below %s in %d of %d", m.Name, d.Axes[of].Values[0], first, count[Lower], count[Lower]+count[Higher]+count[Undecided])
+			return fmt.Sprintf("%s: %s below %s in %d of %d", m.Name, d.Axes[of].Values[0], first, count[Lower],
+				count[Lower]+count[Higher]+count[Undecided])
 		}
 	}
 	least, most := d.extremes(m.Name)
@@ -129,7 +131,8 @@ func (d *Document) Summary() string {
 	}
 	low, high := least.Statistics.Of(m.Name), most.Statistics.Of(m.Name)
 	by, unit := text.ScaleOf(m.Unit, low, high)
-	return strings.TrimSpace(fmt.Sprintf("%s: %s to %s %s", m.Name, text.Single(float64(low.Mean)*by), text.Single(float64(high.Mean)*by), unit))
+	return strings.TrimSpace(fmt.Sprintf("%s: %s to %s %s", m.Name, text.Single(float64(low.Mean)*by),
+		text.Single(float64(high.Mean)*by), unit))
 }
 
 // varies reports whether an axis has several values.
@@ -290,7 +293,8 @@ func (d *Document) bestOf(f *Front) string {
 	if n := len(f.Cells) - len(cells); n > 0 {
 		more = fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Sprintf("no other cell beats in both %s (%s is better) and %s (%s): %s%s", f.Metrics[0], f.Best[0], f.Metrics[1], f.Best[1], strings.Join(cells, "; "), more)
+	return fmt.Sprintf("no other cell beats in both %s (%s is better) and %s (%s): %s%s", f.Metrics[0], f.Best[0],
+		f.Metrics[1], f.Best[1], strings.Join(cells, "; "), more)
 }
 
 // power describes which differences could have been detected.
@@ -304,5 +308,6 @@ func (d *Document) power() string {
 	if pairs == 0 {
 		return ""
 	}
-	return fmt.Sprintf("power: in every place a difference of %s in %s would have been seen with 80 %% power at the 5 %% level, before the correction for many places", text.Decimal(widest, 1)+" %", d.Metrics[0].Name)
+	return fmt.Sprintf("power: in every place a difference of %s in %s would have been seen with 80 %% power at "+
+		"the 5 %% level, before the correction for many places", text.Decimal(widest, 1)+" %", d.Metrics[0].Name)
 }

@@ -26,7 +26,8 @@ func (p *Page) Paper(rows []results.PaperRow) {
 	if len(rows) == 0 {
 		return
 	}
-	g := &table.Grid{Columns: []table.GridColumn{{Header: "PUBLISHED", Prose: true}, {Header: "OURS", Right: true}, {Header: "PAPER", Right: true},
+	g := &table.Grid{Columns: []table.GridColumn{{Header: "PUBLISHED", Prose: true}, {Header: "OURS", Right: true},
+		{Header: "PAPER", Right: true},
 		{Header: "DIFF", Right: true}, {Header: "VERDICT", Prose: true}}}
 	var notes footnotes
 	more := false

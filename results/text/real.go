@@ -41,7 +41,8 @@ func Real(r *results.Row) (list []Saying) {
 		say("decisions", mood, "%d of %d decisions as the engine's%s", d.Equal, d.Checked, void)
 	}
 	if l := r.LatenessNS; l != nil {
-		say("lateness", Told, "frames left late by %v (p50), %v (p99), %v at most", time.Duration(l.P50), time.Duration(l.P99), time.Duration(l.Max))
+		say("lateness", Told, "frames left late by %v (p50), %v (p99), %v at most", time.Duration(l.P50),
+			time.Duration(l.P99), time.Duration(l.Max))
 	}
 	if b := r.BurstRate; b != nil {
 		say("bursts", Told, "updates came at %s inside bursts", Rate(b.Mean))

@@ -562,7 +562,8 @@ func configurationsOf(p *bench.Plan) []expect.Configuration {
 
 // carryOut runs the specification with a dashboard or a progress bar.
 func (f *Flags) carryOut(ctx context.Context, env *cli.Env, access testbed.Access, stream *bench.Stream) (*bench.Measurement, error) {
-	options := bench.Options{Device: f.Device, Access: access, Listen: f.listen, AgeErrorPct: f.ageError, Stream: stream, Beside: env.Published.CompareBench, Twin: f.beside != "", Notes: f.notes}
+	options := bench.Options{Device: f.Device, Access: access, Listen: f.listen, AgeErrorPct: f.ageError,
+		Stream: stream, Beside: env.Published.CompareBench, Twin: f.beside != "", Notes: f.notes}
 	if f.tui && env.Terminal {
 		d := &watch.Dashboard{View: f.view, Device: f.Device, Beside: f.beside != ""}
 		shown := &watch.Background{

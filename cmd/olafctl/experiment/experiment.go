@@ -208,7 +208,8 @@ func (f *experimentFlags) carryOut(ctx context.Context, env *cli.Env, e experime
 	f.monitor.AddWork(e.Name, look)
 	if f.tui && env.Terminal {
 		if e.Spec == nil {
-			return nil, cli.UsageError("%s has no single queue to show; --tui works with %s", e.Name, strings.Join(env.Published.WithBench().Names(), " and "))
+			return nil, cli.UsageError("%s has no single queue to show; --tui works with %s", e.Name,
+				strings.Join(env.Published.WithBench().Names(), " and "))
 		}
 		return watch.RunBeside(ctx, env, &watch.Dashboard{View: f.view, Device: o.Device}, e.Spec(), &watch.Background{
 			Run:  func(ctx context.Context) (bench.Report, error) { return e.Run(ctx, o) },

@@ -37,7 +37,8 @@ report, or figures. The same run gives the same bytes. A run is named by its id,
 	flags := cmd.Flags()
 	flags.StringVar(&to.Xlsx, "xlsx", "", "workbook with charts (.xlsx)")
 	flags.StringVar(&to.Csv, "csv", "", "folder for one CSV file per sheet")
-	flags.StringVar(&to.Parquet, "parquet", "", "folder for one Parquet file per sheet and one with the kept frames (on the twin those of the first seed)")
+	flags.StringVar(&to.Parquet, "parquet", "",
+		"folder for one Parquet file per sheet and one with the kept frames (on the twin those of the first seed)")
 	flags.StringVar(&to.Json, "json", "", "JSON document")
 	flags.StringVar(&to.Report, "report", "", "self-contained HTML report")
 	flags.StringVar(&to.Svg, "svg", "", "folder for the figures as SVG")

@@ -23,7 +23,8 @@ var panels = []panel{
 		{`olafctl_sweep_cells_failed`, "failed"}, {`olafctl_sweep_workers`, "workers"}}, 8},
 	{"Sweep: results per second", "timeseries", "short",
 		[]query{{`rate(olafctl_work_done{work="sweep"}[1m])`, "stored"}}, 8},
-	{"Sweep: time left", "stat", "s", []query{{`(olafctl_work_steps{work="sweep"} - olafctl_work_done{work="sweep"}) / (rate(olafctl_work_done{work="sweep"}[1m]) > 0)`, "left"}}, 8},
+	{"Sweep: time left", "stat", "s", []query{
+		{`(olafctl_work_steps{work="sweep"} - olafctl_work_done{work="sweep"}) / (rate(olafctl_work_done{work="sweep"}[1m]) > 0)`, "left"}}, 8},
 	{"Age of Model per cluster", "timeseries", "ns",
 		[]query{{`olafctl_metric_mean{metric="aom_cluster_ns"}`, "{{configuration}}"}}, 12},
 	{"Updates lost, as the paper counts", "timeseries", "percent",

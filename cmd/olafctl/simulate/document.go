@@ -117,7 +117,8 @@ func (d *document) network(t *netsim.Topology, name string, runs []*netsim.Resul
 			}
 		}
 		values = append(values, one)
-		row.BySeed = append(row.BySeed, result.Run{Seed: run.Seed, Numbers: metric.NewValues(metrics, func(i int) metric.Float { return one[i] }), Parts: parts(run)})
+		row.BySeed = append(row.BySeed, result.Run{Seed: run.Seed, Numbers: metric.NewValues(metrics,
+			func(i int) metric.Float { return one[i] }), Parts: parts(run)})
 	}
 	row.Stats = result.Metrics(metrics).Stats(values, "no run had it")
 	return row
@@ -194,7 +195,8 @@ var sweepPanels = []struct {
 	series     []sweepSeries
 }{
 	{"Dropped packets", "dropped [% of updates sent]", 1, []sweepSeries{{"dropped", "loss_packets_pct"}}},
-	{"Age of model", "mean AoM [ms]", 1e6, []sweepSeries{{"per cluster", "aom_cluster_ns"}, {"per worker", "aom_worker_ns"}, {"oldest worker", "aom_worker_max_ns"}}},
+	{"Age of model", "mean AoM [ms]", 1e6, []sweepSeries{{"per cluster", "aom_cluster_ns"},
+		{"per worker", "aom_worker_ns"}, {"oldest worker", "aom_worker_max_ns"}}},
 	{"Fairness over workers", "Jain's index", 1, []sweepSeries{{"Jain", "jain_workers"}}},
 	{"Workers without an age", "workers with fewer than two deliveries", 1, []sweepSeries{{"never", "never_delivered"}}},
 }

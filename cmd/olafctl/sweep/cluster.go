@@ -285,8 +285,10 @@ func chooseShards(cmd *cobra.Command, env *cli.Env, plan *sweep.Plan) (int, erro
 		return 0, err
 	}
 	took := env.Now().Sub(began)
-	by := store.Maker{Host: NewPresence(env, "", plan.Build).Host, Build: plan.Build.String(), Finished: env.Now().UTC().Format(time.RFC3339), Seconds: took.Seconds()}
-	err = cli.StoreFlagOf(cmd).WithStore(env, func(s *store.Store) error { return s.Singles().Put(store.Single{Key: job.Key, Result: result, By: by}) })
+	by := store.Maker{Host: NewPresence(env, "", plan.Build).Host, Build: plan.Build.String(),
+		Finished: env.Now().UTC().Format(time.RFC3339), Seconds: took.Seconds()}
+	err = cli.StoreFlagOf(cmd).WithStore(env,
+		func(s *store.Store) error { return s.Singles().Put(store.Single{Key: job.Key, Result: result, By: by}) })
 	whole := took * time.Duration(len(plan.Cells)*plan.MaxLots())
 	shards := max(1, min(len(plan.Cells), slurmShards, int(whole/share)))
 	fmt.Fprintf(env.Stderr, "one result took %v here, so all take about %v: %d shares\n", took.Round(time.Millisecond),

@@ -333,7 +333,8 @@ func describeStatus(d *found.Document, line []string) sweepStatus {
 func unfinishedStatus(env *cli.Env, s *store.Store, folders *sweep.Folders, id string) (sweepStatus, error) {
 	beat, told := folders.LastBeat(id)
 	if folders.IsHeld(id) && told {
-		st := sweepStatus{ID: id, State: "running", Cells: beat.Cells, Done: beat.Done, Failed: beat.Failed, Host: beat.Host, Working: beat.Working}
+		st := sweepStatus{ID: id, State: "running", Cells: beat.Cells, Done: beat.Done, Failed: beat.Failed,
+			Host: beat.Host, Working: beat.Working}
 		for _, f := range beat.Failures {
 			st.Failures = append(st.Failures, sweepFailure(f))
 		}

@@ -80,7 +80,8 @@ func (f *workerFlags) sumConfig(vectors uint32) endpoint.Config {
 // xaggConfig returns how a worker communicates with its aggregator.
 func (f *workerFlags) xaggConfig(cmd *cobra.Command) endpoint.XAgg {
 	timeout := cmp.Or(max(f.open.timeout, 0), realTimeout)
-	return endpoint.XAgg{Epoch: f.epoch, Ticket: f.drawTicket(cmd), Timeout: olaf.Duration(timeout) * olaf.Nanosecond, Beside: frame.XAgg.Size(0) + system.LineOverhead,
+	return endpoint.XAgg{Epoch: f.epoch, Ticket: f.drawTicket(cmd), Timeout: olaf.Duration(timeout) * olaf.Nanosecond,
+		Beside:  frame.XAgg.Size(0) + system.LineOverhead,
 		Follows: f.attach.isSet()}
 }
 

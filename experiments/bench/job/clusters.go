@@ -78,8 +78,11 @@ func (r *Clustered) Totals() map[string]int64 { return r.totals() }
 // Lines describes what the statistics of a network do not contain.
 func (r *Clustered) Lines() (lines []string) {
 	iteration, here, held := r.Number("iteration_ns"), r.Number("aom_newest_ns"), r.Number("slots_held")
-	lines = append(lines, r.Spec.Mode.About+fmt.Sprintf(": %s between updates; a gradient takes what lies between two updates of workers that do not wait", text.Age(&iteration)))
-	lines = append(lines, fmt.Sprintf("at the workers, half a round trip later, models were %s old; switches held %s slots, mean over time", text.Age(&here), text.FormatRounded(&held, 1)))
+	lines = append(lines, r.Spec.Mode.About+fmt.Sprintf(
+		": %s between updates; a gradient takes what lies between two updates of workers that do not wait",
+		text.Age(&iteration)))
+	lines = append(lines, fmt.Sprintf("at the workers, half a round trip later, models were %s old; switches held "+
+		"%s slots, mean over time", text.Age(&here), text.FormatRounded(&held, 1)))
 	packets := fmt.Sprintf("a gradient takes %s; ", olaf.Plural(r.Spec.Job.Packets(), "packet"))
 	if r.Spec.Options.Timeout > 0 {
 		packets += fmt.Sprintf("after %s of silence workers try again: ", r.Spec.Options.Timeout)

@@ -119,7 +119,8 @@ func (s *sim) admitHop(parts *system.Parts, p program.Program, at, j int) error 
 		job.Fan = parts.Fan
 	}
 	if job.Fan > len(job.Members) && s.sync {
-		return fmt.Errorf("%w: H is %d, but a switch has %d workers of a job, each of which contributes once a round; leave H out", ErrConfig, job.Fan, len(job.Members))
+		return fmt.Errorf("%w: H is %d, but a switch has %d workers of a job, each of which contributes once a "+
+			"round; leave H out", ErrConfig, job.Fan, len(job.Members))
 	}
 	return p.Configure(job)
 }

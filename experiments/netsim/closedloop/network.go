@@ -228,7 +228,8 @@ func (s *sim) admitJob(parts *system.Parts, p program.Program, at, j int) error 
 	}
 	job := s.jobAt(parts, at, j)
 	if parts.Fan > len(job.Members) && at == 0 && s.sync {
-		return fmt.Errorf("%w: H is %d, but the root has %d children, each of which contributes once a round; leave H out", ErrConfig, parts.Fan, len(job.Members))
+		return fmt.Errorf("%w: H is %d, but the root has %d children, each of which contributes once a round; "+
+			"leave H out", ErrConfig, parts.Fan, len(job.Members))
 	}
 	return p.Configure(job)
 }
@@ -242,7 +243,8 @@ func (s *sim) checkFan(parts *system.Parts) error {
 			at = s.places[j]
 		}
 		if children := len(s.switches[at].members[j]); s.sync && parts.Fan > 0 && parts.Fan < children {
-			return fmt.Errorf("%w: H is %d, but a switch has %d children: sums would complete without all workers, which wait for all; leave H out, or use mode async",
+			return fmt.Errorf("%w: H is %d, but a switch has %d children: sums would complete without all "+
+				"workers, which wait for all; leave H out, or use mode async",
 				ErrConfig, parts.Fan, children)
 		}
 	}

@@ -87,7 +87,8 @@ var rows = []Row{
 	{metric.OfHosts("aggregation_ns"), func(r *Result) metric.Float { return r.Aggregation },
 		"no worker waits for the sum of all", false},
 	{metric.Host{Name: "summed_ns", Title: "Sum at the root", Unit: "ns",
-		Doc: "from the first gradient that is ready to the last sum that leaves the root, or is whole at the server; of synchronous jobs"}, func(r *Result) metric.Float { return r.Summed }, noSum, false},
+		Doc: "from the first gradient that is ready to the last sum that leaves the root, or is whole at the " +
+			"server; of synchronous jobs"}, func(r *Result) metric.Float { return r.Summed }, noSum, false},
 	{metric.OfHosts("goodput_bps"), func(r *Result) metric.Float { return r.Goodput }, "no update was done", false},
 	{metric.OfHosts("staleness_updates"), func(r *Result) metric.Float { return r.StaleUpdates }, noStale, false},
 	{metric.Host{Name: "staleness_vectors", Title: "Staleness in vectors", Unit: "vectors",

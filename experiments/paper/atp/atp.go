@@ -68,8 +68,9 @@ func runSharing(ctx context.Context, set system.Set, o experiments.Options) (ben
 	if err != nil {
 		return nil, err
 	}
-	t.Blocks = append(t.Blocks, result.Block{Name: "aggregators that one job needs for its peak", Columns: []string{"by search", "window × payload ÷ round trip"},
-		Rows: []result.Line{{Name: "PTA", Cells: []results.Statistic{exactly(float64(peak)), exactly(float64(PTA()))}}}})
+	t.Blocks = append(t.Blocks, result.Block{Name: "aggregators that one job needs for its peak",
+		Columns: []string{"by search", "window × payload ÷ round trip"},
+		Rows:    []result.Line{{Name: "PTA", Cells: []results.Statistic{exactly(float64(peak)), exactly(float64(PTA()))}}}})
 	mixes := []struct {
 		prefix  string
 		workers int
@@ -118,14 +119,17 @@ func sayMiddle(t *result.Result) {
 	if len(t.Blocks[k].Rows) <= worst || len(t.Blocks[k].Rows[worst].Cells) < 2 {
 		return
 	}
-	t.Say("with 8 workers a job, sharing dynamically loses in the middle: at %s it takes %.2f times as long, for a collision costs the server's link a packet of every worker: %.1f packets for each of a vector, against 1 where nothing collides",
+	t.Say("with 8 workers a job, sharing dynamically loses in the middle: at %s it takes %.2f times as long, for "+
+		"a collision costs the server's link a packet of every worker: %.1f packets for each of a vector, against "+
+		"1 where nothing collides",
 		t.Blocks[i].Rows[worst].Name, 1/float64(t.Blocks[i].Rows[worst].Cells[0].Mean), float64(t.Blocks[k].Rows[worst].Cells[1].Mean))
 }
 
 // findPTA searches the fewest aggregators with which a single job has 99 % of its maximum throughput.
 func findPTA(ctx context.Context, set system.Set, m Model) (int, error) {
 	throughput := func(n int) (float64, error) {
-		c := Setting{System: program.Describe().Name, Model: m, Jobs: 1, Workers: LabWorkers, Aggregators: n, Window: n, Fraction: 0.01, Updates: 1}
+		c := Setting{System: program.Describe().Name, Model: m, Jobs: 1, Workers: LabWorkers, Aggregators: n,
+			Window: n, Fraction: 0.01, Updates: 1}
 		o, err := c.Run(ctx, set, []uint64{1}, nil)
 		if err != nil {
 			return 0, err
@@ -178,8 +182,10 @@ func runLoss(ctx context.Context, set system.Set, o experiments.Options) (bench.
 		Sharings: []string{system.Dynamic}, Amounts: []string{"1pta"}, Losses: losses,
 	}
 	t := experiments.NewResult("atp/loss", "Loss", &o, base.config(seeds))
-	t.Terms = []string{fmt.Sprintf("One job of %d workers, %s gradients, %g %% of each; every system with %d packets of a worker on their way.", LabWorkers, vgg.Name, 100*base.Fraction, PTA())}
-	blocks := []result.Block{{Name: "completion of the job", Unit: "ms"}, {Name: "runs that hung"}, {Name: "sent again, of packets of vectors", Unit: "%"}, {Name: "packets of sums that are inexact"}}
+	t.Terms = []string{fmt.Sprintf("One job of %d workers, %s gradients, %g %% of each; every system with %d "+
+		"packets of a worker on their way.", LabWorkers, vgg.Name, 100*base.Fraction, PTA())}
+	blocks := []result.Block{{Name: "completion of the job", Unit: "ms"}, {Name: "runs that hung"},
+		{Name: "sent again, of packets of vectors", Unit: "%"}, {Name: "packets of sums that are inexact"}}
 	for i := range blocks {
 		for _, c := range contestants {
 			blocks[i].Columns = append(blocks[i].Columns, c.name)
@@ -212,7 +218,8 @@ func runLoss(ctx context.Context, set system.Set, o experiments.Options) (bench.
 	}
 	t.Blocks = blocks
 	base.basis(t)
-	t.Say("a lost packet costs ATP a round trip, since acknowledgements out of order reveal it; it costs SwitchML its timeout, so its times depend on --timeout and are always given with it")
+	t.Say("a lost packet costs ATP a round trip, since acknowledgements out of order reveal it; it costs SwitchML " +
+		"its timeout, so its times depend on --timeout and are always given with it")
 	t.Say("without workers that send again ATP waits for good for what was lost; that is reported, and no such run enters a mean")
 	return t, nil
 }

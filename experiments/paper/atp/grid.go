@@ -94,7 +94,8 @@ func (g *Grid) config(seeds []uint64) *Config {
 		limit = LabLimit
 	}
 	return &Config{
-		System: g.System, Profile: g.Options.Profile, Model: g.Model.Name, Jobs: g.Jobs, Workers: g.Workers, Sharings: g.Sharings, Amounts: g.Amounts,
+		System: g.System, Profile: g.Options.Profile, Model: g.Model.Name, Jobs: g.Jobs, Workers: g.Workers,
+		Sharings: g.Sharings, Amounts: g.Amounts,
 		PTA: PTA(), Window: g.Window, Fraction: g.Fraction, Updates: g.Updates, Losses: g.Losses, Compute: g.Compute, Rate: labRate,
 		RoundTrip: RoundTrip(), HostsPerSec: float64(olaf.Second) / float64(labFrame), MarkedFrom: labMark, Congestion: g.Options.Congestion,
 		TimePerRun: limit, RunsOfACell: len(seeds), FirstSeed: seeds[0],
@@ -200,7 +201,8 @@ func (g *Grid) tell(cells []Cell, t *result.Result, prefix string) {
 			blocks[i].Rows = append(blocks[i].Rows, g.line(name, row, m))
 		}
 		if s, d := slices.Index(g.Sharings, system.Static), slices.Index(g.Sharings, system.Dynamic); min(s, d) >= 0 && max(s, d) < len(row) {
-			ratio.Rows = append(ratio.Rows, result.Line{Name: name, Cells: []results.Statistic{over(row[s], row[d], func(r float64) float64 { return r })}})
+			ratio.Rows = append(ratio.Rows, result.Line{Name: name,
+				Cells: []results.Statistic{over(row[s], row[d], func(r float64) float64 { return r })}})
 			if loss == 0 {
 				g.apart = over(row[s], row[d], func(r float64) float64 { return 100 * max(r-1, 1-r) })
 			}
@@ -252,7 +254,8 @@ func (g *Grid) terms() []string {
 
 // basis states what the numbers are based on.
 func (g *Grid) basis(t *result.Result) {
-	t.Say("taken: 100 Gbps, a round trip of %s and %.0f million packets a second of a host, from a run that A2TP published of ATP's stack; so a job's peak throughput needs a window, and so aggregators, of PTA = %d",
+	t.Say("taken: 100 Gbps, a round trip of %s and %.0f million packets a second of a host, from a run that A2TP "+
+		"published of ATP's stack; so a job's peak throughput needs a window, and so aggregators, of PTA = %d",
 		RoundTrip(), float64(olaf.Second)/float64(labFrame)/1e6, PTA())
 	if g.Window == 0 {
 		t.Say("a window is what the peak needs, or what the job's aggregators allow")

@@ -83,7 +83,8 @@ func runFig15(ctx context.Context, l *lab, o experiments.Options) (bench.Report,
 				if workers == scales[0] {
 					first = time
 				}
-				speedup := float64(first.Mean) / float64(time.Mean) * float64(gradientsPerUpdate(a, workers)) / float64(gradientsPerUpdate(a, scales[0]))
+				speedup := float64(first.Mean) / float64(time.Mean) * float64(gradientsPerUpdate(a,
+					workers)) / float64(gradientsPerUpdate(a, scales[0]))
 				s.X, s.Y = append(s.X, float64(workers)), append(s.Y, one(speedup))
 				last[a] = speedup
 			}
@@ -94,7 +95,8 @@ func runFig15(ctx context.Context, l *lab, o experiments.Options) (bench.Report,
 		ours[claim("fig15", name, "ps_over_ar")] = paper.Of(one(last[syncPS] - last[allReduce]))
 	}
 	f.Compare(ours)
-	f.Say("iterations are taken to fall with the gradients of an update: 1 / workers, but for the asynchronous server, which applies one at a time")
+	f.Say("iterations are taken to fall with the gradients of an update: 1 / workers, but for the asynchronous " +
+		"server, which applies one at a time")
 	f.Say("racks of %s workers below a root; the paper emulates these scales", strconv.Itoa(LabRack))
 	return f, nil
 }

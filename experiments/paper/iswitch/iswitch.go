@@ -20,7 +20,8 @@ import (
 
 // Experiments lists the paper's experiments in its order, with systems of a set.
 func Experiments(set system.Set) experiments.Set {
-	one := func(name, artefact, about, needs string, run func(context.Context, *lab, experiments.Options) (bench.Report, error)) experiments.Experiment {
+	one := func(name, artefact, about, needs string, run func(context.Context, *lab,
+		experiments.Options) (bench.Report, error)) experiments.Experiment {
 		return experiments.Experiment{
 			Name: "iswitch/" + name, Artefact: artefact, About: about, Needs: needs,
 			Run: func(ctx context.Context, o experiments.Options) (bench.Report, error) {
@@ -30,8 +31,10 @@ func Experiments(set system.Set) experiments.Set {
 		}
 	}
 	return experiments.Set{
-		one("table3", "Table 3", "speed-up of training over a parameter server: AllReduce and iSwitch, synchronous and asynchronous", "2 s", runTable3),
-		one("table4", "Table 4", "time of a synchronous iteration of DQN, A2C, PPO and DDPG: parameter server, AllReduce, iSwitch", "2 s", runTable4),
+		one("table3", "Table 3", "speed-up of training over a parameter server: AllReduce and iSwitch, "+
+			"synchronous and asynchronous", "2 s", runTable3),
+		one("table4", "Table 4", "time of a synchronous iteration of DQN, A2C, PPO and DDPG: parameter server, "+
+			"AllReduce, iSwitch", "2 s", runTable4),
 		one("table5", "Table 5", "time of an asynchronous iteration: parameter server and iSwitch with staleness up to 3", "2 s", runTable5),
 		one("fig12", "Fig. 12", "what of a synchronous iteration is gradient aggregation", "2 s", runFig12),
 		one("fig15", "Fig. 15", "speed-up with 4 to 12 workers in racks of 3, synchronous and asynchronous", "5 s", runFig15),
@@ -60,7 +63,8 @@ func Printed(m Model, spec *job.Spec, at int) []job.Printed {
 	}
 	lab.Network, lab.Job = Lab(spec.System, spec.Mode, m, LabWorkers, false, &lab.Options)
 	lab.Job.Updates, lab.Job.Limit = spec.Job.Updates, spec.Job.Limit // number of iterations in the means
-	if !reflect.DeepEqual(lab.Network, spec.Network) || !reflect.DeepEqual(lab.Job, spec.Job) || !reflect.DeepEqual(lab.Options, spec.Options) {
+	if !reflect.DeepEqual(lab.Network, spec.Network) || !reflect.DeepEqual(lab.Job, spec.Job) ||
+		!reflect.DeepEqual(lab.Options, spec.Options) {
 		return nil
 	}
 	for _, t := range []struct {

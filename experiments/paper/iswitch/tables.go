@@ -14,8 +14,10 @@ import (
 // sayBasis describes the basis of the tables' times.
 func sayBasis(t *result.Result) {
 	t.Say("a gradient's time is the interval of asynchronous iSwitch (Table 5), which hides everything else: 4 calibrated numbers")
-	t.Say("what hosts take for a message, a fixed part and one per MiB for each approach, was fitted to DQN and PPO in Table 4: 6 numbers to 6; A2C and DDPG are predicted")
-	t.Say("taken: the same gradient time in all approaches, no stragglers, iterations as printed; a server is one thread, its updates included")
+	t.Say("what hosts take for a message, a fixed part and one per MiB for each approach, was fitted to DQN and " +
+		"PPO in Table 4: 6 numbers to 6; A2C and DDPG are predicted")
+	t.Say("taken: the same gradient time in all approaches, no stragglers, iterations as printed; a server is one " +
+		"thread, its updates included")
 }
 
 func runTable4(ctx context.Context, l *lab, o experiments.Options) (bench.Report, error) {
@@ -46,7 +48,8 @@ func runTable4(ctx context.Context, l *lab, o experiments.Options) (bench.Report
 	t.Blocks = append(t.Blocks, times, hours, wires, printed)
 	t.Compare(ours)
 	sayBasis(t)
-	t.Say("by wires and switches alone an iteration is %.0f %% off the paper's on average, with what hosts take %.0f %%: what dominates PPO and DDPG is one to two milliseconds a message in hosts, not the network",
+	t.Say("by wires and switches alone an iteration is %.0f %% off the paper's on average, with what hosts take "+
+		"%.0f %%: what dominates PPO and DDPG is one to two milliseconds a message in hosts, not the network",
 		100*meanDeviation(&wires, &printed), 100*meanDeviation(&times, &printed))
 	return t, nil
 }
@@ -99,8 +102,10 @@ func runTable5(ctx context.Context, l *lab, o experiments.Options) (bench.Report
 	t.Compare(ours)
 	sayBasis(t)
 	t.Say("what a server takes for an update was fitted to DQN and PPO in this table: 2 numbers to 2")
-	t.Say("an asynchronous iteration of the server applies 1 gradient, one of iSwitch 4: in gradients DQN trained 6.3 M against 14.0 M, A2C 1.2 M against 1.6 M, PPO 0.54 M against 0.48 M, DDPG 3.0 M against 6.0 M")
-	t.Say("by the paper's own hours asynchronous iSwitch is slower than synchronous iSwitch in all four trainings: 11.74, 1.39, 0.27, 6.20 h against 8.66, 1.12, 0.22, 4.40 h")
+	t.Say("an asynchronous iteration of the server applies 1 gradient, one of iSwitch 4: in gradients DQN trained " +
+		"6.3 M against 14.0 M, A2C 1.2 M against 1.6 M, PPO 0.54 M against 0.48 M, DDPG 3.0 M against 6.0 M")
+	t.Say("by the paper's own hours asynchronous iSwitch is slower than synchronous iSwitch in all four " +
+		"trainings: 11.74, 1.39, 0.27, 6.20 h against 8.66, 1.12, 0.22, 4.40 h")
 	return t, nil
 }
 

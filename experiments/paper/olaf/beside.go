@@ -9,7 +9,8 @@ import (
 )
 
 // calibrated is the statement for every comparison with the paper whose traffic was fitted.
-const calibrated = "the burst length, cluster weights and engine cycles were calibrated on the published numbers, so agreement is a fit, not a prediction"
+const calibrated = "the burst length, cluster weights and engine cycles were calibrated on the published numbers, " +
+	"so agreement is a fit, not a prediction"
 
 // besideTable1 compares a bench of two queues with Table 1 and the reductions of the text.
 func besideTable1(s *bench.Spec, b *results.Bench) ([]results.PaperRow, []string) {

@@ -59,7 +59,8 @@ func runCycles(ctx context.Context, set system.Set, o experiments.Options) (benc
 	c.Fig8.Workload.Workers, c.Fig8.Workload.Clusters, c.Fig8.Workload.Size = 24, 12, olaf.FrameSize(ppo.Params)
 	c.Fig8.Workload.UpdatesPerWorker, c.Fig8.OutRates = 100, []olaf.Rate{40 * olaf.Gbps, 20 * olaf.Gbps}
 	c.Fig7.OutRates, c.Fig7.Updates = []olaf.Rate{40 * olaf.Gbps, 20 * olaf.Gbps}, 50
-	c.Refit = refit{Bursts: []int{64, 100, 120, 128, 135, 142, 150, 200}, Sigmas: []float64{0, 0.5, 1, 1.5, 2, 3}, Runs: min(runs, 3), Seed: seed + 1000}
+	c.Refit = refit{Bursts: []int{64, 100, 120, 128, 135, 142, 150, 200}, Sigmas: []float64{0, 0.5, 1, 1.5, 2, 3},
+		Runs: min(runs, 3), Seed: seed + 1000}
 	t := &cyclesTable{Result: experiments.NewResult("olaf/cycles", cyclesArtefact, &o, &c), o: &o, cells: map[string]map[string]float64{}}
 	for i, name := range c.Profiles {
 		if err := t.profile(ctx, &c, engine.Profile(name)); err != nil {
@@ -199,13 +200,15 @@ func (t *cyclesTable) fig7(ctx context.Context, c *cyclesConfig, p engine.Profil
 				cells = append(cells, result.Describe(values))
 			}
 		}
-		t.line(fmt.Sprintf("Fig. 7, FIFO's time over Olaf's for %d updates, %s", c.Fig7.Updates, c.Fig7.name(variant)), "", string(p), columns, cells)
+		t.line(fmt.Sprintf("Fig. 7, FIFO's time over Olaf's for %d updates, %s", c.Fig7.Updates,
+			c.Fig7.name(variant)), "", string(p), columns, cells)
 	}
 	return nil
 }
 
 // speedups returns those of a curve at an output rate, one per seed.
-func (c *Fig7Config) speedups(ctx context.Context, recording *trace.Recording, v fig7Variant, rate olaf.Rate) (values []float64, err error) {
+func (c *Fig7Config) speedups(ctx context.Context, recording *trace.Recording, v fig7Variant,
+	rate olaf.Rate) (values []float64, err error) {
 	for _, seed := range c.Seeds {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -230,12 +233,16 @@ func (t *cyclesTable) conclude() {
 	}
 	at40, at20 := []string{"olaf.40g.received", "olaf.40g.aggregated"}, []string{"olaf.20g.received", "olaf.20g.aggregated"}
 	for _, p := range engine.ProfileNames() {
-		t.Say("%s: Olaf's counts are within %.1f %% of the paper's at 40 Gbps and within %.1f %% at 20 Gbps", p, worst(p, at40...), worst(p, at20...))
+		t.Say("%s: Olaf's counts are within %.1f %% of the paper's at 40 Gbps and within %.1f %% at 20 Gbps", p,
+			worst(p, at40...), worst(p, at20...))
 	}
-	t.Say("calibrated has two numbers that were fitted to these very counts; one read port, shared by merges and output, has none, and takes a merge as long as its frame is")
-	t.Say("bursts and cluster weights of the traffic were fitted with the calibrated cycles in place, so that the others start at a disadvantage: this is evidence for the shared port, no proof")
+	t.Say("calibrated has two numbers that were fitted to these very counts; one read port, shared by merges and " +
+		"output, has none, and takes a merge as long as its frame is")
+	t.Say("bursts and cluster weights of the traffic were fitted with the calibrated cycles in place, so that the " +
+		"others start at a disadvantage: this is evidence for the shared port, no proof")
 	for _, found := range t.refit {
 		t.Say("sensitivity, used nowhere else: %s", found)
 	}
-	t.Say("calibrated charges a merge of 9 kB one cycle as one of 256 B; with one port it takes up to 141, so results for 9 kB frames depend on the choice of the profile")
+	t.Say("calibrated charges a merge of 9 kB one cycle as one of 256 B; with one port it takes up to 141, so " +
+		"results for 9 kB frames depend on the choice of the profile")
 }

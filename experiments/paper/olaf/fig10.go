@@ -79,21 +79,25 @@ func drawFig10(f *result.Result, variants []variant, rows [][]multiHopRow) {
 	}
 	for _, reading := range fig10Readings {
 		for g := range 2 {
-			panel("age", fmt.Sprintf("S%d, %s", g+1, reading.name), "mean AoM [ms]", func(r *multiHopRow) results.Statistic { return reading.of(r, g) })
+			panel("age", fmt.Sprintf("S%d, %s", g+1, reading.name), "mean AoM [ms]",
+				func(r *multiHopRow) results.Statistic { return reading.of(r, g) })
 			if reading.printed && g == 0 {
 				addPrinted(&f.Panels[len(f.Panels)-1], alphas[0], "olaf/fig10.fifo.s1_at_0.1")
 			}
 		}
 	}
-	panel("loss", "Dropped packets", "dropped [% of updates sent]", func(r *multiHopRow) results.Statistic { return *r.Stats.Of("loss_packets_pct") })
-	panel("loss", "Workers without an age", "workers with fewer than two deliveries", func(r *multiHopRow) results.Statistic { return *r.Stats.Of("never_delivered") })
+	panel("loss", "Dropped packets", "dropped [% of updates sent]",
+		func(r *multiHopRow) results.Statistic { return *r.Stats.Of("loss_packets_pct") })
+	panel("loss", "Workers without an age", "workers with fewer than two deliveries",
+		func(r *multiHopRow) results.Statistic { return *r.Stats.Of("never_delivered") })
 }
 
 // addPrinted adds the paper's number for a point of a panel.
 func addPrinted(p *result.Panel, x float64, id string) {
 	for _, c := range paper.ListClaims() {
 		if c.ID == id {
-			p.Series = append(p.Series, result.Series{Name: result.PaperSeries, X: []float64{x}, Y: []results.Statistic{result.Describe([]float64{c.Value})}})
+			p.Series = append(p.Series, result.Series{Name: result.PaperSeries, X: []float64{x},
+				Y: []results.Statistic{result.Describe([]float64{c.Value})}})
 		}
 	}
 }
@@ -103,15 +107,20 @@ func judgeFig10(f *result.Result, fifo, clusters, senders []multiHopRow) {
 	first := paper.Of(fifo[0].publishedAge(0))
 	first.Others = []paper.Other{{Assumption: perCluster.name, Statistic: fifo[0].otherAge(0), Judged: true}}
 	stable := paper.Spread(overAlpha(fifo, 1, perWorker))
-	stable.Others = []paper.Other{{Assumption: perCluster.name, Statistic: paper.Spread(overAlpha(fifo, 1, perCluster)).Statistic, Judged: true}}
+	stable.Others = []paper.Other{{Assumption: perCluster.name,
+		Statistic: paper.Spread(overAlpha(fifo, 1, perCluster)).Statistic, Judged: true}}
 	falls := paper.Falls(overAlpha(clusters, 0, perCluster))
 	falls.Others = []paper.Other{countingSenders(paper.Falls(overAlpha(senders, 0, perCluster)))}
 	flat := flatAndLow(clusters)
 	flat.Others = []paper.Other{countingSenders(flatAndLow(senders))}
-	f.Compare(paper.Ours{"olaf/fig10.fifo.s1_at_0.1": first, "olaf/fig10.fifo.s2_stable": stable, "olaf/fig10.olaf_tc.s1_falls": falls, "olaf/fig10.olaf_tc.s2_flat_and_low": flat})
-	f.Say("the parameters that the paper does not give were fitted to Tables 2 and 3 (docs/reference/topology-file.md); this figure was not fitted")
-	f.Say("stable and flat are one yardstick: the highest mean over α lies at most %d %% above the lowest, with its interval over seeds", paper.FlatPct)
-	f.Say("FIFO's S1 is not monotone in α: drop-tail locks the phases of periodic senders, at some rates out altogether (never delivered, below)")
+	f.Compare(paper.Ours{"olaf/fig10.fifo.s1_at_0.1": first, "olaf/fig10.fifo.s2_stable": stable,
+		"olaf/fig10.olaf_tc.s1_falls": falls, "olaf/fig10.olaf_tc.s2_flat_and_low": flat})
+	f.Say("the parameters that the paper does not give were fitted to Tables 2 and 3 " +
+		"(docs/reference/topology-file.md); this figure was not fitted")
+	f.Say("stable and flat are one yardstick: the highest mean over α lies at most %d %% above the lowest, with "+
+		"its interval over seeds", paper.FlatPct)
+	f.Say("FIFO's S1 is not monotone in α: drop-tail locks the phases of periodic senders, at some rates out " +
+		"altogether (never delivered, below)")
 	f.Say("Olaf with transmission control is judged with the paper's N, the active clusters; with N in senders both groups are older")
 }
 

@@ -216,7 +216,8 @@ func (c *Fig7Config) draw(f *result.Result, variants []fig7Variant, points [][][
 				curve("Olaf", v, func(p *fig7Point) float64 { return p.resentOlaf }))
 		}
 	}
-	f.Say("%d clusters × %d workers at %v offered through %d slots, traces of %s, %d seeds; a merged update counts for every worker inside, a replaced one for none",
+	f.Say("%d clusters × %d workers at %v offered through %d slots, traces of %s, %d seeds; a merged update "+
+		"counts for every worker inside, a replaced one for none",
 		c.Clusters, c.Workers/c.Clusters, c.Rate, c.Slots, c.Trace, len(c.Seeds))
 	f.Say("the speed-up depends on how many clusters send at once, which the paper does not state")
 }

@@ -43,6 +43,7 @@ func runFig8Shared(ctx context.Context, o experiments.Options) (bench.Report, er
 			f.over(rate+cycles, "olaf "+rate+cycles, "fifo "+rate)
 		}
 	}
-	f.Say("the paper's frames of 9 kB may be merged in one cycle, as calibrated has it, or take the output for up to 141 as with one read port: Fig. 8's result for Olaf depends on that choice")
+	f.Say("the paper's frames of 9 kB may be merged in one cycle, as calibrated has it, or take the output for up " +
+		"to 141 as with one read port: Fig. 8's result for Olaf depends on that choice")
 	return f.Result, err
 }

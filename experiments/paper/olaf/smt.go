@@ -66,7 +66,8 @@ func runSolved(ctx context.Context, o experiments.Options) (bench.Report, error)
 	panel.Series = []result.Series{series}
 	f.Panels = []result.Panel{panel}
 	f.Compare(paper.Ours{"olaf/smt.fairness_query.solver_time": paper.Of(slowest)})
-	f.Say("wall time on this machine, of the slower case: 80 updates a cluster from given phases, p/C = 2 ms, ε = 0.1 ms, threshold 400 ms; it differs from run to run")
+	f.Say("wall time on this machine, of the slower case: 80 updates a cluster from given phases, p/C = 2 ms, ε = " +
+		"0.1 ms, threshold 400 ms; it differs from run to run")
 	return f, nil
 }
 

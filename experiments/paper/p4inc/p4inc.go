@@ -23,12 +23,14 @@ func Experiments() experiments.Set { return with(milp.Find) }
 // with lists the experiments for a function that finds a solver.
 func with(find func(name string) (milp.Solver, error)) experiments.Set {
 	table1 := func(ctx context.Context, o experiments.Options) (bench.Report, error) { return runTable1(ctx, find, o) }
-	one := func(name, artefact, about, needs string, run func(context.Context, experiments.Options) (bench.Report, error)) experiments.Experiment {
+	one := func(name, artefact, about, needs string, run func(context.Context, experiments.Options) (bench.Report,
+		error)) experiments.Experiment {
 		return experiments.Experiment{Name: "p4inc/" + name, Artefact: artefact, About: about, Needs: needs, Run: run,
 			Inputs: inputs}
 	}
 	return experiments.Set{
-		one("table1", "Table I", "CT-BTI and reconfigurations of optimum, FCFS, TW and TW without reconfigurations, 40 to 100 jobs on 8 units", "1 min", table1),
+		one("table1", "Table I", "CT-BTI and reconfigurations of optimum, FCFS, TW and TW without "+
+			"reconfigurations, 40 to 100 jobs on 8 units", "1 min", table1),
 		one("fig5", "Fig. 5", "how much faster gradients move where a switch takes the server's place, six models", "1 s", runFig5),
 		one("fig6", "Fig. 6", "reconfigurations on four racks, with and without aggregating switches, FCFS and TW", "1 s", runFig6),
 		one("fig7", "Fig. 7", "job completion times on four racks, ResNet50 and VGG16", "1 s", runFig7),

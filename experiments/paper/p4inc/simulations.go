@@ -24,8 +24,11 @@ func (g *grid) draw(ctx context.Context, artefact string, o *experiments.Options
 	if err := g.run(ctx, f, o); err != nil {
 		return nil, err
 	}
-	f.Say("printed: 64 units of 24 ports of 40 Gbps, 4 places a switch, 20 jobs a second, slots of 1 s, 2 to 16 workers of 102 to 548 MB; ours: 60 %% of jobs in one unit, updates of 100 ms, reconfigurations of 50 ms, servers of 40 Gbps, one iteration a job")
-	f.Say("20 jobs of 7.5 workers of 2.6 Gb are 0.39 Tb a second, and the optics of 64 units carry 61 Tbps: with the printed numbers no job waits for them, so the policies have little to decide")
+	f.Say("printed: 64 units of 24 ports of 40 Gbps, 4 places a switch, 20 jobs a second, slots of 1 s, 2 to 16 " +
+		"workers of 102 to 548 MB; ours: 60 %% of jobs in one unit, updates of 100 ms, reconfigurations of 50 ms, " +
+		"servers of 40 Gbps, one iteration a job")
+	f.Say("20 jobs of 7.5 workers of 2.6 Gb are 0.39 Tb a second, and the optics of 64 units carry 61 Tbps: with " +
+		"the printed numbers no job waits for them, so the policies have little to decide")
 	for _, s := range says {
 		f.Say("%s", s)
 	}
@@ -43,46 +46,53 @@ func axis(name string) policy.Axis {
 }
 
 func runFig8(ctx context.Context, o experiments.Options) (bench.Report, error) {
-	g := &grid{experiment: "p4inc/fig8", axis: axis("jobs"), values: []float64{800, 1000, 1200, 1400}, base: sched.PaperWorkload(0, 0), metrics: both, numbers: []number{
-		{"reconfigurations_saved.inc_under_fcfs", saving(policy.Reconfigurations, incFCFS, noincFCFS)},
-		{"reconfigurations_saved.inc_under_tw", saving(policy.Reconfigurations, incTW, noincTW)},
-		{"reconfigurations_saved.tw_without_inc", saving(policy.Reconfigurations, noincTW, noincFCFS)},
-		{"reconfigurations_saved.tw_with_inc", saving(policy.Reconfigurations, incTW, incFCFS)},
-		{"ct_bti_saved.tw_without_inc", saving(policy.CTBTI, noincTW, noincFCFS)},
-		{"ct_bti_saved.tw_with_inc", saving(policy.CTBTI, incTW, incFCFS)},
-		{"inc_tw.fewest_reconfigurations", ahead(policy.Reconfigurations, incTW, noincFCFS, noincTW, incFCFS)},
-		{"inc_tw.shortest_ct_bti", ahead(policy.CTBTI, incTW, noincFCFS, noincTW, incFCFS)},
-		{"noinc_tw.sooner_than_inc_fcfs", ahead(policy.CTBTI, noincTW, incFCFS)},
-	}}
+	g := &grid{experiment: "p4inc/fig8", axis: axis("jobs"), values: []float64{800, 1000, 1200, 1400},
+		base: sched.PaperWorkload(0, 0), metrics: both, numbers: []number{
+			{"reconfigurations_saved.inc_under_fcfs", saving(policy.Reconfigurations, incFCFS, noincFCFS)},
+			{"reconfigurations_saved.inc_under_tw", saving(policy.Reconfigurations, incTW, noincTW)},
+			{"reconfigurations_saved.tw_without_inc", saving(policy.Reconfigurations, noincTW, noincFCFS)},
+			{"reconfigurations_saved.tw_with_inc", saving(policy.Reconfigurations, incTW, incFCFS)},
+			{"ct_bti_saved.tw_without_inc", saving(policy.CTBTI, noincTW, noincFCFS)},
+			{"ct_bti_saved.tw_with_inc", saving(policy.CTBTI, incTW, incFCFS)},
+			{"inc_tw.fewest_reconfigurations", ahead(policy.Reconfigurations, incTW, noincFCFS, noincTW, incFCFS)},
+			{"inc_tw.shortest_ct_bti", ahead(policy.CTBTI, incTW, noincFCFS, noincTW, incFCFS)},
+			{"noinc_tw.sooner_than_inc_fcfs", ahead(policy.CTBTI, noincTW, incFCFS)},
+		}}
 	return g.draw(ctx, "Fig. 8", &o)
 }
 
 func runFig9(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	base := sched.PaperWorkload(0, 0)
 	base.Kind = sched.MapReduce
-	g := &grid{experiment: "p4inc/fig9", axis: axis("jobs"), values: []float64{200, 300, 400, 500}, base: base, metrics: both, numbers: []number{
-		{"inc_tw_over_noinc_fcfs.reconfigurations_saved", saving(policy.Reconfigurations, incTW, noincFCFS)},
-		{"inc_tw_over_noinc_fcfs.ct_bti_saved", saving(policy.CTBTI, incTW, noincFCFS)},
-		{"inc_tw.fewest_reconfigurations", ahead(policy.Reconfigurations, incTW, noincFCFS, noincTW, incFCFS)},
-		{"inc_tw.shortest_ct_bti", ahead(policy.CTBTI, incTW, noincFCFS, noincTW, incFCFS)},
-	}}
-	return g.draw(ctx, "Fig. 9", &o, "widths and volumes of the 500 jobs of the paper's trace are not printed; ours are drawn, with a median of 30 MB and a heavy tail")
+	g := &grid{experiment: "p4inc/fig9", axis: axis("jobs"), values: []float64{200, 300, 400, 500}, base: base,
+		metrics: both, numbers: []number{
+			{"inc_tw_over_noinc_fcfs.reconfigurations_saved", saving(policy.Reconfigurations, incTW, noincFCFS)},
+			{"inc_tw_over_noinc_fcfs.ct_bti_saved", saving(policy.CTBTI, incTW, noincFCFS)},
+			{"inc_tw.fewest_reconfigurations", ahead(policy.Reconfigurations, incTW, noincFCFS, noincTW, incFCFS)},
+			{"inc_tw.shortest_ct_bti", ahead(policy.CTBTI, incTW, noincFCFS, noincTW, incFCFS)},
+		}}
+	return g.draw(ctx, "Fig. 9", &o, "widths and volumes of the 500 jobs of the paper's trace are not printed; "+
+		"ours are drawn, with a median of 30 MB and a heavy tail")
 }
 
 func runFig10(ctx context.Context, o experiments.Options) (bench.Report, error) {
-	g := &grid{experiment: "p4inc/fig10", axis: axis("units"), values: []float64{8, 16, 32, 64}, base: sched.PaperWorkload(simulated, 0), metrics: both, numbers: []number{
-		{"noinc_tw.fewer_reconfigurations_than_inc_fcfs", ahead(policy.Reconfigurations, noincTW, incFCFS)},
-		{"noinc_tw.sooner_than_inc_fcfs", ahead(policy.CTBTI, noincTW, incFCFS)},
-		{"inc_tw.fewest_reconfigurations", ahead(policy.Reconfigurations, incTW, noincFCFS, noincTW, incFCFS)},
-	}}
+	g := &grid{experiment: "p4inc/fig10", axis: axis("units"), values: []float64{8, 16, 32, 64},
+		base: sched.PaperWorkload(simulated, 0), metrics: both, numbers: []number{
+			{"noinc_tw.fewer_reconfigurations_than_inc_fcfs", ahead(policy.Reconfigurations, noincTW, incFCFS)},
+			{"noinc_tw.sooner_than_inc_fcfs", ahead(policy.CTBTI, noincTW, incFCFS)},
+			{"inc_tw.fewest_reconfigurations", ahead(policy.Reconfigurations, incTW, noincFCFS, noincTW, incFCFS)},
+		}}
 	for k, name := range scenarios() {
-		g.numbers = append(g.numbers, number{"reconfigurations_fall." + name, falls(policy.Reconfigurations, k)}, number{"ct_bti_falls." + name, falls(policy.CTBTI, k)})
+		g.numbers = append(g.numbers, number{"reconfigurations_fall." + name, falls(policy.Reconfigurations, k)},
+			number{"ct_bti_falls." + name, falls(policy.CTBTI, k)})
 	}
-	return g.draw(ctx, "Fig. 10", &o, "from an even mesh 8 units have 3 connections to each other one and seldom need more, 64 have one to every third")
+	return g.draw(ctx, "Fig. 10", &o, "from an even mesh 8 units have 3 connections to each other one and seldom "+
+		"need more, 64 have one to every third")
 }
 
 func runFig11(ctx context.Context, o experiments.Options) (bench.Report, error) {
-	g := &grid{experiment: "p4inc/fig11", axis: axis("inc"), values: []float64{1, 2, 4, 8, 16}, base: sched.PaperWorkload(simulated, 0), metrics: both}
+	g := &grid{experiment: "p4inc/fig11", axis: axis("inc"), values: []float64{1, 2, 4, 8, 16},
+		base: sched.PaperWorkload(simulated, 0), metrics: both}
 	for k, name := range scenarios() {
 		if k < incFCFS {
 			g.numbers = append(g.numbers, number{"reconfigurations_flat." + name, spread(policy.Reconfigurations, k, 0)})
@@ -95,15 +105,18 @@ func runFig11(ctx context.Context, o experiments.Options) (bench.Report, error) 
 }
 
 func runFig12(ctx context.Context, o experiments.Options) (bench.Report, error) {
-	g := &grid{experiment: "p4inc/fig12", axis: axis("slot"), values: []float64{0.25, 0.5, 1, 2, 4}, base: sched.PaperWorkload(simulated, 0), metrics: both, numbers: []number{
-		{"tw_grows_less_than_fcfs.without_inc", growsLess(policy.CTBTI, noincTW, noincFCFS)},
-		{"tw_grows_less_than_fcfs.with_inc", growsLess(policy.CTBTI, incTW, incFCFS)},
-	}}
+	g := &grid{experiment: "p4inc/fig12", axis: axis("slot"), values: []float64{0.25, 0.5, 1, 2, 4},
+		base: sched.PaperWorkload(simulated, 0), metrics: both, numbers: []number{
+			{"tw_grows_less_than_fcfs.without_inc", growsLess(policy.CTBTI, noincTW, noincFCFS)},
+			{"tw_grows_less_than_fcfs.with_inc", growsLess(policy.CTBTI, incTW, incFCFS)},
+		}}
 	for k, name := range scenarios() {
 		g.numbers = append(g.numbers, number{"reconfigurations_fall." + name, falls(policy.Reconfigurations, k)},
-			number{"reconfigurations_converge." + name, spread(policy.Reconfigurations, k, 3)}, number{"ct_bti_grows." + name, grows(policy.CTBTI, k)})
+			number{"reconfigurations_converge." + name, spread(policy.Reconfigurations, k, 3)},
+			number{"ct_bti_grows." + name, grows(policy.CTBTI, k)})
 	}
-	return g.draw(ctx, "Fig. 12", &o, "a job that is done at the beginning of a slot is done when the slot ends, in ours as in the paper's Eq. (11), so CT-BTI grows with the slot whatever a policy does")
+	return g.draw(ctx, "Fig. 12", &o, "a job that is done at the beginning of a slot is done when the slot ends, "+
+		"in ours as in the paper's Eq. (11), so CT-BTI grows with the slot whatever a policy does")
 }
 
 // scenarios returns the four scenarios' names in ids of claims.

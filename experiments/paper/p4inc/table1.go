@@ -37,9 +37,10 @@ func heuristics() []column {
 			return policy.PlanChecked(ctx, p, name)
 		}
 	}
-	return []column{{"fcfs", by(policy.FCFS)}, {"tw", by(policy.TW)}, {"norecon", func(ctx context.Context, p *sched.Problem) (*sched.Plan, error) {
-		return policy.PlanChecked(ctx, p.WithMesh(), policy.TW)
-	}}}
+	return []column{{"fcfs", by(policy.FCFS)}, {"tw", by(policy.TW)}, {"norecon",
+		func(ctx context.Context, p *sched.Problem) (*sched.Plan, error) {
+			return policy.PlanChecked(ctx, p.WithMesh(), policy.TW)
+		}}}
 }
 
 // small returns the workload of a line: 8 units like those of the simulations.
@@ -96,9 +97,14 @@ func runTable1(ctx context.Context, find func(string) (milp.Solver, error), o ex
 		fill(t, ours, done, a, n == 0)
 	}
 	t.Compare(ours)
-	t.Say("printed: 8 units of 24 ports of 40 Gbps, 4 places a switch, 20 jobs a second, slots of 1 s; ours: 60 %% of jobs in one unit, updates of 100 ms, reconfigurations of 50 ms, servers of 40 Gbps")
-	t.Say("printed gaps to the optimum divide by the heuristic: over the optimum TW's are 20.6, 18.8 and 19.6 %%, printed 17.1, 15.9 and 16.4, FCFS's 76.5, 62.3 and 60.8, printed 43.3, 38.4 and 37.8; NoRecon's 9.6 to 24.4 %% are over TW, the smaller number")
-	t.Say("100 jobs of 7.5 workers of 2.6 Gb are 2 Tb; the optics of 8 units carry 7.7 Tbps and the jobs arrive within 5 s, so that 14.8 to 31.8 s follow from something that is not printed: what a switch or a server can take, or more than one iteration")
+	t.Say("printed: 8 units of 24 ports of 40 Gbps, 4 places a switch, 20 jobs a second, slots of 1 s; ours: 60 " +
+		"%% of jobs in one unit, updates of 100 ms, reconfigurations of 50 ms, servers of 40 Gbps")
+	t.Say("printed gaps to the optimum divide by the heuristic: over the optimum TW's are 20.6, 18.8 and 19.6 %%, " +
+		"printed 17.1, 15.9 and 16.4, FCFS's 76.5, 62.3 and 60.8, printed 43.3, 38.4 and 37.8; NoRecon's 9.6 to " +
+		"24.4 %% are over TW, the smaller number")
+	t.Say("100 jobs of 7.5 workers of 2.6 Gb are 2 Tb; the optics of 8 units carry 7.7 Tbps and the jobs arrive " +
+		"within 5 s, so that 14.8 to 31.8 s follow from something that is not printed: what a switch or a server " +
+		"can take, or more than one iteration")
 	return t, nil
 }
 
@@ -132,7 +138,8 @@ func lineProblem(a assumption, o *experiments.Options, jobs int, seed uint64) (*
 }
 
 // prove searches the optimum for the first seeds. Without a solver or a proof in time there is no number.
-func prove(ctx context.Context, find func(string) (milp.Solver, error), done tally, t *result.Result, ours paper.Ours, o *experiments.Options, seeds int, first uint64) error {
+func prove(ctx context.Context, find func(string) (milp.Solver, error), done tally, t *result.Result, ours paper.Ours,
+	o *experiments.Options, seeds int, first uint64) error {
 	solver, err := find("")
 	if err != nil {
 		for _, jobs := range tableJobs {
@@ -163,7 +170,8 @@ func prove(ctx context.Context, find func(string) (milp.Solver, error), done tal
 			done.add("milp", jobs, plan.Outcome)
 		}
 	}
-	t.Say("the optimum is by %s, of the first %d seeds, where it was proved within %v; its plan does not minimise reconfigurations", solver.Name(), seeds, solverLimit)
+	t.Say("the optimum is by %s, of the first %d seeds, where it was proved within %v; its plan does not minimise "+
+		"reconfigurations", solver.Name(), seeds, solverLimit)
 	return nil
 }
 

@@ -23,7 +23,8 @@ type model struct {
 }
 
 func models() []model {
-	return []model{{"ResNet50", sched.ResNet50}, {"ResNet101", 170e6}, {"ResNet152", 230e6}, {"VGG11", 507e6}, {"VGG16", sched.VGG16}, {"VGG19", 548e6}}
+	return []model{{"ResNet50", sched.ResNet50}, {"ResNet101", 170e6}, {"ResNet152", 230e6}, {"VGG11", 507e6},
+		{"VGG16", sched.VGG16}, {"VGG19", 548e6}}
 }
 
 // singleJob returns one job of two workers in a rack, with its server in another.
@@ -58,8 +59,10 @@ func runFig5(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	}
 	t.Blocks = []result.Block{times, ratio}
 	t.Compare(ours)
-	t.Say("no time for computing or adding: neither is printed. With a time c for computing, the printed 1.56, 1.83 and 1.65 of ResNets follow from c = 0.79, 0.20 and 0.54 times a gradient's own time on the wire")
-	t.Say("two workers into one interface are at most twice as slow as into a switch, so the printed 3.7 and 3.8 of VGGs are not the network's: the server must have taken 3.7 times its own time on the wire")
+	t.Say("no time for computing or adding: neither is printed. With a time c for computing, the printed 1.56, " +
+		"1.83 and 1.65 of ResNets follow from c = 0.79, 0.20 and 0.54 times a gradient's own time on the wire")
+	t.Say("two workers into one interface are at most twice as slow as into a switch, so the printed 3.7 and 3.8 " +
+		"of VGGs are not the network's: the server must have taken 3.7 times its own time on the wire")
 	return t, nil
 }
 
@@ -88,7 +91,8 @@ var rackJobs = []float64{10, 20, 40, 60}
 
 // racks plans the testbed's jobs for ResNet50 and VGG16 under every assumption, and compares the numbers with the
 // claims.
-func racks(ctx context.Context, f *result.Result, o *experiments.Options, m policy.Metric, numbers func(resnet, vgg []policy.Cell) paper.Ours) error {
+func racks(ctx context.Context, f *result.Result, o *experiments.Options, m policy.Metric,
+	numbers func(resnet, vgg []policy.Cell) paper.Ours) error {
 	seeds, first := o.Seeds(10, 2)
 	jobs := axis("jobs")
 	ours := paper.Ours{}
@@ -114,8 +118,12 @@ func racks(ctx context.Context, f *result.Result, o *experiments.Options, m poli
 		}
 	}
 	f.Compare(ours)
-	f.Say("printed: 4 racks, two of them with workers, 2 or 4 workers a job, a job a second, slots of 1 s, servers of 40 Gbps, the paper's 3 runs are 10 here; ours: 8 ports a rack, 60 %% of jobs in one rack, updates of 100 ms, reconfigurations of 50 ms, one iteration a job")
-	f.Say("one iteration of ResNet50 takes 20 to 82 ms of a slot of 1 s and one of VGG16 106 to 422: nearly every job is done in its first slot whatever is decided. Waiting, and with it what a policy saves, follows from how many iterations a job has, which is not printed")
+	f.Say("printed: 4 racks, two of them with workers, 2 or 4 workers a job, a job a second, slots of 1 s, " +
+		"servers of 40 Gbps, the paper's 3 runs are 10 here; ours: 8 ports a rack, 60 %% of jobs in one rack, " +
+		"updates of 100 ms, reconfigurations of 50 ms, one iteration a job")
+	f.Say("one iteration of ResNet50 takes 20 to 82 ms of a slot of 1 s and one of VGG16 106 to 422: nearly every " +
+		"job is done in its first slot whatever is decided. Waiting, and with it what a policy saves, follows " +
+		"from how many iterations a job has, which is not printed")
 	return nil
 }
 
@@ -127,8 +135,10 @@ func runFig6(ctx context.Context, o experiments.Options) (bench.Report, error) {
 			return paper.Of(halfway(a(cells).Statistic, b(cells).Statistic))
 		}
 		return paper.Ours{
-			"p4inc/fig6.reconfigurations_saved.inc":     mean(saving(policy.Reconfigurations, incFCFS, noincFCFS), saving(policy.Reconfigurations, incTW, noincTW)),
-			"p4inc/fig6.reconfigurations_saved.tw":      mean(saving(policy.Reconfigurations, noincTW, noincFCFS), saving(policy.Reconfigurations, incTW, incFCFS)),
+			"p4inc/fig6.reconfigurations_saved.inc": mean(saving(policy.Reconfigurations, incFCFS, noincFCFS),
+				saving(policy.Reconfigurations, incTW, noincTW)),
+			"p4inc/fig6.reconfigurations_saved.tw": mean(saving(policy.Reconfigurations, noincTW, noincFCFS),
+				saving(policy.Reconfigurations, incTW, incFCFS)),
 			"p4inc/fig6.inc_tw.fewest_reconfigurations": ahead(policy.Reconfigurations, incTW, noincFCFS, noincTW, incFCFS)(cells),
 		}
 	})
@@ -153,7 +163,8 @@ func runFig7(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	err := racks(ctx, f, &o, policy.MeanJCT, func(resnet, vgg []policy.Cell) paper.Ours {
 		ours := paper.Ours{}
 		for name, pair := range map[string][2]int{
-			"inc_under_fcfs": {incFCFS, noincFCFS}, "inc_under_tw": {incTW, noincTW}, "tw_without_inc": {noincTW, noincFCFS}, "tw_with_inc": {incTW, incFCFS},
+			"inc_under_fcfs": {incFCFS, noincFCFS}, "inc_under_tw": {incTW, noincTW},
+			"tw_without_inc": {noincTW, noincFCFS}, "tw_with_inc": {incTW, incFCFS},
 		} {
 			ours["p4inc/fig7."+name+".resnet50"] = saving(policy.MeanJCT, pair[0], pair[1])(resnet)
 			ours["p4inc/fig7."+name+".vgg16"] = saving(policy.MeanJCT, pair[0], pair[1])(vgg)

@@ -48,7 +48,8 @@ func runPool(ctx context.Context, set system.Set, o *experiments.Options) (bench
 	done, total := 0, len(c.Slots)*len(c.Packets)
 	worst := 0.0
 	for _, payload := range c.Packets {
-		b := result.Block{Name: fmt.Sprintf("gradients summed for a worker, packets of %s", payload), Unit: "Gbit/s", Columns: []string{"simulated", "predicted", "off by %"}}
+		b := result.Block{Name: fmt.Sprintf("gradients summed for a worker, packets of %s", payload), Unit: "Gbit/s",
+			Columns: []string{"simulated", "predicted", "off by %"}}
 		for _, slots := range c.Slots {
 			have, predicted, err := c.run(ctx, set, slots, payload)
 			if err != nil {
@@ -56,14 +57,17 @@ func runPool(ctx context.Context, set system.Set, o *experiments.Options) (bench
 			}
 			off := 100 * (have/predicted - 1)
 			worst = max(worst, math.Abs(off))
-			b.Rows = append(b.Rows, result.Line{Name: fmt.Sprintf("%d slots", slots), Cells: []results.Statistic{one(have), one(predicted), one(off)}})
+			b.Rows = append(b.Rows, result.Line{Name: fmt.Sprintf("%d slots", slots),
+				Cells: []results.Statistic{one(have), one(predicted), one(off)}})
 			done++
 			o.ReportProgress(done, total)
 		}
 		t.Blocks = append(t.Blocks, b)
 	}
-	t.Say("predicted before the run: the smaller of line rate × payload ÷ (frame + %d B) and slots × payload ÷ round trip; the largest deviation is %.1f %%", int(c.Overhead), worst)
-	t.Say("a frame of 256 B of payload leaves 77 %% of the line to gradients, one of 1,024 B 93 %%; both then need a pool of line × round trip, in packets")
+	t.Say("predicted before the run: the smaller of line rate × payload ÷ (frame + %d B) and slots × payload ÷ "+
+		"round trip; the largest deviation is %.1f %%", int(c.Overhead), worst)
+	t.Say("a frame of 256 B of payload leaves 77 %% of the line to gradients, one of 1,024 B 93 %%; both then " +
+		"need a pool of line × round trip, in packets")
 	return t, nil
 }
 
@@ -78,7 +82,8 @@ func (c *config) run(ctx context.Context, set system.Set, slots int, payload ola
 		return 0, 0, err
 	}
 	link := closedloop.Link{Rate: c.Rate, Delay: c.Delay, Overhead: c.Overhead}
-	spec := &job.Spec{System: s, Mode: mode, Options: system.Options{Slots: slots, Packet: payload}, Network: closedloop.Network{Workers: c.Workers, Link: link}}
+	spec := &job.Spec{System: s, Mode: mode, Options: system.Options{Slots: slots, Packet: payload},
+		Network: closedloop.Network{Workers: c.Workers, Link: link}}
 	spec.Job = closedloop.Job{Updates: 1}
 	spec.Job.Layout.Values = c.Values
 	out, err := job.Run(ctx, spec, []uint64{1}, nil)

@@ -181,13 +181,21 @@ func judgeRounds(t *result.Result, newest, arithmetic, beside *result.Block) {
 		open := &beside.Rows[i].Cells[besideRounds]
 		older = older && open.Mean+open.CI95 < have[1].Mean-have[1].CI95
 	}
-	t.Say("expected before the run, in rounds, at every rate: ages within %d %% of the arithmetic: at most %.1f %% off, so %s", near, off, formatVerdict(t, off <= near))
+	t.Say("expected before the run, in rounds, at every rate: ages within %d %% of the arithmetic: at most %.1f "+
+		"%% off, so %s", near, off, formatVerdict(t, off <= near))
 	t.Say("expected: ATP, whose sums go by a server, is older than SwitchML with 95 %% intervals apart: %s",
 		formatVerdict(t, ordered))
 	t.Say("expected: SwitchML in rounds is older than %s, whose workers do not wait: %s", beside.Columns[besideRounds],
 		formatVerdict(t, older))
-	t.Say("seen after the run: where something of ATP's was sent again, a packet had met another job's aggregator and gone to the server by itself, while the others of its round waited in the switch; a vector of one packet has no acknowledgement to tell of that, and the first timeout is 50 ms. SwitchML and iSwitch share no slots between jobs")
-	t.Say("in rounds an age is that of the model at the workers, which is one and the same for all of a job: a gradient of every worker is inside, and the newest is the slowest worker's. A worker computes its next gradient, for one gap of the Poisson load, only once it has the sum, so that fewer gradients are made than are offered elsewhere; bursts and the recorded training say when updates leave, which rounds decide themselves")
+	t.Say("seen after the run: where something of ATP's was sent again, a packet had met another job's aggregator " +
+		"and gone to the server by itself, while the others of its round waited in the switch; a vector of one " +
+		"packet has no acknowledgement to tell of that, and the first timeout is 50 ms. SwitchML and iSwitch " +
+		"share no slots between jobs")
+	t.Say("in rounds an age is that of the model at the workers, which is one and the same for all of a job: a " +
+		"gradient of every worker is inside, and the newest is the slowest worker's. A worker computes its next " +
+		"gradient, for one gap of the Poisson load, only once it has the sum, so that fewer gradients are " +
+		"made than are offered elsewhere; bursts and the recorded training say when updates leave, which " +
+		"rounds decide themselves")
 }
 
 // besideRounds is the column for comparison with rounds: workers that do not wait, with as many gradients per sum, H =

@@ -18,9 +18,10 @@ func Experiments(set system.Set) experiments.Set {
 	return experiments.Set{{
 		Name:     "versus/aom",
 		Artefact: "AoM",
-		About:    "FIFO, OLAF and iSwitch with H = 2, 3, 6 under Table 1's load from 80 to 5 Gbps, to a server and back to the workers; iSwitch, SwitchML and ATP in rounds",
-		Needs:    "20 s",
-		Run:      func(ctx context.Context, o experiments.Options) (bench.Report, error) { return runAoM(ctx, set, o) },
+		About: "FIFO, OLAF and iSwitch with H = 2, 3, 6 under Table 1's load from 80 to 5 Gbps, to a server " +
+			"and back to the workers; iSwitch, SwitchML and ATP in rounds",
+		Needs: "20 s",
+		Run:   func(ctx context.Context, o experiments.Options) (bench.Report, error) { return runAoM(ctx, set, o) },
 	}, {
 		Name:     "versus/multihop",
 		Artefact: "Multi-hop",
@@ -75,12 +76,19 @@ type config struct {
 var terms = []string{
 	"Same arrivals and seeds for all: 27 workers in 9 clusters, 60 Gbps, 256 B frames + 24 B on the line for every system.",
 	"Bottleneck: P, the link from the switch to the server; S, the links from the switch to the workers (systems that answer).",
-	"No engine cycles and no accelerator cost (profile ideal), except where a block says otherwise. Ages by the newest contribution, per cluster; by the oldest beside it.",
-	"In rounds (S): the workers of a cluster are a job; links of the rate both ways, and of ATP one to the server of each job, without delay; the same 256 B frames.",
-	"Switch memory: FIFO and OLAF 8 slots of 256 B; iSwitch one segment a cluster, 9 × 256 B, and 8 slots behind it. The last block has it in bytes beside what was published, the blocks of equal bytes give FIFO and OLAF 17 slots.",
-	"Arithmetic: OLAF adds fixed-point lanes that saturate, iSwitch float32, FIFO nothing; ages do not depend on it, and no lanes are added here, so that no block in Q16.16 is needed.",
-	"Loss: nothing is sent again. What finds no room, in a queue or in front of the accelerator, is lost to every system alike; links lose nothing.",
-	"Progress is a gradient vector of one frame, and ages are over virtual time; no iterations are compared, whose batches differ between papers.",
+	"No engine cycles and no accelerator cost (profile ideal), except where a block says otherwise. Ages by the " +
+		"newest contribution, per cluster; by the oldest beside it.",
+	"In rounds (S): the workers of a cluster are a job; links of the rate both ways, and of ATP one to the server " +
+		"of each job, without delay; the same 256 B frames.",
+	"Switch memory: FIFO and OLAF 8 slots of 256 B; iSwitch one segment a cluster, 9 × 256 B, and 8 slots behind " +
+		"it. The last block has it in bytes beside what was published, the blocks of equal bytes give FIFO and " +
+		"OLAF 17 slots.",
+	"Arithmetic: OLAF adds fixed-point lanes that saturate, iSwitch float32, FIFO nothing; ages do not depend on " +
+		"it, and no lanes are added here, so that no block in Q16.16 is needed.",
+	"Loss: nothing is sent again. What finds no room, in a queue or in front of the accelerator, is lost to every " +
+		"system alike; links lose nothing.",
+	"Progress is a gradient vector of one frame, and ages are over virtual time; no iterations are compared, " +
+		"whose batches differ between papers.",
 }
 
 func runAoM(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {
@@ -228,10 +236,13 @@ func judgeAoM(t *result.Result) {
 	o, i, f := cell("olaf"), cell("iswitch H=3"), cell("fifo")
 	apart := o.Mean+o.CI95 < i.Mean-i.CI95 && i.Mean+i.CI95 < f.Mean-f.CI95
 	above := 100 * (float64(i.Mean)/float64(o.Mean) - 1)
-	t.Say("expected before the run, Poisson to the server at 20 Gbps: OLAF is fresher than iSwitch H=3, which is fresher than FIFO, with 95 %% intervals apart: %s", formatVerdict(t, apart))
+	t.Say("expected before the run, Poisson to the server at 20 Gbps: OLAF is fresher than iSwitch H=3, which is "+
+		"fresher than FIFO, with 95 %% intervals apart: %s", formatVerdict(t, apart))
 	t.Say("expected: iSwitch H=3 within 30 %% of OLAF there: it is %.1f %% above, so %s", above,
 		formatVerdict(t, above <= 30))
-	t.Say("with H just above offered / carried an iSwitch comes near OLAF, which finds that number by its queue; with any other H it waits too long or drops")
-	t.Say("under bursts and under the recorded training nothing was expected; by the oldest contribution every merging system is older than by the newest")
+	t.Say("with H just above offered / carried an iSwitch comes near OLAF, which finds that number by its queue; " +
+		"with any other H it waits too long or drops")
+	t.Say("under bursts and under the recorded training nothing was expected; by the oldest contribution every " +
+		"merging system is older than by the newest")
 	t.Say("S has no server: FIFO and OLAF answer nobody there and are left out, and nothing is lost; ages in S and P are of different readers")
 }

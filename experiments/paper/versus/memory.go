@@ -46,9 +46,12 @@ type memoryConfig struct {
 
 // memoryTerms lists the rules of a fair comparison that apply here.
 var memoryTerms = []string{
-	"Same load for all: 8 workers on one switch, 10 Gbps, gradients of 100,000 values (0.4 MB) that take 1 ms each; one worker takes 1, 2 or 4 times as long.",
-	"Topology S: the switch answers, but for ATP and ps, whose server hangs on a link of its own. Hosts cost no time. Own frames, with 24 B beside each.",
-	"Switch memory as published: iSwitch 2,048 segments (isw-x: as many as the vector has), SwitchML 128 slots of two sets, ATP 20,000 aggregators.",
+	"Same load for all: 8 workers on one switch, 10 Gbps, gradients of 100,000 values (0.4 MB) that take 1 ms " +
+		"each; one worker takes 1, 2 or 4 times as long.",
+	"Topology S: the switch answers, but for ATP and ps, whose server hangs on a link of its own. Hosts cost no " +
+		"time. Own frames, with 24 B beside each.",
+	"Switch memory as published: iSwitch 2,048 segments (isw-x: as many as the vector has), SwitchML 128 slots of " +
+		"two sets, ATP 20,000 aggregators.",
 	"Each system's own way with loss; the parameter server's transport is taken to be reliable, and is not run under loss.",
 }
 
@@ -134,8 +137,10 @@ func runMemory(ctx context.Context, set system.Set, o experiments.Options) (benc
 			}
 		}
 	}
-	t.Say("a slot is held while the slowest worker's packet is missing: memory × time grows with the straggler's lag in every system that waits, by what each lets its fast workers put there meanwhile")
-	t.Say("SwitchML's pool bounds what is held to its slots, and its second sets are reserved on top of that; ATP's window does the same; iSwitch holds what its table takes of a vector")
+	t.Say("a slot is held while the slowest worker's packet is missing: memory × time grows with the straggler's " +
+		"lag in every system that waits, by what each lets its fast workers put there meanwhile")
+	t.Say("SwitchML's pool bounds what is held to its slots, and its second sets are reserved on top of that; " +
+		"ATP's window does the same; iSwitch holds what its table takes of a vector")
 	return t, nil
 }
 

@@ -22,7 +22,8 @@ import (
 
 // Experiments lists the paper's experiments in its order, with systems of a set.
 func Experiments(set system.Set) experiments.Set {
-	one := func(name, artefact, about, needs string, run func(context.Context, system.Set, experiments.Options) (bench.Report, error)) experiments.Experiment {
+	one := func(name, artefact, about, needs string, run func(context.Context, system.Set,
+		experiments.Options) (bench.Report, error)) experiments.Experiment {
 		return experiments.Experiment{
 			Name: "xagg/" + name, Artefact: artefact, About: about, Needs: needs,
 			Run:    func(ctx context.Context, o experiments.Options) (bench.Report, error) { return run(ctx, set, o) },
@@ -50,7 +51,8 @@ type variant struct {
 // fig1Variants are the unchanged systems, and systems reduced to the example: a pool of the fewest slots that keep W2's
 // half link busy, no messages about rates, and none about losses, which a queue of half a second would cause without
 // rates.
-var fig1Variants = []variant{{name: "as it comes"}, {name: "two slots, no rates, no time-outs", slots: 2, undivided: true, timeout: 10 * olaf.Second}}
+var fig1Variants = []variant{{name: "as it comes"}, {name: "two slots, no rates, no time-outs", slots: 2,
+	undivided: true, timeout: 10 * olaf.Second}}
 
 var (
 	fig1Columns   = []column{{"ps", "ps"}, {"switch", "switchml"}, {"xagg", "xagg"}}
@@ -58,7 +60,8 @@ var (
 )
 
 // run runs one job of a system, without randomness.
-func run(ctx context.Context, set system.Set, name string, v variant, build func(*system.System, *system.Parts) (closedloop.Network, closedloop.Job)) (*job.Outcome, error) {
+func run(ctx context.Context, set system.Set, name string, v variant, build func(*system.System,
+	*system.Parts) (closedloop.Network, closedloop.Job)) (*job.Outcome, error) {
 	s, err := set.Find(name)
 	if err != nil {
 		return nil, err
@@ -202,9 +205,13 @@ func runFig1(ctx context.Context, set system.Set, o experiments.Options) (bench.
 		ours = ours.MarkShortened(fmt.Sprintf("a vector of 1/%d", scale))
 	}
 	t.Compare(ours)
-	t.Say("a vector takes one second of a 10 Gbps link's time with everything that is beside its values, of which XAgg's are 1.151 GB for the paper's 1.25 GB")
-	t.Say("XAgg is late by a packet that its server takes in before it sends the sum on and by two messages on the link into the server; where it divides rates, by six messages more and a packet's time in which that link stands idle (docs/papers/xagg.md)")
-	t.Say("the programmable switch is early: what its pool takes before W3 begins saves a packet on W2's link for each slot beyond the first, and two slots are the fewest that keep that link busy")
+	t.Say("a vector takes one second of a 10 Gbps link's time with everything that is beside its values, of which " +
+		"XAgg's are 1.151 GB for the paper's 1.25 GB")
+	t.Say("XAgg is late by a packet that its server takes in before it sends the sum on and by two messages on " +
+		"the link into the server; where it divides rates, by six messages more and a packet's time in which that " +
+		"link stands idle (docs/papers/xagg.md)")
+	t.Say("the programmable switch is early: what its pool takes before W3 begins saves a packet on W2's link for " +
+		"each slot beyond the first, and two slots are the fewest that keep that link busy")
 	t.Say("results go down while sums go up and are not waited for, as in the figure; W2's link is the last to have them")
 	return t, nil
 }
@@ -242,9 +249,12 @@ func runFig13(ctx context.Context, set system.Set, o experiments.Options) (bench
 	}
 	t.Blocks = append(t.Blocks, b)
 	t.Compare(ours)
-	t.Say("the paper's times are of an epoch, and how many vectors one has, how long workers compute and wait is not stated: only the order is compared")
-	t.Say("taken: all gradients are ready at once; hosts, servers and their cores cost nothing; NCCL is a ring of 7 workers, BytePS one parameter server")
-	t.Say("the paper's SwitchML sends by raw sockets and reaches 11.6 Gbps; here it fills the 40 Gbps of W1 to W3, which share S1's link in XAgg")
+	t.Say("the paper's times are of an epoch, and how many vectors one has, how long workers compute and wait is " +
+		"not stated: only the order is compared")
+	t.Say("taken: all gradients are ready at once; hosts, servers and their cores cost nothing; NCCL is a ring of " +
+		"7 workers, BytePS one parameter server")
+	t.Say("the paper's SwitchML sends by raw sockets and reaches 11.6 Gbps; here it fills the 40 Gbps of W1 to " +
+		"W3, which share S1's link in XAgg")
 	return t, nil
 }
 
@@ -254,6 +264,7 @@ func runText(_ context.Context, _ system.Set, o experiments.Options) (bench.Repo
 	t.Compare(paper.Ours{})
 	t.Say("a speed-up of VGG16's training is printed as 1 + the share of time that is saved")
 	t.Say("10⁸ as the scale of gradients in int32 leaves ±21.47 for a sum: beyond that it wraps without notice")
-	t.Say("32 values in a frame of 128 B cost 239 ns, 320 cost 901 ns, but 256 cost 628 ns: 64 values more cost as much as 157 did before, so that the optimum at 256 rests on one step")
+	t.Say("32 values in a frame of 128 B cost 239 ns, 320 cost 901 ns, but 256 cost 628 ns: 64 values more cost " +
+		"as much as 157 did before, so that the optimum at 256 rests on one step")
 	return t, nil
 }

@@ -157,7 +157,8 @@ func (c *checking) form() bool {
 		case a.INC != "" && c.units[a.INC] == nil:
 			c.addViolation(Form, -1, a.Job, a.INC, "job %s is aggregated in %q, which is no unit", a.Job, a.INC)
 		case a.Start < 0 || a.Start > c.plan.Slots-len(a.Rates):
-			c.addViolation(Form, -1, a.Job, "", "job %s sends in slots %d to %d; the plan has slots 0 to %d", a.Job, a.Start, a.Start+len(a.Rates)-1, c.plan.Slots-1)
+			c.addViolation(Form, -1, a.Job, "", "job %s sends in slots %d to %d; the plan has slots 0 to %d", a.Job,
+				a.Start, a.Start+len(a.Rates)-1, c.plan.Slots-1)
 		}
 		seen[a.Job] = true
 		for k, r := range a.Rates {
@@ -173,8 +174,10 @@ func (c *checking) form() bool {
 		}
 	}
 	for _, k := range c.plan.Connections {
-		if c.units[k.Between[0]] == nil || c.units[k.Between[1]] == nil || k.Between[0] == k.Between[1] || k.Count < 0 || k.Slot < 0 || k.Slot >= max(c.plan.Slots, 1) {
-			c.addViolation(Form, k.Slot, "", "", "%d connections between %s and %s from slot %d make no sense", k.Count, k.Between[0], k.Between[1], k.Slot)
+		if c.units[k.Between[0]] == nil || c.units[k.Between[1]] == nil || k.Between[0] == k.Between[1] ||
+			k.Count < 0 || k.Slot < 0 || k.Slot >= max(c.plan.Slots, 1) {
+			c.addViolation(Form, k.Slot, "", "", "%d connections between %s and %s from slot %d make no sense",
+				k.Count, k.Between[0], k.Between[1], k.Slot)
 		}
 	}
 	return c.verdict.OK()
@@ -213,7 +216,9 @@ func (c *checking) connect() {
 	for _, pair := range c.pairs() {
 		l := c.links[pair]
 		if k := slices.IndexFunc(l.count, func(n int) bool { return n != l.before }); c.problem.Fixed && k >= 0 {
-			c.addViolation(FixedConnection, l.at[k], "", pair[0], "connections between %s and %s become %d in slot %d; they are fixed at %d", pair[0], pair[1], l.count[k], l.at[k], l.before)
+			c.addViolation(FixedConnection, l.at[k], "", pair[0],
+				"connections between %s and %s become %d in slot %d; they are fixed at %d", pair[0], pair[1],
+				l.count[k], l.at[k], l.before)
 		}
 	}
 }
@@ -274,7 +279,8 @@ func (c *checking) each() {
 		j := c.jobs[a.Job]
 		from, to := sendingSpan(a)
 		if arrives := c.arrives(j); to > 0 && from < arrives {
-			c.addViolation(Arrival, from, a.Job, "", "job %s sends in slot %d; it arrives at %v, so slot %d is its first", a.Job, from, j.Arrival, arrives)
+			c.addViolation(Arrival, from, a.Job, "",
+				"job %s sends in slot %d; it arrives at %v, so slot %d is its first", a.Job, from, j.Arrival, arrives)
 		}
 		c.aggregator(a, j)
 		into := 0.0 // streams into the server's interface
@@ -284,11 +290,15 @@ func (c *checking) each() {
 		limit := float64(c.problem.ServerRate)
 		for k, r := range a.Rates {
 			if r > limit*(1+tolerance) {
-				c.addViolation(ServerRate, a.Start+k, a.Job, "", "workers of %s send at %s in slot %d, above their interfaces' %v", a.Job, formatGbps(r), a.Start+k, c.problem.ServerRate)
+				c.addViolation(ServerRate, a.Start+k, a.Job, "",
+					"workers of %s send at %s in slot %d, above their interfaces' %v", a.Job, formatGbps(r),
+					a.Start+k, c.problem.ServerRate)
 				break
 			}
 			if r*into > limit*(1+tolerance) {
-				c.addViolation(ServerRate, a.Start+k, a.Job, j.Server, "%g streams of %s come to the server of %s in slot %d, above its interface's %v", into, formatGbps(r), a.Job, a.Start+k, c.problem.ServerRate)
+				c.addViolation(ServerRate, a.Start+k, a.Job, j.Server,
+					"%g streams of %s come to the server of %s in slot %d, above its interface's %v", into,
+					formatGbps(r), a.Job, a.Start+k, c.problem.ServerRate)
 				break
 			}
 		}
@@ -315,9 +325,11 @@ func (c *checking) aggregator(a *sched.Assignment, j *sched.Job) {
 	case j.Workers[a.INC] == 0:
 		c.addViolation(Aggregator, a.Start, a.Job, a.INC, "the switch of %s aggregates job %s, which has no workers there", a.INC, a.Job)
 	case !isWhole(j) && !c.problem.PartialINC:
-		c.addViolation(Aggregator, a.Start, a.Job, a.INC, "the switch of %s aggregates job %s, whose workers are in %d units", a.INC, a.Job, len(j.Workers))
+		c.addViolation(Aggregator, a.Start, a.Job, a.INC,
+			"the switch of %s aggregates job %s, whose workers are in %d units", a.INC, a.Job, len(j.Workers))
 	case u.Memory > 0 && j.Segment > u.Memory:
-		c.addViolation(Memory, a.Start, a.Job, a.INC, "job %s needs a segment of %v, more than the switch of %s has (%v)", a.Job, j.Segment, a.INC, u.Memory)
+		c.addViolation(Memory, a.Start, a.Job, a.INC,
+			"job %s needs a segment of %v, more than the switch of %s has (%v)", a.Job, j.Segment, a.INC, u.Memory)
 	}
 }
 
@@ -410,7 +422,8 @@ func (c *checking) judgeUnits(i int, loads map[string]*load, once func(string) b
 			c.addViolation(Memory, i, "", u.Name, "segments in the switch of %s need %v in slot %d; it has %v", u.Name, l.segment, i, u.Memory)
 		}
 		if u.SwitchRate > 0 && l.moved > float64(u.SwitchRate)*(1+tolerance) && once("switch "+u.Name) {
-			c.addViolation(SwitchRate, i, "", u.Name, "the switch of %s moves %s in slot %d; it can move %v", u.Name, formatGbps(l.moved), i, u.SwitchRate)
+			c.addViolation(SwitchRate, i, "", u.Name, "the switch of %s moves %s in slot %d; it can move %v", u.Name,
+				formatGbps(l.moved), i, u.SwitchRate)
 		}
 		if l.ports > u.Ports && once("ports "+u.Name) {
 			c.addViolation(Ports, i, "", u.Name, "%s has %d connections in slot %d and %d ports", u.Name, l.ports, i, u.Ports)
@@ -432,7 +445,8 @@ func (c *checking) judgePairs(i int, flows map[[2]string]float64, once func(stri
 		}
 		// The margin is for pairs without connections.
 		if flow > float64(limit*(1+tolerance))+1 && once("pair "+way[0]+" "+way[1]) {
-			c.addViolation(PortRate, i, "", way[0], "%s flow from %s to %s in slot %d over %d connections of %v", formatGbps(flow), way[0], way[1], i, count, c.problem.PortRate)
+			c.addViolation(PortRate, i, "", way[0], "%s flow from %s to %s in slot %d over %d connections of %v",
+				formatGbps(flow), way[0], way[1], i, count, c.problem.PortRate)
 		}
 	}
 }

@@ -86,7 +86,8 @@ func (b *program) notes() {
 	p := b.in.Problem
 	b.Notes = append(b.Notes,
 		"Minimise the end of the last transfer and its update, in s. Rates are Gbit/s of each worker, volumes Gbit.",
-		fmt.Sprintf("Slots s of %v, reconfiguration %v, ports of %v, interfaces of %v. Repairs: %v.", p.Slot, p.Reconfiguration, p.PortRate, p.ServerRate, b.repairs))
+		fmt.Sprintf("Slots s of %v, reconfiguration %v, ports of %v, interfaces of %v. Repairs: %v.", p.Slot,
+			p.Reconfiguration, p.PortRate, p.ServerRate, b.repairs))
 	for v := range b.in.Units {
 		b.Notes = append(b.Notes, fmt.Sprintf("u%d: unit %s", v, b.in.Units[v].Name))
 	}

@@ -170,7 +170,8 @@ type document struct {
 }
 
 func documentOf(m *Model, l Limits) document {
-	d := document{Cost: make([]float64, len(m.Variables)), Starts: []int{0}, Gap: l.Gap, Seconds: l.Time.Seconds(), Values: []float64{}, Columns: []int{}}
+	d := document{Cost: make([]float64, len(m.Variables)), Starts: []int{0}, Gap: l.Gap, Seconds: l.Time.Seconds(),
+		Values: []float64{}, Columns: []int{}}
 	for _, t := range m.Objective {
 		d.Cost[t.Variable] += t.Coefficient
 	}

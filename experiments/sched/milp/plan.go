@@ -61,7 +61,8 @@ func Plan(ctx context.Context, p *sched.Problem, o Options) (*sched.Plan, error)
 	in := p.Instance(p.PartialINC || !o.Repairs.Has(sched.WholeJobs))
 	s := &search{in: in, o: &o, best: start, from: start.Policy.Name}
 	if n := len(p.Jobs) * 3 * start.Slots; n > maxVariables {
-		return nil, fmt.Errorf("%w: %d jobs over %d slots make some %d variables; the policies tw and fcfs take them", ErrTooBig, len(p.Jobs), start.Slots, n)
+		return nil, fmt.Errorf("%w: %d jobs over %d slots make some %d variables; the policies tw and fcfs take them",
+			ErrTooBig, len(p.Jobs), start.Slots, n)
 	}
 	if err := s.solve(ctx); err != nil {
 		return nil, err
@@ -126,7 +127,8 @@ func (s *search) solve(ctx context.Context) error {
 		}
 	}
 	variables, integers, rows := b.Size()
-	s.o.say("%s: %d variables, %d of them integers, %d rows; %s has %v", s.o.Solver.Name(), variables, integers, rows, s.from, s.best.Outcome.CTBTI)
+	s.o.say("%s: %d variables, %d of them integers, %d rows; %s has %v", s.o.Solver.Name(), variables, integers, rows,
+		s.from, s.best.Outcome.CTBTI)
 	began := time.Now()
 	a, err := s.o.Solver.Solve(ctx, &b.Model, s.o.Limits)
 	s.spent = time.Since(began)
@@ -137,7 +139,8 @@ func (s *search) solve(ctx context.Context) error {
 		if s.o.Repairs == sched.AllRepairs {
 			return broken(s.o.Solver.Name(), "reports that there is no schedule of %v, but %s has one", s.best.Outcome.CTBTI, s.from)
 		}
-		return fmt.Errorf("%w: the model with repairs %v allows none of %v, which %s has", ErrInfeasible, s.o.Repairs, s.best.Outcome.CTBTI, s.from)
+		return fmt.Errorf("%w: the model with repairs %v allows none of %v, which %s has", ErrInfeasible, s.o.Repairs,
+			s.best.Outcome.CTBTI, s.from)
 	}
 	s.done = a.Optimal
 	s.raise(b, a.Bound)
@@ -209,7 +212,8 @@ func (s *search) tooShort(works int) error {
 		return fmt.Errorf("%w: %d slots are too few; the shortest horizon that works is %d", ErrInfeasible, s.o.Horizon, works)
 	}
 	if least > s.o.Horizon {
-		return fmt.Errorf("%w: %d slots are too few; the shortest horizon that works is between %d and %d", ErrInfeasible, s.o.Horizon, least, works)
+		return fmt.Errorf("%w: %d slots are too few; the shortest horizon that works is between %d and %d",
+			ErrInfeasible, s.o.Horizon, least, works)
 	}
 	return fmt.Errorf("%w: none was found for %d slots within the time limit; %d work", ErrInfeasible, s.o.Horizon, works)
 }
@@ -222,7 +226,8 @@ func (s *search) fewest(ctx context.Context) error {
 	cutoff := s.best.Outcome.CTBTI + s.in.Origin()
 	b := buildModel(s.in, s.o.Repairs, s.best.Slots, cutoff)
 	b.countRises(s.best.Outcome.Reconfigurations)
-	s.o.say("%s: the fewest reconfigurations of a schedule of %v; %d so far", s.o.Solver.Name(), s.best.Outcome.CTBTI, s.best.Outcome.Reconfigurations)
+	s.o.say("%s: the fewest reconfigurations of a schedule of %v; %d so far", s.o.Solver.Name(), s.best.Outcome.CTBTI,
+		s.best.Outcome.Reconfigurations)
 	limits := s.o.Limits
 	if limits.Time > 0 {
 		limits.Time = max(time.Second, limits.Time-s.spent)

@@ -122,7 +122,8 @@ func command(ctx context.Context, l Limits, stdin io.Reader, program string, arg
 	case limited.Err() != nil:
 		return "", fmt.Errorf("%w: %s did not end %v after its time limit", ErrSolver, filepath.Base(program), grace)
 	case err != nil:
-		return "", fmt.Errorf("%w: %s ended with %w and said %q", ErrSolver, filepath.Base(program), err, lastLine(stderr.String()+stdout.String()))
+		return "", fmt.Errorf("%w: %s ended with %w and said %q", ErrSolver, filepath.Base(program), err,
+			lastLine(stderr.String()+stdout.String()))
 	}
 	return stdout.String(), nil
 }

@@ -30,7 +30,8 @@ func (r *Report) Result() *result.Result {
 	d.Found = []string{
 		fmt.Sprintf("CT-BTI: planned %v, fluid %.4f s, packets at the planned rates %.4f s, with windows %s",
 			r.CTBTI.Planned, r.CTBTI.Fluid.Seconds(), r.CTBTI.Paced.Seconds(), windowed),
-		fmt.Sprintf("furthest from the fluid: %s, %.3f %% of the time in which it sends; all %d sums have every worker once", r.Worst, float64(r.WorstPct), r.Sums),
+		fmt.Sprintf("furthest from the fluid: %s, %.3f %% of the time in which it sends; all %d sums have every "+
+			"worker once", r.Worst, float64(r.WorstPct), r.Sums),
 	}
 	d.Metrics, d.Statements = metrics, []string{}
 	total := r.CTBTI.row("all jobs", results.Float(r.Packets), r.WorstPct)

@@ -76,7 +76,8 @@ func PlanOrders(plan *sched.Plan, unit string, slot int, hosts p4ctl.Tables) (*O
 		wanted += h.workers
 	}
 	if n := len(hosts.Workers); wanted > n {
-		return nil, fmt.Errorf("%w: the jobs of %s in slot %d have %d workers, and the tables of the switch know %d hosts: it is a plan for another network, or hosts are missing", ErrPlay, unit, slot, wanted, n)
+		return nil, fmt.Errorf("%w: the jobs of %s in slot %d have %d workers, and the tables of the switch know "+
+			"%d hosts: it is a plan for another network, or hosts are missing", ErrPlay, unit, slot, wanted, n)
 	}
 	taken, err := o.assignHosts(held)
 	if err != nil {

@@ -111,7 +111,8 @@ type state struct {
 
 func newState(p *sched.Problem, r sched.Repairs) *state {
 	in := p.Instance(p.PartialINC || !r.Has(sched.WholeJobs))
-	s := &state{in: in, repairs: r, tasks: make([]task, len(in.Jobs)), incUsed: make([]int, len(in.Units)), memoryUsed: make([]olaf.Size, len(in.Units))}
+	s := &state{in: in, repairs: r, tasks: make([]task, len(in.Jobs)), incUsed: make([]int, len(in.Units)),
+		memoryUsed: make([]olaf.Size, len(in.Units))}
 	s.network.init(in, r)
 	for i := range in.Jobs {
 		m := &in.Jobs[i]

@@ -48,7 +48,10 @@ func Axes() []Axis {
 		{"inc", "jobs that a switch aggregates for", func(s *sched.Workload, v float64) { s.INC = int(v) }, true, false},
 		{"arrivals", "jobs that arrive a second", func(s *sched.Workload, v float64) { s.PerSecond = v }, false, false},
 		{"local", "share of jobs in one unit", func(s *sched.Workload, v float64) { s.Local = v }, false, false},
-		{"slot", "length of a slot, s", func(s *sched.Workload, v float64) { s.Slot = olaf.Duration(math.Round(v * float64(olaf.Second))) }, false, true},
+		{"slot", "length of a slot, s", func(s *sched.Workload,
+			v float64) {
+			s.Slot = olaf.Duration(math.Round(v * float64(olaf.Second)))
+		}, false, true},
 	}
 }
 
@@ -182,7 +185,8 @@ type Metric struct {
 var (
 	CTBTI            = Metric{"CT-BTI", "s", func(o *sched.Outcome, _ int) float64 { return o.CTBTI.Seconds() }}
 	MeanJCT          = Metric{"Mean JCT", "s", func(o *sched.Outcome, jobs int) float64 { return o.MeanJCT(jobs).Seconds() }}
-	Reconfigurations = Metric{"Reconfigurations", "connections set up", func(o *sched.Outcome, _ int) float64 { return float64(o.Reconfigurations) }}
+	Reconfigurations = Metric{"Reconfigurations", "connections set up",
+		func(o *sched.Outcome, _ int) float64 { return float64(o.Reconfigurations) }}
 )
 
 // Values returns a metric of one scenario by seed.

@@ -53,7 +53,8 @@ func (l *Lab) serve(a *Adder, number olaf.WorkerID) (err error) {
 	g.server.SetEpochs(func(child int, action uint8, vectors uint64, ticket uint32) (uint16, xagg.Answer) {
 		return l.epochs.handleRequest(seat{node, child}, action, vectors, ticket)
 	})
-	g.station = process.Station{Codec: &frame.Datagrams{Format: frame.XAgg}, Switch: g.server, Number: number, Every: look, Beside: g.checks, Heard: g.hears}
+	g.station = process.Station{Codec: &frame.Datagrams{Format: frame.XAgg}, Switch: g.server, Number: number,
+		Every: look, Beside: g.checks, Heard: g.hears}
 	g.station.Port, g.station.To = l.neighbours(n)
 	at := netip.AddrPortFrom(netip.IPv4Unspecified(), olaf.UDPPort)
 	if g.conn, err = l.Nodes[a.Planned.Node].Datagrams(at); err != nil {
@@ -69,7 +70,8 @@ func (l *Lab) serve(a *Adder, number olaf.WorkerID) (err error) {
 }
 
 // neighbours returns functions for the port of an address at a node, and for the addresses of a destination.
-func (l *Lab) neighbours(n *PlannedNode) (port func(netip.Addr) (program.Port, bool), to func(program.Dest, *program.Packet) []netip.AddrPort) {
+func (l *Lab) neighbours(n *PlannedNode) (port func(netip.Addr) (program.Port, bool),
+	to func(program.Dest, *program.Packet) []netip.AddrPort) {
 	above := l.Plan.Cables[n.Up].Upper
 	ports := map[netip.Addr]program.Port{above: program.Uplink}
 	parent := []netip.AddrPort{netip.AddrPortFrom(above, olaf.UDPPort)}

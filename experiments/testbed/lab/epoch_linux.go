@@ -110,7 +110,8 @@ func (e *epochs) another(vectors int) (first uint16, err error) {
 	}
 	next := first + uint16(vectors) + renewals
 	if next-newest > half {
-		return 0, fmt.Errorf("%d epochs were given to jobs that did not begin, and no more can be told from old ones; take the testbed down and up", first-newest-1)
+		return 0, fmt.Errorf("%d epochs were given to jobs that did not begin, and no more can be told from old "+
+			"ones; take the testbed down and up", first-newest-1)
 	}
 	e.next = next
 	return first, nil

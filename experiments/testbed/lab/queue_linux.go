@@ -45,7 +45,8 @@ func (l *Lab) raise(o Options) error {
 	if err != nil {
 		return err
 	}
-	card, err := realtime.Open(realtime.KernelBackend(xdp.Mode(s.Mode)), realtime.Hosts{Workers: len(workers), Outside: outside, Wires: l.wires()})
+	card, err := realtime.Open(realtime.KernelBackend(xdp.Mode(s.Mode)),
+		realtime.Hosts{Workers: len(workers), Outside: outside, Wires: l.wires()})
 	if err != nil {
 		return err
 	}
@@ -84,7 +85,8 @@ func (l *Lab) around(card *realtime.Card) (senders []xdp.Sender) {
 			l.Nodes[node] = cable.A.Node
 		}
 		l.Cables[n.Up] = cable
-		senders = append(senders, xdp.Sender{Address: l.Plan.Cables[n.Up].Lower, Cluster: olaf.ClusterID(n.Cluster), Worker: olaf.WorkerID(number)})
+		senders = append(senders, xdp.Sender{Address: l.Plan.Cables[n.Up].Lower, Cluster: olaf.ClusterID(n.Cluster),
+			Worker: olaf.WorkerID(number)})
 	}
 	up := &netlab.Cable{A: card.Hub(len(workers)), B: card.Server()}
 	if l.Cables[l.Plan.Nodes[l.Switch.Node].Up] = up; up.B != nil {
@@ -117,7 +119,8 @@ func (l *Lab) fits(carried int64) error {
 	}
 	limit := olaf.Rate(carried / 2 * l.update())
 	if asked := max(offered, l.Switch.OutRate); asked > limit {
-		return fmt.Errorf("%w: this machine carried %d frames a second when it was measured, and at most half of that is accepted; the testbed asks for %v, and %v is what fits",
+		return fmt.Errorf("%w: this machine carried %d frames a second when it was measured, and at most half of "+
+			"that is accepted; the testbed asks for %v, and %v is what fits",
 			fpga.ErrRefused, carried, asked, limit)
 	}
 	return nil
@@ -179,7 +182,8 @@ func (l *Lab) host(command func(args ...string) *exec.Cmd) error {
 			continue
 		}
 		every := time.Duration(float64(l.update()) / float64(n.Rate) * float64(time.Second))
-		args := append(l.hostArgs(node), "--every", every.String(), "--vectors", strconv.Itoa(endless), "--tc", time.Duration(n.TC/olaf.Nanosecond).String())
+		args := append(l.hostArgs(node), "--every", every.String(), "--vectors", strconv.Itoa(endless), "--tc",
+			time.Duration(n.TC/olaf.Nanosecond).String())
 		if err := l.start(node, command(args...)); err != nil {
 			return err
 		}
@@ -231,7 +235,8 @@ func (q *queue) counts() (map[string]uint64, error) {
 	}
 	k := &c.Queue
 	counts := map[string]uint64{
-		"in": k.In, "appended": k.Appended, "aggregated": k.Aggregated, "replaced": k.Replaced, "dropped_full": k.DroppedFull, "dropped_mismatch": k.DroppedMismatch,
+		"in": k.In, "appended": k.Appended, "aggregated": k.Aggregated, "replaced": k.Replaced,
+		"dropped_full": k.DroppedFull, "dropped_mismatch": k.DroppedMismatch,
 		"delivered_frames": k.DeliveredFrames, "delivered_updates": k.DeliveredUpdates, "queued_frames": k.QueuedFrames,
 		"bypassed": k.Bypassed, "malformed": k.Malformed, "misidentified": k.Misidentified, "lost_before_engine": k.LostBeforeEngine,
 	}

@@ -54,8 +54,10 @@ func readState(r io.Reader, name string) (*State, error) {
 func (s *State) remark() {
 	for i := range s.Nodes {
 		if n := s.Nodes[i].Counts["misidentified"]; n > 0 {
-			s.Remarks = append(s.Remarks, fmt.Sprintf("%s: %s named another worker than the one behind their port; do two workers have the same number (--worker), or each other's?",
-				s.Nodes[i].Name, olaf.Plural(n, "packet")))
+			s.Remarks = append(s.Remarks,
+				fmt.Sprintf("%s: %s named another worker than the one behind their port; do two workers have the "+
+					"same number (--worker), or each other's?",
+					s.Nodes[i].Name, olaf.Plural(n, "packet")))
 		}
 	}
 }

@@ -70,7 +70,8 @@ func Up(p *Plan, o Options) (*Lab, error) {
 	if err := netlab.CheckRights(Rights()...); err != nil {
 		return nil, err
 	}
-	l := &Lab{Plan: p, Nodes: make([]*netlab.Node, len(p.Nodes)), Cables: make([]*netlab.Cable, len(p.Cables)), attached: map[*netlab.Interface]attachment{}}
+	l := &Lab{Plan: p, Nodes: make([]*netlab.Node, len(p.Nodes)), Cables: make([]*netlab.Cable, len(p.Cables)),
+		attached: map[*netlab.Interface]attachment{}}
 	l.epochs.newest, l.epochs.summed, l.epochs.lacks, l.epochs.seated = l.newest, l.summed, l.lacks, map[seat]answer{}
 	l.epochs.mu.Lock() // requests to agents wait for the complete tree
 	err := l.up(o)
@@ -154,7 +155,8 @@ func wide(at *netlab.Interface, mtu int) error {
 	if at == nil || at.MTU >= mtu {
 		return nil
 	}
-	return fmt.Errorf("%w: interface %s has an MTU of %d bytes, the cable is to carry %d; raise it, or let packets be shorter (job.lanes, the link's mtu)", netlab.ErrNetwork, at.Name, at.MTU, mtu)
+	return fmt.Errorf("%w: interface %s has an MTU of %d bytes, the cable is to carry %d; raise it, or let "+
+		"packets be shorter (job.lanes, the link's mtu)", netlab.ErrNetwork, at.Name, at.MTU, mtu)
 }
 
 func address(at *netlab.Interface, a netip.Addr) error {
@@ -277,7 +279,8 @@ func (l *Lab) agentFaults() (faults []string) {
 			faults = append(faults, fmt.Sprintf("the agent of %s ended: %v", l.nameOf(a.Planned.Node), err))
 		}
 		if n := a.agent.past.Load(); n > 0 {
-			faults = append(faults, fmt.Sprintf("%s came to the agent of %s, past its program", olaf.Plural(int(n), "data packet"), l.nameOf(a.Planned.Node)))
+			faults = append(faults, fmt.Sprintf("%s came to the agent of %s, past its program",
+				olaf.Plural(int(n), "data packet"), l.nameOf(a.Planned.Node)))
 		}
 	}
 	return faults

@@ -62,7 +62,8 @@ var numbers = []number{
 }
 
 // real is said beside the numbers of every report.
-const real = "frames, cables and the kernel's program are real; a pair of virtual interfaces is no network card, and senders, program and server share this machine's processors"
+const real = "frames, cables and the kernel's program are real; a pair of virtual interfaces is no network card, " +
+	"and senders, program and server share this machine's processors"
 
 // sums are what all runs checked, invalid ones too.
 type sums struct {

@@ -45,10 +45,11 @@ func Describe() program.Description {
 		Code:       3,
 		Profiles:   limits.Profiles,
 		Arithmetic: program.Sticky,
-		Completes:  "as many contributions as packets name for their level; where they name none the job's fan-in, which is as many as it has members",
-		Ledger:     newLedger(),
-		Classes:    int(classes),
-		Tables:     listTables(), Stranger: Stranger,
+		Completes: "as many contributions as packets name for their level; where they name none the job's " +
+			"fan-in, which is as many as it has members",
+		Ledger:  newLedger(),
+		Classes: int(classes),
+		Tables:  listTables(), Stranger: Stranger,
 		New: func(cfg program.Config) (program.Program, error) { return New(cfg) },
 	}
 }

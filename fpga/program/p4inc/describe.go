@@ -56,7 +56,8 @@ func Describe() program.Description {
 func listTables() []program.Table {
 	return []program.Table{
 		{
-			Name: "p4inc.jobs", Doc: "The jobs that the switch aggregates for. Their workers are the members of the multicast groups of their clusters.",
+			Name: "p4inc.jobs", Doc: "The jobs that the switch aggregates for. Their workers are the members of " +
+				"the multicast groups of their clusters.",
 			Key:    program.JobKey(),
 			Action: "set_job", Does: "A sum of the job is complete with so many workers.",
 			Params: []program.Field{{Name: "workers", Bits: 16, Means: program.FanIn}},

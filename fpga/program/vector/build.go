@@ -30,7 +30,9 @@ func (v *Vector) Build(described []program.Description) (Subject, error) {
 	}
 	for i := range v.Steps {
 		if s := &v.Steps[i]; s.In != nil && o.cfg.LaneMemory > 0 && len(s.In.Data) > o.cfg.LaneMemory {
-			return Subject{}, fmt.Errorf("%w: line %d: %d words of data where a slot stores %d; the program line may say lanes=%[3]d", ErrFormat, s.Line, len(s.In.Data), o.cfg.LaneMemory)
+			return Subject{}, fmt.Errorf(
+				"%w: line %d: %d words of data where a slot stores %d; the program line may say lanes=%[3]d",
+				ErrFormat, s.Line, len(s.In.Data), o.cfg.LaneMemory)
 		}
 	}
 	tops, err := o.topNames(d)

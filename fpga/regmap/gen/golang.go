@@ -95,17 +95,22 @@ func goCounters(b *bytes.Buffer, blocks []regmap.Block) {
 		for _, r := range counters {
 			fmt.Fprintf(b, "%s uint64 `json:%q` // %s\n", camelCase(r.Name), r.Name, r.Doc)
 		}
-		fmt.Fprintf(b, "}\n\n// pointers lists the counters in the order of their registers.\nfunc (c *%s) pointers() []*uint64 {\nreturn []*uint64{\n", name)
+		fmt.Fprintf(b, "}\n\n// pointers lists the counters in the order of their registers.\nfunc (c *%s) "+
+			"pointers() []*uint64 {\nreturn []*uint64{\n", name)
 		for _, r := range counters {
 			fmt.Fprintf(b, "&c.%s,\n", camelCase(r.Name))
 		}
-		fmt.Fprintf(b, "}\n}\n\n// Read%s reads the bank as the last snapshot left it.\nfunc Read%s(r Reader) (%s, error) {\nvar c %s\n", name, name, name, name)
+		fmt.Fprintf(b, "}\n}\n\n// Read%s reads the bank as the last snapshot left it.\nfunc Read%s(r Reader) "+
+			"(%s, error) {\nvar c %s\n", name, name, name, name)
 		fmt.Fprintf(b, "err := readBank(r, %s, c.pointers())\nreturn c, err\n}\n\n",
 			camelCase(block.Name, counters[0].Name))
-		fmt.Fprintf(b, "// Add adds o to c, counter by counter, modulo 2^64.\nfunc (c *%s) Add(o %s) { addBank(c.pointers(), o.pointers(), 1) }\n\n", name, name)
-		fmt.Fprintf(b, "// Sub takes o from c, counter by counter, modulo 2^64.\nfunc (c *%s) Sub(o %s) { addBank(c.pointers(), o.pointers(), ^uint64(0)) }\n\n", name, name)
+		fmt.Fprintf(b, "// Add adds o to c, counter by counter, modulo 2^64.\nfunc (c *%s) Add(o %s) { "+
+			"addBank(c.pointers(), o.pointers(), 1) }\n\n", name, name)
+		fmt.Fprintf(b, "// Sub takes o from c, counter by counter, modulo 2^64.\nfunc (c *%s) Sub(o %s) { "+
+			"addBank(c.pointers(), o.pointers(), ^uint64(0)) }\n\n", name, name)
 		fmt.Fprintf(b, "// At is the counter whose register starts at addr; nil when none does.\nfunc (c *%s) At(addr uint32) *uint64 {\n", name)
-		fmt.Fprintf(b, "p := c.pointers()\nif i := (addr - %s) / 8; addr >= %s && addr%%8 == 0 && i < uint32(len(p)) {\nreturn p[i]\n}\nreturn nil\n}\n\n",
+		fmt.Fprintf(b, "p := c.pointers()\nif i := (addr - %s) / 8; addr >= %s && addr%%8 == 0 && i < "+
+			"uint32(len(p)) {\nreturn p[i]\n}\nreturn nil\n}\n\n",
 			camelCase(block.Name, counters[0].Name), camelCase(block.Name, counters[0].Name))
 	}
 }

@@ -35,7 +35,8 @@ func renderMarkdown(blocks []regmap.Block) ([]byte, error) {
 			mdRegister(&b, r)
 		}
 	}
-	b.WriteString("\n## Memories of the generator\n\nReached through `generator.mem_select`, `mem_address` and `mem_data`, in 32-bit words. Bits that no field names are 0.\n")
+	b.WriteString("\n## Memories of the generator\n\nReached through `generator.mem_select`, `mem_address` and " +
+		"`mem_data`, in 32-bit words. Bits that no field names are 0.\n")
 	for _, rec := range regmap.AllRecords() {
 		fmt.Fprintf(&b, "\n### %s: %d words\n\n%s\n", rec.Name, rec.Words, rec.Doc)
 		if len(rec.Fields) == 0 {

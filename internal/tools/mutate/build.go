@@ -74,7 +74,8 @@ func (r *runner) overlay(folder string, batch []*mutant, number map[*mutant]int)
 			}
 		}
 		chooserFile := filepath.Join(filepath.Dir(r.target.files[0].path), "zz_mutant_chosen.go")
-		text := fmt.Sprintf("package %s\n\nimport (\n\t\"os\"\n\t\"strconv\"\n)\n\nvar %s, _ = strconv.Atoi(os.Getenv(%q))\n", r.target.pkg.Name, chooser, environment)
+		text := fmt.Sprintf("package %s\n\nimport (\n\t\"os\"\n\t\"strconv\"\n)\n\nvar %s, _ = "+
+			"strconv.Atoi(os.Getenv(%q))\n", r.target.pkg.Name, chooser, environment)
 		if err := write(chooserFile, []byte(text)); err != nil {
 			return "", err
 		}

@@ -39,9 +39,12 @@ func main() {
 	flag.StringVar(&judges, "judges", "", "other packages whose tests are run, by commas (default: those of the table of judges)")
 	flag.IntVar(&o.n, "n", 100, "the size of the sample; 0 takes every mutant")
 	flag.Uint64Var(&o.seed, "seed", 1, "which sample is drawn")
-	flag.Func("seen", "seeds, by commas, whose samples somebody has looked at: none of their mutants is drawn; given again, those that were drawn so", o.addSeen)
-	flag.StringVar(&o.equivalent, "equivalent", "internal/tools/mutate/equivalent.txt", "the mutants that were judged to change nothing, with the reasons")
-	flag.StringVar(&o.survivors, "survivors", "internal/tools/mutate/survivors.txt", "the mutants that tests do not notice and why that was left so, which is printed beside them")
+	flag.Func("seen", "seeds, by commas, whose samples somebody has looked at: none of their mutants is drawn; "+
+		"given again, those that were drawn so", o.addSeen)
+	flag.StringVar(&o.equivalent, "equivalent", "internal/tools/mutate/equivalent.txt",
+		"the mutants that were judged to change nothing, with the reasons")
+	flag.StringVar(&o.survivors, "survivors", "internal/tools/mutate/survivors.txt",
+		"the mutants that tests do not notice and why that was left so, which is printed beside them")
 	flag.StringVar(&o.kept, "kept", "dist/mutate", "the folder in which results are kept")
 	flag.BoolVar(&o.fresh, "fresh", false, "run also what a kept result answers")
 	flag.BoolVar(&o.verbose, "v", false, "print every mutant with what became of it")

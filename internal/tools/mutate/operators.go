@@ -228,7 +228,8 @@ func (c *collector) sum(n *ast.Ident) *mutant {
 
 // symmetric are functions to which the order of arguments is nothing, and packages that only make texts.
 var symmetric = map[string]bool{
-	"min": true, "max": true, "bits.Add64": true, "bits.Mul64": true, "bytes.Equal": true, "slices.Equal": true, "errors.Join": true, "fmt": true,
+	"min": true, "max": true, "bits.Add64": true, "bits.Mul64": true, "bytes.Equal": true, "slices.Equal": true,
+	"errors.Join": true, "fmt": true,
 }
 
 // swap exchanges neighbouring arguments of one type.

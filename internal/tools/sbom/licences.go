@@ -79,7 +79,8 @@ func licenceIn(folder string) (string, error) {
 	var names []string
 	for _, e := range entries {
 		upper := strings.ToUpper(e.Name())
-		if e.IsDir() || !strings.HasPrefix(upper, "LICENSE") && !strings.HasPrefix(upper, "LICENCE") && !strings.HasPrefix(upper, "COPYING") || strings.Contains(upper, "LOGO") {
+		if e.IsDir() || !strings.HasPrefix(upper, "LICENSE") && !strings.HasPrefix(upper, "LICENCE") &&
+			!strings.HasPrefix(upper, "COPYING") || strings.Contains(upper, "LOGO") {
 			continue
 		}
 		text, err := os.ReadFile(filepath.Join(folder, e.Name()))

@@ -55,8 +55,11 @@ func Observations(merging bool, rate int64, seed uint64) ([]olaf.Observation, ol
 			id := (i/leaveEvery + k*4) % Clusters
 			if list := waiting[id]; len(list) > 0 {
 				newest := list[len(list)-1]
-				out = append(out, olaf.Observation{At: olaf.Time((at + 500 + rand.New(rand.NewPCG(seed, uint64(i))).Int64N(30)) * 1000), Queued: olaf.Duration(500+10*k) * olaf.Nanosecond,
-					Contributors: list, Update: olaf.Update{GenNS: newest.GenNS, Seq: newest.Seq, Worker: newest.Worker, Cluster: olaf.ClusterID(id), Count: uint16(len(list)), Lanes: 48}})
+				out = append(out, olaf.Observation{At: olaf.Time((at + 500 +
+					rand.New(rand.NewPCG(seed, uint64(i))).Int64N(30)) * 1000),
+					Queued:       olaf.Duration(500+10*k) * olaf.Nanosecond,
+					Contributors: list, Update: olaf.Update{GenNS: newest.GenNS, Seq: newest.Seq,
+						Worker: newest.Worker, Cluster: olaf.ClusterID(id), Count: uint16(len(list)), Lanes: 48}})
 				c.Add("delivered", 1)
 				c.Add("received", 1)
 				c.Add("count_delivered", int64(len(list)))

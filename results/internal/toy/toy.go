@@ -38,7 +38,8 @@ var Declared = metric.OfQueue(flow, sums)
 
 // Summing is the declaration of a run with a summing program in front of the toy.
 var Summing = metric.OfProgram("summing", &olaf.Ledger{
-	Counters: []olaf.Counter{{Name: "added", Title: "Added", Unit: "updates"}, {Name: "vectors_out", Title: "Left", Unit: "updates"}}, Output: []string{"added"},
+	Counters: []olaf.Counter{{Name: "added", Title: "Added", Unit: "updates"},
+		{Name: "vectors_out", Title: "Left", Unit: "updates"}}, Output: []string{"added"},
 }, 1, flow, sums)
 
 // Declarations returns the toy's declaration for every system name.

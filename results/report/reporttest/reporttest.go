@@ -114,9 +114,11 @@ func run(t *testing.T, browser string, width int, args ...string) []byte {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	cmd := exec.CommandContext(ctx, browser, append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking",
-		"--disable-component-update", "--disable-sync", "--hide-scrollbars", "--user-data-dir=" + filepath.Join(t.TempDir(), "profile"),
-		fmt.Sprintf("--window-size=%d,9000", max(width, 600)), "--virtual-time-budget=4000"}, args...)...)
+	cmd := exec.CommandContext(ctx, browser,
+		append([]string{"--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+			"--disable-background-networking",
+			"--disable-component-update", "--disable-sync", "--hide-scrollbars", "--user-data-dir=" + filepath.Join(t.TempDir(), "profile"),
+			fmt.Sprintf("--window-size=%d,9000", max(width, 600)), "--virtual-time-budget=4000"}, args...)...)
 	var errors bytes.Buffer
 	cmd.Stderr = &errors
 	out, err := cmd.Output()
