@@ -2,6 +2,7 @@ package closedloop
 
 import (
 	"context"
+	"errors"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/node"
@@ -22,6 +23,8 @@ const (
 	kindStart                        // host
 	kindKill                         // a server of the tree fails
 	kindNotice                       // management changes the tree
+	kindLoad                         // a server of the tree loses a part of its link
+	kindMove                         // management moves that server's children
 
 	kindMask = uint64(0xff) << 56
 )
@@ -110,7 +113,7 @@ func Run(ctx context.Context, net Network, job Job, parts system.Parts, sync boo
 	s.future = calendar.NewQueue(4*s.jobs*s.workers*onTheWay,
 		int64(job.Compute)+int64(net.Link.Delay)+int64(olaf.Millisecond))
 	s.meter = newMeter(s)
-	if err := s.planKill(); err != nil {
+	if err := errors.Join(s.planKill(), s.planLoad()); err != nil {
 		return nil, err
 	}
 	s.startHosts()
@@ -223,6 +226,10 @@ func (s *sim) handleEvent(e *calendar.Event) error {
 		s.killServer()
 	case kindNotice:
 		return s.changeTree()
+	case kindLoad:
+		s.loadServer()
+	case kindMove:
+		return s.moveChildren()
 	}
 	return nil
 }

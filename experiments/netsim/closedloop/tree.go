@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
@@ -15,6 +16,7 @@ type Tree struct {
 	Servers []TreeServer // root first
 	Workers []int        // by worker, its parent's index in Servers
 	Kill    *Kill
+	Load    *Load
 }
 
 // TreeServer is one server in a tree.
@@ -29,6 +31,23 @@ type Kill struct {
 	Server  int // any but the root
 	At      olaf.Duration
 	Noticed olaf.Duration // after At
+}
+
+// Load takes a part of a server's link away during a job. Management compares the servers' remaining rates at intervals and
+// takes the server out of the tree, as if it had failed, once its children get more at its parent (XAgg §V, discussion).
+type Load struct {
+	Server int // any but the root
+	At     olaf.Duration
+	Rate   olaf.Rate     // remaining
+	Every  olaf.Duration // between comparisons; 0 for no management
+}
+
+// movesChildren reports whether a server's children get a larger share of its parent's link than of the loaded server's.
+func (t *Tree) movesChildren() bool {
+	own, parent := t.Load.Server, t.Servers[t.Load.Server].Parent
+	children := len(t.childrenOf(own))
+	after := len(t.childrenOf(parent)) - 1 + children
+	return float64(t.Servers[parent].Link.Rate)/float64(after) > float64(t.Load.Rate)/float64(children)
 }
 
 // root is the index of the server without a parent.
@@ -49,6 +68,11 @@ func (t *Tree) checkTree(n *Network) error {
 		t.Kill.Noticed < 0):
 		return fmt.Errorf("%w: server %d of %d cannot be killed at %s; the root cannot be", ErrConfig, t.Kill.Server,
 			len(t.Servers), t.Kill.At)
+	}
+	if l := t.Load; l != nil && (t.Kill != nil || l.Server <= root || l.Server >= len(t.Servers) || l.At < 0 || l.Rate <= 0 ||
+		l.Every < 0) {
+		return fmt.Errorf("%w: server %d of %d with %s left at %s; it is not the root, a rate is left, and no server is killed",
+			ErrConfig, l.Server, len(t.Servers), l.Rate, l.At)
 	}
 	for i := range t.Servers {
 		if s := &t.Servers[i]; i != root && (s.Parent < 0 || s.Parent >= i) || s.Link.Rate <= 0 {
@@ -270,6 +294,37 @@ func (s *sim) planKill() error {
 	s.pushEvent(int64(k.At), kindKill)
 	s.pushEvent(int64(k.At+k.Noticed), kindNotice)
 	return nil
+}
+
+// planLoad schedules the load of a server and management's next comparison after it.
+func (s *sim) planLoad() error {
+	if s.grove == nil || s.grove.tree.Load == nil {
+		return nil
+	}
+	l := s.grove.tree.Load
+	if s.renewal == nil {
+		return fmt.Errorf("%w: these workers cannot detect that a server is gone", ErrConfig)
+	}
+	s.pushEvent(int64(l.At), kindLoad)
+	if l.Every > 0 && s.grove.tree.movesChildren() {
+		s.pushEvent((int64(l.At)/int64(l.Every)+1)*int64(l.Every), kindMove)
+	}
+	return nil
+}
+
+// loadServer leaves a server a part of its link, in both directions.
+func (s *sim) loadServer() {
+	l := s.grove.tree.Load
+	link := &s.grove.tree.Servers[l.Server].Link
+	for _, w := range []int32{s.switches[1+l.Server].up, s.grove.fabric[s.serverNode(l.Server)]} {
+		s.wires[w].SetClock(engine.PicosecondClock(l.Rate, link.Overhead))
+	}
+}
+
+// moveChildren takes the loaded server out of the tree.
+func (s *sim) moveChildren() error {
+	s.grove.dead = s.net.Tree.Load.Server
+	return s.changeTree()
 }
 
 // killServer stops a server; notice changes the tree.

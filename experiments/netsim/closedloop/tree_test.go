@@ -82,6 +82,43 @@ func TestKilledServer(t *testing.T) {
 	}
 }
 
+// TestLoadedServer takes a server's link away at fifty moments: all sums must be exact whether its children move or stay, and a
+// job whose children move ends sooner.
+func TestLoadedServer(t *testing.T) {
+	length := func(n Network, seed uint64) float64 {
+		return float64(run(t, n, Job{Layout: endpoint.Layout{Values: 4000, PerPacket: 256}, Updates: 8}, xaggParts(), true, seed).Duration)
+	}
+	free := length(grownTree(), 1)
+	for i := range 50 {
+		n := grownTree()
+		server := 1 + i%2
+		rate := n.Tree.Servers[server].Link.Rate / 20
+		n.Tree.Load = &Load{Server: server, At: olaf.Duration(free * float64(i) / 100 * float64(olaf.Nanosecond)), Rate: rate}
+		stay := length(n, uint64(i))
+		exactlyOnceBut(t, n, xaggParts(), integers, uint64(i), -1)
+		moved := *n.Tree.Load
+		moved.Every = olaf.Duration(free / 8 * float64(olaf.Nanosecond))
+		n.Tree.Load = &moved
+		exactlyOnceBut(t, n, xaggParts(), integers, uint64(i), server)
+		if move := length(n, uint64(i)); move >= stay {
+			t.Errorf("server %d loaded at %v: %.0f ns where its children move, %.0f ns where they stay", server, moved.At, move, stay)
+		}
+	}
+}
+
+// TestChildrenStayWithAFastServer checks that management moves no children to a parent that has less for them.
+func TestChildrenStayWithAFastServer(t *testing.T) {
+	n := grownTree()
+	n.Tree.Load = &Load{Server: 1, Rate: n.Tree.Servers[1].Link.Rate, Every: olaf.Microsecond}
+	if n.Tree.movesChildren() {
+		t.Error("the children of a server without load move")
+	}
+	n.Tree.Load.Rate /= 100
+	if !n.Tree.movesChildren() {
+		t.Error("the children of a server with a hundredth of its link stay")
+	}
+}
+
 // fig1 returns the paper's example: four workers, one with half a link and one that computes for two seconds. All times
 // are divided by scale.
 func fig1(scale int) (Network, Job) {
@@ -166,6 +203,8 @@ func TestTreeRefusals(t *testing.T) {
 		"a worker more":    func(n *Network) { n.Workers++ },
 		"no children":      func(n *Network) { n.Tree.Workers = []int{1, 1, 1, 1, 0} },
 		"a root that dies": func(n *Network) { n.Tree.Kill = &Kill{} },
+		"load of the root": func(n *Network) { n.Tree.Load = &Load{Rate: 1} },
+		"no rate left":     func(n *Network) { n.Tree.Load = &Load{Server: 1} },
 		"no link":          func(n *Network) { n.Tree.Servers[1].Link.Rate = 0 },
 		"every frame":      func(n *Network) { n.Link.Every = 1 },
 		"links of nobody":  func(n *Network) { n.Access = make([]Link, 9) },

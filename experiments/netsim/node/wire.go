@@ -56,6 +56,9 @@ func NewWire(clock engine.Clock, delay olaf.Duration) Wire {
 	return Wire{clock: clock, Delay: int64(delay)}
 }
 
+// SetClock changes the transmission times from the next frame on.
+func (w *Wire) SetClock(clock engine.Clock) { w.clock, w.size = clock, 0 }
+
 // Fate describes what happened to a frame on a wire; zero means that it passed.
 type Fate uint8
 

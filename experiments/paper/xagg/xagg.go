@@ -30,10 +30,13 @@ func Experiments(set system.Set) experiments.Set {
 			Inputs: experiments.InputsByTenth(slowRate, fastRate, lateness, volume),
 		}
 	}
+	load := one("load", "§V", "children of a loaded server that move to its parent after an iteration", "5 s", runLoad)
+	load.Long = true // it judges no claim, so that 'reproduce' runs it only when it is named
 	return experiments.Set{
 		one("fig1", "Fig. 1", "a slow link and a straggler: parameter server, programmable switch, servers that hold the model", "25 s", runFig1),
 		one("fig13", "Fig. 13", "who is ahead on the heterogeneous testbed, by wires alone", "5 s", runFig13),
 		one("text", "§VI", "the paper's own numbers, worked out", "0 s", runText),
+		load,
 	}
 }
 

@@ -1,0 +1,79 @@
+package xagg
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/result"
+)
+
+// loadExpected was written before the first run.
+const loadExpected = "expected before the first run: a server with a tenth of its link makes an iteration several times longer, since " +
+	"all workers wait for the slowest; moved to the root, its children bring that below twice an iteration without load"
+
+// The job of the experiment: as many values as a thousand packets have, and a burst of load on S1 after the second iteration.
+const (
+	loadUpdates = 12
+	loadValues  = 256_000
+	loadAt      = 550 * olaf.Microsecond
+	loadEvery   = 275 * olaf.Microsecond // an iteration without load
+)
+
+// loadRates are what other traffic leaves of S1's 100 Gbps.
+var loadRates = []olaf.Rate{50 * olaf.Gbps, 20 * olaf.Gbps, 10 * olaf.Gbps, 5 * olaf.Gbps}
+
+// runLoad loads S1 of the testbed during a job, with and without the management that moves its children after an iteration
+// (§V, discussion). The paper has no number for it.
+func runLoad(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {
+	f := experiments.NewResult("xagg/load", "§V", &o, loadRates)
+	block := result.Block{Name: "S1 loaded after the second iteration: mean time of an iteration", Unit: "µs",
+		Columns: []string{"children stay", "children move to the root"}}
+	line := func(name string, loads ...*closedloop.Load) error {
+		l := result.Line{Name: name}
+		for _, load := range loads {
+			us, err := iterationUnderLoad(ctx, set, load)
+			if err != nil {
+				return err
+			}
+			l.Cells = append(l.Cells, only(us))
+		}
+		block.Rows = append(block.Rows, l)
+		return nil
+	}
+	if err := line("no load", nil); err != nil {
+		return nil, err
+	}
+	block.Rows[0].Cells = append(block.Rows[0].Cells, results.Describe(nil, "nothing to move"))
+	for _, rate := range loadRates {
+		stay := closedloop.Load{Server: 1, At: loadAt, Rate: rate}
+		move := stay
+		move.Every = loadEvery
+		if err := line(fmt.Sprintf("%v left of 100 Gbps", rate), &stay, &move); err != nil {
+			return nil, err
+		}
+	}
+	f.Blocks = []result.Block{block}
+	f.Say("%s", loadExpected)
+	f.Say("all workers are synchronous, so that an iteration takes as long as its slowest worker")
+	return f, nil
+}
+
+// iterationUnderLoad returns the mean time of an iteration in µs.
+func iterationUnderLoad(ctx context.Context, set system.Set, load *closedloop.Load) (float64, error) {
+	out, err := run(ctx, set, "xagg", variant{}, func(s *system.System, _ *system.Parts) (closedloop.Network, closedloop.Job) {
+		net, j := BuildTestbed(s, Models()[0])
+		net.Tree.Load = load
+		j.Layout.Values, j.Updates = loadValues, loadUpdates
+		return net, j
+	})
+	if err != nil {
+		return 0, err
+	}
+	return float64(out.Number("iteration_ns").Mean) / 1000, nil
+}
