@@ -1,0 +1,48 @@
+package pair
+
+import (
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+// actsOnBoth contains the registers that are not those of one card.
+var actsOnBoth = map[uint32]bool{regmap.CommonRole: true, regmap.CommonErrors: true, regmap.CommonCapabilities: true,
+	regmap.CommonMaxPacketBytes: true, regmap.CommonCommand: true, regmap.CommonErrorAddress: true}
+
+// DoSteps carries out a list of accesses (regmap.Do): successive ones on one card are one list there.
+func (d *Device) DoSteps(steps []regmap.Step) (done int, err error) {
+	for done < len(steps) {
+		n, err := d.doSome(steps[done:])
+		if done += n; err != nil {
+			return done, err
+		}
+	}
+	return done, nil
+}
+
+// doSome carries out the first step, and those after it on the same card.
+func (d *Device) doSome(steps []regmap.Step) (done int, err error) {
+	if actsOnBoth[steps[0].Addr] {
+		return regmap.Do(accesses{d}, steps[:1])
+	}
+	card, n := d.cardOf(steps[0].Addr), 1
+	for n < len(steps) && !actsOnBoth[steps[n].Addr] && d.cardOf(steps[n].Addr) == card {
+		n++
+	}
+	there := make([]regmap.Step, n)
+	for i, s := range steps[:n] {
+		if there[i] = s; s.Write {
+			there[i].Value ^= turned(s.Addr)
+		}
+	}
+	done, err = regmap.Do(card, there)
+	for i, s := range there[:done] {
+		if !s.Write && len(s.Words) == 0 {
+			steps[i].Value = s.Value ^ turned(s.Addr)
+		}
+	}
+	return done, d.note(card, err)
+}
+
+// accesses are the pair's accesses one by one.
+type accesses struct{ fpga.Registers }
