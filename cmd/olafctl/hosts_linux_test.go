@@ -117,7 +117,7 @@ func TestSSHRefusals(t *testing.T) {
 		{"an unknown host key", url("twin:"), withSSH(known, "/dev/null"), 3, "compare it once with 'ssh 10.29.0.2'"},
 		{"a changed host key", url("twin:"), withSSH(known, changed), 3, "ask its owner, then 'ssh-keygen -R 10.29.0.2'"},
 		{"a port without sshd", "ssh://10.29.0.2:23/twin:", l, 3, "Connection refused; start sshd there"},
-		{"a device that is not there", url("pci:0000:3b:00.0"), l, 3, "root@10.29.0.2: "},
+		{"a device that is not there", url("pci:0000:3b:00.0"), l, 3, "root@10.29.0.2: no OLAF card at 0000:3b:00.0"},
 		{"a device of no kind", url("nix:"), l, 2, "root@10.29.0.2: no such device backend"},
 		{"no device", "ssh://10.29.0.2/", l, 2, "names no device"},
 		{"an option as host", "ssh://-oProxyCommand=x/twin:", l, 2, "is no name of a host"},
@@ -129,6 +129,28 @@ func TestSSHRefusals(t *testing.T) {
 				t.Errorf("exit code %d, want %d and one line with %q: %s", code, c.code, c.want, said)
 			}
 		})
+	}
+	l.AwaitIdle(t)
+}
+
+// TestDoctorExaminesFarCards lets the doctor of the card's host speak.
+func TestDoctorExaminesFarCards(t *testing.T) {
+	l := sshlinktest.New(t, 1, pathOfOlafctl(t), "AcceptEnv OLAFCTL_TEST_CARD")
+	l.SSH += " -o SendEnv=OLAFCTL_TEST_CARD"
+	for fault, want := range map[string]struct {
+		code  int
+		words []string
+	}{
+		"healthy": {0, []string{"host,passed,\"root@10.29.0.2, an agent of this build", "identity,passed", "port 1,", "generator,passed,idle"}},
+		"gone":    {3, []string{"host,passed", ",failed,", "registers,skipped,the card was not opened"}},
+	} {
+		t.Setenv("OLAFCTL_TEST_CARD", fault)
+		out, said, code := runOnHead(t, l, "device", "doctor", "-o", "csv", "-d", l.Hosts[0].URL("pci:0000:3b:00.0"))
+		for _, w := range want.words {
+			if code != want.code || !strings.Contains(out, w) {
+				t.Errorf("%s card: exit code %d, want %d and %q: %s\n%s", fault, code, want.code, w, said, out)
+			}
+		}
 	}
 	l.AwaitIdle(t)
 }

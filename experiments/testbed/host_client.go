@@ -51,7 +51,7 @@ func ConnectHost(ctx context.Context, at sshlink.Address, a *Access) (*Host, err
 	if err != nil {
 		return nil, err
 	}
-	h, err := DialHost(at.Name(), link.Target, a.hostClock())
+	h, err := DialHost(at.Name(), link.Target, nil)
 	if err != nil {
 		return nil, errors.Join(err, link.Close())
 	}

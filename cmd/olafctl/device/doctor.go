@@ -2,15 +2,18 @@ package device
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/experiments/testbed/sshlink"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/fpgatest"
 	"github.com/olafctl/olaf/fpga/pcie"
@@ -64,22 +67,14 @@ func (x *doctor) runChecks(ctx context.Context, env *cli.Env, device *cli.Device
 	if err != nil {
 		return err
 	}
-	if row.Examine != nil {
-		access, err := env.Access()
-		if err != nil {
-			return err
-		}
-		d, checks, err := row.Examine(name, access)
-		x.checks = checks
-		x.failed = err != nil
-		if err != nil {
-			x.addCheck("registers", pcie.NotRun, "the card was not opened", "")
-			return nil
-		}
-		x.checkPorts(d)
-		if err := d.Close(); err != nil {
-			return err
-		}
+	opened := true
+	if row.Reach != nil {
+		opened, err = x.examineFar(ctx, env, device.Address)
+	} else if row.Examine != nil {
+		opened, err = x.examine(env, row, name)
+	}
+	if err != nil || !opened {
+		return err
 	}
 	err = device.WithRegisters(ctx, env, testbed.DeviceOptions{}, func(dev fpga.Device) error {
 		x.checkRegisters(dev)
@@ -97,6 +92,77 @@ func (x *doctor) runChecks(ctx context.Context, env *cli.Env, device *cli.Device
 		x.addCheck("close", pcie.Failed, cli.OneLine(err), "")
 	}
 	return nil
+}
+
+// examine checks a card of this host, and reports whether it could be opened.
+func (x *doctor) examine(env *cli.Env, row *testbed.Device, name string) (opened bool, err error) {
+	access, err := env.Access()
+	if err != nil {
+		return false, err
+	}
+	d, checks, err := row.Examine(name, access)
+	x.checks = append(x.checks, checks...)
+	if err != nil {
+		x.failed = true
+		x.addCheck("registers", pcie.NotRun, "the card was not opened", "")
+		return false, nil
+	}
+	x.checkPorts(d)
+	return true, d.Close()
+}
+
+// examined is the answer of another host's agent to the request examine, which names a device.
+type examined struct {
+	Checks []pcie.Check
+	Opened bool // or there is nothing to check before the device is opened
+}
+
+// examineCall is the name of that request.
+const examineCall = "examine"
+
+// examineFar lets the host of a device examine it.
+func (x *doctor) examineFar(ctx context.Context, env *cli.Env, address string) (opened bool, err error) {
+	access, err := env.Access()
+	if err != nil {
+		return false, err
+	}
+	at, name, err := sshlink.Parse(address)
+	if err != nil {
+		return false, err
+	}
+	host, err := testbed.ConnectHost(ctx, at, &access)
+	if err != nil {
+		return false, err
+	}
+	defer func() { err = errors.Join(err, host.Close()) }()
+	offset, err := host.Offset(ctx)
+	if err != nil {
+		return false, err
+	}
+	x.addCheck("host", pcie.Passed, fmt.Sprintf("%s, an agent of this build; its clock differs by %v ± %v", at.Name(),
+		time.Duration(offset.OffsetNS), time.Duration(offset.BoundNS)), "")
+	var there examined
+	if err := host.Call(ctx, examineCall, name, &there); err != nil {
+		return false, err
+	}
+	x.checks = append(x.checks, there.Checks...)
+	x.failed = x.failed || !there.Opened
+	return there.Opened, nil
+}
+
+// answerExamine examines a device of this host for another one.
+func answerExamine(env *cli.Env, body json.RawMessage) (any, error) {
+	var address string
+	if err := json.Unmarshal(body, &address); err != nil {
+		return nil, err
+	}
+	row, name, err := env.Devices.Lookup(address)
+	if err != nil || row.Examine == nil {
+		return examined{Opened: true}, err
+	}
+	x := new(doctor)
+	opened, err := x.examine(env, row, name)
+	return examined{x.checks, opened}, err
 }
 
 func (x *doctor) addCheck(name string, outcome pcie.Outcome, seen, next string) {

@@ -2,6 +2,7 @@ package device
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -72,7 +73,11 @@ func hostService(env *cli.Env, listen string) (*testbed.HostService, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &testbed.HostService{OpenFrames: env.OpenCapture, Program: program, Folder: filepath.Dir(strings.TrimPrefix(listen, "unix:"))}, nil
+	calls := map[string]func(json.RawMessage) (any, error){
+		examineCall: func(body json.RawMessage) (any, error) { return answerExamine(env, body) },
+	}
+	return &testbed.HostService{OpenFrames: env.OpenCapture, Program: program, Folder: filepath.Dir(strings.TrimPrefix(listen, "unix:")),
+		Calls: calls}, nil
 }
 
 // serve serves the device, or only this host.
