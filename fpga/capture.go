@@ -38,6 +38,8 @@ type Capture struct {
 	// process.
 	Decisions *olaf.Decisions `json:"decisions,omitempty"`
 	Pacing    *Pacing         `json:"pacing,omitempty"`
+	// Withheld is why the clocks do not allow ages; empty if UncertaintyNS and DriftNS decide.
+	Withheld string `json:"withheld,omitempty"`
 	// Faults lists other reasons why the run must not be used, one sentence each.
 	Faults []string `json:"faults,omitempty"`
 }

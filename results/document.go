@@ -60,6 +60,24 @@ type Provenance struct {
 	Finished    string   `json:"finished"` // RFC 3339
 	// Digests are hashes of the inputs and tables: plan, p4info, tables, trace.
 	Digests []Digest `json:"digests,omitempty"`
+	// Hosts are the hosts of a testbed with roles, by name.
+	Hosts []Host `json:"hosts,omitempty"`
+}
+
+// Host is one host of a testbed. Its clock was compared with that of Provenance.Host before and after the runs.
+type Host struct {
+	Name   string   `json:"name"`
+	SSH    string   `json:"ssh,omitempty"` // destination; empty for Provenance.Host itself
+	Roles  []string `json:"roles"`
+	Build  string   `json:"build"`
+	Kernel string   `json:"kernel"`
+	Device string   `json:"device,omitempty"`
+	NIC    string   `json:"nic,omitempty"`
+	Driver string   `json:"driver,omitempty"` // of the NIC
+	// OffsetNS is how far its clock was ahead, within BoundNS, and DriftNS what it gained until the last run ended.
+	OffsetNS Float `json:"offset_ns"`
+	BoundNS  Float `json:"bound_ns"`
+	DriftNS  Float `json:"drift_ns"`
 }
 
 // Digest is the hash of one named input.

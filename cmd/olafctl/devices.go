@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/experiments/testbed/lab"
 )
 
 // listDevices returns the devices that this program opens, with the programs of its systems; the first is the default.
@@ -11,6 +12,6 @@ func listDevices(systems system.Set) testbed.Devices {
 	return testbed.Devices{
 		testbed.TwinDevice(all...), testbed.CardDevice(), testbed.KernelDevice(), testbed.HostDevice(all...),
 		testbed.AgentDevice(open...), testbed.SSHDevice(open...),
-		testbed.RTLDevice(), testbed.PlaybackDevice(),
+		testbed.RTLDevice(), testbed.PlaybackDevice(), lab.RolesDevice(open...),
 	}
 }

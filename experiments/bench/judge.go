@@ -120,6 +120,10 @@ func clockErrorNS(c *fpga.Capture) int64 {
 // withholdAges removes the ages from a run if their possible error exceeds a percentage of its mean AoM, and reports
 // whether it did. Counts stay.
 func withholdAges(r *results.Run, c *fpga.Capture, percent float64) bool {
+	if c.Withheld != "" {
+		r.Withhold(c.Withheld)
+		return true
+	}
 	mean, off := r.Metrics.Of("aom_cluster_ns"), clockErrorNS(c)
 	if !mean.Known() || float64(off) <= percent/100*float64(mean) {
 		return false

@@ -30,6 +30,7 @@ type Outcome struct {
 	Runs       [][]results.Run // Runs[config] has one element per finished seed, in seed order
 	Partial    bool            // some seeds are missing
 	Measured   bool            // on this machine's clocks: the device has no virtual time
+	Hosts      []results.Host  // of a testbed with roles
 	// Departures is the deviation of departures from the instants of Spec.Trace, over all seeds.
 	Departures trace.DepartureError
 	// captured is the quality of the captures, if there were any.
@@ -67,7 +68,7 @@ func runWith(ctx context.Context, plan *Plan, bed *testbed.Testbed, stream *Stre
 	}
 	out.collectSeeds(r.done)
 	out.Departures, out.captured = r.departures, r.captured
-	out.captured.percent = r.ageError
+	out.captured.percent, out.Hosts = r.ageError, bed.DescribeHosts(context.WithoutCancel(ctx))
 	return out, errors.Join(err, stream.publishEvent(Finished{err, out.Partial}))
 }
 

@@ -307,6 +307,9 @@ func (t *cardTap) Capture() (*fpga.Capture, error) {
 		return nil, err
 	}
 	c.UncertaintyNS = r.clock.widthNS()
+	if f, ok := t.frames.(interface{ WithholdAges() string }); ok {
+		c.Withheld = f.WithholdAges()
+	}
 	span, drift := end.echo.ElapsedSince(r.clock.echo)
 	if wasStepped(r.clock, end) {
 		say("a clock was set during the run: the host's moved %v against the card's in %v", time.Duration(drift),

@@ -6,6 +6,7 @@ import (
 	"io"
 	"slices"
 
+	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/experiments/testbed/sshlink"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/pcie"
@@ -31,6 +32,10 @@ type Access struct {
 	// Reservations are those of this host; nil for the folder beside the cards' locks.
 	Reservations *Reservations
 	SSH          sshlink.Options // how agents on other hosts are started
+	// Hosts replaces Binary and Sudo of SSH for some hosts.
+	Hosts map[sshlink.Address]sshlink.Options
+	// OpenCapture starts a capture from an interface of this host; nil in programs that capture nothing.
+	OpenCapture func(live.Options) (Frames, error)
 	// Building, if set, is called when a device's logic must be compiled first, which takes a minute or two.
 	Building func()
 }

@@ -45,9 +45,7 @@ func DialHost(name, target string, now func() time.Time) (*Host, error) {
 
 // ConnectHost starts an agent without a device on a host.
 func ConnectHost(ctx context.Context, at sshlink.Address, a *Access) (*Host, error) {
-	o := a.SSH
-	o.Serve = []string{"--no-device"}
-	link, err := sshlink.Start(ctx, at, o)
+	link, err := a.startLink(ctx, at, "--no-device")
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,7 @@ var ErrReserved = olaf.NewError(olaf.Device, "it is reserved")
 // nobody sets. Every command of this program keeps to it; root can remove its file.
 type Reservation struct {
 	Testbed   string    `json:"testbed"`
+	Host      string    `json:"host"`  // its name in the testbed
 	Owner     string    `json:"owner"` // user@host
 	Note      string    `json:"note,omitempty"`
 	Resources []string  `json:"resources"`   // as Device.Uses returns them
@@ -33,7 +34,7 @@ type Reservation struct {
 	Boot      string    `json:"boot"`        // of the host, whose clock EndNS is of
 	EndNS     int64     `json:"end_boot_ns"` // CLOCK_BOOTTIME
 	// Left is the time until the end, when it was read.
-	Left time.Duration `json:"-"`
+	Left time.Duration `json:"left_ns,omitempty"`
 }
 
 // Reservations are those of one host, a file each.
@@ -102,9 +103,9 @@ func readReservation(path string) (*Reservation, error) {
 	return r, nil
 }
 
-// fileOf returns the file of an owner's reservation for a testbed.
-func (r *Reservations) fileOf(testbed, owner string) string {
-	sum := sha256.Sum256([]byte(testbed + "\n" + owner))
+// fileOf returns the file of an owner's reservation for a host of a testbed.
+func (r *Reservations) fileOf(testbed, host, owner string) string {
+	sum := sha256.Sum256([]byte(testbed + "\n" + host + "\n" + owner))
 	return filepath.Join(r.Dir, fmt.Sprintf("%x%s", sum[:8], reservationEnding))
 }
 
@@ -149,7 +150,8 @@ func (r *Reservations) Take(want Reservation, lasts time.Duration) (err error) {
 	for i := range all {
 		there := &all[i]
 		for _, resource := range want.Resources {
-			if (there.Owner != want.Owner || there.Testbed != want.Testbed) && slices.Contains(there.Resources, resource) {
+			own := there.Owner == want.Owner && there.Testbed == want.Testbed && there.Host == want.Host
+			if !own && slices.Contains(there.Resources, resource) {
 				return r.conflict(there, resource)
 			}
 		}
@@ -158,12 +160,13 @@ func (r *Reservations) Take(want Reservation, lasts time.Duration) (err error) {
 	if want.Boot, now, err = r.bootClock(); err != nil {
 		return err
 	}
+	want.Left = 0
 	want.EndNS, want.Since = now+int64(lasts), time.Now().UTC()
 	text, err := json.Marshal(want)
 	if err != nil {
 		return err
 	}
-	return r.write(r.fileOf(want.Testbed, want.Owner), text)
+	return r.write(r.fileOf(want.Testbed, want.Host, want.Owner), text)
 }
 
 // write replaces a reservation's file. Its folder is shared, so the file gets a new name first, which no link can have.
@@ -183,8 +186,8 @@ func (r *Reservations) write(path string, text []byte) error {
 	return nil
 }
 
-// Release ends an owner's reservation for a testbed, and reports whether there was one.
-func (r *Reservations) Release(testbed, owner string) (found bool, err error) {
+// Release ends an owner's reservation for a host of a testbed, and reports whether there was one.
+func (r *Reservations) Release(testbed, host, owner string) (found bool, err error) {
 	unlock, err := r.lock()
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
@@ -193,7 +196,7 @@ func (r *Reservations) Release(testbed, owner string) (found bool, err error) {
 		return false, err
 	}
 	defer unlock()
-	err = os.Remove(r.fileOf(testbed, owner))
+	err = os.Remove(r.fileOf(testbed, host, owner))
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}

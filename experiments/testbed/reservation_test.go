@@ -37,7 +37,7 @@ func TestReservedForOneOwner(t *testing.T) {
 	const card, other = "pci:0000:3b:00", "pci:0000:5e:00"
 	for name, end := range map[string]func(*Reservations, *bootClock){
 		"released": func(r *Reservations, _ *bootClock) {
-			if found, err := r.Release("paper", "alice@desk"); !found || err != nil {
+			if found, err := r.Release("paper", "", "alice@desk"); !found || err != nil {
 				t.Errorf("release: %t, %v", found, err)
 			}
 		},
@@ -89,7 +89,7 @@ func TestOneCardInTwoTestbeds(t *testing.T) {
 	if err := reserveFor(t, r, "alice@desk", "other", "b", "c"); err != nil {
 		t.Errorf("a card that is free again: %v", err)
 	}
-	if found, err := r.Release("nothing", "alice@desk"); found || err != nil {
+	if found, err := r.Release("nothing", "", "alice@desk"); found || err != nil {
 		t.Errorf("a reservation that is not there: %t, %v", found, err)
 	}
 }

@@ -52,14 +52,23 @@ func parseSSH(rest string) (p sshPlace, err error) {
 	return p, err
 }
 
+// startLink starts an agent on a host, with arguments of serve.
+func (a *Access) startLink(ctx context.Context, at sshlink.Address, serve ...string) (*sshlink.Link, error) {
+	o := a.SSH
+	if h, known := a.Hosts[at]; known {
+		o.Binary, o.Sudo = h.Binary, h.Sudo
+	}
+	o.Serve = append(serve, "--owner", a.OwnerName())
+	return sshlink.Start(ctx, at, o)
+}
+
 // startAgent starts an agent for a device on its host.
 func (p sshPlace) startAgent(ctx context.Context, a *Access) (*sshlink.Link, error) {
-	o := a.SSH
-	o.Serve = append([]string{"-d", p.device}, o.Serve...)
+	serve := append([]string{"-d", p.device}, a.SSH.Serve...)
 	if g, err := parseSSH(strings.TrimPrefix(a.Generator, "ssh:")); err == nil && g.Address == p.Address {
-		o.Serve, a.Generator = append(o.Serve, "--generator", g.device), "" // its agent joins both
+		serve, a.Generator = append(serve, "--generator", g.device), "" // its agent joins both
 	}
-	return sshlink.Start(ctx, p.Address, o)
+	return a.startLink(ctx, p.Address, serve...)
 }
 
 // sshDevice is a device behind an agent that ends with it.

@@ -17,6 +17,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl"
 	"github.com/olafctl/olaf/p4ctl/agent"
 	"github.com/olafctl/olaf/p4ctl/p4"
+	"github.com/olafctl/olaf/results"
 )
 
 // ErrBackend: this build cannot open a device of that kind.
@@ -39,6 +40,8 @@ type Testbed struct {
 	devices     Devices
 	profile     p4.Profile
 	close       []func() error
+	// describeHosts describes the hosts of a testbed with roles; nil for others.
+	describeHosts func(context.Context) []results.Host
 	// version returns a counter of changes to the tables by any controller; nil if they cannot be seen here.
 	version func() uint64
 	// programmed is the content read back last.
@@ -142,6 +145,20 @@ func (b *Testbed) CheckAdds() error {
 		return nil
 	}
 	return &Unsupported{Address: b.address, Lacks: NeitherWay, Able: b.devices.With(ClosesLoop)}
+}
+
+// JoinHosts makes the hosts on which the testbed's roles are a part of it: describe is called after runs, end at the end.
+func (b *Testbed) JoinHosts(describe func(context.Context) []results.Host, end func() error) {
+	b.describeHosts = describe
+	b.close = append([]func() error{end}, b.close...)
+}
+
+// DescribeHosts returns the hosts of a testbed with roles; nil for others.
+func (b *Testbed) DescribeHosts(ctx context.Context) []results.Host {
+	if b.describeHosts == nil {
+		return nil
+	}
+	return b.describeHosts(ctx)
 }
 
 // Can reports whether the device has all of the abilities.

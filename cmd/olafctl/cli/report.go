@@ -62,6 +62,6 @@ func deviceProvenance(env *Env, started time.Time, o *bench.Outcome) results.Pro
 	p := NewProvenance(env, started)
 	p.Device = o.Device.Address + " " + o.Device.Build
 	p.RegisterMap = o.Device.MapVersion
-	p.Digests = o.Digests()
+	p.Digests, p.Hosts = o.Digests(), o.Hosts
 	return p
 }

@@ -280,5 +280,5 @@ func (e *Env) Access() (testbed.Access, error) {
 	config, err := e.TLS.Config(e.Now())
 	building := func() { fmt.Fprintln(e.Stderr, "building the logic's simulation once, which takes a minute or two…") }
 	return testbed.Access{Devices: e.Devices, Programs: e.Programs, TLS: config, Bus: &e.Bus, Clock: e.CardClock,
-		SSH: e.sshOptions(), Building: building}, err
+		SSH: e.sshOptions(), OpenCapture: e.OpenCapture, Building: building}, err
 }

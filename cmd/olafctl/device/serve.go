@@ -25,6 +25,7 @@ type serveFlags struct {
 	watch   cli.MetricsFlag
 	// lifeline ends the agent with its standard input, for ssh:// addresses. It may be without a device.
 	lifeline, noDevice bool
+	owner              string // for whom the agent runs, user@host; empty for this user
 }
 
 func NewServe(env *cli.Env) *cobra.Command {
@@ -57,7 +58,8 @@ agent exits with code 3 if its card is replaced, reset or power-cycled. See docs
 	cli.Complete(cmd, "system", func() []string { return cli.TableSystems(env.Systems) })
 	flags.BoolVar(&f.lifeline, "lifeline", false, "end with standard input")
 	flags.BoolVar(&f.noDevice, "no-device", false, "offer only this host")
-	for _, name := range []string{"lifeline", "no-device"} {
+	flags.StringVar(&f.owner, "owner", "", "user@host for whom this agent runs")
+	for _, name := range []string{"lifeline", "no-device", "owner"} {
 		_ = flags.MarkHidden(name) // the flag exists
 	}
 	f.secure.Add(flags)
@@ -106,6 +108,9 @@ func (f *serveFlags) run(cmd *cobra.Command, env *cli.Env) (err error) {
 	}
 	if o.Device.Access, err = f.card.AccessCard(cmd, env, f.device); err != nil {
 		return err
+	}
+	if o.Device.Access.Owner = f.owner; o.Host != nil {
+		o.Host.Calls = o.Device.Access.HostCalls()
 	}
 	if o.TLS, err = f.secure.Config(env.Now()); err != nil {
 		return err

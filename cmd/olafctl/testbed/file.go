@@ -1,6 +1,7 @@
 package testbed
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/experiments/testbed/lab"
 )
 
@@ -158,8 +160,24 @@ func onLab(env *cli.Env, cmd *cobra.Command, do func(name string) error) *cobra.
 	return cmd
 }
 
+// orRoles lets a command for testbeds of nodes also take testbeds of roles.
+func orRoles(env *cli.Env, cmd *cobra.Command, do func(context.Context, *lab.RolePlan, testbed.Access) error) *cobra.Command {
+	nodes := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		p, access, err := findRoles(env, args)
+		if err != nil {
+			return err
+		}
+		if p != nil {
+			return do(cmd.Context(), p, access)
+		}
+		return nodes(cmd, args)
+	}
+	return cmd
+}
+
 func newTestbedDownCmd(env *cli.Env) *cobra.Command {
-	return onLab(env, &cobra.Command{
+	return orRoles(env, onLab(env, &cobra.Command{
 		Use:   "down [NAME|FILE]",
 		Short: "Take a testbed down",
 		Long: `Take down a testbed and wait until all its namespaces, links and programs are gone. The name may be left out if only one is
@@ -170,6 +188,12 @@ up.`,
 			return err
 		}
 		_, err := fmt.Fprintf(env.Stdout, "%s is down: no namespace, cable or program of it is left\n", name)
+		return err
+	}), func(ctx context.Context, p *lab.RolePlan, access testbed.Access) error {
+		if err := lab.DownRoles(ctx, p, access); err != nil {
+			return err
+		}
+		_, err := fmt.Fprintf(env.Stdout, "%s is down: its generators are stopped, its hosts released\n", p.Name)
 		return err
 	})
 }
@@ -197,7 +221,7 @@ func newTestbedEpochCmd(env *cli.Env) *cobra.Command {
 
 func newTestbedShowCmd(env *cli.Env) *cobra.Command {
 	var out cli.Format
-	cmd := onLab(env, &cobra.Command{
+	cmd := orRoles(env, onLab(env, &cobra.Command{
 		Use:   "show [NAME|FILE]",
 		Short: "Show a running testbed: namespaces, program counters and faults",
 		Long: `Show a running testbed: nodes, addresses, namespaces, program counters, and faults such as a missing interface or a detached
@@ -212,6 +236,8 @@ program, which exit with code 3. Enter a namespace by its path: nsenter --net=PA
 			return err
 		}
 		return fmt.Errorf("%w: %s; 'olafctl testbed down %s' and up again", lab.ErrBroken, s.Faults[0], s.Name)
+	}), func(ctx context.Context, p *lab.RolePlan, access testbed.Access) error {
+		return showRoles(ctx, env, out, p, access)
 	})
 	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON)
 	return cmd

@@ -163,13 +163,21 @@ type Ability struct {
 func newTestbedDoctorCmd(env *cli.Env) *cobra.Command {
 	var out cli.Format
 	cmd := &cobra.Command{
-		Use:   "doctor",
-		Short: "Check what this machine can do with real packets, with remedies",
+		Use:   "doctor [FILE]",
+		Short: "Check what this machine can do with real packets, or all hosts of a file",
 		Long: `Check what this machine can do with real packets: kernel, rights, namespaces, XDP in both modes, clocks, and, for half a
-second, the frames per second of senders, program and pacer. Exit code 3: something required is missing.`,
-		Example: "  sudo olafctl testbed doctor",
-		Args:    cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
+second, the frames per second of senders, program and pacer. With a testbed file of roles: build, kernel, rights, devices,
+interfaces, clocks and disk of all its hosts. Exit code 3: something required is missing.`,
+		Example: "  sudo olafctl testbed doctor\n  olafctl testbed doctor paper.yaml",
+		Args:    cobra.MaximumNArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				p, access, err := readRoles(env, args[0])
+				if err != nil {
+					return err
+				}
+				return showRoles(cmd.Context(), env, out, p, access)
+			}
 			all := examineTestbed()
 			list, failed := abilityGrid(all)
 			var err error

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -31,16 +32,18 @@ const standing = "up: "
 type upFlags struct {
 	foreground, replace, quiet bool
 	name                       string
+	lasts                      olaf.Duration // of a testbed of roles' reservation
+	note                       string
 }
 
 func newTestbedUpCmd(env *cli.Env) *cobra.Command {
-	f := new(upFlags)
+	f := &upFlags{lasts: 12 * 3600 * olaf.Second}
 	cmd := &cobra.Command{
 		Use:   "up FILE",
 		Short: "Bring up a testbed from a file: namespaces, links, kernel programs, workers",
 		Long: `Bring up a testbed from a file: a background process creates namespaces, links, routes and programs and holds them by file
 descriptors, so nothing is left when it ends. A testbed that already matches the file is left alone; one that differs is
-refused without --replace. It needs root or the rights that 'olafctl testbed doctor' lists.`,
+refused without --replace. Of a testbed of roles, up examines all hosts, reserves them and stops their generators. It needs root or the rights that 'olafctl testbed doctor' lists.`,
 		Example: `  sudo olafctl testbed up lab.yaml
   echo 'tree: {workers: 8, children: 4}' | sudo olafctl testbed up -
   sudo olafctl testbed up lab.yaml --foreground    # hold it here, until Ctrl-C`,
@@ -50,6 +53,8 @@ refused without --replace. It needs root or the rights that 'olafctl testbed doc
 	cmd.Flags().BoolVar(&f.foreground, "foreground", false, "stay in the foreground until interrupted")
 	cmd.Flags().BoolVar(&f.replace, "replace", false, "replace a running testbed of this name that differs")
 	cmd.Flags().StringVar(&f.name, "name", "", "name of the testbed, overriding the file")
+	cmd.Flags().Var(&f.lasts, "for", "of a testbed of roles: duration of the reservation")
+	cmd.Flags().StringVar(&f.note, "note", "", "of a testbed of roles: shown to others")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "do not show the plan")
 	return cmd
 }
@@ -69,6 +74,13 @@ func (f *upFlags) bringUp(ctx context.Context, env *cli.Env, path string) error 
 		file.Name = f.name
 	case file.Name == "" && path == "-":
 		file.Name = unnamedLab
+	}
+	if file.Roles != nil {
+		p, err := file.ResolveRoles()
+		if err != nil {
+			return err
+		}
+		return f.upRoles(ctx, env, p)
 	}
 	p, err := file.Resolve()
 	if err != nil {
@@ -96,6 +108,31 @@ func (f *upFlags) bringUp(ctx context.Context, env *cli.Env, path string) error 
 		return holdLab(ctx, env, p)
 	}
 	return startHolder(ctx, env, p.Name, text)
+}
+
+// upRoles brings a testbed of roles up and shows what is there.
+func (f *upFlags) upRoles(ctx context.Context, env *cli.Env, p *lab.RolePlan) error {
+	access, err := env.Access()
+	if err != nil {
+		return err
+	}
+	if !f.quiet {
+		fmt.Fprintf(env.Stderr, "%s: %s\n%s\n", p.Name, olaf.Plural(len(p.Hosts), "host"), strings.Join(p.Lines(), "\n"))
+	}
+	lasts := time.Duration(f.lasts / olaf.Nanosecond)
+	if lasts <= 0 || lasts > longestReservation {
+		return cli.UsageError("--for %v: use more than 0s and at most a week", f.lasts)
+	}
+	all, err := lab.UpRoles(ctx, p, f.note, lasts, access)
+	if err != nil {
+		return err
+	}
+	if err := printHosts(env, cli.Table, p, all); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(env.Stdout, "%s%s, reserved until %s; use it as -d testbed:%[2]s\n", standing, p.Name,
+		env.Now().Add(lasts).Format(time.TimeOnly))
+	return err
 }
 
 // makeRoom reports whether the plan is up already. Another testbed of that name is taken down with --replace and is

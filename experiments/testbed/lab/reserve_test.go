@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/experiments/testbed/sshlink"
 )
 
 // TestAllHostsOrNone reserves a testbed of two hosts, of which the second is not available.
@@ -16,7 +17,7 @@ func TestAllHostsOrNone(t *testing.T) {
 	access := testbed.Access{Devices: testbed.Devices{testbed.CardDevice(), testbed.TwinDevice()}, Owner: "alice@desk", Reservations: r}
 	p := &RolePlan{Name: "paper", Hosts: []PlannedHost{{Name: "a"}, {Name: "b", SSH: "nowhere"}},
 		Queue: &PlannedRole{Host: "a", Device: "pci:0000:3B:00.1"}, Server: &PlannedRole{Host: "b", Interface: "eth0"}}
-	access.SSH.Program = "false"
+	access.SSH.Program, access.SSH.Identify = "false", func() (sshlink.Build, error) { return sshlink.Build{}, nil }
 	if err := ReserveHosts(t.Context(), p, "", time.Hour, access); err == nil || !strings.HasPrefix(err.Error(), "host b: ") {
 		t.Errorf("a host that is not reachable: %v", err)
 	}

@@ -20,3 +20,12 @@ func readBootClock() (id string, nowNS int64, err error) {
 	}
 	return strings.TrimSpace(string(text)), now.Nano(), nil
 }
+
+// freeBytes returns the room in the file system of a folder.
+func freeBytes(folder string) (int64, error) {
+	var s unix.Statfs_t
+	if err := unix.Statfs(folder, &s); err != nil {
+		return 0, err
+	}
+	return int64(s.Bavail) * s.Bsize, nil
+}

@@ -1,0 +1,100 @@
+package testbed
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/experiments/testbed/lab"
+)
+
+// isFile reports whether an argument names a file and not a testbed that is up.
+func isFile(arg string) bool {
+	return strings.HasSuffix(arg, ".yaml") || strings.HasSuffix(arg, ".yml")
+}
+
+// findRoles returns the plan of a testbed of roles that an argument names; nil for other testbeds, and for none.
+func findRoles(env *cli.Env, args []string) (*lab.RolePlan, testbed.Access, error) {
+	access, err := env.Access()
+	if err != nil || len(args) == 0 {
+		return nil, access, err
+	}
+	if !isFile(args[0]) {
+		p, err := lab.FindRoles(args[0])
+		if err != nil {
+			return nil, access, nil // it may be a testbed of nodes
+		}
+		return p, access, nil
+	}
+	f, err := parseFile(env, args[0])
+	if err != nil || f.Roles == nil {
+		return nil, access, err
+	}
+	p, err := f.ResolveRoles()
+	return p, access, err
+}
+
+// showRoles shows the hosts of a testbed of roles. A fault is an error.
+func showRoles(ctx context.Context, env *cli.Env, out cli.Format, p *lab.RolePlan, access testbed.Access) error {
+	all, err := lab.ShowRoles(ctx, p, access)
+	if err != nil {
+		return err
+	}
+	if err := printHosts(env, out, p, all); err != nil {
+		return err
+	}
+	return lab.Fault(all, false)
+}
+
+// printHosts prints what hosts say of themselves, side by side.
+func printHosts(env *cli.Env, out cli.Format, p *lab.RolePlan, all []lab.Examination) error {
+	if out == cli.JSON {
+		return cli.WriteJSON(env.Stdout, struct {
+			cli.Head
+			*lab.RolePlan
+			Examined []lab.Examination `json:"examined"`
+		}{cli.Check("hosts"), p, all})
+	}
+	list := cli.Grid{Header: []string{"HOST", "ROLES", "DEVICE", "KERNEL", "RIGHTS", "CLOCK", "RESERVED"}}
+	for i := range all {
+		e := &all[i]
+		what := []string{}
+		if e.Device != "" {
+			what = append(what, e.Device)
+		}
+		if e.NIC != nil {
+			what = append(what, fmt.Sprintf("%s (%s, MTU %d)", e.NIC.Name, e.NIC.Driver, e.NIC.MTU))
+		}
+		rights := "user"
+		if e.Root {
+			rights = "root"
+		}
+		clock := "this one"
+		if e.SSH != "" {
+			clock = fmt.Sprintf("%v ± %v", time.Duration(e.Clock.OffsetNS), time.Duration(e.Clock.BoundNS))
+		}
+		list.Add(e.Name, strings.Join(e.Roles, ", "), cli.OrDash(strings.Join(what, ", ")), e.Kernel, rights, clock, cli.OrDash(describeHolder(p, e)))
+	}
+	if err := list.Write(env, cli.Table); err != nil {
+		return err
+	}
+	for i := range all {
+		for _, fault := range all[i].Faults {
+			fmt.Fprintf(env.Stdout, "%s: %s\n", all[i].Name, fault)
+		}
+	}
+	return nil
+}
+
+// describeHolder describes who has reserved a host for the testbed, or something of that host.
+func describeHolder(p *lab.RolePlan, e *lab.Examination) string {
+	for i := range e.Reservations {
+		if r := &e.Reservations[i]; r.Testbed != p.Name || r.Host == e.Name {
+			return fmt.Sprintf("%s for %s, %v left", r.Owner, r.Testbed, r.Left.Round(time.Second))
+		}
+	}
+	return ""
+}

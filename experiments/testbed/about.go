@@ -1,0 +1,125 @@
+package testbed
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+// callAbout is the request for a description of a host.
+const callAbout = "about"
+
+// AboutRequest names what of a host is to be described besides itself.
+type AboutRequest struct {
+	Device    string `json:"device,omitempty"`
+	Generator bool   `json:"generator,omitempty"` // the device is to be a generator; otherwise a queue
+	Interface string `json:"interface,omitempty"`
+	LeastMTU  int    `json:"least_mtu,omitempty"` // of the interface
+}
+
+// HostAbout describes a host, and what keeps it from its role.
+type HostAbout struct {
+	Build  string   `json:"build"`
+	Kernel string   `json:"kernel"` // system, release and architecture
+	Root   bool     `json:"root"`
+	Device string   `json:"device,omitempty"` // its identity
+	NIC    *NIC     `json:"nic,omitempty"`
+	Faults []string `json:"faults,omitempty"` // one line each
+}
+
+// NIC is a network interface.
+type NIC struct {
+	Name   string `json:"name"`
+	Driver string `json:"driver"` // virtual for none
+	MAC    string `json:"mac"`
+	MTU    int    `json:"mtu"`
+	Up     bool   `json:"up"`
+}
+
+// leastFree is the room for a run's files.
+const leastFree = 64 << 20
+
+// About describes this host.
+func (a Access) About(ctx context.Context, what AboutRequest) (about HostAbout) {
+	fail := func(format string, args ...any) { about.Faults = append(about.Faults, fmt.Sprintf(format, args...)) }
+	about.Root = os.Geteuid() == 0
+	about.Kernel = runtime.GOOS + "/" + runtime.GOARCH
+	if release, err := os.ReadFile("/proc/sys/kernel/osrelease"); err == nil {
+		about.Kernel = "Linux " + strings.TrimSpace(string(release)) + " " + runtime.GOARCH
+	}
+	if a.SSH.Identify != nil {
+		if b, err := a.SSH.Identify(); err == nil {
+			about.Build = b.Hash
+		}
+	}
+	if free, err := freeBytes(os.TempDir()); err == nil && free < leastFree {
+		fail("%s has room for %d MB, a run's files take up to %d; make room", os.TempDir(), free>>20, leastFree>>20)
+	}
+	if what.Device != "" {
+		id, err := a.describeDevice(ctx, &what)
+		if about.Device = id; err != nil {
+			fail("%v", err)
+		}
+	}
+	if what.Interface != "" {
+		nic, err := describeInterface(what.Interface)
+		about.NIC = nic
+		switch {
+		case err != nil:
+			fail("%v", err)
+		case !nic.Up:
+			fail("interface %s is down; sudo ip link set %s up", nic.Name, nic.Name)
+		case nic.MTU < what.LeastMTU:
+			fail("interface %s has an MTU of %d, frames take %d; sudo ip link set %s mtu %d", nic.Name, nic.MTU, what.LeastMTU,
+				nic.Name, what.LeastMTU)
+		}
+	}
+	return about
+}
+
+// describeDevice identifies a device without writing to it. The error says why it cannot have its role.
+func (a *Access) describeDevice(ctx context.Context, what *AboutRequest) (id string, err error) {
+	d, err := OpenDevice(ctx, what.Device, DeviceOptions{Access: *a, ReadOnly: true})
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, d.Close()) }()
+	identity := d.Identity()
+	id = strings.TrimSpace(identity.Kind + " " + identity.Build)
+	role, bit := "queue", regmap.CommonRoleAccelerator
+	if what.Generator {
+		role, bit = "generator", regmap.CommonRoleGenerator
+	}
+	built, err := d.Read32(regmap.CommonRole)
+	if err == nil && built&bit == 0 {
+		err = fmt.Errorf("%s was built without a %s (common.role is %#x): %w", what.Device, role, built, fpga.ErrRefused)
+	}
+	return id, err
+}
+
+// describeInterface looks at an interface of this host.
+func describeInterface(name string) (*NIC, error) {
+	i, err := net.InterfaceByName(name)
+	if err != nil {
+		var names []string
+		if all, err := net.Interfaces(); err == nil {
+			for i := range all {
+				names = append(names, all[i].Name)
+			}
+		}
+		return nil, fmt.Errorf("there is no interface %s; there are %s", name, strings.Join(names, ", "))
+	}
+	driver := "virtual"
+	if link, err := os.Readlink(filepath.Join("/sys/class/net", name, "device/driver")); err == nil {
+		driver = filepath.Base(link)
+	}
+	return &NIC{Name: name, Driver: driver, MAC: i.HardwareAddr.String(), MTU: i.MTU, Up: i.Flags&net.FlagUp != 0}, nil
+}

@@ -1,0 +1,98 @@
+package testbed
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Requests to a host by name, beside its programs and frames.
+const (
+	callReserve = "reserve"
+	callRelease = "release"
+	callList    = "reservations"
+)
+
+// reserveRequest asks for a reservation for a time.
+type reserveRequest struct {
+	Reservation Reservation
+	LastsNS     int64
+}
+
+// reserveAnswer is empty for a reservation that was made.
+type reserveAnswer struct{ Reserved string }
+
+// releaseRequest names a reservation to end.
+type releaseRequest struct{ Testbed, Host, Owner string }
+
+// HostCalls returns the requests that a host answers by name.
+func (a Access) HostCalls() map[string]func(json.RawMessage) (any, error) {
+	return map[string]func(json.RawMessage) (any, error){
+		callReserve: func(body json.RawMessage) (any, error) {
+			var r reserveRequest
+			if err := json.Unmarshal(body, &r); err != nil {
+				return nil, err
+			}
+			err := a.LocalReservations().Take(r.Reservation, time.Duration(r.LastsNS))
+			if errors.Is(err, ErrReserved) {
+				return reserveAnswer{err.Error()}, nil
+			}
+			return reserveAnswer{}, err
+		},
+		callRelease: func(body json.RawMessage) (any, error) {
+			var r releaseRequest
+			if err := json.Unmarshal(body, &r); err != nil {
+				return nil, err
+			}
+			return a.LocalReservations().Release(r.Testbed, r.Host, r.Owner)
+		},
+		callList: func(json.RawMessage) (any, error) { return a.LocalReservations().List() },
+		callAbout: func(body json.RawMessage) (any, error) {
+			var what AboutRequest
+			if err := json.Unmarshal(body, &what); err != nil {
+				return nil, err
+			}
+			return a.About(context.Background(), what), nil
+		},
+	}
+}
+
+// farReserved is ErrReserved with the words of another host.
+type farReserved struct{ words string }
+
+func (e *farReserved) Error() string { return e.words }
+func (e *farReserved) Unwrap() error { return ErrReserved }
+
+// Reserve makes a reservation on the host. The error matches ErrReserved if something is reserved.
+func (h *Host) Reserve(ctx context.Context, r Reservation, lasts time.Duration) error {
+	var answer reserveAnswer
+	if err := h.Call(ctx, callReserve, reserveRequest{r, int64(lasts)}, &answer); err != nil {
+		return err
+	}
+	if answer.Reserved != "" {
+		return &farReserved{answer.Reserved}
+	}
+	return nil
+}
+
+// Release ends a reservation on the host, and reports whether there was one.
+func (h *Host) Release(ctx context.Context, name, host, owner string) (found bool, err error) {
+	err = h.Call(ctx, callRelease, releaseRequest{name, host, owner}, &found)
+	return found, err
+}
+
+// Reservations returns those of the host.
+func (h *Host) Reservations(ctx context.Context) (all []Reservation, err error) {
+	err = h.Call(ctx, callList, nil, &all)
+	return all, err
+}
+
+// About describes the host.
+func (h *Host) About(ctx context.Context, what AboutRequest) (about HostAbout, err error) {
+	if err = h.Call(ctx, callAbout, what, &about); err != nil {
+		return about, fmt.Errorf("describe the host: %w", err)
+	}
+	return about, nil
+}

@@ -1,0 +1,262 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/experiments/testbed/clocks"
+	"github.com/olafctl/olaf/experiments/testbed/sshlink"
+	"github.com/olafctl/olaf/results"
+)
+
+// hostLink is what a testbed needs of each of its hosts; *testbed.Host is one of another host.
+type hostLink interface {
+	About(ctx context.Context, what testbed.AboutRequest) (testbed.HostAbout, error)
+	Reserve(ctx context.Context, r testbed.Reservation, lasts time.Duration) error
+	Release(ctx context.Context, name, host, owner string) (found bool, err error)
+	Reservations(ctx context.Context) ([]testbed.Reservation, error)
+	Offset(ctx context.Context) (clocks.Offset, error)
+	Close() error
+}
+
+// localHost is this host.
+type localHost struct{ a *testbed.Access }
+
+func (l localHost) About(ctx context.Context, what testbed.AboutRequest) (testbed.HostAbout, error) {
+	return l.a.About(ctx, what), nil
+}
+
+func (l localHost) Reserve(_ context.Context, r testbed.Reservation, lasts time.Duration) error {
+	return l.a.LocalReservations().Take(r, lasts)
+}
+
+func (l localHost) Release(_ context.Context, name, host, owner string) (bool, error) {
+	return l.a.LocalReservations().Release(name, host, owner)
+}
+
+func (l localHost) Reservations(context.Context) ([]testbed.Reservation, error) {
+	return l.a.LocalReservations().List()
+}
+
+// Offset is 0: it is the clock to which others are compared.
+func (l localHost) Offset(context.Context) (clocks.Offset, error) {
+	return clocks.Offset{AtNS: time.Now().UnixNano()}, nil
+}
+
+func (localHost) Close() error { return nil }
+
+// Hosts are the hosts of a plan, connected.
+type Hosts struct {
+	plan   *RolePlan
+	access testbed.Access
+	links  []hostLink // as in the plan
+}
+
+// Access returns how the plan's devices are reached: with the program and rights that the file gives for each host.
+func (p *RolePlan) Access(a testbed.Access) (testbed.Access, error) {
+	a.Hosts = map[sshlink.Address]sshlink.Options{}
+	for i := range p.Hosts {
+		h := &p.Hosts[i]
+		if h.SSH == "" {
+			continue
+		}
+		at, _, err := sshlink.Parse(h.Address(""))
+		if err != nil {
+			return a, fmt.Errorf("host %s: %w", h.Name, err)
+		}
+		a.Hosts[at] = sshlink.Options{Binary: h.Binary, Sudo: h.Sudo}
+	}
+	return a, nil
+}
+
+// ConnectHosts connects to all hosts of a plan at once. The error names each host that is not reached.
+func ConnectHosts(ctx context.Context, p *RolePlan, a testbed.Access) (*Hosts, error) {
+	a, err := p.Access(a)
+	if err != nil {
+		return nil, err
+	}
+	s := &Hosts{plan: p, access: a, links: make([]hostLink, len(p.Hosts))}
+	err = s.each(func(i int) error {
+		h := &p.Hosts[i]
+		if h.SSH == "" {
+			s.links[i] = localHost{&s.access}
+			return nil
+		}
+		at, _, err := sshlink.Parse(h.Address(""))
+		if err != nil {
+			return err
+		}
+		link, err := testbed.ConnectHost(ctx, at, &s.access)
+		if err == nil {
+			s.links[i] = link
+		}
+		return err
+	})
+	if err != nil {
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+// each calls do for every host at the same time, and returns the errors with the hosts' names.
+func (s *Hosts) each(do func(i int) error) error {
+	errs := make([]error, len(s.plan.Hosts))
+	var all sync.WaitGroup
+	for i := range s.plan.Hosts {
+		all.Go(func() {
+			if err := do(i); err != nil {
+				errs[i] = fmt.Errorf("host %s: %w", s.plan.Hosts[i].Name, err)
+			}
+		})
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// Close ends the connections.
+func (s *Hosts) Close() error {
+	var errs []error
+	for _, l := range s.links {
+		if l != nil {
+			errs = append(errs, l.Close())
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Examination is what a host says of itself and its roles.
+type Examination struct {
+	testbed.HostAbout
+	Name         string                `json:"host"`
+	SSH          string                `json:"ssh,omitempty"`
+	Roles        []string              `json:"roles"`
+	Clock        clocks.Offset         `json:"clock"`
+	Reservations []testbed.Reservation `json:"reservations"`
+}
+
+// Examine examines all hosts at once, in the order of the plan. What keeps a host from its roles is in its Faults.
+func (s *Hosts) Examine(ctx context.Context) ([]Examination, error) {
+	all := make([]Examination, len(s.links))
+	err := s.each(func(i int) error {
+		h, link := &s.plan.Hosts[i], s.links[i]
+		e := &all[i]
+		e.Name, e.SSH, e.Roles = h.Name, h.SSH, h.Roles
+		for _, what := range s.plan.requests(h.Name) {
+			about, err := link.About(ctx, what)
+			if err != nil {
+				return err
+			}
+			e.merge(&about)
+		}
+		var err error
+		if e.Reservations, err = link.Reservations(ctx); err != nil {
+			return err
+		}
+		if e.Clock, err = link.Offset(ctx); err != nil {
+			return err
+		}
+		if bound := s.plan.ClockNS; bound > 0 && s.plan.ClockBy == ByEcho && e.Clock.BoundNS > bound {
+			e.Faults = append(e.Faults, fmt.Sprintf("its clock is compared within %v, clock.at_most is %v; ages will be withheld",
+				time.Duration(e.Clock.BoundNS), time.Duration(bound)))
+		}
+		return nil
+	})
+	return all, err
+}
+
+// merge adds the description of another role of a host.
+func (e *Examination) merge(about *testbed.HostAbout) {
+	e.Build, e.Kernel, e.Root = about.Build, about.Kernel, about.Root
+	if about.Device != "" {
+		e.Device = about.Device
+	}
+	if about.NIC != nil {
+		e.NIC = about.NIC
+	}
+	e.Faults = append(e.Faults, about.Faults...)
+}
+
+// requests returns what to ask a host for, one request for each of its roles.
+func (p *RolePlan) requests(host string) (all []testbed.AboutRequest) {
+	const leastMTU = olaf.HeaderBytes - 14 // of frames without values
+	for _, role := range []struct {
+		*PlannedRole
+		generator bool
+	}{{p.Generator, true}, {p.Queue, false}, {p.Server, false}} {
+		if role.PlannedRole != nil && role.Host == host {
+			all = append(all, testbed.AboutRequest{Device: role.Device, Generator: role.generator, Interface: role.Interface,
+				LeastMTU: leastMTU})
+		}
+	}
+	return all
+}
+
+// reserve reserves all hosts in the order of their names, or none.
+func (s *Hosts) reserve(ctx context.Context, note string, lasts time.Duration) (err error) {
+	taken := 0
+	defer func() {
+		for i := range taken {
+			if err != nil {
+				_, undone := s.links[i].Release(context.WithoutCancel(ctx), s.plan.Name, s.plan.Hosts[i].Name, s.access.OwnerName())
+				err = errors.Join(err, undone)
+			}
+		}
+	}()
+	for i := range s.links {
+		r := testbed.Reservation{Testbed: s.plan.Name, Host: s.plan.Hosts[i].Name, Owner: s.access.OwnerName(), Note: note}
+		if r.Resources, err = s.plan.resourcesOf(r.Host, &s.access); err == nil {
+			err = s.links[i].Reserve(ctx, r, lasts)
+		}
+		if err != nil {
+			return fmt.Errorf("host %s: %w", r.Host, err)
+		}
+		taken++
+	}
+	return nil
+}
+
+// release ends the reservations of all hosts, and reports whether there were any.
+func (s *Hosts) release(ctx context.Context) (found bool, err error) {
+	var mu sync.Mutex
+	err = s.each(func(i int) error {
+		here, err := s.links[i].Release(ctx, s.plan.Name, s.plan.Hosts[i].Name, s.access.OwnerName())
+		mu.Lock()
+		defer mu.Unlock()
+		found = found || here
+		return err
+	})
+	return found, err
+}
+
+// measure measures all clocks at once.
+func (s *Hosts) measure(ctx context.Context) ([]clocks.Offset, error) {
+	all := make([]clocks.Offset, len(s.links))
+	return all, s.each(func(i int) (err error) {
+		all[i], err = s.links[i].Offset(ctx)
+		return err
+	})
+}
+
+// describe returns the hosts for a document, with their clocks before the runs and after them.
+func (s *Hosts) describe(ctx context.Context, examined []Examination) (all []results.Host) {
+	after, err := s.measure(ctx)
+	for i := range examined {
+		e := &examined[i]
+		h := results.Host{Name: e.Name, SSH: e.SSH, Roles: e.Roles, Build: e.Build, Kernel: e.Kernel, Device: e.Device,
+			OffsetNS: results.Float(e.Clock.OffsetNS), BoundNS: results.Float(e.Clock.BoundNS), DriftNS: results.Missing()}
+		if e.NIC != nil {
+			h.NIC, h.Driver = e.NIC.Name, e.NIC.Driver
+		}
+		if err == nil {
+			r := clocks.Relation{Before: e.Clock, After: after[i]}
+			h.DriftNS, h.BoundNS = results.Float(r.DriftNS()), results.Float(max(r.Before.BoundNS, r.After.BoundNS))
+		}
+		all = append(all, h)
+	}
+	return all
+}

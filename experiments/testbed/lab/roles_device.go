@@ -1,0 +1,207 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/olafctl/olaf/capture/live"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/experiments/testbed/clocks"
+	"github.com/olafctl/olaf/experiments/testbed/sshlink"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/results"
+)
+
+// RolesDevice returns the row for testbeds of roles, by file or by the name of one that is up.
+func RolesDevice(built ...program.Description) testbed.Device {
+	return testbed.Device{
+		Prefix: "testbed:", Name: "FILE", Abilities: testbed.HasTables | testbed.LogsArrivals | testbed.AddsUpdates,
+		Programs:  built, // only the agent of the queue knows the details
+		NotCard:   "its file names generator and server",
+		Named:     func(name string) error { _, err := FindRoles(name); return err },
+		Registers: openQueueRegisters, Testbed: openRoles,
+	}
+}
+
+// FindRoles reads a testbed of roles: a file, or the name of one that is up. The error matches ErrFile or ErrAbsent.
+func FindRoles(name string) (*RolePlan, error) {
+	if !strings.ContainsAny(name, "./") {
+		return loadUp(name)
+	}
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return nil, fmt.Errorf("%w: testbed:%s: %w", ErrFile, name, err)
+	}
+	f, err := Parse(name, text)
+	if err != nil {
+		return nil, err
+	}
+	if f.Roles == nil {
+		return nil, fmt.Errorf("%w: %s describes nodes, not roles; use it as -d xdp:%[2]s", ErrFile, name)
+	}
+	return f.ResolveRoles()
+}
+
+// openQueueRegisters opens the registers of the queue's device.
+func openQueueRegisters(ctx context.Context, name string, o testbed.DeviceOptions) (fpga.Device, error) {
+	p, err := FindRoles(name)
+	if err != nil {
+		return nil, err
+	}
+	if o.Access, err = p.Access(o.Access); err != nil {
+		return nil, err
+	}
+	return testbed.OpenDevice(ctx, p.HostOf(p.Queue.Host).Address(p.Queue.Device), o)
+}
+
+// openRoles opens a testbed of roles: the queue's device with the generator and the capture of their hosts.
+func openRoles(ctx context.Context, name string, o testbed.OpenOptions) (bed *testbed.Testbed, err error) {
+	p, err := FindRoles(name)
+	if err != nil {
+		return nil, err
+	}
+	s, err := ConnectHosts(ctx, p, o.Access)
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.Close())
+		}
+	}()
+	examined, err := s.Examine(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := Fault(examined, true); err != nil {
+		return nil, err
+	}
+	o.Access = s.access
+	if g := p.Generator; g != nil {
+		if g.Interface != "" {
+			return nil, fmt.Errorf("%w: the generator plays workers on interface %s of %s; name a device", testbed.ErrUnsupported,
+				g.Interface, g.Host)
+		}
+		o.Generator = p.HostOf(g.Host).Address(g.Device)
+	}
+	queue := p.HostOf(p.Queue.Host)
+	if err := p.placeCapture(ctx, &o, &s.access); err != nil {
+		return nil, err
+	}
+	if queue.SSH != "" {
+		bed, err = testbed.OpenTestbed(ctx, queue.Address(p.Queue.Device), o)
+	} else {
+		bed, err = openHere(ctx, p.Queue.Device, o)
+	}
+	if err != nil {
+		return nil, err
+	}
+	bed.JoinHosts(func(ctx context.Context) []results.Host { return s.describe(ctx, examined) }, s.Close)
+	return bed, nil
+}
+
+// placeCapture starts the capture at the server with the testbed: in the agent of the queue if that is on the server's host, so
+// that no clocks of two hosts are compared, and otherwise from here.
+func (p *RolePlan) placeCapture(ctx context.Context, o *testbed.OpenOptions, a *testbed.Access) error {
+	if p.Server == nil {
+		return nil
+	}
+	row, _, err := o.Devices.Lookup(p.Queue.Device)
+	switch {
+	case err != nil:
+		return fmt.Errorf("host %s: %w", p.Queue.Host, err)
+	case row.NotCard != "":
+		return fmt.Errorf("host %s: %w: the server captures behind %s, but %s; leave the server out", p.Queue.Host,
+			testbed.ErrUnsupported, p.Queue.Device, row.NotCard)
+	case p.HostOf(p.Queue.Host).SSH != "" && p.Server.Host == p.Queue.Host && (p.Generator == nil || p.Generator.Host == p.Queue.Host):
+		o.SSH.Serve = append(o.SSH.Serve, "--capture", p.Server.Interface, "--server-port", strconv.Itoa(p.Queue.Port))
+		if p.Server.Stamps != live.Auto {
+			o.SSH.Serve = append(o.SSH.Serve, "--stamps", string(p.Server.Stamps))
+		}
+		return nil
+	}
+	o.Card.ServerPort = p.Queue.Port
+	o.Card.Capture = func() (testbed.Frames, error) { return p.capture(ctx, a) }
+	return nil
+}
+
+// openHere opens a device of this host through an agent of its own, as those of other hosts are.
+func openHere(ctx context.Context, device string, o testbed.OpenOptions) (*testbed.Testbed, error) {
+	lent, err := testbed.ServePrivately(ctx, device, testbed.ServeOptions{Device: testbed.DeviceOptions{Access: o.Access}})
+	if err != nil {
+		return nil, err
+	}
+	o.Generator, o.Card.Capture = "", nil // the service has both
+	bed, err := testbed.OpenTestbed(ctx, lent.Target, o)
+	if err != nil {
+		return nil, errors.Join(err, lent.Close())
+	}
+	bed.JoinHosts(nil, lent.Close)
+	return bed, nil
+}
+
+// capture captures at the server's interface.
+func (p *RolePlan) capture(ctx context.Context, a *testbed.Access) (testbed.Frames, error) {
+	h := p.HostOf(p.Server.Host)
+	o := live.Options{Interface: p.Server.Interface, Stamps: p.Server.Stamps, Promiscuous: true}
+	if h.SSH == "" {
+		if a.OpenCapture == nil {
+			return nil, fmt.Errorf("%w: this program captures nothing", testbed.ErrUnsupported)
+		}
+		return a.OpenCapture(o)
+	}
+	at, _, err := sshlink.Parse(h.Address(""))
+	if err != nil {
+		return nil, err
+	}
+	host, err := testbed.ConnectHost(ctx, at, a)
+	if err != nil {
+		return nil, fmt.Errorf("host %s: %w", h.Name, err)
+	}
+	frames, err := host.OpenFrames(ctx, o)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("host %s: %w", h.Name, err), host.Close())
+	}
+	return &boundedFrames{HostFrames: frames, stated: p.ClockBy == ByPTP, boundNS: p.ClockNS}, nil
+}
+
+// boundedFrames are frames of another host whose clock is within a stated bound.
+type boundedFrames struct {
+	*testbed.HostFrames
+	stated  bool  // the bound is stated, not measured
+	boundNS int64 // 0 for any
+	beyond  string
+}
+
+// Offset returns the offset of the clock of the stamps. The error is that the clocks are not within the stated bound.
+func (f *boundedFrames) Offset() (clocks.Offset, error) {
+	o, err := f.HostFrames.Offset()
+	if err != nil || f.boundNS == 0 {
+		return o, err
+	}
+	if f.stated {
+		if away := max(o.OffsetNS, -o.OffsetNS); away > o.BoundNS+f.boundNS {
+			return o, fmt.Errorf("%w: the clocks are %v apart, within %v, where ptp states at most %v", errClocks,
+				time.Duration(away), time.Duration(o.BoundNS), time.Duration(f.boundNS))
+		}
+		return clocks.Offset{AtNS: o.AtNS, BoundNS: f.boundNS}, nil
+	}
+	if o.BoundNS > f.boundNS {
+		f.beyond = fmt.Sprintf("the server's clock was compared within %v, and the testbed's file allows %v (clock.at_most)",
+			time.Duration(o.BoundNS), time.Duration(f.boundNS))
+	}
+	return o, nil
+}
+
+// WithholdAges returns why ages must be withheld since the last call, or "".
+func (f *boundedFrames) WithholdAges() string {
+	why := f.beyond
+	f.beyond = ""
+	return why
+}

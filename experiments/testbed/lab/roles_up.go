@@ -1,0 +1,186 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/internal/lockfile"
+)
+
+var (
+	// ErrUnfit: a host of a testbed cannot have its role.
+	ErrUnfit  = olaf.NewError(olaf.Device, "not ready")
+	errClocks = olaf.NewError(olaf.Device, "the clocks differ")
+)
+
+// Fault returns the first fault of examined hosts; nil if there is none. Ages that will be withheld are no fault of a run.
+func Fault(all []Examination, forRun bool) error {
+	for i := range all {
+		e := &all[i]
+		for _, fault := range e.Faults {
+			if !forRun || !strings.HasSuffix(fault, "ages will be withheld") {
+				return fmt.Errorf("host %s: %w: %s", e.Name, ErrUnfit, fault)
+			}
+		}
+		if e.Build != all[0].Build {
+			return fmt.Errorf("host %s: %w: it runs another build of olafctl than host %s", e.Name, ErrUnfit, all[0].Name)
+		}
+	}
+	return nil
+}
+
+// upFile returns the file of a testbed that is up, in a folder of this user's alone. Its error matches ErrAbsent if that is not
+// there.
+func upFile(name string) (string, error) {
+	folder := filepath.Join(os.TempDir(), fmt.Sprintf("olafctl-%d-testbeds", os.Getuid()))
+	info, err := os.Lstat(folder)
+	switch {
+	case !isName(name, 64) || errors.Is(err, fs.ErrNotExist):
+		err = fmt.Errorf("%w: %s; 'olafctl testbed up FILE' brings one up, and testbed:FILE reads a file", ErrAbsent, name)
+	case err == nil && (!info.IsDir() || info.Mode().Perm() != 0o700 || !lockfile.Own(info)):
+		err = fmt.Errorf("%w: %s is not a folder of this user's alone", ErrHolder, folder)
+	}
+	return filepath.Join(folder, name+".json"), err
+}
+
+// rememberUp stores the plan of a testbed that is up.
+func rememberUp(p *RolePlan) error {
+	path, err := upFile(p.Name)
+	if errors.Is(err, ErrAbsent) {
+		err = os.Mkdir(filepath.Dir(path), 0o700)
+	}
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(p)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(path, text, 0o600)
+}
+
+// forgetUp removes the plan of a testbed that was up.
+func forgetUp(name string) error {
+	path, err := upFile(name)
+	if err == nil {
+		err = os.Remove(path)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %s", ErrAbsent, name)
+	}
+	_ = os.Remove(filepath.Dir(path)) // unless others are up
+	return err
+}
+
+// loadUp returns the plan of a testbed that is up. The error matches ErrAbsent if it is not.
+func loadUp(name string) (*RolePlan, error) {
+	path, err := upFile(name)
+	if err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("%w: %s; 'olafctl testbed up FILE' brings one up, and testbed:FILE reads a file", ErrAbsent, name)
+	}
+	p := new(RolePlan)
+	if err == nil {
+		err = json.Unmarshal(text, p)
+	}
+	if err == nil && p.Queue == nil {
+		err = errors.New("it has no queue")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrHolder, path, err)
+	}
+	return p, nil
+}
+
+// UpRoles brings a testbed of roles up: it examines all hosts, reserves them for a time, stops their generators and
+// remembers the plan under its name. One that is up already is examined, and reserved anew.
+func UpRoles(ctx context.Context, p *RolePlan, note string, lasts time.Duration, a testbed.Access) (all []Examination, err error) {
+	there, err := loadUp(p.Name)
+	if err == nil && !reflect.DeepEqual(there, p) {
+		return nil, fmt.Errorf("%w and differs: %s; 'olafctl testbed down %[2]s' first, or give the file another name", ErrExists, p.Name)
+	}
+	if err != nil && !errors.Is(err, ErrAbsent) {
+		return nil, err
+	}
+	s, err := ConnectHosts(ctx, p, a)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if all, err = s.Examine(ctx); err != nil {
+		return nil, err
+	}
+	if err := Fault(all, true); err != nil {
+		return all, err
+	}
+	if err := s.reserve(ctx, note, lasts); err != nil {
+		return all, err
+	}
+	if err := s.rest(ctx); err != nil {
+		return all, err
+	}
+	return all, rememberUp(p)
+}
+
+// DownRoles takes a testbed of roles down: generators stop, reservations end, and its name is forgotten. It goes on after
+// errors, and reports them.
+func DownRoles(ctx context.Context, p *RolePlan, a testbed.Access) error {
+	s, err := ConnectHosts(ctx, p, a)
+	if err == nil {
+		err = s.rest(ctx)
+		_, released := s.release(ctx)
+		err = errors.Join(err, released, s.Close())
+	}
+	if err != nil { // the name stays, so that it can be tried again
+		return err
+	}
+	return forgetUp(p.Name)
+}
+
+// ShowRoles examines the hosts of a testbed of roles.
+func ShowRoles(ctx context.Context, p *RolePlan, a testbed.Access) (all []Examination, err error) {
+	s, err := ConnectHosts(ctx, p, a)
+	if err != nil {
+		return nil, err
+	}
+	all, err = s.Examine(ctx)
+	return all, errors.Join(err, s.Close())
+}
+
+// rest stops the generator of every card, and returns when it is idle.
+func (s *Hosts) rest(ctx context.Context) error {
+	for _, role := range []*PlannedRole{s.plan.Generator, s.plan.Queue} {
+		if role == nil || role.Device == "" {
+			continue
+		}
+		uses, err := s.access.Resources(role.Device)
+		if err != nil {
+			return fmt.Errorf("host %s: %w", role.Host, err)
+		}
+		if len(uses) == 0 { // made anew for each run
+			continue
+		}
+		d, err := testbed.OpenDevice(ctx, s.plan.HostOf(role.Host).Address(role.Device), testbed.DeviceOptions{Access: s.access})
+		if err == nil {
+			err = errors.Join(d.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandAbort), d.Close())
+		}
+		if err != nil {
+			return fmt.Errorf("host %s: stop the generator: %w", role.Host, err)
+		}
+	}
+	return nil
+}
