@@ -25,6 +25,8 @@ type Config struct {
 	// Segments is the number of frames per update, each a segment of its vector; 0 means one. The remainder of a
 	// frame's sequence number identifies its segment. The age of a cluster or worker is that of its oldest segment.
 	Segments int `json:"segments,omitempty"`
+	// Split is how updates were cut into frames with clusters of their own.
+	Split Split `json:"split,omitzero"`
 	// Jobs lists the clusters and their workers if workers are numbered within their cluster (a simulated network).
 	// It determines Clusters and Workers, and no other ids may be observed. Without it, worker ids are unique over
 	// all clusters.
@@ -64,7 +66,8 @@ type Collector struct {
 	fromFuture     int64
 	strays         int64
 	lackProvenance bool
-	stamps         bool // ages by other stamps than the newest are declared
+	fragments      *fragments // nil for whole updates
+	stamps         bool       // ages by other stamps than the newest are declared
 }
 
 type clusterState struct {
@@ -98,6 +101,7 @@ func (c *Collector) Reset(cfg Config) {
 	places.assign(&cfg)
 	*c = Collector{cfg: cfg, places: places, timeToN: -1, workersBehind: cfg.Workers, merges: merges}
 	c.stamps = cfg.Declared != nil && cfg.Declared.Metric(metric.OldestStamp) != nil && cfg.Segments <= 1
+	c.fragments = newFragments(cfg.Split)
 	if merges == nil {
 		c.merges = make([]int64, 64)
 	}
@@ -170,6 +174,9 @@ func (c *Collector) Observe(o *olaf.Observation) {
 		c.windowBytes += int64(o.Update.Size() + c.cfg.OverheadBytes)
 	}
 	c.age(o, place, at)
+	if c.fragments != nil {
+		c.fragments.observe(o, int64(w.From), at)
+	}
 }
 
 // countMerged counts an outgoing update with n aggregations.
@@ -327,6 +334,9 @@ func (c *Collector) Finish(counters olaf.Counts) Run {
 	}
 	r.Metrics, r.Missing = c.cfg.Declared.Measure(&m)
 	r.Aggregations = trimZeros(c.merges)
+	if c.fragments != nil {
+		r.Model = c.fragments.finish(c, c.lackProvenance)
+	}
 	c.validate(&r)
 	return r
 }

@@ -124,6 +124,7 @@ type Row struct {
 	// CDF is the distribution of aggregations per outgoing update, over all valid runs together (Fig. 6).
 	CDF      []CDFPoint   `json:"aggregations_cdf"`
 	Clusters []ClusterRow `json:"clusters,omitempty"`
+	Model    *ModelRow    `json:"model,omitempty"`
 }
 
 // CDFPoint is the share of outgoing updates with at most LE aggregations.
@@ -229,6 +230,7 @@ type Run struct {
 	// Aggregations[k] is the number of outgoing updates with k aggregations.
 	Aggregations []int64         `json:"aggregations"`
 	Clusters     []ClusterMetric `json:"clusters,omitempty"`
+	Model        *ModelMetric    `json:"model,omitempty"` // of updates that were split into frames
 	// Missing maps missing metrics to reasons.
 	Missing map[string]string `json:"missing,omitempty"`
 	// Withheld is the reason why the run has no ages although frames were timed; see Withhold.

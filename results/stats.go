@@ -53,7 +53,7 @@ func (s Stats) MarshalJSON() ([]byte, error) {
 }
 
 // ofRows are the members of a row that are objects but not statistics.
-var ofRows = []string{"decisions", "lateness_ns", "withheld", "burst_rate_bps"}
+var ofRows = []string{"decisions", "lateness_ns", "withheld", "burst_rate_bps", "model"}
 
 // UnmarshalJSON reads the members of a row that are statistics. Only the names of their metrics are known then; see
 // Row.Declare.

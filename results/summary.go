@@ -33,7 +33,7 @@ func Summarise(d *metric.Declaration, runs []Run) Row {
 	}
 	row.addReal(valid)
 	row.CDF = pooledCDF(valid)
-	row.Clusters = clusterRows(valid)
+	row.Clusters, row.Model = clusterRows(valid), modelRow(valid)
 	return row
 }
 

@@ -109,6 +109,7 @@ func (f *File) findTrace(format yamlfile.Format, text []byte) error {
 	}
 	if t.Name = path; updates > 0 {
 		f.Runs = 1 // every run would be the same
+		f.Workload.Workers, f.Workload.Clusters = f.Workload.Workers*t.frames(), f.Workload.Clusters*t.frames()
 	}
 	f.Trace = t
 	return nil

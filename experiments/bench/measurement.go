@@ -139,6 +139,7 @@ func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
 		b.Statements = append(b.Statements,
 			fmt.Sprintf("traffic of %s (%.12s…): frames leave within %v of its instants, %v on average; a run past %v is invalid", t.Name, t.Digest, d.Max, d.Mean, t.MaxDeparture))
 	}
+	b.Statements = append(b.Statements, o.Plan.Spec.splitStatements(b.Rows)...)
 	if o.sentHere() && o.Plan.Spec.inBursts() {
 		b.Statements = append(b.Statements, o.burstStatement())
 	}
@@ -169,6 +170,24 @@ func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
 		b.Paper, b.Statements = rows, append(b.Statements, statements...)
 	}
 	return &Measurement{Bench: b, Outcome: o}, nil
+}
+
+// splitStatements describes the models of updates that take several frames, for every row.
+func (s *Spec) splitStatements(rows []results.Row) (all []string) {
+	if s.Trace == nil || s.Trace.Fragments < 2 {
+		return nil
+	}
+	n := s.Trace.Fragments
+	all = append(all, fmt.Sprintf("an update takes %d frames, one behind the other, and queues take each for an update of "+
+		"a cluster of its own: the workload's workers and clusters, and all other numbers, are of frames", n))
+	for i := range rows {
+		if m := rows[i].Model; m != nil {
+			all = append(all, fmt.Sprintf("%s at %v: %s %% of updates are torn (frames lost, or in other mixtures than their "+
+				"neighbours); a whole model is %s old, as its oldest fragment", rows[i].Queue, olaf.Rate(rows[i].OutRateBPS),
+				text.Rounded(&m.Torn, 1), text.Duration(m.AoM.Mean)))
+		}
+	}
+	return all
 }
 
 // lostInFrontPct returns the percentage of updates lost in front of programs, over all runs.

@@ -8,6 +8,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/pktgen"
 	"github.com/olafctl/olaf/pktgen/trace"
+	"github.com/olafctl/olaf/results"
 )
 
 // TraceTraffic is a recorded training in place of a workload's bursts. A recording is scaled to the workload's workers,
@@ -24,8 +25,12 @@ type TraceTraffic struct {
 	MaxDeparture olaf.Duration `json:"max_departure"`
 	// Updates is the number in a trace that is played unchanged; 0 for a recording that is scaled.
 	Updates uint64 `json:"updates,omitempty"`
+	// Fragments is how many frames an update takes, one behind the other. The workload's workers and clusters are
+	// those of all fragments then; see trace.Splitter. 0 is one frame.
+	Fragments int `json:"fragments,omitempty"`
 
 	recording *trace.Recording
+	values    int // of an update in the recording
 }
 
 // NewTraceTraffic loads the trace at a path, or an embedded one. If it is played unchanged, it sets the workers,
@@ -40,11 +45,7 @@ func NewTraceTraffic(name string, w *pktgen.Burst) (t *TraceTraffic, err error) 
 	}
 	defer func() { err = errors.Join(err, closer.Close()) }()
 	h := reader.Header()
-	if h.Lanes > olaf.MaxLanes {
-		return nil, fmt.Errorf("%w: %s: its updates have %d values, and a frame holds %d; bench replays traces whose "+
-			"updates fit into one frame",
-			ErrSpec, name, h.Lanes, olaf.MaxLanes)
-	}
+	t.values = h.Lanes
 	if h.Scaled == nil {
 		if t.recording, err = trace.LoadRecording(reader); err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
@@ -62,6 +63,36 @@ func NewTraceTraffic(name string, w *pktgen.Burst) (t *TraceTraffic, err error) 
 	return t, nil
 }
 
+// Values returns how many values an update of the recording has.
+func (t *TraceTraffic) Values() int { return t.values }
+
+// Split cuts every update into frames of the workload's size, and gives the workload their workers and clusters. The
+// mean rate stays that of all frames of a recording; a trace that is played unchanged has as many times its rate. The
+// error matches trace.ErrScaling.
+func (t *TraceTraffic) Split(w *pktgen.Burst, frames int) error {
+	p, err := trace.SplitPlacement(w.Placement, frames)
+	if err != nil || frames == 1 {
+		return err
+	}
+	w.Placement, t.Fragments = p, frames
+	t.MaxDeparture *= olaf.Duration(frames)
+	if t.Updates > 0 {
+		w.MeanRate = min(w.MeanRate*olaf.Rate(frames), w.LineRate)
+	}
+	return nil
+}
+
+// split returns how updates are cut, for measuring.
+func (t *TraceTraffic) split(w *pktgen.Burst) results.Split {
+	if t == nil || t.Fragments < 2 {
+		return results.Split{}
+	}
+	return results.Split{Frames: t.Fragments, Workers: w.Workers / w.Clusters}
+}
+
+// frames returns how many frames an update takes.
+func (t *TraceTraffic) frames() int { return max(t.Fragments, 1) }
+
 // recordingDigest returns the recording's digest; empty without one.
 func (t *TraceTraffic) recordingDigest() string {
 	if t == nil {
@@ -73,7 +104,10 @@ func (t *TraceTraffic) recordingDigest() string {
 // makeScaling returns the scaling of the recording for the workload under one seed.
 func (t *TraceTraffic) makeScaling(w *pktgen.Burst, seed uint64) trace.Scaling {
 	s := trace.DefaultScaling()
-	s.Placement, s.Updates, s.Rate, s.Frame, s.Line = w.Placement, w.UpdatesPerWorker, w.MeanRate, w.Size, w.LineRate
+	n := t.frames()
+	s.Placement = pktgen.Placement{Workers: w.Workers / n, Clusters: w.Clusters / n}
+	s.Updates, s.Frame = w.UpdatesPerWorker, w.Size
+	s.Rate, s.Line = w.MeanRate/olaf.Rate(n), w.LineRate/olaf.Rate(n) // of updates, each as long as n frames
 	s.Averaging, s.Block, s.Spread, s.Jitter, s.ActiveClusters, s.Seed = t.Averaging, t.Block, t.Spread, t.Jitter,
 		w.ActiveClusters, seed
 	return s
@@ -84,6 +118,10 @@ func (t *TraceTraffic) checkTrace(w *pktgen.Burst) error {
 	if t.MaxDeparture < 0 {
 		return fmt.Errorf("%w: a frame can't leave within %v of its instant; the limit is 0 or more", ErrSpec,
 			t.MaxDeparture)
+	}
+	if n := t.frames(); w.Workers%n != 0 || w.Clusters%n != 0 || n > 1 && w.Workers%w.Clusters != 0 {
+		return fmt.Errorf("%w: %d workers in %d clusters; with %d frames an update both are multiples of that, and clusters "+
+			"of one size", ErrSpec, w.Workers, w.Clusters, n)
 	}
 	if t.Updates > 0 {
 		return nil
@@ -171,8 +209,7 @@ func (t *traceTraffic) load(seed uint64) (pktgen.Source, error) {
 	if err != nil {
 		return nil, err
 	}
-	t.schedule, err = trace.NewSchedule(scaler, scaler.Total(), t.workload.LineRate, t.workload.Size)
-	return t.schedule, err
+	return t.newSchedule(scaler, scaler.Total())
 }
 
 // openFile plays the file from its beginning.
@@ -185,7 +222,18 @@ func (t *traceTraffic) openFile() (pktgen.Source, error) {
 		return nil, err
 	}
 	t.file = closer
-	t.schedule, err = trace.NewSchedule(reader, int(t.Updates), t.workload.LineRate, t.workload.Size)
+	return t.newSchedule(reader, int(t.Updates))
+}
+
+// newSchedule plays so many updates of a source.
+func (t *traceTraffic) newSchedule(source trace.Source, updates int) (_ pktgen.Source, err error) {
+	if n := t.frames(); n > 1 {
+		if source, err = trace.NewSplitter(source, n); err != nil {
+			return nil, err
+		}
+		updates *= n
+	}
+	t.schedule, err = trace.NewSchedule(source, updates, t.workload.LineRate, t.workload.Size)
 	return t.schedule, err
 }
 

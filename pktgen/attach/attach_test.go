@@ -437,3 +437,26 @@ func TestWaitNamesWhoIsMissing(t *testing.T) {
 		}
 	}
 }
+
+// TestPortClosesWithUpdatesUnderway closes the socket of a server whose client has not answered an update, while the
+// endpoint, which ended, has handed over another one.
+func TestPortClosesWithUpdatesUnderway(t *testing.T) {
+	port, address := open(t)
+	u, err := NewUpdates(usual, func(error) {}, t.Logf)
+	if err != nil {
+		t.Fatal(err)
+	}
+	go port.Serve(u)
+	frame := func() *endpoint.Aggregate {
+		return &endpoint.Aggregate{Vectors: 1, Values: []uint32{uint32(u.config.code()), 0, 1}}
+	}
+	c := dial(t, address)
+	u.ApplyLater(frame(), func() {})
+	if _, _, err := c.Take(); err != nil {
+		t.Fatal(err)
+	}
+	u.ApplyLater(frame(), func() {})
+	if err := port.Close(nil); err != nil {
+		t.Error(err)
+	}
+}

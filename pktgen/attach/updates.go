@@ -97,7 +97,10 @@ func (u *Updates) serve(s *session) error {
 		}
 		if err == nil {
 			if bye, err = u.answer(s, k); err != nil {
-				u.arrivals <- k // there is room: the endpoint waits for this one
+				select {
+				case u.arrivals <- k: // there is room: the endpoint waits for this one
+				case <-s.done: // and no more if it ended
+				}
 			}
 		}
 		if bye {

@@ -6,6 +6,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/pktgen/process"
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
@@ -15,6 +16,8 @@ type traceTrafficFlags struct {
 	averaging string
 	spread    float64
 	limit     olaf.Duration
+	fragments int
+	firstOnly bool
 }
 
 func (f *traceTrafficFlags) add(flags *pflag.FlagSet) {
@@ -23,6 +26,9 @@ func (f *traceTrafficFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.averaging, "trace-averaging", trace.Stationary,
 		"averaging window used to scale a trace to --rate: stationary | whole-run")
 	flags.Float64Var(&f.spread, "trace-spread", 1, "slowest cluster's time divided by the fastest's")
+	flags.IntVar(&f.fragments, "trace-frames", 0, "frames per update of a trace, each in a cluster of its own; 0 for as many "+
+		"as an update needs that fits into no frame")
+	flags.BoolVar(&f.firstOnly, "first-frame-only", false, "replay one frame per update of a trace, however long it is")
 	flags.Var(&f.limit, "trace-limit", "largest deviation of a send time from the trace in a valid run")
 }
 
@@ -40,20 +46,52 @@ func (f *traceTrafficFlags) resolveTrace(given func(string) bool, s *bench.Spec)
 	}
 	t := s.Trace
 	if t == nil {
+		for _, flag := range []string{"trace-frames", "first-frame-only"} {
+			if given(flag) {
+				return cli.UsageError("--%s does not apply to bursts; --trace has updates to split", flag)
+			}
+		}
 		return nil
 	}
 	if f.name != "" || given("trace-limit") {
 		t.MaxDeparture = f.limit
 	}
-	if t.Updates > 0 {
+	switch {
+	case t.Updates > 0:
 		s.Runs = 1 // every run would be the same
+	default:
+		if f.name != "" || given("trace-averaging") {
+			t.Averaging = f.averaging
+		}
+		if f.name != "" || given("trace-spread") {
+			t.Spread = f.spread
+		}
+	}
+	return f.split(given, s)
+}
+
+// split cuts the updates of the trace into frames if that is asked for, or if they fit into none.
+func (f *traceTrafficFlags) split(given func(string) bool, s *bench.Spec) error {
+	t, w := s.Trace, &s.Workload
+	long := f.name != "" && t.Values() > olaf.MaxLanes && !f.firstOnly
+	switch {
+	case f.firstOnly && given("trace-frames"):
+		return cli.UsageError("--first-frame-only and --trace-frames contradict each other; leave one out")
+	case !given("trace-frames") && !long:
 		return nil
+	case t.Fragments > 1:
+		return cli.UsageError("--trace-frames: the file's trace has %d of them already", t.Fragments)
 	}
-	if f.name != "" || given("trace-averaging") {
-		t.Averaging = f.averaging
+	n := f.fragments
+	if n == 0 && t.Values() > olaf.MaxLanes {
+		if !given("size") {
+			w.Size = olaf.FrameSize(process.MaxOpenLanes)
+		}
+		lanes := max(1, int(w.Size-olaf.HeaderBytes)/olaf.LaneBytes)
+		n = (t.Values() + lanes - 1) / lanes
 	}
-	if f.name != "" || given("trace-spread") {
-		t.Spread = f.spread
+	if err := t.Split(w, max(n, 1)); err != nil {
+		return &cli.Exit{Kind: olaf.Usage, Err: err}
 	}
 	return nil
 }

@@ -132,7 +132,7 @@ func (n *ideal) push(w *attach.Pushes) {
 func (n *ideal) deliver(w *attach.Pushes, lanes []uint32, reward int32) {
 	n.server.Lock()
 	defer n.server.Unlock()
-	for at := 0; at < len(lanes); at += n.Lanes {
+	for at := 0; at < len(lanes) && n.ctx.Err() == nil; at += n.Lanes {
 		a := &endpoint.Aggregate{Vectors: 1, First: at, Reward: reward, Values: lanes[at:min(len(lanes), at+n.Lanes)]}
 		done := make(chan struct{})
 		n.updates.ApplyLater(a, func() { close(done) })

@@ -1,0 +1,61 @@
+package trace
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/pktgen"
+)
+
+// Splitter is a Source that cuts every update into frames, which leave one behind the other. Fragment f of an update
+// of cluster c is in cluster c · frames + f; its worker is a worker of that cluster with the same number there.
+type Splitter struct {
+	Source
+	header  Header
+	frames  int
+	members int // of a cluster
+	update  Update
+	next    int // fragment; 0 reads the next update
+}
+
+// NewSplitter cuts the updates of a source, whose clusters must be of one size. The error matches ErrScaling.
+func NewSplitter(source Source, frames int) (*Splitter, error) {
+	p, err := SplitPlacement(pktgen.Placement{Workers: source.Header().Workers, Clusters: source.Header().Clusters}, frames)
+	if err != nil {
+		return nil, err
+	}
+	s := &Splitter{Source: source, header: *source.Header(), frames: frames, members: p.Workers / p.Clusters}
+	s.header.Workers, s.header.Clusters = p.Workers, p.Clusters
+	return s, nil
+}
+
+// SplitPlacement returns the workers and clusters of updates that are cut into frames. The error matches ErrScaling.
+func SplitPlacement(p pktgen.Placement, frames int) (pktgen.Placement, error) {
+	const most = 1 << 16
+	switch {
+	case frames < 1 || p.Workers < 1 || p.Clusters < 1 || p.Workers%p.Clusters != 0:
+		return p, fmt.Errorf("%w: %d workers in %d clusters with %d frames an update; use clusters of one size, and 1 frame "+
+			"or more", ErrScaling, p.Workers, p.Clusters, frames)
+	case p.Workers > most/frames:
+		return p, fmt.Errorf("%w: %d workers with %d frames an update; frames name up to %d workers and clusters, and each "+
+			"fragment has its own", ErrScaling, p.Workers, frames, most)
+	}
+	return pktgen.Placement{Workers: p.Workers * frames, Clusters: p.Clusters * frames}, nil
+}
+
+// Header returns the header with the fragments' workers and clusters.
+func (s *Splitter) Header() *Header { return &s.header }
+
+// Next returns the next fragment.
+func (s *Splitter) Next(u *Update) error {
+	if s.next == 0 {
+		if err := s.Source.Next(&s.update); err != nil {
+			return err
+		}
+	}
+	*u = s.update
+	u.Cluster = u.Cluster*olaf.ClusterID(s.frames) + olaf.ClusterID(s.next)
+	u.Worker = olaf.WorkerID(u.Cluster)*olaf.WorkerID(s.members) + s.update.Worker%olaf.WorkerID(s.members)
+	s.next = (s.next + 1) % s.frames
+	return nil
+}

@@ -1,0 +1,143 @@
+package results
+
+import (
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/internal/splitmix"
+	"github.com/olafctl/olaf/results/metric"
+)
+
+// Split tells how updates were cut into frames for queues that take a frame for a whole update: fragment f of an update
+// of cluster c is in cluster c · Frames + f, and its worker is numbered within that. The zero Split cuts nothing.
+type Split struct {
+	Frames  int `json:"frames"`  // of an update; 0 or 1 for whole updates
+	Workers int `json:"workers"` // of a cluster
+}
+
+// ModelMetric describes the models behind a queue whose updates were split. The other numbers of a run are per frame.
+type ModelMetric struct {
+	Frames  int   `json:"frames"`
+	Updates int64 `json:"updates"`  // of which a frame arrived
+	Torn    Float `json:"torn_pct"` // of these: frames were lost, or arrived in different mixtures of updates
+	AoM     Float `json:"aom_ns"`   // mean over the models of the age of their oldest fragment
+}
+
+// ModelRow is a ModelMetric over runs.
+type ModelRow struct {
+	Frames int       `json:"frames"`
+	Torn   Statistic `json:"torn_pct"`
+	AoM    Statistic `json:"aom_ns"`
+}
+
+// fragments computes a ModelMetric.
+type fragments struct {
+	split   Split
+	models  []clusterState
+	partial map[split]*mixture // updates whose frames have not all arrived
+	updates int64
+	torn    int64
+}
+
+// split identifies an update: its model, its worker's number there, and its own.
+type split struct {
+	model, worker int32
+	seq           uint32
+}
+
+// mixture is what the frames of an update contained so far.
+type mixture struct {
+	frames  int
+	inside  uint64 // sum of a hash of each contributor to the first frame
+	differs bool
+}
+
+func newFragments(s Split) *fragments {
+	if s.Frames < 2 {
+		return nil
+	}
+	return &fragments{split: s, partial: map[split]*mixture{}}
+}
+
+// observe takes a delivered frame.
+func (g *fragments) observe(o *olaf.Observation, from, at int64) {
+	model, fragment := int(o.Update.Cluster)/g.split.Frames, int(o.Update.Cluster)%g.split.Frames
+	if model >= len(g.models) {
+		g.models = grow(g.models, model+1-len(g.models))
+	}
+	u := &g.models[model]
+	if oldest, younger := u.vector.Put(g.split.Frames, fragment, unwrapGeneration(o.At, o.Update.GenNS)); younger {
+		u.saw.advance(from, at)
+		u.saw.deliver(from, at, oldest)
+	}
+	one := [1]olaf.Contributor{{GenNS: o.Update.GenNS, Seq: o.Update.Seq, Worker: o.Update.Worker}}
+	all := o.Contributors
+	if all == nil {
+		all = one[:]
+	}
+	inside := uint64(0)
+	for i := range all {
+		k := g.identify(model, &all[i])
+		inside += splitmix.MixBits(uint64(k.worker)<<32 | uint64(k.seq))
+	}
+	for i := range all {
+		g.count(g.identify(model, &all[i]), inside)
+	}
+}
+
+func (g *fragments) identify(model int, k *olaf.Contributor) split {
+	return split{int32(model), int32(int(k.Worker) % g.split.Workers), k.Seq}
+}
+
+// count counts a frame with a fragment of an update.
+func (g *fragments) count(k split, inside uint64) {
+	m := g.partial[k]
+	if m == nil {
+		m = &mixture{inside: inside}
+		g.partial[k] = m
+		g.updates++
+	}
+	m.frames++
+	m.differs = m.differs || m.inside != inside
+	if m.frames == g.split.Frames {
+		delete(g.partial, k)
+		if m.differs {
+			g.torn++
+		}
+	}
+}
+
+// finish returns the metric. nameless means that the contributors of some frames are unknown.
+func (g *fragments) finish(c *Collector, nameless bool) *ModelMetric {
+	m := &ModelMetric{Frames: g.split.Frames, Updates: g.updates, Torn: Missing()}
+	if !nameless && g.updates > 0 {
+		m.Torn = Float(100 * float64(g.torn+int64(len(g.partial))) / float64(g.updates))
+	}
+	var ages metric.Series
+	for i := range g.models {
+		s := &g.models[i].saw
+		if w := c.cfg.Window; !w.FirstToLast() {
+			s.advance(int64(w.From), int64(w.To))
+		}
+		if c.counts(s) {
+			ages.Add(s.meanNS())
+		}
+	}
+	m.AoM = ages.Mean()
+	return m
+}
+
+// modelRow describes the models over runs; nil if no update was split.
+func modelRow(runs []*Run) *ModelRow {
+	var torn, ages []Float
+	row := &ModelRow{}
+	for _, r := range runs {
+		if r.Model != nil {
+			row.Frames = r.Model.Frames
+			torn, ages = append(torn, r.Model.Torn), append(ages, r.Model.AoM)
+		}
+	}
+	if row.Frames == 0 {
+		return nil
+	}
+	row.Torn, row.AoM = Describe(torn, "what is inside frames is not known"), Describe(ages, "too few deliveries")
+	return row
+}
