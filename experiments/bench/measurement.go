@@ -184,7 +184,7 @@ func (s *Spec) splitStatements(rows []results.Row) (all []string) {
 		if m := rows[i].Model; m != nil {
 			all = append(all, fmt.Sprintf("%s at %v: %s %% of updates are torn (frames lost, or in other mixtures than their "+
 				"neighbours); a whole model is %s old, as its oldest fragment", rows[i].Queue, olaf.Rate(rows[i].OutRateBPS),
-				text.Rounded(&m.Torn, 1), text.Duration(m.AoM.Mean)))
+				text.FormatRounded(&m.Torn, 1), text.Duration(m.AoM.Mean)))
 		}
 	}
 	return all
