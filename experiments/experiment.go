@@ -84,7 +84,7 @@ type Options struct {
 	Access testbed.Access
 	Runs   int
 	Seed   uint64
-	Quick  bool // fewer runs or shorter ones, for a first look; the report says so
+	Quick  bool // fewer runs or shorter ones, for a first look, with a note in the report
 	// Changed is the one input that differs from the experiment's own; zero value: none.
 	Changed Input
 	// Trainings is the folder where experiments with long trainings store finished ones and find them again; empty for

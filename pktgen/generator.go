@@ -496,7 +496,7 @@ func (g *Generator) checkRefused(doing string) error {
 	return g.explainRefused(doing, v)
 }
 
-// explainRefused returns an error if a value of generator.events tells of refused writes.
+// explainRefused returns an error if a value of generator.events shows refused writes.
 func (g *Generator) explainRefused(doing string, v uint32) error {
 	if v&(regmap.GeneratorEventsRefused|regmap.GeneratorEventsValue) != 0 {
 		return fmt.Errorf("%w: %s%s", ErrState, doing, g.errorText())

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// Admission is the answer to whether clusters may join those that run.
+// Admission is the answer to whether clusters may join running ones.
 type Admission struct {
 	// Running is the verdict without the newcomers; nil if it was not needed.
 	Running *Verdict

@@ -49,7 +49,7 @@ func (t *Topology) DescribeSums() string {
 	return fmt.Sprintf("%s, sums of %d", t.Program, t.H)
 }
 
-// checkProgram checks the program as far as possible without the network.
+// checkProgram checks the program without the network.
 func (c *checker) checkProgram() {
 	t := c.t
 	if t.Program == "" {

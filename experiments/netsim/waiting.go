@@ -76,7 +76,7 @@ func (w *Waiting) resolveMode(all system.Set) (*system.System, *system.Mode, err
 	return s, mode, mode.CheckOptions(s, given)
 }
 
-// checkWaiting checks the closed-loop settings as far as possible without the network.
+// checkWaiting checks the closed-loop settings without the network.
 func (c *checker) checkWaiting() {
 	w := c.t.Waiting
 	if w == nil {

@@ -65,7 +65,7 @@ type worker struct {
 // cable is a worker's link; it exists only if some of them are lossy.
 type cable struct{ up, down node.Direction }
 
-// access is the queue for a worker's link; it exists only if sends have events of their own.
+// access is the queue for a worker's link; it exists only if sends have separate events.
 type access struct {
 	done        uint64 // order of the event at which the link becomes idle
 	first, last int32  // 1 + index of the held update

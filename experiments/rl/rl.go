@@ -121,8 +121,8 @@ type Config struct {
 	// Average mixes each gradient half and half with the running one (paper §2.1); otherwise the newest is used
 	// alone.
 	Average bool `json:"average"`
-	// WeighByCount steps a merged update as far as its number of updates. It is not in the paper, where merging
-	// turns k steps into one.
+	// WeighByCount multiplies the step of a merged update by its number of updates. It is not in the paper, where
+	// merging turns k steps into one.
 	WeighByCount bool       `json:"weigh_by_count,omitempty"`
 	StepSize     float32    `json:"step_size"`    // γ of the parameter server
 	Spread       float64    `json:"spread"`       // ratio of the slowest worker's time to the fastest's; others are spaced geometrically

@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Build identifies the program that made a result, as far as it can affect it.
+// Build identifies the program that made a result, in everything that can affect it.
 type Build struct {
 	Commit  string `json:"commit,omitempty"`
 	Modules string `json:"modules"` // SHA-256 over the versions and sums of all modules

@@ -49,7 +49,7 @@ type Command struct {
 	Options []string
 	// Subject is the field whose values are compared if it is an axis.
 	Subject string
-	// Metrics lists the metrics of runs, Headline those that are shown by default.
+	// Metrics lists the metrics of runs, Headline the default ones.
 	Metrics  []*metric.Metric
 	Headline []string
 	// Runs is the default number per cell. Once means that every run of a cell gives the same result.

@@ -98,8 +98,7 @@ type Device struct {
 	Lend func(ctx context.Context, s *Service, name string, o ServeOptions) error
 	// Reach starts an agent for it on another host until done is called; nil for devices of this host and agents' ones.
 	Reach func(ctx context.Context, name string, a Access) (target string, done func() error, err error)
-	// Examine checks it before it is opened, as far as possible; it may be nil. The returned device is open if it can
-	// be used.
+	// Examine checks it before it is opened; it may be nil. The returned device is open if it can be used.
 	Examine func(name string, a Access) (*pcie.Device, []pcie.Check, error)
 }
 

@@ -19,7 +19,7 @@ type T interface {
 	Fatalf(format string, args ...any)
 }
 
-// Suite is a test with subtests of its own type, such as *testing.T.
+// Suite is a test with subtests of the same type, such as *testing.T.
 type Suite[S any] interface {
 	T
 	Run(name string, f func(S)) bool

@@ -24,8 +24,8 @@ type Device struct {
 	refused          fpga.Device // that refused the last access
 }
 
-// New joins two cards, and stops a generator that still runs. With together, the time of both passes by itself, as on real
-// cards; without it, the generator's is let pass first. The error matches ErrRole if an image lacks the role.
+// New joins two cards, and stops a generator that still runs. With together, the time of both passes as on real cards;
+// without it, the generator's is let pass first. The error matches ErrRole if an image lacks the role.
 func New(generator, queue fpga.Device, together bool) (*Device, error) {
 	d := &Device{generator: generator, queue: queue, together: together, refused: queue}
 	if err := errors.Join(CheckRole(generator, regmap.CommonRoleGenerator), CheckRole(queue, regmap.CommonRoleAccelerator)); err != nil {

@@ -393,7 +393,7 @@ func (d *Device) checkPresent() error {
 	return nil
 }
 
-// explainDead explains why the card reads all ones, as far as sysfs shows it.
+// explainDead explains why the card reads all ones, if sysfs shows it.
 func (d *Device) explainDead() error {
 	why := "the link is down or the card was taken away"
 	switch now, err := d.bus.probe(d.card.BDF); {

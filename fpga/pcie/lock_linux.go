@@ -67,8 +67,8 @@ func (l *lock) release() error {
 	return l.file.Close()
 }
 
-// findUsers lists other processes that can access a card's registers, as far as /proc shows them to this user. They
-// map BAR2 of a function, directly or through a UIO driver, or use VFIO.
+// findUsers lists other processes that can access a card's registers, if /proc shows them to this user. They map BAR2
+// of a function, directly or through a UIO driver, or use VFIO.
 func findUsers(bus Bus, slot string) []string {
 	mapped, opened := registerFiles(bus, slot)
 	processes, _ := filepath.Glob(filepath.Join(bus.Proc, "[0-9]*"))

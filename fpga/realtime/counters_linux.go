@@ -10,7 +10,7 @@ import (
 
 // totals has the counters since the last clear, collected from the planes by latching.
 type totals struct {
-	queue     regmap.QueueCounters // as far as planes count
+	queue     regmap.QueueCounters // if counted
 	clearedNS int64
 	unlogged  uint64
 	beyond    uint64 // updates of clusters beyond the build's limit

@@ -139,7 +139,7 @@ func clientName(ctx context.Context) string {
 	return p.Addr.String()
 }
 
-// describeClient describes who writes, what and since when, as far as the client states it.
+// describeClient describes who writes, what and since when, if the client states it.
 func (g *greeting) describeClient(address string, since time.Time) string {
 	if g.User == "" {
 		return address
@@ -309,7 +309,7 @@ func (s *Server) appendList(b []byte, r *reader, readOnly bool) []byte {
 	return append(append(b, l.values...), l.counters...)
 }
 
-// listed is what a list has read.
+// listed is the result of a list.
 type listed struct{ values, counters, answer []byte }
 
 // carryOut carries out one step of a list. A broken one sets r.short.

@@ -15,7 +15,7 @@ const (
 	inputBeats     = 220 // beats of undecided frames up to which another frame may start
 )
 
-// fate is the outcome of a frame at VNP4-1, as far as the data path depends on it.
+// fate is the outcome of a frame at VNP4-1, for the data path.
 type fate uint8
 
 const (

@@ -13,7 +13,7 @@ import (
 type Schema struct {
 	ID, Title string
 	Required  []string
-	// Texts describes types with a text form of their own, besides the quantities common to all files.
+	// Texts describes types with a text form, besides the quantities common to all files.
 	Texts map[reflect.Type]map[string]any
 	// Field narrows the values of a field of a common type; nil, also as a result, leaves it to the type.
 	Field func(name string) map[string]any

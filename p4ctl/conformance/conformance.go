@@ -186,7 +186,7 @@ func (s *session) leave(ctx context.Context) error {
 	return nil
 }
 
-// try runs one clause on streams of its own.
+// try runs one clause on separate streams.
 func (s *session) try(ctx context.Context, c Clause) Result {
 	ctx, cancel := context.WithTimeout(ctx, s.Patience)
 	defer cancel()

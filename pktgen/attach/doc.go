@@ -43,7 +43,7 @@ type Config struct {
 	Largest int     // values of the longest vector
 	Lanes   int     // int32 of a frame, values and Overhead
 	Scale   float64 // lanes per unit; 0 if Floats
-	Floats  bool    // the network has no scale of its own; it carries NaN and infinities unless RefusesNaN
+	Floats  bool    // the network has no scale; it carries NaN and infinities unless RefusesNaN
 	// RefusesNaN means that float32 become integers by a scale that follows from them.
 	RefusesNaN bool
 	// Awaited returns the workers whose vectors of a round are missing; nil leaves that to the aggregator's answers.

@@ -13,10 +13,10 @@ const Version = 1
 
 var magic = [4]byte{'O', 'L', 'A', 'F'}
 
-// Kind is what a message is. Requests of a client are below 16, answers from there on.
+// Kind is the kind of a message. Requests of a client are below 16, answers from there on.
 type Kind uint8
 
-// Requests and answers. The structures of the same names are what stands in front of the values.
+// Requests and answers. The structures of the same names precede the values.
 const (
 	KindHello  Kind = 1 + iota // answered by Greeting
 	KindVector                 // of a worker: answered by Sum, or by Pushed if the worker does not wait
@@ -132,7 +132,7 @@ type Model struct {
 	_         uint32
 }
 
-// Update is what arrived at a server, one frame, followed by its values.
+// Update is a frame that arrived at a server, followed by its values.
 type Update struct {
 	Number     uint32  // from 0
 	Count      uint32  // updates inside
@@ -160,7 +160,7 @@ type Failure struct {
 	Code uint32 // see the rules
 }
 
-// headSize is what is in front of every message: its length without this head, its kind, and zeros.
+// headSize is the size of the head of every message: its length without this head, its kind, and zeros.
 const headSize = 8
 
 // most bounds the length of a message: the largest vector with its structure.

@@ -145,7 +145,7 @@ func (w *Pushes) pull(s *session, m Message) (bye bool, err error) {
 	}
 }
 
-// current returns the model as far as it is whole: all frames up to the last that came.
+// current returns the complete part of the model: all frames up to the last that came.
 func (w *Pushes) current() (m Model, values []byte) {
 	m.Queue = w.queue
 	frames := len(w.versions)

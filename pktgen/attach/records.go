@@ -12,8 +12,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
-// Records writes what recorders send into one file per worker, as olaf.Recorder does by itself. A Port with Many serves
-// its clients.
+// Records writes what recorders send into one file per worker, like olaf.Recorder. A Port with Many serves its clients.
 type Records struct {
 	folder string
 	done   func(error) // called when all recorders ended in order, or with what ends the recording
@@ -29,7 +28,7 @@ func NewRecords(folder string, done func(error)) *Records {
 	return &Records{folder: folder, done: done, names: map[uint32]bool{}}
 }
 
-// recordsName is what the files are called before their number.
+// recordsName is the beginning of the files' names.
 const recordsName = "records"
 
 // First returns the path of worker 0's file, for trace.OpenRecords.

@@ -148,7 +148,7 @@ func (r *Rounds) exchange(s *session, h handed) (bye bool, err error) {
 	return false, err
 }
 
-// describeWait returns whose vectors a round lacks, as far as that is known.
+// describeWait returns whose vectors a round lacks, if known.
 func (r *Rounds) describeWait(round uint32) string {
 	var lacking []int
 	if r.config.Awaited != nil {

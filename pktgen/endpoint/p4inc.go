@@ -92,7 +92,7 @@ func (w *segmentWorker) OnComputed(now olaf.Time, values []uint32) {
 	w.fill(now)
 }
 
-// fill sends packets up to the window, first those that the switch had no room for.
+// fill sends packets up to the window, first the ones that the switch had no room for.
 func (w *segmentWorker) fill(now olaf.Time) {
 	free := w.sum.low + w.own.Size
 	kept := w.held[:0]

@@ -161,7 +161,7 @@ func (k *playing) run() error {
 	return k.failed
 }
 
-// giveUp sends the last messages; an endpoint that is not done says that it leaves.
+// giveUp sends the last messages; an endpoint that is not done announces that it leaves.
 func (k *playing) giveUp() {
 	if l, ok := k.end.(endpoint.Leaver); ok && !k.end.Done() {
 		l.Leave()

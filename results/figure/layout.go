@@ -157,8 +157,8 @@ func (f *laidOut) row(r int) []*panel { return f.panels[r:min(r+f.columns, len(f
 // headHeight returns the height above the axes.
 func (p *panel) headHeight() vg.Length { return linesIn(p.title)*line + p.legend.height + 4 }
 
-// chooseLooks gives series with the same name the same look in all panels, as far as there are enough looks, and
-// each panel the first looks.
+// chooseLooks gives series with the same name the same look in all panels, if there are enough looks, and each panel
+// the first looks.
 func (f *laidOut) chooseLooks() {
 	chosen := map[string]int{}
 	for _, p := range f.panels {

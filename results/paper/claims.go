@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// Basis is what our number is based on.
+// Basis is the basis of our number.
 type Basis string
 
 const (

@@ -23,9 +23,9 @@ type Result struct {
 	// Samples are some of the delivered frames, in the order of their runs; Delivered is the number of all.
 	Samples   []Sample
 	Delivered int64
-	// RawRows says where the complete frames are.
+	// RawRows names the place of the complete frames.
 	RawRows string
-	// DocumentOnly is set if there are no single runs; Invalid then says why the document must not be used.
+	// DocumentOnly is set if there are no single runs; Invalid then has the reasons not to use the document.
 	DocumentOnly bool
 	Invalid      []string
 	// Own are the sheets that the experiment itself lays out, with the figures beside them.

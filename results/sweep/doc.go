@@ -33,7 +33,7 @@ type Lot struct {
 type Run struct {
 	Seed   uint64          `json:"seed"`
 	Values []results.Float `json:"values"`
-	// Invalid says why the run must not enter a mean; empty if it may.
+	// Invalid is the reason why the run must not enter a mean; empty if it may.
 	Invalid string `json:"invalid,omitempty"`
 }
 

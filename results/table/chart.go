@@ -48,7 +48,7 @@ type Edge struct {
 type Series struct {
 	Name   string
 	Column int
-	X      int // column of its own x; 0 uses the chart's
+	X      int // column of a separate x; 0 uses the chart's
 	// ErrorColumn contains half-widths of error bars; 0 for none, since column 0 never contains them. In a stack,
 	// the last series has those of the total.
 	ErrorColumn int

@@ -292,7 +292,7 @@ func (p *Page) parts(b *results.Bench) {
 		some := false
 		for i := range b.Rows {
 			sum, known := 0.0, false
-			for _, m := range c.metrics { // a row has those that its system declares
+			for _, m := range c.metrics { // a row has the metrics that its system declares
 				if mean := b.Rows[i].Stats.Of(m.Name).Mean; mean.Known() {
 					sum, known = sum+float64(mean), true
 				}

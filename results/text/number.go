@@ -31,7 +31,7 @@ func FormatRounded(s *results.Statistic, by float64) string {
 	return mean + " ± " + half
 }
 
-// FormatRoundedParts is Rounded in two columns; the half-width may be empty.
+// FormatRoundedParts is FormatRounded in two columns; the half-width may be empty.
 func FormatRoundedParts(s *results.Statistic, by float64) (mean, half string) {
 	if !s.Known() {
 		return Missing, ""

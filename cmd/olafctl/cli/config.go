@@ -34,7 +34,7 @@ type setting struct {
 	needs func(*Env, *pflag.FlagSet) bool
 }
 
-// settings lists the settings in the order in which they are shown and applied; those that others depend on come first.
+// settings lists the settings in the order in which they are shown and applied; prerequisites come first.
 var settings = []setting{
 	{flag: "device"},
 	{flag: "store", env: "OLAFCTL_HOME", path: true},

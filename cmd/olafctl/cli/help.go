@@ -30,7 +30,7 @@ const (
 )
 
 // rareFlags are flags of many commands that a long help leaves out unless --help-all is given. The root's help explains
-// those that every command has.
+// the common ones.
 var rareFlags = []string{
 	"store", "keep", "force", "quiet", "metrics-file", "metrics", "schema", "yes", // output and files
 	"metric", "order", "processes", "until", "check", "token-file", // sweeps

@@ -172,7 +172,7 @@ type registerChange struct {
 	After  string `json:"after"`
 }
 
-// compareSnapshots lists changed registers in the order of after, then those that only before has. Clock registers,
+// compareSnapshots lists changed registers in the order of after, then registers that only before has. Clock registers,
 // which always differ, are skipped.
 func compareSnapshots(before, after *registerDocument) []registerChange {
 	old := map[string]string{}

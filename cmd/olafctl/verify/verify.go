@@ -56,7 +56,7 @@ violated, 5 unknown within the time limit, 2 contradictory or wrong input.`,
 	return cmd
 }
 
-// objectives are those that flags can describe; bounds per cluster need a file.
+// objectives are the objectives that flags can describe; bounds per cluster need a file.
 var objectives = []struct {
 	kind           aomcheck.Kind
 	short, example string

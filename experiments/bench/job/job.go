@@ -109,7 +109,7 @@ func Play(ctx context.Context, s *Spec, seed uint64, follow closedloop.Follow) (
 	return closedloop.Run(ctx, s.Network, j, parts, s.Mode.Sync, seed)
 }
 
-// describe computes the statistics over the runs that reached their end, and counts those that hung.
+// describe computes the statistics over the runs that reached their end, and counts the hung ones.
 func (o *Outcome) describe() {
 	rows := closedloop.ListRows()
 	values := make([][]metric.Float, len(rows))

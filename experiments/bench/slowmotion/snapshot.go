@@ -75,7 +75,7 @@ type QueueSnapshot struct {
 	Pair   *results.Row
 	Merges []int64 // delivered frames by how many aggregations they carried
 	Series []SeriesPoint
-	Teeth  []Tooth // of the watched cluster, oldest first, as far as stored
+	Teeth  []Tooth // of the watched cluster, oldest first, if stored
 	Log    []Event // newest last
 	Events int64   // total, including those no longer in Log
 }

@@ -153,7 +153,7 @@ func scale(s results.Statistic, by results.Float) results.Statistic {
 }
 
 // Fill runs the grid and adds it to a table: a row for each amount and loss, a column for each way to share. Cells with
-// hung runs are empty, and the table says so.
+// hung runs are empty, with a note in the table.
 func (g *Grid) Fill(ctx context.Context, set system.Set, t *result.Result, prefix string, seeds []uint64, done func()) error {
 	cells, err := g.Cells(set)
 	if err != nil {

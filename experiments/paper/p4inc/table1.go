@@ -225,7 +225,7 @@ func span(done tally) (low, high results.Statistic) {
 }
 
 // gaps returns how far the heuristics are above the optimum, for the seeds that have one, next to the printed gaps and
-// those that follow from printed numbers.
+// the ones derived from printed numbers.
 func gaps(done tally) result.Block {
 	b := result.Block{Name: "above the optimum", Unit: "%", Columns: []string{"fcfs", "tw", "tw printed", "tw by the printed seconds"}}
 	printed := map[int][2]float64{40: {17.1, 20.6}, 50: {15.9, 18.8}, 60: {16.4, 19.6}}

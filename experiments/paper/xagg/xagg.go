@@ -261,7 +261,7 @@ func runFig13(ctx context.Context, set system.Set, o experiments.Options) (bench
 	return t, nil
 }
 
-// runText compares printed numbers with those that follow from others.
+// runText compares printed numbers with numbers derived from others.
 func runText(_ context.Context, _ system.Set, o experiments.Options) (bench.Report, error) {
 	t := experiments.NewResult("xagg/text", "§VI", &o, nil)
 	t.Compare(paper.Ours{})

@@ -132,9 +132,9 @@ type Proof struct {
 	Digests    int   // of weights that all workers ended with
 }
 
-// Verify recomputes a stored comparison as far as possible: the curves from the trainings, and the simulated trainings
-// from their configuration. Trainings with real packets must fulfil their identities. s is for workers that wait for
-// sums, else nil; c and r come from Kept. A difference matches archive.ErrMismatch.
+// Verify recomputes a stored comparison: the curves from the trainings, and the simulated trainings from their
+// configuration. Trainings with real packets must fulfil their identities. s is for workers that wait for sums, else
+// nil; c and r come from Kept. A difference matches archive.ErrMismatch.
 func (c *Comparison) Verify(ctx context.Context, r *Report, s *Sums) (*Proof, error) {
 	again := c.figure(r.Trainings)
 	if why := results.Difference(r.Panels, again.Panels); why != "" {

@@ -205,7 +205,7 @@ func (s *search) take(ctx context.Context, b *program, a Answer) error {
 // lastSlot returns the number of slots of the best schedule.
 func (s *search) lastSlot() int { return s.best.Slots }
 
-// tooShort returns the error for a short horizon, with the shortest one that works, as far as known.
+// tooShort returns the error for a short horizon, with the shortest one that works, if known.
 func (s *search) tooShort(works int) error {
 	least := int((s.bound + s.in.Origin()) / s.in.Problem.Slot)
 	if s.bound == s.best.Outcome.CTBTI {

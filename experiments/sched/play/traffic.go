@@ -24,7 +24,7 @@ import (
 type Traffic struct {
 	Unit  string `json:"unit"`
 	Hosts int    `json:"hosts"`
-	// Frames counts those that left the switch for the server, Copies the copies of its answers for members of
+	// Frames counts frames that left the switch for the server, Copies the copies of its answers for members of
 	// multicast groups. Each was compared with the tables before and after the current batch.
 	Frames int `json:"frames"`
 	Copies int `json:"copies"`

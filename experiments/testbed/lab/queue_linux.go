@@ -241,7 +241,7 @@ func (q *queue) counts() (map[string]uint64, error) {
 		"bypassed": k.Bypassed, "malformed": k.Malformed, "misidentified": k.Misidentified, "lost_before_engine": k.LostBeforeEngine,
 	}
 	d, err := q.card.Decisions()
-	if d != nil { // of those that were read: all but the last few while traffic continues
+	if d != nil { // out of all that were read except the last few while traffic continues
 		counts["decisions_checked"], counts["decisions_equal"] = uint64(d.Checked), uint64(d.Equal)
 	}
 	if n := q.card.Unlogged(); n > 0 {

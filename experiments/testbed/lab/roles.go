@@ -56,7 +56,7 @@ type ServerRole struct {
 	Stamps       string `yaml:"stamps"` // a live.Stamps
 }
 
-// Clock says how the clocks of generator and server are compared.
+// Clock configures the comparison of the clocks of generator and server.
 type Clock struct {
 	yamlfile.Pos `yaml:"-"`
 	By           string        `yaml:"by"`

@@ -60,8 +60,8 @@ type Options struct {
 	Command func(args ...string) *exec.Cmd
 }
 
-// Rights returns those that Up needs, PacketRights also those for cables between interfaces of this machine; the latter
-// are tested by using them.
+// Rights returns the rights that Up needs, PacketRights also those for cables between interfaces of this machine; the
+// latter are tested by using them.
 func Rights() []netlab.Right { return slices.Concat(netlab.NamespaceRights, xdp.LoadRights) }
 
 // Up builds a plan. The error matches netlab.ErrRights, with a line for each missing right, netlab.ErrNetwork or

@@ -34,7 +34,7 @@ type number struct {
 	of func(p *lab.Plan, c *Config, r *Run) float64
 }
 
-// numbers are what runs are described by.
+// numbers describe runs.
 var numbers = []number{
 	{result.NewMetric("packets_per_s", "Packets of workers, a second", "packet/s"),
 		func(_ *lab.Plan, _ *Config, r *Run) float64 {

@@ -26,8 +26,8 @@ r=$?
 rm -rf "$d"
 exit $r`
 
-// copyScript stores standard input as the agent of a build: its argument is the hash. It removes those that were not used for
-// 30 days.
+// copyScript stores standard input as the agent of a build: its argument is the hash. It removes agents not used for 30
+// days.
 const copyScript = `c=${XDG_CACHE_HOME:-$HOME/.cache}/olafctl/agents/$1
 umask 077
 mkdir -p "$c" && cat >"$c/new.$$" && chmod 700 "$c/new.$$" && mv "$c/new.$$" "$c/olafctl" && {

@@ -24,5 +24,5 @@ func ShareSocket(target string) error {
 	return os.Lchown(path, int(owner.Uid), int(owner.Gid))
 }
 
-// leaveGroup starts a program in a process group of its own, which signals from the terminal do not reach.
+// leaveGroup starts a program in a separate process group, which signals from the terminal do not reach.
 func leaveGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

@@ -285,8 +285,8 @@ func (l *Link) Err() error {
 
 func (l *Link) kill() { _ = l.cmd.Process.Kill() } // an error means that it has ended
 
-// Close ends the agent and the connection, and waits for ssh. An agent that does not end in time ends by itself, as its
-// lifeline is gone.
+// Close ends the agent and the connection, and waits for ssh. An agent that does not end in time is ended by its
+// missing lifeline.
 func (l *Link) Close() error {
 	_ = l.in.Close()
 	timer := time.AfterFunc(Patience, l.kill)

@@ -17,7 +17,7 @@ type Fragment struct {
 
 // Model is an external data path, such as the kernel's, whose fragments the agents read.
 type Model interface {
-	// Fragment returns the state of fragment i of the job, and copies its sum to lanes as far as they reach.
+	// Fragment returns the state of fragment i of the job, and copies as much of its sum to lanes as fits.
 	Fragment(i int, lanes []uint32) Fragment
 }
 

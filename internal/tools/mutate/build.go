@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// chooser is the variable that a changed package has beside its own, and the environment's name for it.
+// chooser is the additional variable of a changed package, and the environment variable that sets it.
 const (
 	chooser     = "mutantChosen"
 	environment = "MUTANT"
@@ -23,7 +23,7 @@ type runner struct {
 	results *kept
 }
 
-// build makes the test programs of the package and its judges with all mutants of the batch in them.
+// build builds the test programs of the package and its judges with all mutants of the batch.
 func (r *runner) build(batch []*mutant) (*built, error) {
 	folder, err := os.MkdirTemp("", "mutate-*")
 	if err != nil {
@@ -42,14 +42,14 @@ func (r *runner) build(batch []*mutant) (*built, error) {
 			b.remove()
 			return nil, fmt.Errorf("build %s: %w: %s", pkg, err, bytes.TrimSpace(said))
 		}
-		if _, err := os.Stat(program); err == nil { // a package without tests makes none
+		if _, err := os.Stat(program); err == nil { // a package without tests has no program
 			b.judges = append(b.judges, judge{pkg, program})
 		}
 	}
 	return b, nil
 }
 
-// overlay writes the changed files and the table that puts them in the place of the original ones.
+// overlay writes the changed files and the table that replaces the original ones by them.
 func (r *runner) overlay(folder string, batch []*mutant, number map[*mutant]int) (string, error) {
 	place := map[string]string{}
 	write := func(original string, text []byte) error {
@@ -88,8 +88,8 @@ func (r *runner) overlay(folder string, batch []*mutant, number map[*mutant]int)
 	return name, os.WriteFile(name, table, 0o600)
 }
 
-// withCopies gives the text of a file in which every function that is changed asks first whether one of its wrong copies was
-// chosen; nil for a file without any.
+// withCopies returns the text of a file in which every changed function first checks whether one of its wrong copies
+// was chosen; nil for a file without any.
 func (s *source) withCopies(f *sourceFile, batch []*mutant, number map[*mutant]int) []byte {
 	var edits []edit
 	var copies bytes.Buffer
@@ -118,7 +118,7 @@ func (s *source) withCopies(f *sourceFile, batch []*mutant, number map[*mutant]i
 	return append(apply(f.text, edits), copies.Bytes()...)
 }
 
-// copyOf is the function with the change in it, under a name of its own.
+// copyOf returns the changed function under a new name.
 func (s *source) copyOf(m *mutant, name string) []byte {
 	start, end := s.offset(m.fn.Pos()), s.offset(m.fn.End())
 	at := s.offset(m.fn.Name.Pos())
@@ -126,11 +126,11 @@ func (s *source) copyOf(m *mutant, name string) []byte {
 	return apply(m.file.text[start:end], edits)
 }
 
-// dispatch is what a function with wrong copies does first.
+// dispatch is the call at the beginning of a function with wrong copies.
 type dispatch struct {
-	names   []edit // the parameters that have no name get one
+	names   []edit // names for unnamed parameters
 	call    string // receiver and dot, before the copy's name
-	args    string // type arguments and arguments, behind it
+	args    string // type arguments and arguments, after it
 	returns bool
 	text    strings.Builder
 }
@@ -162,7 +162,7 @@ func (s *source) dispatch(m *mutant) *dispatch {
 	return d
 }
 
-// nameAll lists the names of a list of parameters, after giving one to each that has none.
+// nameAll lists the names of parameters, after naming the unnamed ones.
 func (s *source) nameAll(d *dispatch, list *ast.FieldList) (names []string) {
 	fresh := func(at, end int, gap string) {
 		name := fmt.Sprintf("given%d", at)

@@ -1,9 +1,10 @@
-// Command mutate asks which tests would notice a mistake: it draws a seeded sample of small wrong changes to one package,
+// Command mutate finds mistakes that no test would notice: it draws a seeded sample of small wrong changes to one
+// package,
 // runs the short tests of the package and of its judges on each, and lists the changes that none of them notices.
 //
-// The tree is never written to. All changes of a sample are built into one set of test programs by an overlay: every
-// function that is changed becomes a copy beside the original, and a number in the environment chooses the copy, so that a
-// mutant costs a run of the tests and no build.
+// It never writes to the tree. All changes of a sample are built into one set of test programs by an overlay: every
+// changed function gets wrong copies, and a number in the environment chooses the copy, so that a mutant costs a run of
+// the tests and no build.
 package main
 
 import (
@@ -18,16 +19,16 @@ import (
 	"strings"
 )
 
-// options are what the command line says.
+// options are the command line's options.
 type options struct {
 	pkg        string
 	judges     []string
 	n          int
 	seed       uint64
-	seen       [][]uint64 // seeds of the samples that somebody has looked at, in the order in which they were left out
+	seen       [][]uint64 // seeds of earlier samples that were reviewed, in the order in which they were left out
 	equivalent string
 	survivors  string
-	kept       string // the folder in which results are kept, so that a run that was interrupted goes on
+	kept       string // folder of the results, from which an interrupted run continues
 	fresh      bool
 	verbose    bool
 }
@@ -72,7 +73,7 @@ func (o *options) addSeen(list string) error {
 	return nil
 }
 
-// judgesOf names the packages that a package's behaviour shows in, beside its own tests, nearest first.
+// judgesOf lists other packages whose tests also check a package's behaviour, nearest first.
 var judgesOf = map[string][]string{
 	"capture":                       {"capture/replay", "capture/live"},
 	"experiments/aomcheck":          {"experiments/aomcheck/smt"},
@@ -150,7 +151,7 @@ func mutate(o options) error {
 	return nil
 }
 
-// runAll runs the mutants of functions by one build, and each of the others, which are at the level of the package, by its own.
+// runAll runs the mutants of functions with one build, and each package-level mutant with a separate one.
 func (r *runner) runAll(open []*mutant) error {
 	var together []*mutant
 	for _, m := range open {
@@ -171,7 +172,7 @@ func (r *runner) runAll(open []*mutant) error {
 	return nil
 }
 
-// batch builds and runs some mutants. Where the compiler refuses what the type checker let through, halves find the culprit.
+// batch builds and runs some mutants. If the compiler rejects what the type checker accepted, it bisects.
 func (r *runner) batch(batch []*mutant) error {
 	if len(batch) == 0 {
 		return nil
@@ -207,5 +208,5 @@ func (r *runner) batch(batch []*mutant) error {
 	return nil
 }
 
-// packages are the package itself and its judges.
+// packages returns the package and its judges.
 func (o options) packages() []string { return slices.Concat([]string{o.pkg}, o.judges) }

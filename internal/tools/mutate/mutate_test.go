@@ -84,8 +84,7 @@ func inToy(t *testing.T) {
 	t.Chdir(folder)
 }
 
-// TestToy runs every mutant of the toy: what its test asks for is noticed, what it does not ask for survives, and the tree
-// stays as it is.
+// TestToy runs every mutant of the toy: tested behaviour is noticed, the rest survives, and the tree does not change.
 func TestToy(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds programs")
@@ -159,7 +158,7 @@ func TestToy(t *testing.T) {
 	again(t, o, all)
 }
 
-// again opens the kept results: nothing is run twice, until a test changes, and then only what survived.
+// again opens the stored results: nothing runs twice, unless a test changes, and then only the survivors.
 func again(t *testing.T, o options, all []*mutant) {
 	t.Helper()
 	results, err := openKept(o)
@@ -184,7 +183,7 @@ func again(t *testing.T, o options, all []*mutant) {
 	}
 }
 
-// TestOperands drops one operand of each expression of two whose type stays without it, and takes no other apart.
+// TestOperands drops one operand of each binary expression whose type stays the same without it, and of no other.
 func TestOperands(t *testing.T) {
 	inToy(t)
 	const file = "package queue\n\nfunc Operands(a, b int, n uint8, p bool, s string) (int, bool, string, bool) {\n" +
@@ -221,8 +220,8 @@ func TestOperands(t *testing.T) {
 	}
 }
 
-// TestLateIsAskedAgain gives programs no time by the clock, as on a machine that is busy: what ends when it is asked again is not noticed
-// for that, and what never ends is.
+// TestLateIsAskedAgain gives programs no wall time, as on a busy machine: a mutant that ends in the second try is not
+// noticed because of that, an endless one is.
 func TestLateIsAskedAgain(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds programs")
@@ -255,7 +254,8 @@ func TestLateIsAskedAgain(t *testing.T) {
 	}
 }
 
-// TestDrawIsSeeded holds that a seed draws one sample, another seed another one, and that no mutant is drawn twice.
+// TestDrawIsSeeded checks that equal seeds give equal samples, that different ones do not, and that no mutant is drawn
+// twice.
 func TestDrawIsSeeded(t *testing.T) {
 	inToy(t)
 	target, err := load("queue")
@@ -282,7 +282,7 @@ func TestDrawIsSeeded(t *testing.T) {
 	}
 }
 
-// TestSeenIsNotDrawn holds that what was in samples that somebody looked at is in no later one, until nothing is left.
+// TestSeenIsNotDrawn checks that reviewed samples are not drawn again, until nothing is left.
 func TestSeenIsNotDrawn(t *testing.T) {
 	inToy(t)
 	target, err := load("queue")
@@ -321,7 +321,7 @@ func TestSeenIsNotDrawn(t *testing.T) {
 	}
 }
 
-// TestJudged reads the committed lists: every line has its parts, names a mutant that there is, and stands in one of them.
+// TestJudged checks the committed lists: every line has its parts, names an existing mutant, and is in one list only.
 func TestJudged(t *testing.T) {
 	if testing.Short() {
 		t.Skip("loads packages with their types")

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// collector walks one declaration and writes down what could be wrong in it.
+// collector walks one declaration and records possible mistakes.
 type collector struct {
 	*source
 	file *sourceFile
@@ -17,7 +17,7 @@ type collector struct {
 	out  []*mutant
 }
 
-// mutants lists all changes of all files, those of generated ones apart.
+// mutants lists all changes of all files that are not generated.
 func (s *source) mutants() []*mutant {
 	var all []*mutant
 	for _, f := range s.files {
@@ -48,7 +48,8 @@ func (s *source) mutants() []*mutant {
 	return all
 }
 
-// recovers tells whether a function calls recover, which works only one call below the panic: a copy would be two below.
+// recovers reports whether a function calls recover, which works only one call below the panic: a copy would be two
+// below.
 func recovers(fn *ast.FuncDecl) (found bool) {
 	ast.Inspect(fn.Body, func(n ast.Node) bool {
 		call, ok := n.(*ast.CallExpr)
@@ -61,7 +62,7 @@ func recovers(fn *ast.FuncDecl) (found bool) {
 	return found
 }
 
-// becomes says which operators an operator is mistaken for.
+// becomes maps operators to those that they may be mistaken for.
 var becomes = map[token.Token][]token.Token{
 	token.EQL: {token.NEQ}, token.NEQ: {token.EQL},
 	token.LSS: {token.LEQ, token.GEQ}, token.LEQ: {token.LSS, token.GTR},
@@ -100,11 +101,11 @@ func (c *collector) visit(n ast.Node) bool {
 	case *ast.BasicLit:
 		c.literal(n)
 	case *ast.Ident:
-		c.named(n)
+		c.useConstant(n)
 	case *ast.CallExpr:
 		c.swap(n)
 	case *ast.ReturnStmt:
-		c.returned(n)
+		c.dropError(n)
 	case *ast.BlockStmt:
 		c.remove(n.List)
 	case *ast.CaseClause:
@@ -113,13 +114,13 @@ func (c *collector) visit(n ast.Node) bool {
 		c.remove(n.Body)
 	case *ast.SelectorExpr:
 		ast.Inspect(n.X, c.visit)
-		c.named(n.Sel)
+		c.useConstant(n.Sel)
 		return false
 	}
 	return true
 }
 
-// replace notes one change: the bytes between two positions inside a node become others.
+// replace records a change of the bytes between two positions inside a node.
 func (c *collector) replace(in ast.Node, from, to token.Pos, text string) {
 	file := c.fset.File(in.Pos())
 	start, end := file.Offset(from), file.Offset(to)
@@ -136,7 +137,7 @@ func (c *collector) note(in ast.Node, e edit, change string) {
 	c.out = append(c.out, &mutant{id: where + ": " + change, line: c.fset.Position(in.Pos()).Line, file: c.file, fn: c.fn, edit: e})
 }
 
-// short brings source to one line; what is long loses its middle.
+// short shortens source to one line by cutting the middle.
 func short(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	if runes := []rune(text); len(runes) > 90 {
@@ -151,7 +152,8 @@ func (c *collector) operator(in ast.Node, at token.Pos, op token.Token) {
 	}
 }
 
-// drop leaves one operand of two alone. It must have the type of both together, so a comparison of numbers keeps both, and a shift its left one.
+// drop keeps one of two operands. The operand must have the type of the expression: a comparison of numbers keeps both,
+// and a shift its left one.
 func (c *collector) drop(n *ast.BinaryExpr) {
 	whole := c.info.TypeOf(n)
 	alone := func(x ast.Expr) bool {
@@ -190,8 +192,8 @@ func (c *collector) literal(n *ast.BasicLit) {
 	}
 }
 
-// named takes the use of a constant by its name.
-func (c *collector) named(n *ast.Ident) {
+// useConstant records changes to the use of a constant.
+func (c *collector) useConstant(n *ast.Ident) {
 	known, ok := c.info.Uses[n].(*types.Const)
 	if !ok || n.Name == "iota" {
 		return
@@ -202,12 +204,12 @@ func (c *collector) named(n *ast.Ident) {
 			c.replace(n, n.Pos(), n.End(), map[string]string{"true": "false", "false": "true"}[n.Name])
 		}
 	case constant.Int, constant.Float:
-		// A selector's package stands before the name, so the sum is written behind it.
+		// A selector's package precedes the name, so the sum is written behind it.
 		c.out = append(c.out, c.sum(n))
 	}
 }
 
-// sum makes NAME + 1 of a constant; what stands around it must bind less, which the parentheses of the whole see to.
+// sum replaces a constant by NAME + 1; parentheses keep the precedence.
 func (c *collector) sum(n *ast.Ident) *mutant {
 	file := c.fset.File(n.Pos())
 	start := file.Offset(n.Pos())
@@ -226,13 +228,13 @@ func (c *collector) sum(n *ast.Ident) *mutant {
 	}
 }
 
-// symmetric are functions to which the order of arguments is nothing, and packages that only make texts.
+// symmetric lists functions whose arguments may be in any order, and packages that only format texts.
 var symmetric = map[string]bool{
 	"min": true, "max": true, "bits.Add64": true, "bits.Mul64": true, "bytes.Equal": true, "slices.Equal": true,
 	"errors.Join": true, "fmt": true,
 }
 
-// swap exchanges neighbouring arguments of one type.
+// swap exchanges adjacent arguments of one type.
 func (c *collector) swap(call *ast.CallExpr) {
 	name := types.ExprString(call.Fun)
 	pkg, _, _ := strings.Cut(name, ".")
@@ -254,8 +256,8 @@ func (c *collector) swap(call *ast.CallExpr) {
 	}
 }
 
-// returned loses an error.
-func (c *collector) returned(n *ast.ReturnStmt) {
+// dropError records the loss of a returned error.
+func (c *collector) dropError(n *ast.ReturnStmt) {
 	for _, r := range n.Results {
 		t := c.info.TypeOf(r)
 		if name, ok := r.(*ast.Ident); ok && name.Name == "nil" || t == nil || !types.IsInterface(t) || t.String() != "error" {
@@ -265,7 +267,7 @@ func (c *collector) returned(n *ast.ReturnStmt) {
 	}
 }
 
-// remove leaves out one statement. Declarations stay: without them nothing compiles.
+// remove drops one statement, except declarations, without which nothing compiles.
 func (c *collector) remove(list []ast.Stmt) {
 	for _, s := range list {
 		switch s := s.(type) {

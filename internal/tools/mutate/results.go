@@ -17,15 +17,15 @@ import (
 	"text/tabwriter"
 )
 
-// kept are the results of this and of earlier runs on one package, one line each.
+// kept are the results of this and earlier runs on one package, one per line.
 type kept struct {
 	file  *os.File
-	tests string // a digest of what decides whether a mutant is noticed, beside the mutant
+	tests string // digest of everything besides the mutant that decides whether it is noticed
 	by    map[string]line
 }
 
-// line is one result. What was noticed stays noticed as long as the function is the same; what survived is asked again
-// when a test has changed.
+// line is one result. A noticed mutant stays noticed while its function is unchanged; a survivor is tested again when a
+// test has changed.
 type line struct {
 	ID    string `json:"id"`
 	Code  string `json:"code"`
@@ -52,7 +52,7 @@ func openKept(o options) (*kept, error) {
 	}
 	for lines := bufio.NewScanner(k.file); lines.Scan(); {
 		l := line{}
-		if json.Unmarshal(lines.Bytes(), &l) == nil { // the last line of a run that was killed may be torn
+		if json.Unmarshal(lines.Bytes(), &l) == nil { // the last line of a killed run may be incomplete
 			k.by[l.ID] = l
 		}
 	}
@@ -81,7 +81,7 @@ func (k *kept) keep(m *mutant, f fate, judge string) error {
 	return err
 }
 
-// code is a digest of the function that is changed, or of the file.
+// code returns a digest of the changed function, or of the file.
 func (m *mutant) code() string {
 	text := m.file.text
 	if m.fn != nil {
@@ -92,7 +92,7 @@ func (m *mutant) code() string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// digest covers the tests of some packages and all that lies in their folders.
+// digest covers the tests of some packages and all files in their folders.
 func digest(packages []string) (string, error) {
 	sum := sha256.New()
 	for _, pkg := range packages {
@@ -112,10 +112,10 @@ func digest(packages []string) (string, error) {
 	return hex.EncodeToString(sum.Sum(nil)[:8]), nil
 }
 
-// reasons are the mutants of a package that somebody has judged, with the reason: that they change nothing, or why no test notices them.
+// reasons maps reviewed mutants of a package to the reason: that they change nothing, or why no test notices them.
 type reasons map[string]string
 
-// readJudged reads lines PACKAGE FUNCTION: CHANGE | REASON; those that begin with # are remarks.
+// readJudged reads lines PACKAGE FUNCTION: CHANGE | REASON; lines that begin with # are remarks.
 func readJudged(name, pkg string) (reasons, error) {
 	text, err := os.ReadFile(name)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -143,7 +143,7 @@ func readJudged(name, pkg string) (reasons, error) {
 
 func (e reasons) has(m *mutant) bool { _, ok := e[m.id]; return ok }
 
-// stale are the entries that name no mutant any more.
+// stale lists the entries that name no existing mutant.
 func (e reasons) stale(all []*mutant) (ids []string) {
 	for id := range e {
 		if !slices.ContainsFunc(all, func(m *mutant) bool { return m.id == id }) {
@@ -154,7 +154,7 @@ func (e reasons) stale(all []*mutant) (ids []string) {
 	return ids
 }
 
-// report lists what survived, each with the reason why that was left, and ends with the rate.
+// report lists the survivors, with a reason if one is known, and ends with the rate.
 func report(w io.Writer, o options, sample []*mutant, results *kept, judged, left reasons) {
 	count := map[fate]int{}
 	same := 0

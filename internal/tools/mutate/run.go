@@ -15,17 +15,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// fate is what became of a mutant.
+// fate is the outcome of a mutant.
 type fate string
 
 const (
 	noticed    fate = "noticed"
-	endless    fate = "endless" // noticed by running on and on, or by taking all memory
+	endless    fate = "endless" // noticed because it does not end, or takes all memory
 	survived   fate = "survived"
 	uncompiled fate = "uncompiled"
 )
 
-// offset is a position within its file.
+// offset returns a position within its file.
 func (s *source) offset(at token.Pos) int { return s.fset.File(at).Offset(at) }
 
 // built are test programs with mutants in them.
@@ -38,23 +38,23 @@ type built struct {
 
 type judge struct{ pkg, program string }
 
-// limits end a mutant that does not end by itself. Processor time is the measure, since others work on the machine too.
+// limits stop endless mutants. They use processor time, since the machine may be busy.
 type limits struct {
 	processor uint64 // seconds
 	wall      time.Duration
 }
 
-// generous are the limits where no run without a mutant was timed.
+// generous are the limits without a timed run.
 var generous = limits{processor: 60, wall: 10 * time.Minute}
 
-// memory is more than any test needs; a mutant that appends for ever must not take the machine with it.
+// memory is more than any test needs, and protects the machine from mutants that append for ever.
 const memory = 3 << 30
 
 func (b *built) allow(l limits)          { b.limits = l }
 func (b *built) remove()                 { _ = os.RemoveAll(b.folder) }
 func (b *built) chosen(m *mutant) string { return environment + "=" + strconv.Itoa(b.number[m]) }
 
-// baseline runs the tests without any mutant: they must pass, and show how long they take.
+// baseline runs the tests without a mutant: they must pass, and their time is measured.
 func (b *built) baseline() error {
 	b.allow(generous)
 	most, longest := time.Duration(0), time.Duration(0)
@@ -70,7 +70,7 @@ func (b *built) baseline() error {
 	return nil
 }
 
-// run tries one mutant on one judge after the other, until one notices it.
+// run runs one mutant with one judge after the other, until one notices it.
 func (b *built) run(m *mutant) (fate, string, error) {
 	for _, j := range b.judges {
 		_, err := b.test(j, b.chosen(m))
@@ -90,8 +90,8 @@ func (b *built) run(m *mutant) (fate, string, error) {
 	return survived, "", nil
 }
 
-// again gives a judge that took too long by the clock a second try, since the machine may have been busy meanwhile: it has ten times as
-// long as the judge takes without a mutant at the moment. The processor's time is no reason for one.
+// again gives a judge that exceeded its wall time a second try, since the machine may have been busy: ten times the
+// judge's current time without a mutant. Exceeded processor time gets no second try.
 func (b *built) again(j judge, chosen string) error {
 	before := b.limits
 	defer b.allow(before)
@@ -105,9 +105,9 @@ func (b *built) again(j judge, chosen string) error {
 	return err
 }
 
-// inMemory is a folder for the files of tests that no disk is behind, since tests of what syncs its files wait for nothing
-// else on a busy machine; empty where there is none, or where somebody chose another.
-func inMemory() string {
+// memoryFolder returns a folder in memory for the files of tests, since tests that sync files would wait for the disk;
+// empty without one, or if TMPDIR is set.
+func memoryFolder() string {
 	const shared = "/dev/shm"
 	if info, err := os.Stat(shared); err != nil || !info.IsDir() || os.Getenv("TMPDIR") != "" {
 		return ""
@@ -120,12 +120,12 @@ var (
 	errLate    = fmt.Errorf("%w by the clock", errEndless)
 )
 
-// test runs one test program in its package's folder. An error is errLate where the time by the clock ended it, errEndless where what
-// it took of the processor or the memory did.
+// test runs one test program in its package's folder. The error is errLate for exceeded wall time, and errEndless for
+// exceeded processor time or memory.
 func (b *built) test(j judge, chosen string) (processor time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(context.Background(), b.limits.wall)
 	defer cancel()
-	temp, err := os.MkdirTemp(inMemory(), "m") // short, since tests make sockets below it
+	temp, err := os.MkdirTemp(memoryFolder(), "m") // short, since tests create sockets below it
 	if err != nil {
 		return 0, err
 	}
@@ -148,7 +148,7 @@ func (b *built) test(j judge, chosen string) (processor time.Duration, err error
 		}
 	}
 	err = cmd.Wait()
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // children that it left behind
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // its remaining children
 	used := cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	status, _ := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if err != nil && ctx.Err() != nil {

@@ -17,7 +17,7 @@ import (
 	"golang.org/x/tools/go/packages"
 )
 
-// source is a package as it is, with its types.
+// source is an unchanged package with its types.
 type source struct {
 	fset  *token.FileSet
 	files []*sourceFile
@@ -31,12 +31,12 @@ type sourceFile struct {
 	tree *ast.File
 }
 
-// mutant is one wrong change: some bytes of a file become others.
+// mutant is one wrong change of some bytes of a file.
 type mutant struct {
-	id   string // function, what becomes what, and which of several; the same as long as these lines are
+	id   string // function, change, and which of several; stable while these lines are
 	line int
 	file *sourceFile
-	fn   *ast.FuncDecl // nil for a change outside of functions
+	fn   *ast.FuncDecl // nil for a change outside functions
 	edit edit
 }
 
@@ -70,8 +70,8 @@ func load(pkg string) (*source, error) {
 	return s, nil
 }
 
-// draw takes a sample of the mutants that compile. It goes by a hash of seed and mutant, so that a change of the package
-// elsewhere leaves most of a sample as it was.
+// draw takes a sample of the mutants that compile. It orders them by a hash of seed and mutant, so that a change
+// elsewhere in the package leaves most of a sample the same.
 func (s *source) draw(all []*mutant, n int, seed uint64) (sample []*mutant, broken int) {
 	lot := func(m *mutant) string {
 		sum := sha256.Sum256(append(binary.BigEndian.AppendUint64(nil, seed), m.id...))
@@ -92,8 +92,8 @@ func (s *source) draw(all []*mutant, n int, seed uint64) (sample []*mutant, brok
 	return sample, broken
 }
 
-// unseen leaves out the samples that somebody has looked at: those of the first seeds, each of which was drawn from all
-// mutants, then those of the next seeds, drawn from what the first left, and so on.
+// unseen removes reviewed samples: those of the first seeds, each of which was drawn from all mutants, then those of
+// the next seeds, drawn from the rest, and so on.
 func (s *source) unseen(all []*mutant, o options) []*mutant {
 	left := slices.Clone(all)
 	for _, seeds := range o.seen {
@@ -109,8 +109,8 @@ func (s *source) unseen(all []*mutant, o options) []*mutant {
 	return left
 }
 
-// compiles checks the types of the package with the change in place. An import that nothing uses any more is none of the
-// mutant's business: the original stays beside it.
+// compiles checks the types of the package with the change. An unused import is no error: the original function is
+// still there.
 func (s *source) compiles(m *mutant) bool {
 	trees := make([]*ast.File, 0, len(s.files))
 	for _, f := range s.files {
@@ -133,11 +133,11 @@ func (s *source) compiles(m *mutant) bool {
 			}
 		},
 	}
-	_, _ = config.Check(s.pkg.PkgPath, s.fset, trees, nil) // the errors went to the function above
+	_, _ = config.Check(s.pkg.PkgPath, s.fset, trees, nil) // the function above collects the errors
 	return good
 }
 
-// importer gives the packages that the package was loaded with.
+// importer returns the packages that the package was loaded with.
 type importer []*types.Package
 
 func (i importer) Import(path string) (*types.Package, error) {
@@ -150,7 +150,7 @@ func (i importer) Import(path string) (*types.Package, error) {
 	return nil, errors.New("not imported before: " + path)
 }
 
-// apply makes several edits, which do not overlap.
+// apply makes several non-overlapping edits.
 func apply(text []byte, edits []edit) []byte {
 	edits = slices.Clone(edits)
 	slices.SortStableFunc(edits, func(a, b edit) int { return a.start - b.start })
@@ -163,7 +163,7 @@ func apply(text []byte, edits []edit) []byte {
 	return append(out, text[at:]...)
 }
 
-// functionName is a method with its receiver's type, or a function.
+// functionName returns a function's name, for a method with its receiver's type.
 func functionName(fn *ast.FuncDecl) string {
 	if fn.Recv == nil || len(fn.Recv.List) == 0 {
 		return fn.Name.Name

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// bom is a CycloneDX 1.6 document, as much of it as is known of a Go program. Nothing in it depends on when or where it is
-// made, so that equal programs have equal descriptions.
+// bom is a CycloneDX 1.6 document with the known facts about a Go program. It does not depend on time or place, so that
+// equal programs have equal descriptions.
 type bom struct {
 	Format       string       `json:"bomFormat"`
 	Spec         string       `json:"specVersion"`
@@ -47,10 +47,10 @@ type dependency struct {
 	DependsOn []string `json:"dependsOn"`
 }
 
-// buildSettings are those settings of a build that say what came out of it.
+// buildSettings are the settings of a build that determine its result.
 var buildSettings = []string{"-tags", "-trimpath", "CGO_ENABLED", "GOARCH", "GOOS", "GOAMD64", "vcs.revision", "vcs.modified"}
 
-// describe makes the document of a program. A module whose licence nobody listed is an error.
+// describe returns the document of a program. A module without a listed licence is an error.
 func describe(info *debug.BuildInfo, licences map[string]string) (*bom, error) {
 	main := program(info)
 	for _, s := range info.Settings {
@@ -84,7 +84,7 @@ func describe(info *debug.BuildInfo, licences map[string]string) (*bom, error) {
 	return b, nil
 }
 
-// program is the program itself, one of several of its module.
+// program returns the component of the program, one of several in its module.
 func program(info *debug.BuildInfo) component {
 	c := part("application", &info.Main)
 	if folder, ok := strings.CutPrefix(info.Path, info.Main.Path+"/"); ok {

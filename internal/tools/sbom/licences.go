@@ -11,11 +11,11 @@ import (
 	"strings"
 )
 
-// module is one that go.mod names.
+// module is a module in go.mod.
 type module struct{ Path, Version string }
 
-// required reads go.mod.
-func required() ([]module, error) {
+// listRequired reads go.mod.
+func listRequired() ([]module, error) {
 	raw, err := exec.Command("go", "mod", "edit", "-json").Output()
 	if err != nil {
 		return nil, fmt.Errorf("read go.mod: %w", err)
@@ -28,7 +28,7 @@ func required() ([]module, error) {
 	return file.Require, nil
 }
 
-// licences writes the page: every module with the licence that its own files say, as an SPDX name.
+// licences returns the page: every module with the licence in its files, as an SPDX name.
 func licences(modules []module) ([]byte, error) {
 	var out bytes.Buffer
 	out.WriteString(`# Licences
@@ -55,7 +55,7 @@ Generated from go.mod and the modules' own files by ` + "`make licences`" + `; d
 	return out.Bytes(), nil
 }
 
-// download makes sure that a module is at hand and says where.
+// download downloads a module if necessary and returns its folder.
 func download(m module) (folder string, err error) {
 	raw, err := exec.Command("go", "mod", "download", "-json", m.Path+"@"+m.Version).Output()
 	if err != nil {
@@ -65,12 +65,12 @@ func download(m module) (folder string, err error) {
 	return at.Dir, json.Unmarshal(raw, &at)
 }
 
-// silent are modules that have no file with their licence in the version that is used, and where they say it.
+// silent lists modules without a licence file in the used version, with the licence stated elsewhere.
 var silent = map[string]string{
 	"github.com/mattn/go-localereader": "MIT", // in its README
 }
 
-// licenceIn looks at the files of a module that are usually its licence. Several mean that all of them hold.
+// licenceIn reads the usual licence files of a module. If there are several, all apply.
 func licenceIn(folder string) (string, error) {
 	entries, err := os.ReadDir(folder)
 	if err != nil {
@@ -102,7 +102,7 @@ func licenceIn(folder string) (string, error) {
 	return strings.Join(names, " AND "), nil
 }
 
-// marks tell licences by words that only they have, those that hold others' words first.
+// marks identify licences by characteristic words; those that contain the words of others come first.
 var marks = []struct{ name, words string }{
 	{"MPL-2.0", "Mozilla Public License, version 2.0"},
 	{"MPL-2.0", "Mozilla Public License Version 2.0"},

@@ -1,8 +1,9 @@
-// Command sbom says what a built program consists of, as a CycloneDX document made from the build information inside the
-// program, and lists the licences of all modules that go.mod names.
+// Command sbom lists the components of a built program, as a CycloneDX document made from the build information inside
+// the
+// program, and the licences of all modules in go.mod.
 //
-//	sbom -binary bin/olafctl -o dist/olafctl.cdx.json
-//	sbom -licences docs/reference/licences.md
+// 	sbom -binary bin/olafctl -o dist/olafctl.cdx.json
+// 	sbom -licences docs/reference/licences.md
 package main
 
 import (
@@ -26,12 +27,12 @@ func main() {
 	}
 }
 
-// licencesPage is where the description takes the licences from.
+// licencesPage is the page with the licences for the description.
 const licencesPage = "docs/reference/licences.md"
 
 func run(binary, out, page string) error {
 	if page != "" {
-		modules, err := required()
+		modules, err := listRequired()
 		if err != nil {
 			return err
 		}

@@ -27,11 +27,11 @@ func page(t *testing.T) map[string]string {
 	return readLicences(string(text))
 }
 
-// TestEveryModuleHasALicence holds docs/reference/licences.md to go.mod, in both directions.
+// TestEveryModuleHasALicence compares docs/reference/licences.md with go.mod, in both directions.
 func TestEveryModuleHasALicence(t *testing.T) {
 	listed := page(t)
 	t.Chdir(root)
-	modules, err := required()
+	modules, err := listRequired()
 	if err != nil || len(modules) < 50 {
 		t.Fatal(len(modules), err)
 	}
@@ -61,7 +61,7 @@ func TestLicencesAreTold(t *testing.T) {
 	}
 }
 
-// TestDescribe holds the document of a small program.
+// TestDescribe checks the document of a small program.
 func TestDescribe(t *testing.T) {
 	info := &debug.BuildInfo{
 		GoVersion: "go1.26.8", Path: "example.org/tool/cmd/tool", Main: debug.Module{Path: "example.org/tool", Version: "v1.0.0"},
@@ -88,7 +88,7 @@ func TestDescribe(t *testing.T) {
 	}
 }
 
-// TestThisProgram describes the program that this test is: every module in it has a licence.
+// TestThisProgram describes the program of this test: every module in it has a licence.
 func TestThisProgram(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
@@ -103,8 +103,8 @@ func TestThisProgram(t *testing.T) {
 	}
 }
 
-// TestBuildsAreReproducible copies the sources into two folders and builds in each: the programs are equal to the byte, and
-// say of themselves what they consist of.
+// TestBuildsAreReproducible copies the sources to two folders and builds in each: the programs are equal to the byte,
+// and list their components.
 func TestBuildsAreReproducible(t *testing.T) {
 	if testing.Short() {
 		t.Skip("builds olafctl twice")

@@ -21,7 +21,7 @@ import (
 	"github.com/olafctl/olaf/internal/peer"
 )
 
-// Lab is a head and hosts, each in a network of its own, with a cable from the head to each host.
+// Lab is a head and hosts, each in a separate network, with a cable from the head to each host.
 type Lab struct {
 	Head  *netlab.Node
 	Hosts []*Host
