@@ -2,8 +2,8 @@
 // the
 // program, and the licences of all modules in go.mod.
 //
-// 	sbom -binary bin/olafctl -o dist/olafctl.cdx.json
-// 	sbom -licences docs/reference/licences.md
+//	sbom -binary bin/olafctl -o dist/olafctl.cdx.json
+//	sbom -licences docs/reference/licences.md
 package main
 
 import (
