@@ -93,8 +93,11 @@ func (d *Device) latchBank(given span) error {
 	for i := range now {
 		low, high := d.find(d.bank.words[2*i]), d.find(d.bank.words[2*i+1])
 		before[i] = uint64(high.value)<<32 | uint64(low.value)
-		low.value, high.value = d.load(d.bank.words[2*i]), d.load(d.bank.words[2*i+1])
+		low.value, high.value = d.loadLatched(2 * i)
 		now[i] = uint64(high.value)<<32 | uint64(low.value)
+		if now[i] == allOnes64 {
+			return d.explainDead()
+		}
 	}
 	compare := d.bank.known && d.bank.going
 	d.bank.known, d.bank.going = true, true
@@ -120,6 +123,19 @@ func (d *Device) latchBank(given span) error {
 		}
 	}
 	return nil
+}
+
+// loadLatched reads both words of a counter of the bank, at the index of its low word. No counter is all ones; that answer
+// was lost, as while a driver is bound to the card, and is asked for again.
+func (d *Device) loadLatched(at int) (low, high uint32) {
+	for range 2 {
+		low, high = d.load(d.bank.words[at]), d.load(d.bank.words[at+1])
+		if low&high != allOnes {
+			break
+		}
+		d.lies++
+	}
+	return low, high
 }
 
 func (d *Device) latchedAt(addr uint32) uint64 {

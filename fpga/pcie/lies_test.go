@@ -229,6 +229,31 @@ func must(t *testing.T, err error) {
 	}
 }
 
+// TestAnswersLostInASnapshotAreAskedForAgain loses the answers for one counter of a snapshot once, as while a driver is bound,
+// and for good.
+func TestAnswersLostInASnapshotAreAskedForAgain(t *testing.T) {
+	for _, times := range []int{4, 1 << 20} { // both words, read twice each, and always
+		h := newHost(t, pcietest.OpenNIC())
+		d := h.mustOpen(t)
+		must(t, h.card.Wait(t.Context(), second))
+		left := times
+		h.card.OnLoad = func(_ int, offset, v uint32) uint32 {
+			if offset&^4 == regmap.QueueCoveredCycles && left > 0 {
+				left--
+				return 1<<32 - 1
+			}
+			return v
+		}
+		err := d.Write32(regmap.CommonCommand, regmap.CommonCommandSnapshot)
+		if times == 4 && err != nil {
+			t.Errorf("lost once: %v", err)
+		}
+		if times > 4 && !errors.Is(err, fpga.ErrGone) {
+			t.Errorf("lost for good: %v, want that the card is gone", err)
+		}
+	}
+}
+
 // TestCardLostInASnapshot takes the card away at every read of a snapshot and of a counter after it: the error names
 // the loss, and not the contradictions among values of which some were all ones.
 func TestCardLostInASnapshot(t *testing.T) {
