@@ -33,6 +33,7 @@ var busCases = []busCase{
 	{"function reset", checkFunctionReset, false},
 	{"remove and rescan", checkRemoved, false},
 	{"two functions", checkTwoFunctions, false},
+	{"other images", checkOtherImages, false},
 	{"driver that owns BAR2", checkOwnedBAR, false},
 	{"driver bound while open", checkBoundWhileOpen, false},
 	{"other user", checkOtherUser, true},
@@ -123,7 +124,7 @@ func checkRelaxed(t *testing.T, m *machine) {
 	m.bind(t, cif, "uio", "uio_cif")
 	m.expect(t, 0, "olafctl device doctor"+card, cif+" is bound")
 	other := m.start(t, "/init map /dev/uio0")
-	other.awaitLine(t, "mapped")
+	other.awaitLine(t, "held")
 	m.expect(t, 3, "olafctl reg write queue.depth=7"+card, "/dev/uio0", "without holding the lock")
 	m.expect(t, 0, "olafctl reg read queue.depth"+card, `\b8\b`)
 	other.stop(t, syscall.SIGKILL)
@@ -386,6 +387,36 @@ func checkVFIO(t *testing.T, m *machine) {
 	m.expect(t, 3, "olafctl device doctor"+card, "D3hot", "power/control")
 	m.do(t, "write "+sysfs+"power/control on")
 	m.expect(t, 0, "olafctl device doctor"+card, "vfio-pci is bound")
+	other := m.start(t, "/init hold /dev/vfio/[0-9]*")
+	other.awaitLine(t, "held")
+	m.expect(t, 3, "olafctl reg write queue.depth=7"+card, "/dev/vfio/[0-9]+ open", "without holding the lock")
+	m.expect(t, 0, "olafctl reg read queue.depth"+card, `\b8\b`)
+	other.stop(t, syscall.SIGKILL)
+	m.expect(t, 0, "olafctl reg write queue.depth=7"+card)
+}
+
+// checkOtherImages plugs in functions with other device ids of OpenNIC, one that is not of OpenNIC, and an image with one port.
+func checkOtherImages(t *testing.T, m *machine) {
+	for id, state := range map[uint16]string{0x9038: "loaded", 0x9348: "loaded", 0x9028: "skipped"} {
+		m.remove(t)
+		m.insert(t, m.newCard(t, identity{id, addressable64}, 1))
+		m.enable(t)
+		if got := m.listed(t, address); !strings.Contains(got, `"state": "`+state+`"`) {
+			t.Errorf("%04x: want %s: %s", id, state, got)
+		}
+	}
+	m.expect(t, 3, "olafctl device doctor"+card, "9028")
+	b := m.replace(t)
+	b.with(func() {
+		b.card.(*realCard).OnLoad = func(_ int, offset, v uint32) uint32 {
+			if offset >= 0xC000 && offset < 0xF000 { // the second MAC and its adapter are not built
+				return 0xC1000000 | offset&0xFFFF
+			}
+			return v
+		}
+	})
+	m.expect(t, 0, "olafctl device doctor"+card, "port 0")
+	m.expect(t, 3, "olafctl device reset --part cmac1"+card, "has 1 port from 0")
 }
 
 // checkOtherUser opens the card without root: refused at first, then with the right of a group.

@@ -15,6 +15,7 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -194,7 +195,8 @@ var tools = map[string]func(out io.Writer, args []string) error{
 	"absent": func(_ io.Writer, args []string) error { return awaitPath(args[0], false) },
 	"insmod": func(_ io.Writer, args []string) error { return loadModule(args[0], strings.Join(args[1:], " ")) },
 	"share":  func(_ io.Writer, args []string) error { return shareFile(args[0], args[1]) },
-	"map":    mapForever,
+	"map":    func(out io.Writer, args []string) error { return holdFile(out, args[0], true) },
+	"hold":   func(out io.Writer, args []string) error { return holdFile(out, args[0], false) },
 	"up":     func(_ io.Writer, args []string) error { return enableInterface(args[0]) },
 }
 
@@ -250,16 +252,20 @@ func shareFile(path, group string) error {
 	return errors.Join(os.Chown(path, 0, gid), os.Chmod(path, 0o660))
 }
 
-// mapForever maps the first page of a file until the process is killed.
-func mapForever(out io.Writer, args []string) error {
-	file, err := os.OpenFile(args[0], os.O_RDWR, 0)
+// holdFile keeps the first file that matches a pattern open, and its first page mapped, until the process is killed.
+func holdFile(out io.Writer, pattern string, mapped bool) error {
+	found, err := filepath.Glob(pattern)
+	if err != nil || len(found) == 0 {
+		return fmt.Errorf("no file %s: %w", pattern, err)
+	}
+	fd, err := unix.Open(found[0], unix.O_RDWR, 0)
+	if err == nil && mapped {
+		_, err = unix.Mmap(fd, 0, 4096, unix.PROT_READ, unix.MAP_SHARED)
+	}
 	if err != nil {
-		return err
+		return fmt.Errorf("%s: %w", found[0], err)
 	}
-	if _, err := unix.Mmap(int(file.Fd()), 0, 4096, unix.PROT_READ, unix.MAP_SHARED); err != nil {
-		return fmt.Errorf("map %s: %w", args[0], err)
-	}
-	fmt.Fprintln(out, "mapped")
+	fmt.Fprintln(out, "held")
 	return unix.Pause() // select {} would end the program, because no other goroutine runs
 }
 
