@@ -69,8 +69,8 @@ func (p *panel) addBars(out *plot.Plot) {
 	for i, name := range p.bars.names {
 		marks = append(marks, plot.Tick{Value: float64(i), Label: name})
 	}
-	// The ticks only keep names off the axis. They are white, because gonum writes a transparent colour as an invalid one.
-	names.Tick.Marker, names.Tick.Color = plot.ConstantTicks(marks), color.White
+	// The ticks only keep names off the axis. Their alpha is 1 of 255, because gonum writes 0 as an invalid colour.
+	names.Tick.Marker, names.Tick.Color = plot.ConstantTicks(marks), color.NRGBA{A: 1}
 	names.Padding, values.Padding = 0, 0
 	if p.bars.level {
 		names.Tick.Label.YAlign = -0.5

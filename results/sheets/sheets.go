@@ -279,12 +279,16 @@ func Loss(b *results.Bench) table.Sheet {
 		s.Rows = append(s.Rows, cells)
 	}
 	chart.Series = dropZero(&s, chart.Series)
-	if last := len(chart.Series) - 1; last >= 0 {
+	if last := len(chart.Series) - 1; last >= 0 && len(b.Rows) <= mostBars {
 		chart.Series[last].ErrorColumn = 2
 		s.Charts = []table.Chart{chart}
 	}
 	return s
 }
+
+// mostBars is the number of configurations up to which their losses are drawn. Experiments with more, such as Fig. 10, have
+// figures of their own.
+const mostBars = 20
 
 // dropZero removes series that are all zero.
 func dropZero(s *table.Sheet, series []table.Series) []table.Series {
