@@ -68,7 +68,12 @@ func (p sshPlace) startAgent(ctx context.Context, a *Access) (*sshlink.Link, err
 	if g, err := parseSSH(strings.TrimPrefix(a.Generator, "ssh:")); err == nil && g.Address == p.Address {
 		serve, a.Generator = append(serve, "--generator", g.device), "" // its agent joins both
 	}
-	return a.startLink(ctx, p.Address, serve...)
+	with := *a
+	if row, _, err := a.deviceTable().Lookup(p.device); err == nil && row.Examine != nil && !strings.Contains(p.device, " ") {
+		// A card goes on alone: whatever kills its agent must not leave it sending.
+		with.SSH.AfterKill = []string{"device", "reg", "write", "generator.command.abort=1", "-d", p.device}
+	}
+	return with.startLink(ctx, p.Address, serve...)
 }
 
 // sshDevice is a device behind an agent that ends with it.

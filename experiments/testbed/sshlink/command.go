@@ -14,15 +14,17 @@ import (
 const hostWord = "olafctl-host"
 
 // agentScript runs an agent on the other host: its arguments are the private folder, olafctl's path or nothing, the build's
-// hash, a command before it, and the arguments of serve. It removes the folder after an agent that was killed, too.
-const agentScript = `d=$1 b=$2 h=$3 s=$4; shift 4
-c=${XDG_CACHE_HOME:-$HOME/.cache}/olafctl/agents/$h/olafctl k=installed
-if [ -z "$b" ]; then if [ -x "$c" ]; then b=$c k=cached; touch -c "${c%/*}" 2>/dev/null; else b=$(command -v olafctl) || b=-; fi; fi
-echo "` + hostWord + ` $(uname -s) $(uname -m) $b $k"
+// hash, a command before it, the arguments of a command after an agent that was killed or nothing, and those of serve. It removes
+// the folder after an agent that was killed, too.
+const agentScript = `d=$1 b=$2 h=$3 s=$4 k=$5; shift 5
+c=${XDG_CACHE_HOME:-$HOME/.cache}/olafctl/agents/$h/olafctl from=installed
+if [ -z "$b" ]; then if [ -x "$c" ]; then b=$c from=cached; touch -c "${c%/*}" 2>/dev/null; else b=$(command -v olafctl) || b=-; fi; fi
+echo "` + hostWord + ` $(uname -s) $(uname -m) $b $from"
 [ "$b" != - ] || exit 127
 mkdir -m 700 "$d" || exit 1
 $s "$b" device serve --lifeline --listen "unix:$d/s" "$@"
 r=$?
+[ $r -le 128 ] || [ -z "$k" ] || $s "$b" $k </dev/null >/dev/null 2>&1
 rm -rf "$d"
 exit $r`
 

@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -125,6 +127,31 @@ func TestBuildsMatch(t *testing.T) {
 	for b, want := range map[Build]bool{own: true, other: false, arm: true, older: false} {
 		if own.matches(b) != want {
 			t.Errorf("%+v serves %+v: %v", b, own, !want)
+		}
+	}
+}
+
+// TestKilledAgentsAreFollowedUp runs the other host's script with an agent that is killed: the command after it runs, and the
+// private folder is removed. After an agent that ends there is no such command.
+func TestKilledAgentsAreFollowedUp(t *testing.T) {
+	folder := t.TempDir()
+	stub, log := filepath.Join(folder, "stub"), filepath.Join(folder, "log")
+	private := filepath.Join(folder, "private")
+	for end, want := range map[string]string{"kill -9 $$": "serve\nreg write -d pci:x\n", "exit 3": "serve\n"} {
+		program := "#!/bin/sh\ncase $2 in serve) echo serve >>" + log + "; [ -d " + private + " ] && " + end + ";; esac\nshift; echo \"$*\" >>" + log + "\n"
+		if err := errors.Join(os.WriteFile(stub, []byte(program), 0o700), os.RemoveAll(log)); err != nil {
+			t.Fatal(err)
+		}
+		cmd := exec.Command("sh", "-c", agentScript, "olafctl", private, stub, "hash", "", "device reg write -d pci:x", "-d", "pci:x")
+		out, _ := cmd.Output() // the exit code is the agent's
+		if !strings.HasPrefix(string(out), hostWord+" ") || !strings.HasSuffix(string(out), " "+stub+" installed\n") {
+			t.Errorf("the script printed %q", out)
+		}
+		if got, err := os.ReadFile(log); err != nil || string(got) != want {
+			t.Errorf("after %s the programs were %q, want %q (%v)", end, got, want, err)
+		}
+		if _, err := os.Stat(private); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("after %s the private folder is there (%v)", end, err)
 		}
 	}
 }

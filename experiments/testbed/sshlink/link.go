@@ -31,6 +31,8 @@ type Options struct {
 	Note func(text string)
 	// Serve contains the arguments of 'device serve' there, besides the socket.
 	Serve []string
+	// AfterKill contains the words of an olafctl command that runs there after the agent was killed; nil for none.
+	AfterKill []string
 
 	build Build
 }
@@ -93,7 +95,7 @@ func start(ctx context.Context, a Address, o *Options) (l *Link, err error) {
 	remote := "/tmp/olafctl-" + rand.Text()
 	forward := []string{"-o", "ExitOnForwardFailure=yes", "-o", "StreamLocalBindUnlink=yes", "-o", "StreamLocalBindMask=0177",
 		"-L", local + ":" + remote + "/s"}
-	script := append([]string{agentScript, remote, o.Binary, o.build.Hash, sudoWord(o.Sudo)}, o.Serve...)
+	script := append([]string{agentScript, remote, o.Binary, o.build.Hash, sudoWord(o.Sudo), strings.Join(o.AfterKill, " ")}, o.Serve...)
 	if err := l.run(o, forward, script); err != nil {
 		return nil, errors.Join(err, remove())
 	}
