@@ -152,7 +152,10 @@ func TestCaptureTellsAges(t *testing.T) {
 		r.Ages.Clusters[0].Deliveries != 30 {
 		t.Errorf("exit code %d, %+v\n%s", code, r.Ages, c.stderr.all.String())
 	}
-	c.run(sendOwn, "--clock-error", "0s", "-w", file)
+	c.run(sendOwn, "--clock-error", "0s", "-w", file, "--keep", "--store", t.TempDir())
+	if said := c.stderr.all.String(); !strings.Contains(said, "kept as ") || !strings.Contains(said, "-capture") {
+		t.Errorf("with --keep, no id of the run is printed: %s", said)
+	}
 	for flag, want := range map[string]string{"": "; packets and workers share one clock\n",
 		"--clock-error=1ns": "; clock error at most 1ns\n", "--clock-error=1s": "may be 1s apart, more than 10 % of the mean age"} {
 		var out, stderr bytes.Buffer

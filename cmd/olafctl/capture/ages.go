@@ -10,6 +10,7 @@ import (
 	"github.com/olafctl/olaf/capture/ages"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/result"
 	"github.com/olafctl/olaf/results/text"
 )
 
@@ -33,6 +34,27 @@ func addAges(list *cli.Grid, prefix string, a *ages.Ages) {
 		value = strconv.FormatInt(int64(a.ClockErrorNS), 10)
 	}
 	list.Add(prefix+"clock_error_ns", value, "bound for how far the clocks of packets and workers are apart")
+}
+
+// addAgesTo adds the ages to a run that is kept. Their clock error stands beside them; ages are not compared with published
+// numbers.
+func addAgesTo(run *cli.CountedRun, prefix string, a *ages.Ages) {
+	if !a.Available() {
+		run.Remarks = append(run.Remarks, "no ages "+prefix+": "+a.Why)
+		return
+	}
+	for m, v := range a.Metrics.All {
+		named := *m
+		if named.Name = prefix + m.Name; prefix != "" {
+			named.Title += ", as captured"
+		}
+		run.Measures = append(run.Measures, cli.Measure{Metric: &named, Value: v})
+	}
+	clock := result.NewMetric(prefix+"clock_error_ns", "Clock error", "ns")
+	run.Measures = append(run.Measures, cli.Measure{Metric: clock, Value: a.ClockErrorNS})
+	if !a.ClockErrorNS.Known() {
+		run.Remarks = append(run.Remarks, "the clock error of the ages is unknown")
+	}
 }
 
 // printAges prints ages as a table, or the reason why there are none.

@@ -34,6 +34,7 @@ type captureFlags struct {
 	snap        olaf.Size
 	quiet       bool
 	clockError  func() (*int64, error)
+	keep        cli.KeepFlags
 	format      cli.Format
 }
 
@@ -66,6 +67,7 @@ It needs Linux and CAP_NET_RAW: use sudo. See docs/guide/capture.md.`,
 	flags.Lookup("buffer").DefValue = "64MiB"
 	flags.Var(&f.snap, "snap", "bytes to keep of each packet")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress or remarks on stderr")
+	f.keep.AddOptional(cmd)
 	cli.AddFormatFlag(cmd, &f.format)
 	cli.Complete(cmd, "interface", cli.InterfaceNames)
 	cli.Complete(cmd, "stamps", live.Choices)
@@ -201,6 +203,18 @@ func (s *session) readPackets(ctx context.Context) error {
 	return errors.Join(s.drainSocket(context.WithoutCancel(ctx)), ctx.Err())
 }
 
+// keepRun stores the counts and ages with --keep.
+func (s *session) keepRun(r *Report) error {
+	run := &cli.CountedRun{Experiment: "capture", Config: map[string]any{"interface": r.Interface, "all": r.All, "clock": r.Clock},
+		Counters: map[string]int64{}, Invalid: r.Reason, Partial: r.Partial, Remarks: r.Notes,
+		Found: fmt.Sprintf("%s, %d dropped", olaf.Plural(r.Capture.Updates, "update"), r.Dropped)}
+	for _, c := range captureCounters {
+		run.Counters[c.name] = c.of(r)
+	}
+	addAgesTo(run, "", r.Ages)
+	return s.flags.keep.KeepRun(s.env, s.started, s.flags.quiet, run)
+}
+
 func (s *session) isComplete() bool { return s.flags.count > 0 && s.Taken >= s.flags.count }
 
 // waitForPackets returns when packets are available or the counters are due.
@@ -307,6 +321,9 @@ func (s *session) finishCapture(ended error) error {
 	}
 	r := s.newReport(ended)
 	if err := r.print(s.env, s.flags.format); err != nil {
+		return errors.Join(ended, err)
+	}
+	if err := s.keepRun(r); err != nil {
 		return errors.Join(ended, err)
 	}
 	if s.File != nil && !s.flags.quiet {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -34,6 +35,8 @@ type replayFlags struct {
 	threshold float64
 	to        string
 	clock     func() (*int64, error) // --clock-error
+	keep      cli.KeepFlags
+	started   time.Time
 	force     bool
 	format    cli.Format
 	expect    cli.ExpectFlags
@@ -61,6 +64,7 @@ merges and ages are withheld: capture with 'tcpdump --time-stamp-precision=nano'
 		cmd.Flags().BoolVar(&f.force, "force", false, "overwrite an existing output file")
 	})
 	f.clock = clockErrorFlag(cmd)
+	f.keep.AddOptional(cmd)
 	f.expect.Add(cmd)
 	f.watch.add(cmd)
 	cli.AddFormatFlag(cmd, &f.format)
@@ -108,6 +112,7 @@ func (f *replayFlags) queueConfig(cmd *cobra.Command) (replay.Config, error) {
 }
 
 func (f *replayFlags) run(cmd *cobra.Command, env *cli.Env, path string) (err error) {
+	f.started = env.Now()
 	config, err := f.queueConfig(cmd)
 	if err != nil {
 		return err
@@ -169,8 +174,8 @@ func (f *replayFlags) finishReplay(env *cli.Env, path string, r *replay.Result, 
 	if printErr := f.printCounters(env, path, r); printErr != nil {
 		return errors.Join(err, printErr)
 	}
-	if err != nil {
-		return cli.MarkInterrupted(err)
+	if keepErr := f.keepRun(env, path, r); keepErr != nil || err != nil {
+		return errors.Join(cli.MarkInterrupted(err), keepErr)
 	}
 	if f.to != "" {
 		fmt.Fprintf(env.Stderr, "capture: %s (%s)\n", f.to, olaf.Plural(r.Counts.Of("delivered"), "frame"))
@@ -182,6 +187,25 @@ func (f *replayFlags) finishReplay(env *cli.Env, path string, r *replay.Result, 
 		return &cli.Exit{Kind: olaf.Failed, Err: fmt.Errorf("the replay is invalid: %s", r.Reason)}
 	}
 	return f.expect.JudgeRows(env, []results.Row{r.Row()})
+}
+
+// keepRun stores the counts and ages with --keep.
+func (f *replayFlags) keepRun(env *cli.Env, path string, r *replay.Result) error {
+	run := &cli.CountedRun{Experiment: "replay", Config: map[string]any{"capture": path, "queue": r.Queue, "out_rate_bps": r.OutRateBPS,
+		"slots": r.Slots, "dequeue_cycles": r.DequeueCycles, "merge_cycles": r.MergeCycles, "overhead_bytes": r.OverheadBytes},
+		Counters: map[string]int64{}, Invalid: r.Reason, Partial: r.Partial,
+		Found: fmt.Sprintf("%s at %v: %d of %d delivered", r.Queue, olaf.Rate(r.OutRateBPS), r.Counts.Of("delivered"), r.Counts.Of("in"))}
+	for i, c := range r.Counts.Ledger().Counters {
+		if !slices.Contains(r.Withheld, c.Name) {
+			run.Counters[c.Name] = r.Counts.At(i)
+		}
+	}
+	if r.WithheldWhy != "" {
+		run.Remarks = append(run.Remarks, "withheld: "+r.WithheldWhy)
+	}
+	addAgesTo(run, "", r.Ages)
+	addAgesTo(run, "arriving_", r.Arriving)
+	return f.keep.KeepRun(env, f.started, false, run)
 }
 
 // addCounter adds a counter. A withheld number is empty in CSV.

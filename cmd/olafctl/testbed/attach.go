@@ -272,5 +272,5 @@ func (f *serverFlags) runAttachedOpen(cmd *cobra.Command, env *cli.Env) error {
 	if err = a.closePort(err); report == nil || err != nil && cmd.Context().Err() == nil {
 		return err
 	}
-	return f.printReport(ctx, env, serverDocument(report, new(endpoints.Numbers), nil))
+	return f.printReport(ctx, env, serverDocument(report, new(endpoints.Numbers), nil), report.Counts)
 }

@@ -28,6 +28,9 @@ type endpointFlags struct {
 	format cli.Format
 	open   openFlags
 	attach attachFlags
+	keep   cli.KeepFlags
+	// started is when the program began, for keep.
+	started time.Time
 }
 
 // endpointSystem contains the programs that play a system's worker and server, and the flags that only they take.
@@ -90,6 +93,7 @@ func (f *endpointFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.open.training, "training", "",
 		"train LunarLander with this configuration ('olafctl train -o json'); - for stdin")
 	f.attach.add(cmd)
+	f.keep.AddOptional(cmd)
 	f.format = cli.JSON
 	cli.AddFormatFlag(cmd, &f.format, cli.JSON, cli.JSONL)
 }
@@ -140,6 +144,7 @@ the worker's number, so the result can be checked. See docs/reference/testbed-fi
   olafctl testbed worker --worker 0 --listen 10.77.0.2:20300 --aggregator 10.77.0.1:20300 --line 50M`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.started = env.Now()
 			s, err := f.findSystem(cmd)
 			if err != nil {
 				return err
@@ -183,6 +188,7 @@ workers whose aggregator fails.`,
   olafctl testbed ps --listen 10.77.2.2:20300 --agent 10.77.2.1:20300 --workers 2 --worker 10.77.0.2:20300 --worker 10.77.1.2:20300`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			f.started = env.Now()
 			s, err := f.findSystem(cmd)
 			if err != nil {
 				return err
@@ -215,14 +221,31 @@ func (f *serverFlags) addresses() (all []netip.AddrPort, err error) {
 }
 
 // printReport prints the report of a server, which only Ctrl-C or the loss of its network ends; the latter is an error.
-func (f *serverFlags) printReport(ctx context.Context, env *cli.Env, document any) error {
+func (f *serverFlags) printReport(ctx context.Context, env *cli.Env, document any, counts map[string]uint64) error {
 	if err := cli.WriteDocument(env, f.format, document); err != nil {
+		return err
+	}
+	if err := f.keepRun(env, "ps", 0, counts, checkValues(0, 0, counts)); err != nil {
 		return err
 	}
 	if errors.Is(context.Cause(ctx), endpoints.ErrOffline) {
 		return explainEnd(ctx, nil)
 	}
 	return nil
+}
+
+// keepRun stores what a worker or server counted, with --keep.
+func (f *endpointFlags) keepRun(env *cli.Env, experiment string, number int, counts map[string]uint64, invalid error) error {
+	run := &cli.CountedRun{Experiment: experiment, Config: map[string]any{"system": f.system, "id": f.id, "number": number,
+		"lanes": f.job.Lanes, "values": f.job.Values, "vectors": f.job.Vectors}, Counters: map[string]int64{},
+		Found: fmt.Sprintf("%s %d: %d packets sent, %d received", experiment, number, counts["packets_sent"], counts["packets_received"])}
+	if invalid != nil {
+		run.Invalid = cli.OneLine(invalid)
+	}
+	for name, n := range counts {
+		run.Counters[name] = int64(n)
+	}
+	return f.keep.KeepRun(env, f.started, f.format == cli.JSONL, run)
 }
 
 // explainEnd adds a remedy to the error with which a worker or server ended early; nil if it did not.

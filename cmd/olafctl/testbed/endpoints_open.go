@@ -152,6 +152,13 @@ func (f *workerFlags) reportOpen(ctx context.Context, env *cli.Env, worker olaf.
 		cli.Head
 		onwire.WorkerReport
 	}{cli.Info("open-worker"), onwire.WorkerReport{Worker: worker, Report: *report}})
+	if err == nil {
+		var invalid error
+		if ctx.Err() == nil && f.open.training == "" {
+			invalid = checkAnswered(report.Counts)
+		}
+		err = f.keepRun(env, "worker", int(worker), report.Counts, invalid)
+	}
 	if err != nil || ctx.Err() != nil || f.open.training != "" { // a short training may end before its first answer
 		return err
 	}
@@ -258,7 +265,7 @@ func (f *serverFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	if report == nil || err != nil {
 		return explainEnd(ctx, err)
 	}
-	if err := f.printReport(ctx, env, serverDocument(report, numbers, servers)); err != nil {
+	if err := f.printReport(ctx, env, serverDocument(report, numbers, servers), report.Counts); err != nil {
 		return err
 	}
 	return checkValues(numbers.Wrong, numbers.Checked, report.Counts)

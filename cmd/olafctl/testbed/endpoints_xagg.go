@@ -99,6 +99,10 @@ func (f *workerFlags) reportSums(env *cli.Env, report *endpoints.Report, sums *e
 		cli.Head
 		endpoints.SumsReport
 	}{cli.Info("worker"), out})
+	if err == nil {
+		err = f.keepRun(env, "worker", int(sums.Worker), report.Counts,
+			checkValues(sums.Wrong, sums.Checked, report.Counts))
+	}
 	if err != nil {
 		return err
 	}
@@ -200,7 +204,7 @@ func (f *serverFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 	err = f.printReport(ctx, env, struct {
 		cli.Head
 		endpoints.StationReport
-	}{cli.Info("ps"), *report})
+	}{cli.Info("ps"), *report}, report.Counts)
 	if err != nil {
 		return err
 	}
