@@ -88,7 +88,8 @@ Table 1. Runs with lost or untimed packets are reported as invalid. See docs/gui
 // rareSystemFlags are flags of the system and its traffic that only --help-all lists.
 var rareSystemFlags = []string{
 	"queue", "accelerator", "ports", "dequeue-cycles", "merge-cycles", "overhead", "reward-threshold",
-	"cluster-sigma", "active-clusters", "trace-averaging", "trace-spread", "trace-limit",
+	"cluster-sigma", "active-clusters", "trace-averaging", "trace-spread", "trace-limit", "trace-frames",
+	"first-frame-only",
 	"aggregators", "fraction", "spread", "delay", "limit", slotRanges,
 }
 

@@ -38,7 +38,7 @@ var (
 		"racks", "limit", slotRanges}, waitingOptions()...)
 	openOnly = []string{
 		"rate", "line-rate", "burst", "size", "cluster-sigma", "active-clusters", "trace", "trace-averaging",
-		"trace-spread", "trace-limit", system.OptionH, "topology", "accelerator",
+		"trace-spread", "trace-limit", "trace-frames", "first-frame-only", system.OptionH, "topology", "accelerator",
 		"profile", "ports", "dequeue-cycles", "merge-cycles", "reward-filter", "reward-threshold", "time-scale",
 	}
 )

@@ -26,9 +26,8 @@ func (f *traceTrafficFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.averaging, "trace-averaging", trace.Stationary,
 		"averaging window used to scale a trace to --rate: stationary | whole-run")
 	flags.Float64Var(&f.spread, "trace-spread", 1, "slowest cluster's time divided by the fastest's")
-	flags.IntVar(&f.fragments, "trace-frames", 0, "frames per update of a trace, each in a cluster of its own; 0 for as many "+
-		"as an update needs that fits into no frame")
-	flags.BoolVar(&f.firstOnly, "first-frame-only", false, "replay one frame per update of a trace, however long it is")
+	flags.IntVar(&f.fragments, "trace-frames", 0, "frames per update of a trace; 0 splits only long ones")
+	flags.BoolVar(&f.firstOnly, "first-frame-only", false, "never split updates of a trace")
 	flags.Var(&f.limit, "trace-limit", "largest deviation of a send time from the trace in a valid run")
 }
 

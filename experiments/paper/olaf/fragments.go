@@ -1,0 +1,137 @@
+package olaf
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/pktgen/trace"
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/result"
+)
+
+// splitUpdates cuts the updates of a recorded training into more and more frames. The paper leaves open what that costs
+// (§10), so that it judges no claim.
+func splitUpdates(set system.Set) experiments.Experiment {
+	return experiments.Experiment{
+		Name:     "olaf/fragments",
+		Artefact: "§10",
+		About:    "updates of 2,205 values in 1 to 64 frames, each a cluster of its own: loss, ages, and models torn between mixtures",
+		Needs:    "10 s",
+		Run: func(ctx context.Context, o experiments.Options) (bench.Report, error) {
+			return runFragments(ctx, set, o)
+		},
+	}
+}
+
+// fragmentsExpected was written before the first run, but after single benches with 2 and 8 frames of 256 bytes.
+const fragmentsExpected = "expected before the first run, after a look at 2 and 8 frames of 256 bytes: with 8 slots for each " +
+	"place of a frame loss falls as frames get short; with 8 slots in all OLAF loses most updates from 8 frames on, as places " +
+	"do not merge with each other; torn updates rise to over half from 4 frames on, for FIFO above OLAF; a whole model is " +
+	"between 1 and 2 times as old as its frames"
+
+// fragmentsMissed is what came out otherwise.
+const fragmentsMissed = "missed: with 8 slots for each place OLAF tears fewer than a quarter of the updates, as it loses next to " +
+	"none and fragments mostly meet the same neighbours; in 8 slots a whole model gets over 3 times as old as its frames"
+
+// fragmentValues are the values of an update of lander8, and fragmentCounts how many frames it is cut into.
+const fragmentValues = 2205
+
+var fragmentCounts = []int{1, 2, 4, 8, 16, 32, 64}
+
+// fragmentVariant is a queue and its room.
+type fragmentVariant struct {
+	name, queue string
+	perPlace    bool // 8 slots for each place of a frame, or 8 in all
+}
+
+// fragmentMetrics are what is drawn over the number of frames.
+var fragmentMetrics = []struct {
+	name, unit string
+	of         func(*results.Run) results.Float
+}{
+	{"torn updates", "%", func(r *results.Run) results.Float {
+		if r.Model == nil { // one frame is never torn
+			return 0
+		}
+		return r.Model.Torn
+	}},
+	{"age of whole models", "µs", func(r *results.Run) results.Float {
+		if r.Model == nil {
+			return r.Metrics.Of("aom_cluster_ns") / 1e3
+		}
+		return r.Model.AoM / 1e3
+	}},
+	{"age of a frame's cluster", "µs", func(r *results.Run) results.Float { return r.Metrics.Of("aom_cluster_ns") / 1e3 }},
+	{"lost frames", "%", func(r *results.Run) results.Float { return results.Float(lostPct(r.Counters)) }},
+}
+
+func runFragments(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {
+	base := Table1(set)
+	base.Runs, base.Seed = o.Seeds(5, 2)
+	base.OutRates, base.Workload.UpdatesPerWorker = base.OutRates[:1], 100
+	variants := []fragmentVariant{{"olaf, 8 slots a place", "olaf", true}, {"olaf, 8 slots", "olaf", false},
+		{"fifo, 8 slots a place", "fifo", true}}
+	f := experiments.NewResult("olaf/fragments", "updates in several frames", &o, base)
+	for _, m := range fragmentMetrics {
+		p := result.Panel{Name: m.name, XLabel: "frames of an update", YLabel: m.unit}
+		for _, v := range variants {
+			p.Series = append(p.Series, result.Series{Name: v.name})
+		}
+		f.Panels = append(f.Panels, p)
+	}
+	for i, frames := range fragmentCounts {
+		for k, v := range variants {
+			if err := addFragments(ctx, &o, f, base, frames, k, &v); err != nil {
+				return nil, fmt.Errorf("%s with %d frames: %w", v.name, frames, err)
+			}
+		}
+		o.ReportProgress(i+1, len(fragmentCounts))
+	}
+	f.Say("updates of %d values of builtin:lander8, cut into frames of equal length; 27 workers in 9 clusters, %d runs, %v out",
+		fragmentValues, base.Runs, base.OutRates[0])
+	f.Say("%s", fragmentsExpected)
+	f.Say("%s", fragmentsMissed)
+	return f, nil
+}
+
+// addFragments measures a variant with a number of frames and adds its points.
+func addFragments(ctx context.Context, o *experiments.Options, f *result.Result, base bench.Spec, frames, variant int,
+	v *fragmentVariant) error {
+	s := base
+	s.Queue, s.Versus, s.Slots = v.queue, "", 8
+	if v.perPlace {
+		s.Slots *= frames
+	}
+	s.Workload.Size = olaf.FrameSize((fragmentValues + frames - 1) / frames)
+	t, err := bench.NewTraceTraffic(trace.Builtin+"lander8", &s.Workload)
+	if err != nil {
+		return err
+	}
+	t.MaxDeparture = 20 * olaf.Microsecond // frames of 9 kB of several workers wait for each other
+	if err := t.Split(&s.Workload, frames); err != nil {
+		return err
+	}
+	s.Trace = t
+	m, err := o.Measure(ctx, s, nil, nil)
+	if err != nil {
+		return err
+	}
+	if err := m.Err(); err != nil {
+		f.Fail(fmt.Errorf("%s with %d frames: %w", v.name, frames, err))
+	}
+	for i, metric := range fragmentMetrics {
+		var values []float64
+		for r := range m.Outcome.Runs[0] {
+			if run := &m.Outcome.Runs[0][r]; run.Valid() {
+				values = append(values, float64(metric.of(run)))
+			}
+		}
+		at := &f.Panels[i].Series[variant]
+		at.X, at.Y = append(at.X, float64(frames)), append(at.Y, result.Describe(values))
+	}
+	return nil
+}

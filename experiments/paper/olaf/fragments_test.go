@@ -1,0 +1,37 @@
+package olaf
+
+import (
+	"testing"
+
+	"github.com/olafctl/olaf/experiments"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/results/result"
+)
+
+// TestFragmentsTearModels checks the ends of every curve: one frame is never torn, its age is a frame's, and in few
+// slots all updates in 64 frames are torn.
+func TestFragmentsTearModels(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
+	report, err := runFragments(t.Context(), system.All(), experiments.Options{Runs: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	panels := report.(*result.Result).Panels
+	last := len(fragmentCounts) - 1
+	for k, s := range panels[0].Series {
+		whole, frame := panels[1].Series[k].Y, panels[2].Series[k].Y
+		if s.Y[0].Mean != 0 || whole[0].Mean != frame[0].Mean {
+			t.Errorf("%s: one frame is torn in %v %%, and its model %v µs old beside %v", s.Name, s.Y[0].Mean, whole[0].Mean,
+				frame[0].Mean)
+		}
+		if whole[last].Mean < frame[last].Mean || s.Y[last].Mean == 0 {
+			t.Errorf("%s in 64 frames: torn in %v %%, a model %v µs old beside frames of %v", s.Name, s.Y[last].Mean,
+				whole[last].Mean, frame[last].Mean)
+		}
+	}
+	if torn := panels[0].Series[1].Y[last].Mean; torn != 100 {
+		t.Errorf("64 frames through 8 slots: %v %% torn, want all", torn)
+	}
+}
