@@ -233,6 +233,15 @@ func TestMarkdown(t *testing.T) {
 		"| AoM per cluster, ns | ") {
 		t.Errorf("%v\n%s", err, b.String())
 	}
+	// Names come from files of others.
+	for i := range d.Lines {
+		d.Lines[i].Queue = "a|b *c* `d` <script>[e](f)"
+	}
+	b.Reset()
+	if err := d.WriteMarkdown(&b, true); err != nil || !strings.Contains(b.String(),
+		"**a\\|b \\*c\\* \\`d\\` \\<script>\\[e](f) at 40Gbps") {
+		t.Errorf("names must be quoted: %v\n%s", err, b.String())
+	}
 }
 
 func TestDigitsForPeople(t *testing.T) {

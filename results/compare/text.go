@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -32,16 +33,16 @@ func (d *Document) WriteText(w io.Writer, v text.View, all bool) error {
 // WriteMarkdown prints the same for a pull request.
 func (d *Document) WriteMarkdown(w io.Writer, all bool) error {
 	notes, err := d.eachTable(all, func(title string, s *table.Sheet) error {
-		_, err := fmt.Fprintf(w, "**%s**\n\n", title)
+		_, err := fmt.Fprintf(w, "**%s**\n\n", quoteMarkdown(title))
 		cells := make([]string, len(s.Columns))
 		for i, c := range s.Columns {
-			cells[i] = c.Header
+			cells[i] = quoteMarkdown(c.Header)
 		}
 		rows := [][]string{cells, slices.Repeat([]string{"---"}, len(cells))}
 		for _, r := range s.Rows {
 			row := make([]string, len(r))
 			for i := range r {
-				row[i] = r[i].Text
+				row[i] = quoteMarkdown(r[i].Text)
 			}
 			rows = append(rows, row)
 		}
@@ -56,10 +57,16 @@ func (d *Document) WriteMarkdown(w io.Writer, all bool) error {
 		return err
 	})
 	if err == nil {
-		_, err = io.WriteString(w, strings.Join(notes, "\n\n")+"\n")
+		_, err = io.WriteString(w, quoteMarkdown(strings.Join(notes, "\n\n"))+"\n")
 	}
 	return err
 }
+
+// markup is what Markdown takes for markup or for the end of a cell: names come from files. A number may follow "<".
+var markup = regexp.MustCompile("[\\\\|`*\\[~]|<[A-Za-z/!?]")
+
+// quoteMarkdown quotes markup.
+func quoteMarkdown(s string) string { return markup.ReplaceAllString(s, `\$0`) }
 
 // eachTable prints every configuration's lines and returns the notes to print below.
 func (d *Document) eachTable(all bool, print func(title string, s *table.Sheet) error) (notes []string, err error) {
