@@ -25,7 +25,7 @@ type Config struct {
 	// Segments is the number of frames per update, each a segment of its vector; 0 means one. The remainder of a
 	// frame's sequence number identifies its segment. The age of a cluster or worker is that of its oldest segment.
 	Segments int `json:"segments,omitempty"`
-	// Split is how updates were cut into frames with clusters of their own.
+	// Split is the division of updates into frames with separate clusters.
 	Split Split `json:"split,omitzero"`
 	// Jobs lists the clusters and their workers if workers are numbered within their cluster (a simulated network).
 	// It determines Clusters and Workers, and no other ids may be observed. Without it, worker ids are unique over

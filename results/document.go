@@ -74,7 +74,7 @@ type Host struct {
 	Device string   `json:"device,omitempty"`
 	NIC    string   `json:"nic,omitempty"`
 	Driver string   `json:"driver,omitempty"` // of the NIC
-	// OffsetNS is how far its clock was ahead, within BoundNS, and DriftNS what it gained until the last run ended.
+	// OffsetNS is the lead of its clock, within BoundNS, and DriftNS its gain until the last run ended.
 	OffsetNS Float `json:"offset_ns"`
 	BoundNS  Float `json:"bound_ns"`
 	DriftNS  Float `json:"drift_ns"`

@@ -6,8 +6,9 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Split tells how updates were cut into frames for queues that take a frame for a whole update: fragment f of an update
-// of cluster c is in cluster c · Frames + f, and its worker is numbered within that. The zero Split cuts nothing.
+// Split is the division of updates into frames, for queues that treat a frame as a whole update: fragment f of an
+// update of cluster c is in cluster c · Frames + f, and its worker is numbered within that. The zero Split cuts
+// nothing.
 type Split struct {
 	Frames  int `json:"frames"`  // of an update; 0 or 1 for whole updates
 	Workers int `json:"workers"` // of a cluster
@@ -43,7 +44,7 @@ type split struct {
 	seq           uint32
 }
 
-// mixture is what the frames of an update contained so far.
+// mixture is the content of an update's frames so far.
 type mixture struct {
 	frames  int
 	inside  uint64 // sum of a hash of each contributor to the first frame

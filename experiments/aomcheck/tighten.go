@@ -7,7 +7,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Tight is how far a proved bound can be lowered, to a twentieth of a service time.
+// Tight is the range of a proved bound's least value, to a twentieth of a service time.
 type Tight struct {
 	Proved   olaf.Duration // least bound that was proved
 	Violated olaf.Duration // greatest violated bound; -1 if none was found

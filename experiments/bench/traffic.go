@@ -25,8 +25,8 @@ type TraceTraffic struct {
 	MaxDeparture olaf.Duration `json:"max_departure"`
 	// Updates is the number in a trace that is played unchanged; 0 for a recording that is scaled.
 	Updates uint64 `json:"updates,omitempty"`
-	// Fragments is how many frames an update takes, one behind the other. The workload's workers and clusters are
-	// those of all fragments then; see trace.Splitter. 0 is one frame.
+	// Fragments is the number of consecutive frames of an update. The workload's workers and clusters are those of all
+	// fragments then; see trace.Splitter. 0 is one frame.
 	Fragments int `json:"fragments,omitempty"`
 
 	recording *trace.Recording

@@ -85,7 +85,7 @@ func (a Access) About(ctx context.Context, what AboutRequest) (about HostAbout) 
 	return about
 }
 
-// describeDevice identifies a device without writing to it. The error says why it cannot have its role.
+// describeDevice identifies a device without writing to it. The error is the reason why it cannot have its role.
 func (a *Access) describeDevice(ctx context.Context, what *AboutRequest) (id string, err error) {
 	d, err := OpenDevice(ctx, what.Device, DeviceOptions{Access: *a, ReadOnly: true})
 	if err != nil {

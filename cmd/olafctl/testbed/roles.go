@@ -49,7 +49,7 @@ func showRoles(ctx context.Context, env *cli.Env, out cli.Format, p *lab.RolePla
 	return lab.Fault(all, false)
 }
 
-// printHosts prints what hosts say of themselves, side by side.
+// printHosts prints the hosts' descriptions side by side.
 func printHosts(env *cli.Env, out cli.Format, p *lab.RolePlan, all []lab.Examination) error {
 	if out == cli.JSON {
 		return cli.WriteJSON(env.Stdout, struct {

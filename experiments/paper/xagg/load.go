@@ -25,7 +25,7 @@ const (
 	loadEvery   = 275 * olaf.Microsecond // an iteration without load
 )
 
-// loadRates are what other traffic leaves of S1's 100 Gbps.
+// loadRates are the rates that other traffic leaves of S1's 100 Gbps.
 var loadRates = []olaf.Rate{50 * olaf.Gbps, 20 * olaf.Gbps, 10 * olaf.Gbps, 5 * olaf.Gbps}
 
 // runLoad loads S1 of the testbed during a job, with and without the management that moves its children after an iteration

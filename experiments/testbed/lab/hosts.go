@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// hostLink is what a testbed needs of each of its hosts; *testbed.Host is one of another host.
+// hostLink is a testbed's connection to a host; *testbed.Host implements it for other hosts.
 type hostLink interface {
 	About(ctx context.Context, what testbed.AboutRequest) (testbed.HostAbout, error)
 	Reserve(ctx context.Context, r testbed.Reservation, lasts time.Duration) error
@@ -43,7 +43,7 @@ func (l localHost) Reservations(context.Context) ([]testbed.Reservation, error) 
 	return l.a.LocalReservations().List()
 }
 
-// Offset is 0: it is the clock to which others are compared.
+// Offset returns 0: other clocks are compared with this one.
 func (l localHost) Offset(context.Context) (clocks.Offset, error) {
 	return clocks.Offset{AtNS: time.Now().UnixNano()}, nil
 }
@@ -129,7 +129,7 @@ func (s *Hosts) Close() error {
 	return errors.Join(errs...)
 }
 
-// Examination is what a host says of itself and its roles.
+// Examination is a host's description of itself and its roles.
 type Examination struct {
 	testbed.HostAbout
 	Name         string                `json:"host"`

@@ -131,7 +131,7 @@ func (p *RolePlan) placeCapture(ctx context.Context, o *testbed.OpenOptions, a *
 	return nil
 }
 
-// openHere opens a device of this host through an agent of its own, as those of other hosts are.
+// openHere opens a device of this host through a separate agent, like devices of other hosts.
 func openHere(ctx context.Context, device string, o testbed.OpenOptions) (*testbed.Testbed, error) {
 	lent, err := testbed.ServePrivately(ctx, device, testbed.ServeOptions{Device: testbed.DeviceOptions{Access: o.Access}})
 	if err != nil {

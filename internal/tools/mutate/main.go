@@ -116,7 +116,7 @@ func mutate(o options) error {
 	if err != nil {
 		return err
 	}
-	all := target.mutants()
+	all := target.listMutants()
 	unseen := target.unseen(all, o)
 	sample, broken := target.draw(unseen, o.n, o.seed)
 	if len(sample) == 0 {
@@ -159,12 +159,12 @@ func (r *runner) runAll(open []*mutant) error {
 			together = append(together, m)
 		}
 	}
-	if err := r.batch(together); err != nil {
+	if err := r.runBatch(together); err != nil {
 		return err
 	}
 	for _, m := range open {
 		if m.fn == nil {
-			if err := r.batch([]*mutant{m}); err != nil {
+			if err := r.runBatch([]*mutant{m}); err != nil {
 				return err
 			}
 		}
@@ -172,14 +172,14 @@ func (r *runner) runAll(open []*mutant) error {
 	return nil
 }
 
-// batch builds and runs some mutants. If the compiler rejects what the type checker accepted, it bisects.
-func (r *runner) batch(batch []*mutant) error {
+// runBatch builds and runs some mutants. If the compiler rejects what the type checker accepted, it bisects.
+func (r *runner) runBatch(batch []*mutant) error {
 	if len(batch) == 0 {
 		return nil
 	}
 	built, err := r.build(batch)
 	if refused := (*exec.ExitError)(nil); errors.As(err, &refused) && len(batch) > 1 {
-		return errors.Join(r.batch(batch[:len(batch)/2]), r.batch(batch[len(batch)/2:]))
+		return errors.Join(r.runBatch(batch[:len(batch)/2]), r.runBatch(batch[len(batch)/2:]))
 	} else if errors.As(err, &refused) {
 		return r.results.keep(batch[0], uncompiled, "")
 	} else if err != nil {
@@ -187,7 +187,7 @@ func (r *runner) batch(batch []*mutant) error {
 	}
 	defer built.remove()
 	if batch[0].fn != nil {
-		if err := built.baseline(); err != nil {
+		if err := built.measureBaseline(); err != nil {
 			return err
 		}
 	} else {

@@ -95,7 +95,7 @@ func TestToy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all, broken := target.draw(target.mutants(), 0, 1)
+	all, broken := target.draw(target.listMutants(), 0, 1)
 	results, err := openKept(o)
 	if err != nil {
 		t.Fatal(err)
@@ -196,7 +196,7 @@ func TestOperands(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := map[string]bool{}
-	for _, m := range target.mutants() {
+	for _, m := range target.listMutants() {
 		was, is, _ := strings.Cut(strings.TrimPrefix(m.id, "Operands: "), " → ")
 		if strings.HasPrefix(m.id, "Operands: ") && len(is) < len(was) && (strings.HasPrefix(was, is) || strings.HasSuffix(was, is)) {
 			got[was+" → "+is] = true
@@ -233,7 +233,7 @@ func TestLateIsAskedAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := map[string]fate{"Spin: n > 0 → n >= 0": survived, "minus: a - b → a + b": survived, "Sum: sum += v → sum = v": noticed, "Spin: without n--": endless}
-	batch := slices.DeleteFunc(target.mutants(), func(m *mutant) bool { return want[m.id] == "" })
+	batch := slices.DeleteFunc(target.listMutants(), func(m *mutant) bool { return want[m.id] == "" })
 	r := runner{options: o, target: target}
 	b, err := r.build(batch)
 	if err != nil {
@@ -263,7 +263,7 @@ func TestDrawIsSeeded(t *testing.T) {
 		t.Fatal(err)
 	}
 	ids := func(seed uint64) (ids []string) {
-		sample, _ := target.draw(target.mutants(), 8, seed)
+		sample, _ := target.draw(target.listMutants(), 8, seed)
 		for _, m := range sample {
 			ids = append(ids, m.id)
 		}
@@ -289,7 +289,7 @@ func TestSeenIsNotDrawn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	all := target.mutants()
+	all := target.listMutants()
 	samples := func(from []*mutant, seeds ...uint64) []*mutant {
 		var both []*mutant
 		for _, seed := range seeds {
@@ -345,7 +345,7 @@ func TestJudged(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		all, judged := target.mutants(), map[string]bool{}
+		all, judged := target.listMutants(), map[string]bool{}
 		for _, list := range lists {
 			found, err := readJudged(list, pkg)
 			if err != nil {

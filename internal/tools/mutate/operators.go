@@ -17,8 +17,8 @@ type collector struct {
 	out  []*mutant
 }
 
-// mutants lists all changes of all files that are not generated.
-func (s *source) mutants() []*mutant {
+// listMutants lists all changes of all files that are not generated.
+func (s *source) listMutants() []*mutant {
 	var all []*mutant
 	for _, f := range s.files {
 		if ast.IsGenerated(f.tree) {
@@ -85,7 +85,7 @@ func (c *collector) visit(n ast.Node) bool {
 		return false
 	case *ast.BinaryExpr:
 		c.operator(n, n.OpPos, n.Op)
-		c.drop(n)
+		c.dropOperand(n)
 	case *ast.IncDecStmt:
 		c.operator(n, n.TokPos, n.Tok)
 	case *ast.AssignStmt:
@@ -103,15 +103,15 @@ func (c *collector) visit(n ast.Node) bool {
 	case *ast.Ident:
 		c.useConstant(n)
 	case *ast.CallExpr:
-		c.swap(n)
+		c.swapArguments(n)
 	case *ast.ReturnStmt:
 		c.dropError(n)
 	case *ast.BlockStmt:
-		c.remove(n.List)
+		c.removeStatement(n.List)
 	case *ast.CaseClause:
-		c.remove(n.Body)
+		c.removeStatement(n.Body)
 	case *ast.CommClause:
-		c.remove(n.Body)
+		c.removeStatement(n.Body)
 	case *ast.SelectorExpr:
 		ast.Inspect(n.X, c.visit)
 		c.useConstant(n.Sel)
@@ -152,9 +152,9 @@ func (c *collector) operator(in ast.Node, at token.Pos, op token.Token) {
 	}
 }
 
-// drop keeps one of two operands. The operand must have the type of the expression: a comparison of numbers keeps both,
+// dropOperand keeps one of two operands. The operand must have the type of the expression: a comparison of numbers keeps both,
 // and a shift its left one.
-func (c *collector) drop(n *ast.BinaryExpr) {
+func (c *collector) dropOperand(n *ast.BinaryExpr) {
 	whole := c.info.TypeOf(n)
 	alone := func(x ast.Expr) bool {
 		t := c.info.TypeOf(x)
@@ -205,12 +205,12 @@ func (c *collector) useConstant(n *ast.Ident) {
 		}
 	case constant.Int, constant.Float:
 		// A selector's package precedes the name, so the sum is written behind it.
-		c.out = append(c.out, c.sum(n))
+		c.out = append(c.out, c.addOne(n))
 	}
 }
 
-// sum replaces a constant by NAME + 1; parentheses keep the precedence.
-func (c *collector) sum(n *ast.Ident) *mutant {
+// addOne replaces a constant by NAME + 1; parentheses keep the precedence.
+func (c *collector) addOne(n *ast.Ident) *mutant {
 	file := c.fset.File(n.Pos())
 	start := file.Offset(n.Pos())
 	for start > 0 && strings.ContainsRune("._abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789", rune(c.file.text[start-1])) {
@@ -234,8 +234,8 @@ var symmetric = map[string]bool{
 	"errors.Join": true, "fmt": true,
 }
 
-// swap exchanges adjacent arguments of one type.
-func (c *collector) swap(call *ast.CallExpr) {
+// swapArguments exchanges adjacent arguments of one type.
+func (c *collector) swapArguments(call *ast.CallExpr) {
 	name := types.ExprString(call.Fun)
 	pkg, _, _ := strings.Cut(name, ".")
 	if symmetric[name] || symmetric[pkg] {
@@ -267,8 +267,8 @@ func (c *collector) dropError(n *ast.ReturnStmt) {
 	}
 }
 
-// remove drops one statement, except declarations, without which nothing compiles.
-func (c *collector) remove(list []ast.Stmt) {
+// removeStatement drops one statement, except declarations, without which nothing compiles.
+func (c *collector) removeStatement(list []ast.Stmt) {
 	for _, s := range list {
 		switch s := s.(type) {
 		case *ast.ExprStmt, *ast.IncDecStmt, *ast.SendStmt, *ast.DeferStmt, *ast.GoStmt, *ast.BranchStmt:

@@ -54,8 +54,8 @@ func (b *built) allow(l limits)          { b.limits = l }
 func (b *built) remove()                 { _ = os.RemoveAll(b.folder) }
 func (b *built) chosen(m *mutant) string { return environment + "=" + strconv.Itoa(b.number[m]) }
 
-// baseline runs the tests without a mutant: they must pass, and their time is measured.
-func (b *built) baseline() error {
+// measureBaseline runs the tests without a mutant: they must pass, and their time is measured.
+func (b *built) measureBaseline() error {
 	b.allow(generous)
 	most, longest := time.Duration(0), time.Duration(0)
 	for _, j := range b.judges {
@@ -75,7 +75,7 @@ func (b *built) run(m *mutant) (fate, string, error) {
 	for _, j := range b.judges {
 		_, err := b.test(j, b.chosen(m))
 		if errors.Is(err, errLate) {
-			err = b.again(j, b.chosen(m))
+			err = b.tryAgain(j, b.chosen(m))
 		}
 		exit := (*exec.ExitError)(nil)
 		switch {
@@ -90,9 +90,9 @@ func (b *built) run(m *mutant) (fate, string, error) {
 	return survived, "", nil
 }
 
-// again gives a judge that exceeded its wall time a second try, since the machine may have been busy: ten times the
+// tryAgain gives a judge that exceeded its wall time a second try, since the machine may have been busy: ten times the
 // judge's current time without a mutant. Exceeded processor time gets no second try.
-func (b *built) again(j judge, chosen string) error {
+func (b *built) tryAgain(j judge, chosen string) error {
 	before := b.limits
 	defer b.allow(before)
 	b.allow(generous)

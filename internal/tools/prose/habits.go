@@ -159,8 +159,7 @@ func (t *tally) countPage(root, path string) error {
 	if err != nil {
 		return err
 	}
-	head := strings.SplitN(string(source), "\n", 6)
-	if strings.Contains(strings.Join(head[:min(5, len(head))], " "), "Generated") {
+	if isGeneratedPage(string(source)) {
 		return nil
 	}
 	var prose strings.Builder
@@ -186,6 +185,12 @@ func (t *tally) countPage(root, path string) error {
 		}
 	}
 	return nil
+}
+
+// isGeneratedPage reports whether a page says in its first lines that it is generated.
+func isGeneratedPage(text string) bool {
+	head := strings.SplitN(text, "\n", 6)
+	return strings.Contains(strings.Join(head[:min(5, len(head))], " "), "Generated")
 }
 
 // countWords returns the number of words in an identifier, which begin at capitals and underscores.

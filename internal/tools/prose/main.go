@@ -2,6 +2,10 @@
 // go down. CONTRIBUTING.md explains the rules.
 //
 //	prose [-top 40] [-limits FILE [-lower]] [FOLDER]
+//	prose sample -seed 20261128 [FOLDER]
+//
+// sample draws 100 random doc comments and 50 random paragraphs, and writes them to docs/notes with empty columns for
+// two readers' grades.
 package main
 
 import (
@@ -18,6 +22,13 @@ import (
 )
 
 func main() {
+	if len(os.Args) > 1 && os.Args[1] == "sample" {
+		if err := runSample(os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, "prose:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	top := flag.Int("top", 0, "also list this many of the worst places")
 	limits := flag.String("limits", "", "file of limits; exit 1 when a figure is above its limit")
 	lower := flag.Bool("lower", false, "lower the limits to today's figures")
