@@ -70,7 +70,7 @@ func (p sshPlace) startAgent(ctx context.Context, a *Access) (*sshlink.Link, err
 	}
 	with := *a
 	if row, _, err := a.deviceTable().Lookup(p.device); err == nil && row.Examine != nil && !strings.Contains(p.device, " ") {
-		// A card goes on alone: whatever kills its agent must not leave it sending.
+		// A card continues without its agent: it must not keep sending after the agent was killed.
 		with.SSH.AfterKill = []string{"device", "reg", "write", "generator.command.abort=1", "-d", p.device}
 	}
 	return with.startLink(ctx, p.Address, serve...)

@@ -286,8 +286,8 @@ func Loss(b *results.Bench) table.Sheet {
 	return s
 }
 
-// mostBars is the number of configurations up to which their losses are drawn. Experiments with more, such as Fig. 10, have
-// figures of their own.
+// mostBars is the maximum number of configurations whose losses are drawn. Experiments with more, such as Fig. 10, have
+// separate figures.
 const mostBars = 20
 
 // dropZero removes series that are all zero.
