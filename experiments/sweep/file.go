@@ -94,7 +94,7 @@ const (
 	maxRuns  = 100_000
 	// ManyCells is the number of cells above which a sweep needs confirmation.
 	ManyCells = 1_000_000
-	// mostFaults is how many reasons for invalid cells are printed.
+	// mostFaults is the number of reasons for invalid cells that are printed.
 	mostFaults = 5
 )
 

@@ -62,7 +62,7 @@ func (d *Document) WriteMarkdown(w io.Writer, all bool) error {
 	return err
 }
 
-// markup is what Markdown takes for markup or for the end of a cell: names come from files. A number may follow "<".
+// markup matches Markdown markup and the end of a cell, because names come from files. A number may follow "<".
 var markup = regexp.MustCompile("[\\\\|`*\\[~]|<[A-Za-z/!?]")
 
 // quoteMarkdown quotes markup.

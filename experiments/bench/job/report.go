@@ -121,7 +121,7 @@ func (o *Outcome) totals() map[string]int64 {
 // Metrics returns the numbers of a job, as results list them.
 func Metrics() []*metric.Metric { return jobMetrics }
 
-// drawn are the numbers with a figure, by name.
+// drawn lists the numbers with a figure, by name.
 var drawn = map[string]string{"iteration_ns": "ITERATION", "gradient_ns": "PER GRADIENT", "aggregation_ns": "AGGREGATION",
 	"goodput_bps": "GOODPUT", "aom_mean_ns": "AOM", "held_bytes": "HELD", "jct_ns": "COMPLETION"}
 
