@@ -248,6 +248,8 @@ func verifyRun(ctx context.Context, env *cli.Env, s *store.Store, f *store.Folde
 		return sweepcmd.VerifySweep(ctx, env, f, proof.Files, exports)
 	case onwire.IsKept(f):
 		return traincmd.VerifyTrainings(ctx, env, f, proof.Files, exports)
+	case onwire.IsProgramKept(f):
+		return verifyPrograms(env, f, proof)
 	}
 	stream := bench.NewStream()
 	bar := cli.StartProgress(env, false, cli.ProgressOf(stream))
@@ -289,6 +291,17 @@ func remark(env *cli.Env, what string, names []string) {
 	if len(names) > 0 {
 		fmt.Fprintf(env.Stdout, "%s: %s\n", what, strings.Join(names, ", "))
 	}
+}
+
+// verifyPrograms checks trainings by a program.
+func verifyPrograms(env *cli.Env, f *store.Folder, proof *archive.Proof) error {
+	n, err := onwire.VerifyPrograms(f)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(env.Stdout, "%s verified: %d files are as they were; the curves follow from the points of %s, which are a "+
+		"program's and are not repeated\n", f.ID(), proof.Files, olaf.Plural(n, "training"))
+	return nil
 }
 
 // verifyDocument checks a run of which only the document is kept against its plan.

@@ -1,0 +1,56 @@
+package onwire
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/archive"
+	"github.com/olafctl/olaf/results/result"
+	"github.com/olafctl/olaf/results/store"
+)
+
+// IsProgramKept reports whether a run of the store contains trainings by a program.
+func IsProgramKept(f *store.Folder) bool {
+	_, err := os.Stat(f.Path(ProgramFile))
+	return err == nil
+}
+
+// VerifyPrograms draws the curves of stored trainings by a program again from their points, and returns how many
+// trainings there are. The trainings themselves cannot be repeated: they depend on the program, and on real time unless
+// the time of computing is given. The error matches archive.ErrMismatch or store.ErrDamaged.
+func VerifyPrograms(f *store.Folder) (trainings int, err error) {
+	var document struct {
+		result.Result
+		Config *Program `json:"config"`
+	}
+	if err := f.ReadJSON(archive.DocumentFile, &document); err != nil {
+		return 0, err
+	}
+	if document.Config == nil {
+		return 0, fmt.Errorf("%w: %s: it does not describe the training", store.ErrDamaged, f.ID())
+	}
+	file, err := f.Open(ProgramFile)
+	if err != nil {
+		return 0, err
+	}
+	defer file.Close()
+	var runs []*ProgramRun
+	for lines := json.NewDecoder(bufio.NewReader(file)); ; {
+		r := new(ProgramRun)
+		if err := lines.Decode(r); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			return 0, fmt.Errorf("%w: %s: %s: %w", store.ErrDamaged, f.ID(), ProgramFile, err)
+		}
+		runs = append(runs, r)
+	}
+	if why := results.Difference(document.Panels, document.Config.report(runs).Panels); why != "" {
+		return 0, fmt.Errorf("%w: the curves: %s", archive.ErrMismatch, why)
+	}
+	return len(runs), nil
+}
