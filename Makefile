@@ -110,8 +110,8 @@ kernel: ## what the kernel takes for packets, beside the goals of docs/notes/ker
 idle: ## 30 runs of real packets that confirm when ages are withheld (docs/notes/kernel.md); root, an idle machine, three minutes
 	$(GO) test ./experiments/bench -run '^TestIdleRuns$$' -idle 30 -v -timeout 15m
 
-hosts: ## the head, ssh and agents of three hosts killed, stopped and cut off at 30 moments (root, sshd); five minutes
-	$(GO) test ./cmd/olafctl -run '^TestKilled(Across|Agent)' -v -timeout 20m -hosts 30
+hosts: ## the head, ssh and agents of three hosts killed, stopped and cut off at 30 moments, and 20 benches there (root, sshd); six minutes
+	$(GO) test ./cmd/olafctl -run '^Test(KilledA|FarKernel)' -v -timeout 20m -hosts 30
 
 pci: ## every state of a card on a real PCI bus, in virtual machines with Debian's kernel (fpga/pcie/pcivm); two minutes
 	$(GO) test ./fpga/pcie/pcivm -count=1 -v -matrix -timeout 30m

@@ -74,6 +74,10 @@ func TestSSHDeviceIsLikeALocalOne(t *testing.T) {
 	if here != there {
 		t.Errorf("rows here:\n%s\nthere:\n%s", here, there)
 	}
+	both, said, code := runOnHead(t, l, append(bench, l.Hosts[0].URL("twin:"), "--generator", l.Hosts[0].URL("twin:"))...)
+	if code != 0 || both != here {
+		t.Errorf("with the generator of another twin there: exit code %d: %s\n%s\nhere:\n%s", code, said, both, here)
+	}
 	l.AwaitIdle(t)
 }
 
@@ -207,6 +211,30 @@ func TestKilledAcrossHosts(t *testing.T) {
 			t.Fatalf("%s after %v (seed %d), then exit code %d: %s", victim.name, moment, seed, code, said)
 		}
 	}
+}
+
+// TestFarKernelBenches measures real packets on other hosts, one after the other: every run is valid, so that all counts agree and
+// every decision is the engine's.
+func TestFarKernelBenches(t *testing.T) {
+	if !canReal() {
+		t.Skip("without the rights to make namespaces and load programs")
+	}
+	l := sshlinktest.New(t, 3, pathOfOlafctl(t))
+	pairs := 1
+	if *killedFlag > 6 { // 'make hosts'
+		pairs = 10
+	}
+	for i := range pairs {
+		for k, device := range []string{"xdp:", "host:"} {
+			host := l.Hosts[(2*i+k)%len(l.Hosts)]
+			out, said, code := runOnHead(t, l, "bench", "-d", host.URL(device), "--rate", "8M", "--out-rate", "3M", "--burst", "1", "--runs", "1",
+				"--updates", "20", "-o", "csv", "-q", "--keep=false")
+			if code != 0 || strings.Count(out, "\n") < 3 {
+				t.Errorf("bench %d on %s: exit code %d: %s\n%s", 2*i+k, host.URL(device), code, said, out)
+			}
+		}
+	}
+	l.AwaitIdle(t)
 }
 
 // harm does to the head, its ssh, its agent or its cable what a victim's name says. The returned function makes it good once

@@ -139,13 +139,26 @@ func (f *CardFlags) checkFlags(cmd *cobra.Command, env *Env, address string) err
 			return UsageError("--%s needs --capture INTERFACE", name)
 		}
 	}
-	if f.generator != "" && f.generator == address && !row.Can(testbed.VirtualTime) {
+	if f.generator != "" && f.generator == address && !hasCopies(env, row, address) {
 		return UsageError("--generator %s is the device itself; leave it out for its own generator", address)
 	}
 	if f.port < 0 || f.port > 1 {
 		return UsageError("--server-port %d: a card has the ports 0 and 1", f.port)
 	}
 	return nil
+}
+
+// hasCopies reports whether a device at an address, perhaps on another host, can be opened twice.
+func hasCopies(env *Env, row *testbed.Device, address string) bool {
+	if row.Reach == nil {
+		return row.Can(testbed.Copies)
+	}
+	_, there, err := sshlink.Parse(address)
+	if err != nil {
+		return false
+	}
+	row, _, err = env.Devices.Lookup(there)
+	return err == nil && row.Can(testbed.Copies)
 }
 
 // openCapture opens the interface and prints what the capture lacks of the request.
