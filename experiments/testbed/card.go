@@ -158,7 +158,7 @@ func (o *DeviceOptions) joinGenerator(ctx context.Context, card fpga.Device) (*p
 		return nil, nil, fmt.Errorf("the generator: %w", err)
 	}
 	other := *o
-	other.Generator = ""
+	other.Generator, other.SSH.Serve = "", nil // its agent drives no tables
 	generator, err := row.Registers(ctx, name, other)
 	if err != nil {
 		return nil, nil, fmt.Errorf("the generator: %w", err)

@@ -37,6 +37,7 @@ const (
 	HangsRacks                         // closed-loop hosts may be on racks of switches below it
 	Dialled                            // it is reached through an agent that serves it and its tables, with optional TLS
 	TakesGenerator                     // another device's generator can send to its queue
+	PassesDriver                       // it passes the driver of a card's tables on to the card's host
 )
 
 // abilities contains a description of each missing ability, in the order of the constants.
@@ -49,7 +50,7 @@ var abilities = []string{
 	"run workers and servers as programs", "add models up on servers",
 	"be captured at both ends", "add up what workers send without waiting",
 	"let hosts wait whose packets have no frames", "have racks below it", "be reached through an agent",
-	"take frames from the generator of another device",
+	"take frames from the generator of another device", "pass the driver of a card's tables on",
 }
 
 // String describes what a device without a cannot do.

@@ -65,7 +65,7 @@ func (f *CardFlags) AccessCard(cmd *cobra.Command, env *Env, address string) (te
 		far := a
 		a.Card.Capture = func() (testbed.Frames, error) { return f.openFar(cmd.Context(), &far, at, name) }
 	}
-	if row, _, err := env.Devices.Lookup(address); err == nil && row.Reach != nil {
+	if row, _, err := env.Devices.Lookup(address); err == nil && (row.Reach != nil || row.Can(testbed.PassesDriver)) {
 		a.SSH.Serve = f.listFlags(cmd)
 		return a, nil
 	}
@@ -132,7 +132,8 @@ func (f *CardFlags) checkFlags(cmd *cobra.Command, env *Env, address string) err
 			continue
 		}
 		ofServer := name == "server" || f.server != "" && (name == "stamps" || name == "server-port")
-		if row.NotCard != "" && !(ofServer && row.Can(testbed.Dialled)) {
+		ofDriver := strings.HasPrefix(name, "vnp4") && row.Can(testbed.PassesDriver)
+		if row.NotCard != "" && !ofDriver && !(ofServer && row.Can(testbed.Dialled)) {
 			return UsageError("--%s is for a card: %s", name, row.NotCard)
 		}
 		if f.live.Interface == "" && f.server == "" && (name == "stamps" || name == "server-port") {

@@ -21,7 +21,7 @@ import (
 // RolesDevice returns the row for testbeds of roles, by file or by the name of one that is up.
 func RolesDevice(built ...program.Description) testbed.Device {
 	return testbed.Device{
-		Prefix: "testbed:", Name: "FILE", Abilities: testbed.HasTables | testbed.LogsArrivals | testbed.AddsUpdates,
+		Prefix: "testbed:", Name: "FILE", Abilities: testbed.HasTables | testbed.LogsArrivals | testbed.AddsUpdates | testbed.PassesDriver,
 		Programs:  built, // only the agent of the queue knows the details
 		NotCard:   "its file names generator and server",
 		Named:     func(name string) error { _, err := FindRoles(name); return err },
@@ -168,35 +168,47 @@ func (p *RolePlan) capture(ctx context.Context, a *testbed.Access) (testbed.Fram
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("host %s: %w", h.Name, err), host.Close())
 	}
-	return &boundedFrames{HostFrames: frames, stated: p.ClockBy == ByPTP, boundNS: p.ClockNS}, nil
+	return &boundedFrames{HostFrames: frames, bound: clockBound{p.ClockBy == ByPTP, p.ClockNS}}, nil
 }
 
 // boundedFrames are frames of another host whose clock is within a stated bound.
 type boundedFrames struct {
 	*testbed.HostFrames
-	stated  bool  // the bound is stated, not measured
-	boundNS int64 // 0 for any
-	beyond  string
+	bound  clockBound
+	beyond string
 }
 
-// Offset returns the offset of the clock of the stamps. The error is that the clocks are not within the stated bound.
+// clockBound is the bound that a file gives for the clocks.
+type clockBound struct {
+	stated bool  // by PTP; otherwise the exchanges must reach it
+	ns     int64 // 0 for any
+}
+
+// Offset returns the offset of the clock of the stamps. The error is that the clocks contradict what the file states.
 func (f *boundedFrames) Offset() (clocks.Offset, error) {
 	o, err := f.HostFrames.Offset()
-	if err != nil || f.boundNS == 0 {
+	if err != nil {
 		return o, err
 	}
-	if f.stated {
-		if away := max(o.OffsetNS, -o.OffsetNS); away > o.BoundNS+f.boundNS {
-			return o, fmt.Errorf("%w: the clocks are %v apart, within %v, where ptp states at most %v", errClocks,
-				time.Duration(away), time.Duration(o.BoundNS), time.Duration(f.boundNS))
-		}
-		return clocks.Offset{AtNS: o.AtNS, BoundNS: f.boundNS}, nil
+	o, f.beyond, err = f.bound.apply(o)
+	return o, err
+}
+
+// apply returns the offset to use for a measured one, and why ages must be withheld with it; empty if they need not be.
+func (b clockBound) apply(o clocks.Offset) (use clocks.Offset, beyond string, err error) {
+	switch away := max(o.OffsetNS, -o.OffsetNS); {
+	case b.ns == 0:
+		return o, "", nil
+	case b.stated && away > o.BoundNS+b.ns:
+		return o, "", fmt.Errorf("%w: they are %v apart, within %v, where the testbed's file states at most %v", errClocks,
+			time.Duration(away), time.Duration(o.BoundNS), time.Duration(b.ns))
+	case b.stated:
+		return clocks.Offset{AtNS: o.AtNS, BoundNS: b.ns}, "", nil
+	case o.BoundNS > b.ns:
+		beyond = fmt.Sprintf("the server's clock was compared within %v, and the testbed's file allows %v (clock.at_most)",
+			time.Duration(o.BoundNS), time.Duration(b.ns))
 	}
-	if o.BoundNS > f.boundNS {
-		f.beyond = fmt.Sprintf("the server's clock was compared within %v, and the testbed's file allows %v (clock.at_most)",
-			time.Duration(o.BoundNS), time.Duration(f.boundNS))
-	}
-	return o, nil
+	return o, beyond, nil
 }
 
 // WithholdAges returns why ages must be withheld since the last call, or "".
