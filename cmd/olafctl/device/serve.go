@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strings"
 
@@ -110,7 +111,7 @@ func (f *serveFlags) run(cmd *cobra.Command, env *cli.Env) (err error) {
 		return err
 	}
 	if o.Device.Access.Owner = f.owner; o.Host != nil {
-		o.Host.Calls = o.Device.Access.HostCalls()
+		maps.Copy(o.Host.Calls, o.Device.Access.HostCalls())
 	}
 	if o.TLS, err = f.secure.Config(env.Now()); err != nil {
 		return err
