@@ -33,7 +33,7 @@ const fragmentsExpected = "expected before the first run, after a look at 2 and 
 	"do not merge with each other; torn updates rise to over half from 4 frames on, for FIFO above OLAF; a whole model is " +
 	"between 1 and 2 times as old as its frames"
 
-// fragmentsMissed is what came out otherwise.
+// fragmentsMissed describes the results that differ from the expectation.
 const fragmentsMissed = "missed: with 8 slots for each place OLAF tears fewer than a quarter of the updates, as it loses next to " +
 	"none and fragments mostly meet the same neighbours; in 8 slots a whole model gets over 3 times as old as its frames"
 
@@ -48,7 +48,7 @@ type fragmentVariant struct {
 	perPlace    bool // 8 slots for each place of a frame, or 8 in all
 }
 
-// fragmentMetrics are what is drawn over the number of frames.
+// fragmentMetrics are the metrics drawn over the number of frames.
 var fragmentMetrics = []struct {
 	name, unit string
 	of         func(*results.Run) results.Float
