@@ -253,14 +253,13 @@ func (k *playing) read(deadline time.Time) (int, error) {
 			return 0, err
 		}
 	}
-	n, err := k.socket.read(k.receive)
-	if n > 0 {
-		k.heard = time.Now()
-	}
-	return n, err
+	return k.socket.read(k.receive)
 }
 
 func (k *playing) receive(p *program.Packet, lanes []uint32, from netip.AddrPort) {
+	if p.Kind != program.Control || p.Action != xagg.Awaits { // an aggregator that waits itself is no progress
+		k.heard = time.Now()
+	}
 	k.follow(p, from)
 	if k.Check != nil {
 		k.fail(k.Check(p, lanes))
