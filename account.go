@@ -22,7 +22,7 @@ type Counter struct {
 	Paper string // section, table or figure of the paper
 	// Register is the full name of the card register that counts it, if any.
 	Register string
-	// Sparse counters are left out of documents and tables if they are 0.
+	// Sparse counters are omitted from documents and tables if they are 0.
 	Sparse bool
 	// A Gauge is a level: it may fall, and clearing the counters does not change it.
 	Gauge bool
@@ -82,7 +82,7 @@ func JoinLedgers(parts ...*Ledger) *Ledger {
 	return joined
 }
 
-// Index returns the index of a counter, -1 for an unknown name.
+// Index returns the index of a counter, or -1 if the name is unknown.
 func (l *Ledger) Index(name string) int {
 	for i := range l.Counters {
 		if l.Counters[i].Name == name {
@@ -174,16 +174,16 @@ type Counts struct {
 // NewCounts returns counts that are all 0.
 func NewCounts(l *Ledger) Counts { return Counts{l, make([]int64, len(l.Counters))} }
 
-// Ledger returns the declaration of the counts, nil for the zero Counts.
+// Ledger returns the declaration of the counts, or nil for the zero Counts.
 func (c Counts) Ledger() *Ledger { return c.ledger }
 
 // Clone returns a copy that shares no values.
 func (c Counts) Clone() Counts { return Counts{c.ledger, slices.Clone(c.values)} }
 
-// Index returns the index of a counter, -1 for an undeclared name.
+// Index returns the index of a counter, or -1 if the name is undeclared.
 func (c Counts) Index(name string) int { return c.declares().Index(name) }
 
-// Of returns a counter's value, 0 for an undeclared name.
+// Of returns a counter's value, or 0 if the name is undeclared.
 func (c Counts) Of(name string) int64 {
 	if i := c.Index(name); i >= 0 {
 		return c.values[i]
@@ -199,7 +199,7 @@ func (c Counts) Sum(names ...string) (sum int64) {
 	return sum
 }
 
-// declares returns the ledger, an empty one for the zero Counts.
+// declares returns the ledger, or an empty one for the zero Counts.
 func (c Counts) declares() *Ledger {
 	if c.ledger == nil {
 		return new(Ledger)

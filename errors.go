@@ -12,7 +12,7 @@ type Kind uint8
 // Kinds of failures.
 const (
 	Failed      Kind = iota // the work itself failed, or its result is invalid
-	Usage                   // the request makes no sense: flags, files, names
+	Usage                   // the request is invalid: flags, files, names
 	Device                  // a device or its agent refused, is gone, or belongs to another controller
 	Missed                  // an expectation was missed or a property violated
 	Unknown                 // no answer within the time limit
@@ -30,7 +30,7 @@ func (e *kindError) Error() string { return e.text }
 // NewError is errors.New with a kind. Errors that wrap it have the same kind, unless they declare another one.
 func NewError(k Kind, text string) error { return &kindError{k, text} }
 
-// List is several failures, printed a line each, because each has a separate remedy.
+// List is a set of failures. Each is printed on its own line, because each has a separate remedy.
 type List []error
 
 func (l List) Error() string { return errors.Join(l...).Error() }
@@ -38,7 +38,7 @@ func (l List) Error() string { return errors.Join(l...).Error() }
 // Unwrap returns the failures.
 func (l List) Unwrap() []error { return l }
 
-// ListErrors returns the List of some failures, nil for none.
+// ListErrors returns errs as a List, or nil if there are none.
 func ListErrors(errs []error) error {
 	if len(errs) == 0 {
 		return nil

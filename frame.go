@@ -189,7 +189,7 @@ func ParseTruncated(b []byte, wire int) (Frame, error) {
 	return Frame{b}, nil
 }
 
-// claim returns the reason why b does not claim to be OLAF, 0 if it does.
+// claim returns the reason why b does not claim to be OLAF, or 0 if it does.
 func claim(b []byte) FrameFault {
 	switch {
 	case len(b) < ethernetBytes:
@@ -328,7 +328,7 @@ func (f Frame) Addresses() Addresses {
 // LaneCount returns the number of gradients in the frame on the wire.
 func (f Frame) LaneCount() int { return int(f.Size()-Size(f.laneOffset())) / LaneBytes }
 
-// Lanes copies the gradients to dst and returns how many there were room and bytes for.
+// Lanes copies the gradients to dst and returns how many it copied: dst or a truncated frame may be shorter.
 func (f Frame) Lanes(dst []int32) int {
 	b := f.b[f.laneOffset():]
 	n := min(len(dst), len(b)/LaneBytes)
@@ -352,8 +352,8 @@ func (f Frame) laneOffset() int {
 	return HeaderBytes
 }
 
-// SetIdentity replaces the header's claimed identity by that of the tables (docs/reference/semantics.md, Identity). It
-// clears the UDP checksum, as for every frame that the data path changes.
+// SetIdentity replaces the header's claimed identity with that from the tables (docs/reference/semantics.md, Identity).
+// It clears the UDP checksum, as for every frame that the data path changes.
 func (f Frame) SetIdentity(c ClusterID, w WorkerID) {
 	binary.BigEndian.PutUint16(f.b[offCluster:], uint16(c))
 	binary.BigEndian.PutUint16(f.b[offWorker:], uint16(w))

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ErrNumber is the kind of every text that is not a number.
+// ErrNumber matches errors about text that is not a number.
 var ErrNumber = NewError(Usage, "bad number")
 
 // Numbers that users write are decimal in flags, files, sweeps and CSV alike: 010 is ten, and Go's 0x10, 0b1, 0o7,

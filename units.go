@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// ErrUnit is the kind of every parsing error of a quantity: a missing or unknown unit, or a value outside the type.
+// ErrUnit matches every error in parsing a quantity: a missing or unknown unit, or a value outside the type.
 var ErrUnit = NewError(Usage, "bad quantity")
 
 // Rate is bits per second of L2 frame. 60G, 2.5Gbps and 100M parse; a bare number does not.
@@ -151,7 +151,7 @@ func (q *quantity) listMeanings(number string) string {
 	return strings.Join(all, " or ")
 }
 
-// maxDigits limits the number in front of a unit, so that absurd input costs nothing.
+// maxDigits limits the digits before a unit, so that absurd input costs nothing.
 const maxDigits = 64
 
 func (q *quantity) parse(s string) (int64, error) {

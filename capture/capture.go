@@ -14,21 +14,21 @@ import (
 
 // Kinds of capture errors, for errors.Is.
 var (
-	// ErrFormat: the file is not pcap or pcapng, or is damaged.
+	// ErrFormat reports that the file is not pcap or pcapng, or is damaged.
 	ErrFormat = olaf.NewError(olaf.Usage, "not a readable capture")
-	// ErrCut: the file ends inside a packet.
+	// ErrCut reports that the file ends inside a packet.
 	ErrCut = olaf.NewError(olaf.Usage, "the capture is cut")
-	// ErrLink: packets were not captured from an Ethernet interface.
+	// ErrLink reports that packets were not captured from an Ethernet interface.
 	ErrLink = olaf.NewError(olaf.Usage, "not an Ethernet capture")
-	// ErrTime: a packet has no time, or one out of the run clock's range.
+	// ErrTime reports that a packet's time is missing or outside the run clock's range.
 	ErrTime = olaf.NewError(olaf.Usage, "unusable packet time")
-	// ErrTimeBackwards: a packet is older than its predecessor.
+	// ErrTimeBackwards reports that a packet is older than its predecessor.
 	ErrTimeBackwards = olaf.NewError(olaf.Usage, "the capture goes backwards in time")
-	// ErrNoOLAF: no packet was an OLAF frame.
+	// ErrNoOLAF reports that no packet was an OLAF frame.
 	ErrNoOLAF = olaf.NewError(olaf.Usage, "no OLAF frames")
-	// ErrIdle: a live capture has no packet at the moment; the caller may wait and retry.
+	// ErrIdle reports that a live capture has no packet at the moment; the caller may wait and retry.
 	ErrIdle = errors.New("no packet waits")
-	// ErrExists: an output file exists already.
+	// ErrExists reports that an output file exists already.
 	ErrExists = olaf.NewError(olaf.Usage, "exists")
 )
 

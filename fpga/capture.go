@@ -2,8 +2,8 @@ package fpga
 
 import "github.com/olafctl/olaf"
 
-// Capture reports how well one run was captured behind a card. A capture can lose frames, and its clock differs
-// from the card's; results must account for both.
+// Capture describes how completely and precisely one run was captured after a card. A capture can lose frames, and its
+// clock differs from the card's; results must account for both.
 type Capture struct {
 	Interface string `json:"interface"`
 	// ServerPort is the card's port at the other end of the cable.
@@ -14,12 +14,12 @@ type Capture struct {
 	// UncertaintyNS bounds the error in placing the start of the run on the system clock. Ages are too long by at
 	// most this.
 	UncertaintyNS int64 `json:"uncertainty_ns"`
-	// DriftNS is how far the two clocks drifted apart over SpanNS, from the start of the run to its last update,
-	// within UncertaintyNS.
+	// DriftNS is the drift between the two clocks over SpanNS, from the start of the run to its last update, within
+	// UncertaintyNS.
 	DriftNS int64 `json:"drift_ns"`
 	SpanNS  int64 `json:"span_ns"`
-	// Updates counts the updates delivered to the caller. YoungestNS is the smallest age on arrival; it bounds
-	// every delay common to all updates, interrupts included.
+	// Updates counts the updates delivered to the caller. YoungestNS is the smallest age on arrival; it bounds every
+	// delay common to all updates, including interrupts.
 	Updates    int64 `json:"updates"`
 	YoungestNS int64 `json:"youngest_ns"`
 	// LateNS is a lower bound on how late some stamp was: frames cannot arrive closer together than the line rate
@@ -38,7 +38,7 @@ type Capture struct {
 	// process.
 	Decisions *olaf.Decisions `json:"decisions,omitempty"`
 	Pacing    *Pacing         `json:"pacing,omitempty"`
-	// Withheld is why the clocks do not allow ages; empty if UncertaintyNS and DriftNS decide.
+	// Withheld is the reason why the clocks do not allow ages; if empty, UncertaintyNS and DriftNS decide.
 	Withheld string `json:"withheld,omitempty"`
 	// Faults lists other reasons why the run must not be used, one sentence each.
 	Faults []string `json:"faults,omitempty"`

@@ -1,5 +1,5 @@
-// Package fpga defines the interface of a single card: registers, identity, reset and the passing of device time.
-// The backends are in twin, pcie, remote and playback; fpga/regmap describes the registers.
+// Package fpga defines the interface of a single card: registers, identity, reset and the passage of device time. The
+// backends are in twin, pcie, remote and playback; fpga/regmap describes the registers.
 package fpga
 
 import (
@@ -10,18 +10,18 @@ import (
 
 // Kinds of device errors; match them with errors.Is.
 var (
-	// ErrGone: the device stopped answering (a PCIe read of all ones, a closed connection).
+	// ErrGone reports that the device stopped answering (a PCIe read of all ones, a closed connection).
 	ErrGone = olaf.NewError(olaf.Device, "device is gone")
-	// ErrAddress: no register at the address, or access to it is not allowed.
+	// ErrAddress reports that there is no register at the address, or that access to it is not allowed.
 	ErrAddress = olaf.NewError(olaf.Device, "no such register")
-	// ErrRefused: the device declined a write, such as a mode change while it runs.
+	// ErrRefused reports that the device declined a write, such as a mode change while it runs.
 	ErrRefused = olaf.NewError(olaf.Device, "device refused")
-	// ErrDoubtful: the device returned values that cannot be true, so they are not used.
+	// ErrDoubtful reports that the device returned values that cannot be true, so they are not used.
 	ErrDoubtful = olaf.NewError(olaf.Device, "device contradicts itself")
 )
 
-// Registers reads and writes the register space of one card. Addresses are byte offsets within BAR2, multiples of
-// 4; values are 32 bit. 64-bit counters are two registers, low word first, stable after a snapshot command.
+// Registers reads and writes the register space of one card. Addresses are byte offsets within BAR2, multiples of 4;
+// values have 32 bits. 64-bit counters are two registers, low word first, stable after a snapshot command.
 type Registers interface {
 	Read32(addr uint32) (uint32, error)
 	Write32(addr uint32, value uint32) error

@@ -2,7 +2,7 @@ package fpga
 
 import "github.com/olafctl/olaf"
 
-// Pacing reports how well a process kept the departure times of an output that it serves.
+// Pacing reports how well a process kept the departure times at an output that it serves.
 type Pacing struct {
 	Frames     int64          `json:"frames"`
 	LatenessNS olaf.Quantiles `json:"lateness_ns"`
@@ -13,7 +13,7 @@ type Pacing struct {
 	// StallAreaNS2 is half the sum of the squares of the latenesses summed in StallNS: the area that a stalled
 	// output adds to every age.
 	StallAreaNS2 float64 `json:"stall_area_ns2"`
-	// DueNS is the mean instant at which frames were due, on the generator's run clock. The difference to the
+	// DueNS is the mean instant at which frames were due, on the generator's run clock. The difference from the
 	// server's mean stamp is the delay of output and path.
 	DueNS float64 `json:"due_ns"`
 	// Withheld is the reason why ages must not be reported; empty if they may.

@@ -9,10 +9,10 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// ErrRunning: the queue runs, so the table in front of it cannot be read.
+// ErrRunning reports that the queue runs, so the table in front of it cannot be read.
 var ErrRunning = olaf.NewError(olaf.Device, "the queue runs")
 
-// ErrMoving: the program's table changed during the read although the queue was stopped.
+// ErrMoving reports that the program's table changed during the read although the queue was stopped.
 var ErrMoving = olaf.NewError(olaf.Device, "the table of the program changes while it is read")
 
 // Segment is a table slot of the program in front of the queue that contains a partial sum. The registers identify

@@ -15,19 +15,19 @@ import (
 
 // Kinds of errors, for errors.Is. Errors sent by a server also unwrap to their gRPC status.
 var (
-	// ErrUnreachable: no P4Runtime server answers.
+	// ErrUnreachable reports that no P4Runtime server answers.
 	ErrUnreachable = olaf.NewError(olaf.Device, "no P4Runtime server answers")
-	// ErrElectionInUse: another live controller has the same election id.
+	// ErrElectionInUse reports that another live controller has the same election id.
 	ErrElectionInUse = olaf.NewError(olaf.Device, "election id is in use by another controller")
-	// ErrNotPrimary: another controller writes the tables.
+	// ErrNotPrimary reports that another controller writes the tables.
 	ErrNotPrimary = olaf.NewError(olaf.Device, "not primary")
-	// ErrPreempted: this session was primary until a controller with a higher election id took over.
+	// ErrPreempted reports that this session was primary until a controller with a higher election id took over.
 	ErrPreempted = olaf.NewError(olaf.Device, "pre-empted by a higher election id")
-	// ErrTablesUnknown: the device behind the server is gone, was replaced, or failed halfway.
+	// ErrTablesUnknown reports that the device behind the server is gone, was replaced, or failed halfway.
 	ErrTablesUnknown = olaf.NewError(olaf.Device, "the device's tables are unknown")
-	// ErrClosed: the session was closed or ended for good.
+	// ErrClosed reports that the session was closed or ended for good.
 	ErrClosed = errors.New("P4Runtime session is closed")
-	// ErrNoPipeline: the device has no pipeline config yet.
+	// ErrNoPipeline reports that the device has no pipeline config yet.
 	ErrNoPipeline = errors.New("the device has no pipeline config")
 
 	// Kinds of rejected updates.

@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// ErrTables is the kind of all faults in desired tables.
+// ErrTables matches all faults in desired tables.
 var ErrTables = olaf.NewError(olaf.Usage, "bad tables")
 
 // Worker is an entry of vnp4_1.workers: the worker's identity by IPv4 address.

@@ -50,7 +50,7 @@ func (a Addressing) AnswerAddresses(w int) olaf.Addresses {
 	return d
 }
 
-// FindWorker returns the worker that has an address; ok is false if none of the workers has it.
+// FindWorker returns the worker that has an address; ok is false if no worker has it.
 func (a Addressing) FindWorker(ip [4]byte, workers int) (w int, ok bool) {
 	d := binary.BigEndian.Uint32(ip[:]) - ipNumber(a.Workers)
 	return int(d), uint64(d) < uint64(workers)

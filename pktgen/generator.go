@@ -152,10 +152,10 @@ func (l Limits) checkFlows(job *Job) error {
 	return nil
 }
 
-// Program loads the job's flow table and descriptors through the memory proxy and verifies both by CRC. The
-// generator must be neither armed nor running; afterwards it can be armed. A job that does not fit changes nothing
-// and gives an error that matches ErrLimit. Other errors match ErrState, ErrImage or ErrWorkload, or are those of
-// the registers or the context.
+// Program loads the job's flow table and descriptors through the memory proxy and verifies both by CRC. The generator
+// must be neither armed nor running; afterwards it can be armed. A job that does not fit changes nothing and gives an
+// error that matches ErrLimit. Other errors match ErrState, ErrImage or ErrWorkload, or come from the registers or the
+// context.
 func (g *Generator) Program(ctx context.Context, job Job) error {
 	if err := job.Addressing.Validate(job.Workers); err != nil {
 		return err
@@ -210,8 +210,8 @@ func (g *Generator) loadFlows(ctx context.Context, job *Job, before ...regmap.St
 	return nil
 }
 
-// WriteFlows writes a job's flow table only and does not use its Source. It serves flows that change later, or
-// flows of hosts outside the card. Errors are those of Program.
+// WriteFlows writes a job's flow table only and does not use its Source. It is for flows that change later, and for
+// hosts outside the card. Errors are those of Program.
 func (g *Generator) WriteFlows(ctx context.Context, job Job) error {
 	if err := job.Addressing.Validate(job.Workers); err != nil {
 		return err
@@ -233,8 +233,8 @@ func (g *Generator) WriteFlows(ctx context.Context, job Job) error {
 }
 
 // ReadFlows reads the flow table of the card, up to the number of entries in use. Errors match ErrState if the
-// generator is busy or the table changes meanwhile, ErrLimit if the number of entries is impossible, or are those
-// of the registers.
+// generator is busy or the table changes meanwhile, ErrLimit if the number of entries is impossible, or come from the
+// registers.
 func (g *Generator) ReadFlows() ([]regmap.Flow, error) {
 	const looks = 4
 	var before []regmap.Flow
@@ -374,7 +374,7 @@ func (g *Generator) writeChunk(words []uint32, burst uint32) error {
 // chunksAtMost bounds the chunks in one list, which takes 4 MiB.
 const chunksAtMost = 256
 
-// flushChunks carries out the collected steps, and more.
+// flushChunks runs the collected steps and then more.
 func (g *Generator) flushChunks(more ...regmap.Step) error {
 	steps := append(g.chunks, more...)
 	g.chunks = g.chunks[:0]

@@ -13,11 +13,11 @@ import (
 var (
 	// ErrWorkload is matched by the errors for invalid workloads.
 	ErrWorkload = olaf.NewError(olaf.Usage, "bad workload")
-	// ErrLimit: the job exceeds the generator's build limits; the message includes the limit.
+	// ErrLimit reports that the job exceeds the generator's build limits; the message includes the limit.
 	ErrLimit = olaf.NewError(olaf.Device, "the job does not fit the generator")
-	// ErrState: the generator refused a command or write in its current state.
+	// ErrState reports that the generator refused a command or write in its current state.
 	ErrState = olaf.NewError(olaf.Device, "generator refused")
-	// ErrImage: the generator's memory differs from the written data.
+	// ErrImage reports that the generator's memory differs from the written data.
 	ErrImage = olaf.NewError(olaf.Device, "the generator's memory differs from what was loaded")
 )
 

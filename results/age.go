@@ -14,8 +14,8 @@ func (a *Age) Begin(w Window) {
 	}
 }
 
-// Deliver lowers the age at the instant at to that of an update generated at gen, if that is newer, and returns the
-// peak before it, or 0 at the first delivery. Calls must be in order of time.
+// Deliver lowers the age at time at to that of an update generated at gen, if that is newer, and returns the peak
+// before it, or 0 at the first delivery. Calls must be in order of time.
 func (a *Age) Deliver(w Window, at, gen olaf.Time) (peak olaf.Duration) {
 	from := int64(w.From)
 	if a.saw.delivered {
@@ -42,7 +42,7 @@ func (a *Age) At(at olaf.Time) (age olaf.Duration, known bool) {
 	return olaf.Duration(int64(at) - a.saw.newest), a.saw.running
 }
 
-// MeanNS returns the time average in ns; missing if nothing was integrated.
+// MeanNS returns the time average in ns, or a missing value if nothing was integrated.
 func (a *Age) MeanNS() Float { return a.saw.meanNS() }
 
 // Deliveries returns the number of deliveries in the window.

@@ -7,7 +7,7 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Beside is an age of one plan in three forms: on the twin with the plan's arrivals, on the twin with the logged
+// Beside is an age for one plan in three forms: on the twin with the plan's arrivals, on the twin with the logged
 // arrivals, and as measured. The first two differ by the senders, the last two by the output. Withheld or unknown
 // values are missing.
 type Beside struct {
@@ -127,14 +127,14 @@ func (r *Run) age(m *metric.Metric) Float {
 	return r.Metrics.Of(m.Name)
 }
 
-// Withheld counts the runs without ages and gives the first one's reason.
+// Withheld is the number of runs without ages and the reason for the first.
 type Withheld struct {
 	Runs   int    `json:"runs"`
 	Reason string `json:"reason"`
 }
 
-// addReal sets what only runs on real wires have: decisions compared with the engine, lateness of frames, withheld
-// runs, and burst rates.
+// addReal sets the fields that only runs on real wires have: decisions compared with the engine, lateness of frames,
+// withheld runs, and burst rates.
 func (row *Row) addReal(runs []*Run) {
 	var bursts []Float
 	for _, r := range runs {

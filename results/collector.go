@@ -11,7 +11,7 @@ import (
 type Config struct {
 	// Declared are the counters and metrics of the run.
 	Declared *metric.Declaration `json:"-"`
-	// Clusters and Workers are the expected numbers. Higher ids are measured too.
+	// Clusters and Workers are the expected numbers of each. Higher ids are measured too.
 	Clusters int    `json:"clusters"`
 	Workers  int    `json:"workers"`
 	Window   Window `json:"window"`

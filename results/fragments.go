@@ -14,10 +14,11 @@ type Split struct {
 	Workers int `json:"workers"` // of a cluster
 }
 
-// ModelMetric describes the models behind a queue whose updates were split. The other numbers of a run are per frame.
+// ModelMetric describes the models that a queue delivered if updates were split. The other numbers of a run are per
+// frame.
 type ModelMetric struct {
 	Frames  int   `json:"frames"`
-	Updates int64 `json:"updates"`  // of which a frame arrived
+	Updates int64 `json:"updates"`  // with at least one frame delivered
 	Torn    Float `json:"torn_pct"` // of these: frames were lost, or arrived in different mixtures of updates
 	AoM     Float `json:"aom_ns"`   // mean over the models of the age of their oldest fragment
 }
@@ -58,7 +59,7 @@ func newFragments(s Split) *fragments {
 	return &fragments{split: s, partial: map[split]*mixture{}}
 }
 
-// observe takes a delivered frame.
+// observe adds a delivered frame.
 func (g *fragments) observe(o *olaf.Observation, from, at int64) {
 	model, fragment := int(o.Update.Cluster)/g.split.Frames, int(o.Update.Cluster)%g.split.Frames
 	if model >= len(g.models) {
@@ -126,7 +127,7 @@ func (g *fragments) finish(c *Collector, nameless bool) *ModelMetric {
 	return m
 }
 
-// modelRow describes the models over runs; nil if no update was split.
+// modelRow summarises the models over runs, or returns nil if no update was split.
 func modelRow(runs []*Run) *ModelRow {
 	var torn, ages []Float
 	row := &ModelRow{}

@@ -14,17 +14,17 @@ import (
 
 // Kinds of errors, for errors.Is.
 var (
-	// ErrInterface: the interface does not exist or cannot be captured from.
+	// ErrInterface reports that the interface does not exist or cannot be captured from.
 	ErrInterface = olaf.NewError(olaf.Usage, "not an interface to capture from")
-	// ErrOptions: an option is out of range.
+	// ErrOptions reports that an option is out of range.
 	ErrOptions = olaf.NewError(olaf.Usage, "unusable option")
-	// ErrPermission: the process may not capture.
+	// ErrPermission reports that the process may not capture.
 	ErrPermission = olaf.NewError(olaf.Usage, "capturing is not permitted")
-	// ErrUnsupported: the system or the network card does not support a requested option.
+	// ErrUnsupported reports that the system or the network card does not support a requested option.
 	ErrUnsupported = olaf.NewError(olaf.Usage, "not supported")
-	// ErrGone: the interface vanished or went down during the capture.
+	// ErrGone reports that the interface vanished or went down during the capture.
 	ErrGone = olaf.NewError(olaf.Device, "the interface is gone")
-	// ErrClocks: different clocks stamped the packets of one capture.
+	// ErrClocks reports that different clocks stamped the packets of one capture.
 	ErrClocks = errors.New("packets were stamped by different clocks")
 )
 

@@ -23,7 +23,7 @@ import (
 // Schema names the JSON form of a Result.
 const Schema = "olafctl.replay/v2"
 
-// ErrTruncated: gradients are needed, but the capture has only parts of the frames.
+// ErrTruncated reports that gradients are needed, but the capture has only parts of the frames.
 var ErrTruncated = olaf.NewError(olaf.Usage, "the capture did not keep whole frames")
 
 // Config configures the queue.

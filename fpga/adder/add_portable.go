@@ -2,7 +2,7 @@
 
 package adder
 
-// Eight lanes at a time avoid seven of eight bounds checks.
+// Adding eight lanes at a time avoids seven of eight bounds checks.
 
 func addFloats(dst, src []uint32) { add(asFloats(dst), asFloats(src)) }
 

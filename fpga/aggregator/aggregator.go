@@ -26,8 +26,8 @@ type Config struct {
 	Up, Down Sink
 }
 
-// Aggregator is one switch's program plus what updates have and packets do not: contributors and rewards. It is not
-// safe for concurrent use. Once every cluster was seen, updates cause no allocation.
+// Aggregator is one switch's program plus the contributors and rewards, which updates have and packets do not. It is
+// not safe for concurrent use. Once every cluster was seen, updates cause no allocation.
 type Aggregator struct {
 	program program.Program
 	cfg     Config

@@ -9,7 +9,7 @@ type Row struct {
 	Of func(*Stats) uint64
 }
 
-// rows lists all counters of Stats, in the order of golden vectors. Those without a Name appear in no document.
+// rows lists all counters of Stats, in the order of golden vectors. Rows without a Name appear in no document.
 var rows = []Row{
 	{"offered", olaf.Counter{Name: "in", Title: "Reached the queue", Unit: "updates",
 		Doc: "updates that reached the queue", Register: "queue.in", Aside: true},

@@ -77,8 +77,8 @@ type Stats struct {
 	// Offered counts arrivals on entry, separately from Class, to check that every arrival has a class.
 	Offered uint64
 	Class   [Classes]uint64
-	// SumAccepted is Σ count over arrivals that were appended, aggregated or replaced another. Each count is 1
-	// straight from workers.
+	// SumAccepted is Σ count over arrivals that were appended, aggregated or replaced another. Updates straight from
+	// workers have count 1.
 	SumAccepted uint64
 	Locked      uint64 // frames that started to leave
 	Released    uint64 // frames whose last bit left ("delivered_frames")
@@ -143,7 +143,7 @@ type Discipline interface {
 	View(s Slot, f *Frame)
 	// Waiting returns the number of waiting frames, without the leaving one.
 	Waiting() int
-	// Occupancy returns the number of slots in use, without the frame on the wire if FreeSlotOnStart.
+	// Occupancy returns the number of slots in use, without the frame on the wire if FreeSlotOnStart is set.
 	// ActiveClusters returns the number of clusters with a waiting or leaving update.
 	Occupancy() int
 	ActiveClusters() int

@@ -50,7 +50,7 @@ func (i Increment) IsExact(r olaf.Rate) bool {
 	return have.Cmp(want) == 0
 }
 
-// Output configures the serializer behind a discipline. The zero value is the line rate without any cost.
+// Output configures the serializer behind a discipline. The zero value is the line rate without engine cycles.
 type Output struct {
 	Rate          Increment // 0 means unlimited: Line
 	OverheadBytes int       // added to each L2 frame, 0 … MaxOverheadBytes; 24 is FCS, preamble and gap

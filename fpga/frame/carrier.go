@@ -64,8 +64,8 @@ func (c *Carrier) put(b []byte, n int, to *olaf.Addresses, m *Message, flags pro
 	binary.BigEndian.PutUint16(b[offUDPLength:], uint16(n-ethernetBytes-ipBytes))
 }
 
-// check validates the headers of a frame of which b was captured; the frame was wire bytes long. The payload ends
-// at byte end of the frame. reply is set if the format's port is the source port.
+// check validates the headers of a frame of which b was captured; the frame was wire bytes long. The payload ends at
+// byte end of the frame. reply is set if the format's port is the source port.
 func (f *Format) check(b []byte, wire int) (end int, reply bool, err error) {
 	if reply, err = f.checkHeaders(b); err != nil {
 		return 0, false, err

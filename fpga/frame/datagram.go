@@ -8,13 +8,13 @@ import (
 // Datagrams encodes and decodes a format over UDP sockets, where the kernel adds and removes the headers.
 type Datagrams struct {
 	*Format
-	// Results decodes data as results: some formats have one form for both, and the receiver knows which it gets.
+	// Results decodes data as results: some formats have one form for both, and the receiver knows which it receives.
 	Results bool
 	outer   Outer
 	lanes   []uint32
 }
 
-// Offset returns the room needed in front of a payload, in bytes.
+// Offset returns the room needed before a payload, in bytes.
 func (d *Datagrams) Offset() int { return d.Carrier.payload() }
 
 // Encode writes a packet's payload into dst, which has room for a complete frame, and returns the payload's part of

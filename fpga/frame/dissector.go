@@ -68,7 +68,7 @@ func (f *Format) lua(b *strings.Builder, where, pattern string, byHand bool) {
 	b.WriteString("    } },\n")
 }
 
-// listFields returns the fields of all messages. Of fields with the same name it returns the widest.
+// listFields returns the fields of all messages. If several fields have the same name, it returns the widest.
 func (f *Format) listFields() []*Field {
 	var all []*Field
 	for i := range f.Messages {

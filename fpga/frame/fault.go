@@ -8,11 +8,11 @@ import (
 
 // Kinds of errors; match them with errors.Is.
 var (
-	// ErrOther: the frame is of another format.
+	// ErrOther reports that the frame has another format.
 	ErrOther = olaf.NewError(olaf.Usage, "another frame")
-	// ErrMalformed: the frame is of the format but broken.
+	// ErrMalformed reports that the frame has the format but is broken.
 	ErrMalformed = olaf.NewError(olaf.Usage, "malformed frame")
-	// ErrEncode: the packet cannot be written in the format.
+	// ErrEncode reports that the packet cannot be written in the format.
 	ErrEncode = olaf.NewError(olaf.Usage, "cannot write the packet as a frame")
 )
 

@@ -16,7 +16,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// ErrUnknown: no such format.
+// ErrUnknown reports that no such format.
 var ErrUnknown = olaf.NewError(olaf.Usage, "unknown wire format")
 
 // Format is one wire format.
@@ -26,13 +26,13 @@ type Format struct {
 	Title   string
 	Source  string // origin, in one line
 	Carrier Carrier
-	// Messages lists the format's messages. Of those that look alike on the wire the first is decoded.
+	// Messages lists the format's messages. If several look alike on the wire, the first is decoded.
 	Messages []Message
 	// Elsewhere is set if another package has the codec, and only the table is here.
 	Elsewhere bool
 }
 
-// Carrier describes the headers in front of a format's payload: Ethernet and an IPv4 header without options.
+// Carrier describes the headers before a format's payload: Ethernet and an IPv4 header without options.
 type Carrier struct {
 	EtherType uint16
 	Protocol  uint8  // in the IPv4 header
@@ -139,8 +139,8 @@ func AllFormats() []*Format {
 // AllTables returns all formats, including those with a codec elsewhere.
 func AllTables() []*Format { return append([]*Format{OLAF}, AllFormats()...) }
 
-// DetectSystem returns the name of the format of a frame, of which b was captured and wire bytes were sent, or ""
-// if none matches. Of indistinguishable formats it returns the first.
+// DetectSystem returns the name of a frame's format, or "" if none matches. b is the captured part of the frame, which
+// had wire bytes. If formats are indistinguishable, it returns the first.
 func DetectSystem(b []byte, wire int) string {
 	for _, f := range AllFormats() {
 		if _, err := f.DecodeTruncated(b, wire); err == nil {

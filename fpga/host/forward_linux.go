@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// forwarding passes packets between hosts that bypass the queue.
+// forwarding passes the packets between hosts that bypass the queue.
 type forwarding struct {
 	plane *plane
 	all   []route
@@ -75,7 +75,7 @@ func (w *forwarding) pass(b []byte) {
 		copy(b, r.By.A.MAC)
 		copy(b[macBytes:], r.By.B.MAC)
 		r.sends.Lock()
-		_ = r.socket.Send(b) // lost, as on any link; both ends count
+		_ = r.socket.Send(b) // lost, as on any link; counted at both ends
 		r.sends.Unlock()
 	}
 }

@@ -81,7 +81,7 @@ func (p *plane) SetSenders(list []xdp.Sender) error {
 	return nil
 }
 
-// Configure replaces the queue by an empty one with settings s.
+// Configure replaces the queue with an empty one with settings s.
 func (p *plane) Configure(s xdp.Settings) error {
 	d, err := engine.New(p.name, engine.Config{
 		Slots: s.Depth, Clusters: p.build.Clusters, LaneMemory: p.build.Lanes, FreeSlotOnStart: s.FreeSlotOnStart,

@@ -76,7 +76,7 @@ func CompareCards(ctx context.Context, a, b Side, seed uint64) (*Divergence, See
 // looksAtOnce is the number of parts into which the interval of a divergence is divided.
 const looksAtOnce = 32
 
-// Error lets a divergence end a run.
+// Error makes a divergence an error, which ends a run.
 func (d *Divergence) Error() string { return d.String() }
 
 // run is one run of a story.
@@ -351,7 +351,7 @@ func nameOf(addr uint32) string {
 	return fmt.Sprintf("%#x", addr)
 }
 
-// own lists registers that depend on the build, and those with side effects on reads.
+// own lists registers that depend on the build or have side effects when read.
 var own = []string{
 	"common.role", "common.capabilities", "common.build_hash", "common.build_time", "queue.built_slots",
 	"queue.built_clusters",

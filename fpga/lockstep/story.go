@@ -56,7 +56,7 @@ func TableWorkers() []Worker {
 	return all
 }
 
-// ServerAddress returns the address of the parameter server.
+// ServerAddress returns the parameter server's address.
 func ServerAddress() netip.Addr { return netip.AddrFrom4([4]byte{10, 1, 0, 1}) }
 
 func addressOf(w int) [4]byte            { return [4]byte{10, 0, 0, byte(w + 1)} }
@@ -240,8 +240,7 @@ func (s *story) setUp() {
 	s.addWrite(regmap.GeneratorCommand, regmap.GeneratorCommandStart)
 }
 
-// configureQueue draws a queue configuration. If the queue is not empty, writes are refused, which must also be
-// equal.
+// configureQueue draws a queue configuration. If the queue is not empty, both cards must refuse the same writes.
 func (s *story) configureQueue() {
 	kind, _ := engine.FindDiscipline(s.discipline)
 	mode := kind.Code

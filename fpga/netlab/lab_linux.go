@@ -7,7 +7,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrNetwork: the kernel refuses a network operation although the process has the rights.
+// ErrNetwork reports that the kernel refuses a network operation although the process has the rights.
 var ErrNetwork = olaf.NewError(olaf.Device, "the kernel refuses the network")
 
 // Lab is a set of namespaces and the cables between them. Its methods, and those of its nodes, may be called

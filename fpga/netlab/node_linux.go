@@ -91,7 +91,7 @@ func (n *Node) configureNew() error {
 // Name returns the node's name.
 func (n *Node) Name() string { return n.name }
 
-// errClosed: the lab was closed.
+// errClosed reports that the lab was closed.
 var errClosed = errors.New("the namespace is gone")
 
 // Do runs f in the namespace. Sockets, programs and links that f creates belong there and remain. A node does one

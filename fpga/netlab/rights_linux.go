@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrRights: the process lacks a capability.
+// ErrRights reports that the process lacks a capability.
 var ErrRights = olaf.NewError(olaf.Device, "a right is missing")
 
 // Right is a Linux capability and its purpose.

@@ -13,14 +13,14 @@ import (
 // Socket sends and receives raw frames at one interface. One goroutine at a time may send, and one receive.
 //
 // Its system calls do not block, so they are hidden from Go's scheduler. A goroutine that returns from a visible
-// system call must find a free place to run and locks goroutines meanwhile. A thread of higher priority on the same
-// processor would spin for that lock and never let it continue.
+// system call holds a lock while it looks for a free place to run. A thread of higher priority on the same processor
+// would spin for that lock and never let it continue.
 type Socket struct {
 	fd int
 	to unix.RawSockaddrLinklayer
 }
 
-// ErrAgain: no frame is waiting.
+// ErrAgain reports that no frame is waiting.
 var ErrAgain = errors.New("no frame is there")
 
 // Packets opens a packet socket at the interface. If hears, it receives incoming frames without blocking. A socket

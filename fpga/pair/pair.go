@@ -1,5 +1,5 @@
-// Package pair makes one device of two cards, whose cable leads from the second port of one to the first port of the other: the
-// generator of the one sends to the queue of the other.
+// Package pair combines two cards into one device. A cable connects the second port of one to the first port of the
+// other, and the generator of the first sends to the queue of the second.
 package pair
 
 import (
@@ -13,19 +13,19 @@ import (
 	"github.com/olafctl/olaf/fpga/twin"
 )
 
-// ErrRole: an image lacks the part of a card that it is asked for.
+// ErrRole reports that a card's image lacks the required part.
 var ErrRole = olaf.NewError(olaf.Device, "the card's image lacks a role")
 
-// Device is the two cards as one. Its registers are those of the queue's card, but for the generator block; what acts on all
-// blocks goes to both. It closes both cards. It is not safe for concurrent use.
+// Device is the two cards as one. Its registers are those of the queue's card, except for the generator block. Accesses
+// that act on all blocks go to both cards. It closes both cards. It is not safe for concurrent use.
 type Device struct {
 	generator, queue fpga.Device
 	together         bool
-	refused          fpga.Device // that refused the last access
+	refused          fpga.Device // card that refused the last access
 }
 
-// New joins two cards, and stops a generator that still runs. With together, the time of both passes as on real cards;
-// without it, the generator's is let pass first. The error matches ErrRole if an image lacks the role.
+// New joins two cards and stops a generator that still runs. If together is set, time passes on both at once, as on
+// real cards; otherwise first on the generator's card. The error matches ErrRole if an image lacks the role.
 func New(generator, queue fpga.Device, together bool) (*Device, error) {
 	d := &Device{generator: generator, queue: queue, together: together, refused: queue}
 	if err := errors.Join(CheckRole(generator, regmap.CommonRoleGenerator), CheckRole(queue, regmap.CommonRoleAccelerator)); err != nil {
@@ -51,7 +51,7 @@ func CheckRole(d fpga.Device, role uint32) error {
 		d.Identity().Address, part, built)
 }
 
-// leadOut sends the generator's frames out of its card.
+// leadOut routes the generator's frames out of its card.
 func (d *Device) leadOut() error {
 	able, err := fpga.HasGeneratorControl(d.generator)
 	if err == nil && !able {
@@ -67,7 +67,7 @@ func (d *Device) leadOut() error {
 	return nil
 }
 
-// cardOf returns the card on which a register is.
+// cardOf returns the card that has a register.
 func (d *Device) cardOf(addr uint32) fpga.Device {
 	if addr&^0xfff == regmap.GeneratorBase {
 		return d.generator
@@ -78,7 +78,7 @@ func (d *Device) cardOf(addr uint32) fpga.Device {
 	return d.queue
 }
 
-// note remembers which card refused the last access, as common.error_address is that card's.
+// note records which card refused the last access, because common.error_address is read from that card.
 func (d *Device) note(card fpga.Device, err error) error {
 	if err != nil {
 		d.refused = card
@@ -86,14 +86,14 @@ func (d *Device) note(card fpga.Device, err error) error {
 	return err
 }
 
-// Identity is that of the queue's card, with both addresses.
+// Identity returns the queue card's identity with both addresses.
 func (d *Device) Identity() fpga.Identity {
 	id := d.queue.Identity()
 	id.Address += " with the generator of " + d.generator.Identity().Address
 	return id
 }
 
-// Read32 reads a register of the card that has it, and of both where both count.
+// Read32 reads a register from the card that has it, or combines both cards' values for a shared register.
 func (d *Device) Read32(addr uint32) (uint32, error) {
 	switch addr {
 	case regmap.CommonRole:
@@ -106,8 +106,8 @@ func (d *Device) Read32(addr uint32) (uint32, error) {
 	return v ^ turned(addr), d.note(card, err)
 }
 
-// turned returns the bits of a register that mean the opposite on the generator's card: what leaves it comes to the queue, and
-// what stays there does not.
+// turned returns the bits of a register that mean the opposite on the generator's card: frames that leave that card
+// reach the queue, and frames that stay do not.
 func turned(addr uint32) uint32 {
 	if addr == regmap.GeneratorControl {
 		return regmap.GeneratorControlWire
@@ -115,7 +115,7 @@ func turned(addr uint32) uint32 {
 	return 0
 }
 
-// readBoth combines what both cards answer.
+// readBoth combines the answers of both cards.
 func (d *Device) readBoth(addr uint32) (uint32, error) {
 	g, err1 := d.generator.Read32(addr)
 	q, err2 := d.queue.Read32(addr)
@@ -132,7 +132,7 @@ func (d *Device) readBoth(addr uint32) (uint32, error) {
 	return q&^faults | g&faults, nil
 }
 
-// Write32 writes a register of the card that has it; commands to all blocks and their errors go to both.
+// Write32 writes a register of the card that has it. Commands to all blocks, and clearing of their errors, go to both.
 func (d *Device) Write32(addr, value uint32) error {
 	switch addr {
 	case regmap.CommonCommand, regmap.CommonErrors:
@@ -156,7 +156,7 @@ func (d *Device) WriteBurst(addr uint32, words []uint32) error {
 func (d *Device) Sleep(ctx context.Context, t olaf.Duration) error {
 	first, then := d.generator, d.queue
 	rest := t
-	if d.together { // what passes on the queue's card has passed on the other one
+	if d.together { // time that passes on the queue's card has passed on the other
 		first, then, rest = d.queue, d.generator, 0
 	}
 	if err := first.Sleep(ctx, t); err != nil {
@@ -165,7 +165,7 @@ func (d *Device) Sleep(ctx context.Context, t olaf.Duration) error {
 	return then.Sleep(ctx, rest)
 }
 
-// Part leads the generator back to its own queue, as after a reset, and closes its card.
+// Part routes the generator to its own queue again, as after a reset, and closes its card.
 func (d *Device) Part() error {
 	err := d.generator.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandAbort)
 	if err == nil {
@@ -174,22 +174,22 @@ func (d *Device) Part() error {
 	return errors.Join(err, d.generator.Close())
 }
 
-// Close parts the cards and closes both.
+// Close separates the cards and closes both.
 func (d *Device) Close() error { return errors.Join(d.Part(), d.queue.Close()) }
 
-// PortCounts are those of the queue's card.
+// PortCounts returns the port counts of the queue's card.
 func (d *Device) PortCounts() ([]fpga.Port, error) { return fpga.PortCounts(d.queue) }
 
-// AddsUpdates reports whether the programs of the queue's card add up what the generator sends.
+// AddsUpdates reports whether the programs of the queue's card sum the generator's updates.
 func (d *Device) AddsUpdates() bool { return fpga.AddsUpdates(d.queue) }
 
-// LogsArrivals reports whether the queue's card logs what reached its queue.
+// LogsArrivals reports whether the queue's card logs the arrivals at its queue.
 func (d *Device) LogsArrivals() bool {
 	_, ok := fpga.FindArrivalLog(d.queue)
 	return ok
 }
 
-// Arrivals are those of the queue's card.
+// Arrivals returns the arrivals logged by the queue's card.
 func (d *Device) Arrivals() ([]fpga.Arrival, error) {
 	log, ok := fpga.FindArrivalLog(d.queue)
 	if !ok {
@@ -198,13 +198,13 @@ func (d *Device) Arrivals() ([]fpga.Arrival, error) {
 	return log.Arrivals()
 }
 
-// Twins are two twins as one device, which hands out frames as one twin does.
+// Twins is two twins as one device. It returns frames like a single twin.
 type Twins struct {
 	*Device
 	sender, receiver *twin.Twin
 }
 
-// JoinTwins lays a cable between two twins and makes one device of them.
+// JoinTwins connects two twins with a cable and combines them into one device.
 func JoinTwins(sender, receiver *twin.Twin) (*Twins, error) {
 	if err := twin.Join(sender, receiver); err != nil {
 		return nil, err
@@ -213,13 +213,13 @@ func JoinTwins(sender, receiver *twin.Twin) (*Twins, error) {
 	return &Twins{d, sender, receiver}, err
 }
 
-// Drain hands out the updates delivered since the last call, on the generator's run clock.
+// Drain returns the updates delivered since the last call, on the generator's run clock.
 func (t *Twins) Drain(buf []olaf.Observation) []olaf.Observation { return t.receiver.Drain(buf) }
 
-// DrainPackets hands out the frames that left the queue's card since the last call.
+// DrainPackets returns the frames that left the queue's card since the last call.
 func (t *Twins) DrainPackets(buf []twin.Packet) []twin.Packet { return t.receiver.DrainPackets(buf) }
 
-// Record turns the recording of both twins off and on.
+// Record turns recording in both twins on or off.
 func (t *Twins) Record(on bool) {
 	t.sender.Record(on)
 	t.receiver.Record(on)

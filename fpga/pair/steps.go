@@ -5,11 +5,11 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// actsOnBoth contains the registers that are not those of one card.
+// actsOnBoth contains the registers shared by both cards.
 var actsOnBoth = map[uint32]bool{regmap.CommonRole: true, regmap.CommonErrors: true, regmap.CommonCapabilities: true,
 	regmap.CommonMaxPacketBytes: true, regmap.CommonCommand: true, regmap.CommonErrorAddress: true}
 
-// DoSteps carries out a list of accesses (regmap.Do): successive ones on one card are one list there.
+// DoSteps performs a list of accesses (regmap.Do). Successive accesses to one card become one list for that card.
 func (d *Device) DoSteps(steps []regmap.Step) (done int, err error) {
 	for done < len(steps) {
 		n, err := d.doSome(steps[done:])
@@ -20,7 +20,7 @@ func (d *Device) DoSteps(steps []regmap.Step) (done int, err error) {
 	return done, nil
 }
 
-// doSome carries out the first step, and those after it on the same card.
+// doSome performs the first step and the following ones on the same card.
 func (d *Device) doSome(steps []regmap.Step) (done int, err error) {
 	if actsOnBoth[steps[0].Addr] {
 		return regmap.Do(accesses{d}, steps[:1])
@@ -44,5 +44,5 @@ func (d *Device) doSome(steps []regmap.Step) (done int, err error) {
 	return done, d.note(card, err)
 }
 
-// accesses are the pair's accesses one by one.
+// accesses performs the pair's accesses one by one.
 type accesses struct{ fpga.Registers }

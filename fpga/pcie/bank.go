@@ -55,7 +55,7 @@ func (d *Device) runCommand(w *word, value uint32) error {
 	if value&regmap.CommonCommandSnapshot != 0 {
 		if err := d.latchBank(given); err != nil {
 			d.bank.known = false
-			if gone := d.verify(); gone != nil { // a card that left in the middle contradicts itself as well
+			if gone := d.verify(); gone != nil { // a card that disappeared in the middle also contradicts itself
 				err = gone
 			}
 			return fmt.Errorf("snapshot: %w", err)
@@ -125,8 +125,8 @@ func (d *Device) latchBank(given span) error {
 	return nil
 }
 
-// loadLatched reads both words of a counter of the bank, at the index of its low word. No counter is all ones; that answer
-// was lost, as while a driver is bound to the card, and is asked for again.
+// loadLatched reads both words of a counter of the bank, at the index of its low word. No counter is all ones. Such an
+// answer was lost, for example while a driver is bound to the card, and is read again.
 func (d *Device) loadLatched(at int) (low, high uint32) {
 	for range 2 {
 		low, high = d.load(d.bank.words[at]), d.load(d.bank.words[at+1])
@@ -164,15 +164,14 @@ func (d *Device) checkLatched(addr uint32, w *word, v uint32) (uint32, error) {
 		ErrUnsteady, want, again)
 }
 
-// nearby bounds the difference between two reads of a running counter: milliseconds of a clock, and more frames
-// than any port moves meanwhile.
+// nearby bounds the difference between two reads of a running counter. It is milliseconds of clock, and more frames
+// than any port moves in that time.
 const nearby = 1 << 20
 
 // fastest is a rate that no counter of a card exceeds, in counts per second.
 const fastest = 400e6
 
-// readRunning reads a running counter. Two reads in a row must differ by no more than the time between them
-// explains.
+// readRunning reads a running counter. Two successive reads must not differ by more than the time between them allows.
 func (d *Device) readRunning(name string, look func() uint64) (uint64, error) {
 	began := d.clock.Now()
 	first := look()
@@ -213,9 +212,9 @@ func (d *Device) readClock() (uint64, error) {
 	return c, err
 }
 
-// checkClock compares the clock with its last value and with the elapsed time. If no writable state shows it, only
-// the clock reveals a power cycle with the same image: it then counted less than the elapsed time, even if it is
-// past its last value.
+// checkClock compares the clock with its last value and with the elapsed time. If no writable state shows a power cycle
+// with the same image, only the clock reveals it: it then counted less than the elapsed time, even if it is past its
+// last value.
 func (d *Device) checkClock() error {
 	b, now := &d.bank, d.clock.Now()
 	c, err := d.readClock()

@@ -346,8 +346,8 @@ func (d *Device) countAccess() error {
 	return d.verify()
 }
 
-// checkFresh verifies the card's identity if that was done more than verifyInterval ago, so that no access reaches
-// another card than the one opened. In a dry run it does nothing.
+// checkFresh verifies the card's identity if that was done more than verifyInterval ago, so that no access reaches a
+// card other than the one opened. In a dry run it does nothing.
 func (d *Device) checkFresh() error {
 	if d.failed != nil {
 		return d.failed
@@ -407,8 +407,8 @@ func (d *Device) explainDead() error {
 	return fmt.Errorf("%w: it reads all ones: %s", fpga.ErrGone, why)
 }
 
-// checkIdentity checks that the card is present and the one opened. A card lost between two of the reads is dead, not
-// another one, whatever the reads before it gave.
+// checkIdentity checks that the card is present and the one opened. A card lost between two of the reads is dead, not a
+// different card, whatever the earlier reads returned.
 func (d *Device) checkIdentity() error {
 	if err := d.checkPresent(); err != nil {
 		return err

@@ -20,24 +20,25 @@ import (
 
 // Kinds of errors; match them with errors.Is. If a card stopped answering, the error matches fpga.ErrGone.
 var (
-	// ErrNoCard: there is no usable card at the address.
+	// ErrNoCard reports that there is no usable card at the address.
 	ErrNoCard = olaf.NewError(olaf.Device, "no OLAF card")
-	// ErrNotOurs: the card runs another image. It can be read, not written.
+	// ErrNotOurs reports that the card runs another image. It can be read, not written.
 	ErrNotOurs = olaf.NewError(olaf.Device, "the card does not run an OLAF image")
-	// ErrNotReady: something on the host prevents access to the card.
+	// ErrNotReady reports that something on the host prevents access to the card.
 	ErrNotReady = olaf.NewError(olaf.Device, "the card can't be used yet")
-	// ErrBusy: another process or a driver uses the card.
+	// ErrBusy reports that another process or a driver uses the card.
 	ErrBusy = olaf.NewError(olaf.Device, "the card is in use")
-	// ErrDenied: the address must never be accessed, or not in this session. It matches fpga.ErrAddress.
+	// ErrDenied reports that the address must not be accessed, ever or in this session. It matches fpga.ErrAddress.
 	ErrDenied error = denied{}
-	// ErrStale: a register does not read back the written value.
+	// ErrStale reports that a register does not read back the written value.
 	ErrStale = olaf.NewError(olaf.Device, "the register does not contain what was written")
-	// ErrChanged: the card was reprogrammed while it was open. It matches fpga.ErrGone, because all cached state is
-	// invalid.
+	// ErrChanged reports that the card was reprogrammed while it was open. It matches fpga.ErrGone, because all cached
+	// state is invalid.
 	ErrChanged = fmt.Errorf("%w: another image answers", fpga.ErrGone)
-	// ErrForgot: registers lost their written values, for example by a foreign reset. It matches fpga.ErrGone.
+	// ErrForgot reports that registers lost their written values, for example by a foreign reset. It matches
+	// fpga.ErrGone.
 	ErrForgot = fmt.Errorf("%w: it lost its registers", fpga.ErrGone)
-	// ErrRestarted: the card was power-cycled. It matches fpga.ErrGone.
+	// ErrRestarted reports that the card was power-cycled. It matches fpga.ErrGone.
 	ErrRestarted = fmt.Errorf("%w: it started anew", fpga.ErrGone)
 )
 
@@ -46,14 +47,14 @@ type denied struct{}
 func (denied) Error() string { return "not allowed" }
 func (denied) Unwrap() error { return fpga.ErrAddress }
 
-// Kinds of errors of a card with impossible answers. All match fpga.ErrDoubtful.
+// Kinds of errors about a card with impossible answers. All match fpga.ErrDoubtful.
 var (
-	// ErrLost: a snapshot, clear, reset or tick command had no effect.
+	// ErrLost reports that a snapshot, clear, reset or tick command had no effect.
 	ErrLost = fmt.Errorf("%w: a command did not arrive", fpga.ErrDoubtful)
-	// ErrUnsteady: a constant register changed, or a counter jumped.
+	// ErrUnsteady reports that a constant register changed, or a counter jumped.
 	ErrUnsteady = fmt.Errorf("%w: a register keeps changing", fpga.ErrDoubtful)
-	// ErrBackwards: a counter decreased without a clear.
+	// ErrBackwards reports that a counter decreased without a clear.
 	ErrBackwards = fmt.Errorf("%w: a counter went back", fpga.ErrDoubtful)
-	// ErrNoClock: the card reports no clock rate.
+	// ErrNoClock reports that the card reports no clock rate.
 	ErrNoClock = fmt.Errorf("%w: its clock has no rate", fpga.ErrDoubtful)
 )

@@ -19,7 +19,7 @@ import (
 // lock is this process's lock on a card.
 type lock struct{ file *os.File }
 
-// takeLock locks the card in a slot with all its functions, exclusively for writing, otherwise shared with other
+// takeLock locks the card in a slot with all its functions: exclusively for writing, otherwise shared with other
 // readers. The error matches ErrBusy and names the holder if it is known.
 func takeLock(dir, slot string, alone bool) (*lock, error) {
 	path := filepath.Join(dir, "olafctl-"+slot+".lock")
@@ -89,8 +89,7 @@ func findUsers(bus Bus, slot string) []string {
 	return users
 }
 
-// registerFiles lists the files that map a card's registers, and those that give the card to the process that
-// opened them.
+// registerFiles lists the files that map a card's registers, and those that give the opening process the card.
 func registerFiles(bus Bus, slot string) (mapped, opened []string) {
 	functions, _ := filepath.Glob(filepath.Join(bus.Sysfs, slot+".[0-7]"))
 	for _, dir := range functions {

@@ -24,7 +24,7 @@ type Options struct {
 	ReadOnly bool
 	// DryRun, if set, prints every access and writes nothing. Reads are done.
 	DryRun io.Writer
-	// Force allows resetting the QDMA, which the host's DMA contexts do not survive; a bound driver still forbids it.
+	// Force allows resetting the QDMA, which destroys the host's DMA contexts. A bound driver still forbids it.
 	Force bool
 	// Clock provides time; nil is the host's clock.
 	Clock Clock
@@ -80,7 +80,7 @@ func Open(bus Bus, bdf string, o Options) (*Device, error) {
 	return d, err
 }
 
-// Examine is Open that also returns the checks made, in order, up to the failed one.
+// Examine opens a card like Open and also returns the checks made, in order, up to the failed one.
 func Examine(bus Bus, bdf string, o Options) (*Device, []Check, error) {
 	x := &examination{bus: bus, options: o}
 	err := x.runChecks(bdf)

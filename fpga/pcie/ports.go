@@ -111,9 +111,9 @@ func (d *Device) port(i int) (*port, error) {
 	return &d.ports[i], nil
 }
 
-// Tick returns the totals of a port's MAC. Latching clears the hardware's counters, so they have exactly one owner:
-// the process with the card's exclusive lock. Counts from before the first tick are dropped. foreign is the number
-// of ticks by other programs; each removed counts, so the totals are then too small.
+// Tick returns the totals of a port's MAC. Latching clears the hardware's counters, so they have exactly one owner: the
+// process with the card's exclusive lock. Counts from before the first tick are dropped. foreign is the number of ticks
+// by other programs. Each of them removed counts, so the totals are then too small.
 func (d *Device) Tick(i int) (totals PortCounters, foreign int, err error) {
 	p, err := d.port(i)
 	if err != nil {

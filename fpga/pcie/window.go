@@ -2,7 +2,7 @@ package pcie
 
 import "errors"
 
-// errNoMap: this operating system cannot map a BAR.
+// errNoMap reports that this operating system cannot map a BAR.
 var errNoMap = errors.New("driving a card needs Linux")
 
 // Window is a mapping of BAR2. Offsets are multiples of 4 below its size; the device checks them.

@@ -32,9 +32,9 @@ const Schema = "olafctl.register-session/v1"
 
 // Kinds of errors; match them with errors.Is.
 var (
-	// ErrSession: the text is not a session.
+	// ErrSession reports that the text is not a session.
 	ErrSession = olaf.NewError(olaf.Usage, "not a register session")
-	// ErrDiverged: the program's accesses differ from the recorded ones.
+	// ErrDiverged reports that the program's accesses differ from the recorded ones.
 	ErrDiverged = olaf.NewError(olaf.Missed, "the session went another way")
 )
 

@@ -27,13 +27,13 @@ import (
 	"github.com/olafctl/olaf/internal/caller"
 )
 
-// ErrUnreachable: no agent answers at the address.
+// ErrUnreachable reports that no agent answers at the address.
 var ErrUnreachable = olaf.NewError(olaf.Device, "no device agent answers")
 
-// ErrDenied: the agent's socket belongs to another user.
+// ErrDenied reports that the agent's socket belongs to another user.
 var ErrDenied = olaf.NewError(olaf.Device, "permission denied")
 
-// ErrInUse: another client writes to the device.
+// ErrInUse reports that another client writes to the device.
 var ErrInUse = olaf.NewError(olaf.Device, "the device is in use by another client")
 
 // Options configure a session.

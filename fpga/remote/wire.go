@@ -32,7 +32,7 @@ const (
 	maxArrivals     = 1 << 20
 )
 
-// ErrProtocol: the other side does not speak this version of the protocol.
+// ErrProtocol reports that the other side does not speak this version of the protocol.
 var ErrProtocol = olaf.NewError(olaf.Device, "not an olafctl device agent")
 
 const (

@@ -34,11 +34,11 @@ import (
 var sources embed.FS
 
 var (
-	// ErrTools: a program needed to build the simulation is missing.
+	// ErrTools reports that a program needed to build the simulation is missing.
 	ErrTools = olaf.NewError(olaf.Device, "a tool is missing")
-	// ErrBuild: the simulation could not be built.
+	// ErrBuild reports that the simulation could not be built.
 	ErrBuild = olaf.NewError(olaf.Failed, "the RTL can't be built")
-	// ErrSize: the logic does not support the size.
+	// ErrSize reports that the logic does not support the size.
 	ErrSize = olaf.NewError(olaf.Usage, "the RTL is not built in that size")
 )
 

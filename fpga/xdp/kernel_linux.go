@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrFeature: the kernel lacks something that the programs need.
+// ErrFeature reports that the kernel lacks a feature that the programs need.
 var ErrFeature = olaf.NewError(olaf.Device, "the kernel lacks")
 
 // Kernel probes the features of a kernel. The methods return nil for a supported feature, an error that matches

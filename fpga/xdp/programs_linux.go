@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
-// ErrKernel: the kernel refuses although rights and features are there, for example because of a limit.
+// ErrKernel reports that the kernel refused although rights and features suffice, for example because of a limit.
 var ErrKernel = olaf.NewError(olaf.Device, "the kernel refuses")
 
 // programs is the common part of every object: programs and maps, the senders' table, counters in two banks, the

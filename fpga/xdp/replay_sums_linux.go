@@ -28,8 +28,8 @@ type sequence struct {
 var decided = [...]program.Class{xagg.Consumed, xagg.Completed, xagg.Duplicate, xagg.Late, xagg.Mismatched,
 	xagg.OutOfRange}
 
-// NewSumReplayer returns a replayer for an aggregator with this build and parent that has made no decision. The
-// error matches program.ErrConfig.
+// NewSumReplayer returns a replayer in its initial state, for an aggregator with this build and parent. The error
+// matches program.ErrConfig.
 func NewSumReplayer(build AggregatorBuild, p Parent) (*SumReplayer, error) {
 	profile := xagg.Saturating
 	if build.Wrapping {

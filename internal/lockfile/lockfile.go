@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// ErrHeld: another process has the lock.
+// ErrHeld reports that another process has the lock.
 var ErrHeld = errors.New("locked")
 
 // Open is os.OpenFile for a file in a folder that others may write to. It rejects a symbolic link, which another

@@ -16,7 +16,7 @@ import (
 	"github.com/olafctl/olaf/internal/lockfile"
 )
 
-// ErrJournal is the kind of all journal faults.
+// ErrJournal matches all journal faults.
 var ErrJournal = olaf.NewError(olaf.Usage, "agent: journal")
 
 // A journal stores the device's tables durably: committed pipelines, and the accepted batches after each. Every

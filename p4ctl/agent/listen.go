@@ -19,10 +19,10 @@ import (
 	"github.com/olafctl/olaf/internal/silence"
 )
 
-// ErrInsecure: an address that other machines can reach needs TLS.
+// ErrInsecure reports that an address that other machines can reach needs TLS.
 var ErrInsecure = olaf.NewError(olaf.Usage, "refusing to listen on a network without TLS")
 
-// ErrListen: the agent cannot listen on an address.
+// ErrListen reports that the agent cannot listen on an address.
 var ErrListen = olaf.NewError(olaf.Usage, "cannot listen")
 
 // maxMessageBytes fits the largest device config and a batch for a full table.

@@ -22,13 +22,13 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// ErrSilent: the server does not answer requests that every clause needs.
+// ErrSilent reports that the server does not answer requests that every clause needs.
 var ErrSilent = olaf.NewError(olaf.Device, "no P4Runtime server for this device answers")
 
-// ErrInUse: a live controller would lose its role as primary.
+// ErrInUse reports that a live controller would lose its role as primary.
 var ErrInUse = olaf.NewError(olaf.Device, "another controller is primary")
 
-// ErrUnlike: the P4Info has nothing that the clauses could write.
+// ErrUnlike reports that the P4Info has nothing for the clauses to write.
 var ErrUnlike = olaf.NewError(olaf.Usage, "the P4Info has no table with exact keys and an action with parameters")
 
 // Outcome is the result of a clause.

@@ -26,7 +26,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl/vnp4/driver"
 )
 
-// ErrDriver: the vendor's driver could not be started, or died.
+// ErrDriver reports that the vendor's driver could not be started, or died.
 var ErrDriver = errors.New("vitisnetp4 driver")
 
 // Registers accesses the registers that the driver may use. Addresses are within BAR2.

@@ -9,13 +9,13 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrRefused: the worker or server answered with an error.
+// ErrRefused reports that the worker or server answered with an error.
 var ErrRefused = olaf.NewError(olaf.Failed, "the worker or server refused")
 
 // Client is a program's end of the socket. It is not safe for concurrent use.
 type Client struct {
 	Greeting
-	// Waits gets the texts that arrive while an answer is not there yet; nil ignores them.
+	// Waits is called with each text that arrives before an answer; nil ignores them.
 	Waits func(text string)
 
 	conn   net.Conn
@@ -24,8 +24,8 @@ type Client struct {
 	values []byte
 }
 
-// Dial attaches to an address such as unix:/tmp/w0.sock. The error matches ErrRefused or ErrProtocol, or is the
-// socket's.
+// Dial attaches to an address such as unix:/tmp/w0.sock. The error matches ErrRefused or ErrProtocol, or is a socket
+// error.
 func Dial(address string) (*Client, error) {
 	conn, err := net.Dial("unix", strings.TrimPrefix(address, "unix:"))
 	if err != nil {
@@ -47,7 +47,7 @@ func Dial(address string) (*Client, error) {
 // Name returns the system's name.
 func (c *Client) Name() string { return strings.TrimRight(string(c.System[:]), "\x00") }
 
-// Close tells the other end that the program ended in order.
+// Close ends the session in order and notifies the other end.
 func (c *Client) Close() error {
 	_, _ = c.conn.Write(Append(nil, KindBye, nil, nil)) // the other end may have ended first
 	return c.conn.Close()
@@ -64,7 +64,7 @@ func (c *Client) ask(kind Kind, structure any, tail []byte, want Kind) (Message,
 	return m, err
 }
 
-// answer returns the next answer that is no text about waiting.
+// answer returns the next answer that is not a text about waiting.
 func (c *Client) answer(want Kind) (Message, error) {
 	for {
 		m, err := Read(c.conn, &c.in)
@@ -90,7 +90,7 @@ func (c *Client) answer(want Kind) (Message, error) {
 	}
 }
 
-// decode reads an answer's structure and the values behind it.
+// decode reads an answer's structure and the values after it.
 func decode(m Message, err error, into any) ([]float32, error) {
 	if err != nil {
 		return nil, err
@@ -102,7 +102,7 @@ func decode(m Message, err error, into any) ([]float32, error) {
 	return Floats(tail)
 }
 
-// Sum sends a vector of a worker that waits with its reward, and returns the sum of all workers' vectors.
+// Sum sends a waiting worker's vector with its reward and returns the sum of all workers' vectors.
 func (c *Client) Sum(values []float32, reward float32) (Sum, []float32, error) {
 	c.values = AppendFloats(c.values[:0], values)
 	m, err := c.ask(KindVector, Vector{Reward: reward}, c.values, KindSum)
@@ -111,7 +111,7 @@ func (c *Client) Sum(values []float32, reward float32) (Sum, []float32, error) {
 	return s, sum, err
 }
 
-// Push sends an update of a worker that does not wait.
+// Push sends an update from a worker that does not wait.
 func (c *Client) Push(values []float32, reward float32) (p Pushed, err error) {
 	c.values = AppendFloats(c.values[:0], values)
 	m, err := c.ask(KindVector, Vector{Reward: reward}, c.values, KindPushed)
@@ -119,7 +119,7 @@ func (c *Client) Push(values []float32, reward float32) (p Pushed, err error) {
 	return p, err
 }
 
-// Pull returns the newest model at a worker that does not wait. With wait it waits for a version above after.
+// Pull returns the newest model at a worker that does not wait. If wait is set, it waits for a version above after.
 func (c *Client) Pull(after uint32, wait bool) (Model, []float32, error) {
 	p := Pull{After: after}
 	if wait {
@@ -139,7 +139,7 @@ func (c *Client) Take() (Update, []float32, error) {
 	return u, values, err
 }
 
-// Reply answers the frame that was taken last; without values its workers get an ACK alone.
+// Reply answers the frame taken last. Without values its workers get only an ACK.
 func (c *Client) Reply(number uint32, values []float32) error {
 	c.values = AppendFloats(c.values[:0], values)
 	_, err := c.conn.Write(Append(c.out[:0], KindReply, Reply{Number: number}, c.values))

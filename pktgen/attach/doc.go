@@ -1,10 +1,10 @@
-// Package attach connects a program that computes, such as a training in Python, to a worker or a server on this
-// machine. The two talk over a unix socket in a small binary protocol: one request, one answer.
+// Package attach connects a program that computes, such as a training program in Python, to a worker or a server on
+// this machine. The two talk over a unix socket in a small binary protocol: one request, one answer.
 // docs/reference/attach.md describes it for other languages.
 //
-// A Port listens on the socket and serves one client at a time. Rounds is the work of a worker that waits for every
-// sum, Pushes of one that sends updates without waiting, and Updates of the server behind such workers. Client is the
-// other end, in Go.
+// A Port listens on the socket and serves one client at a time. Rounds implements a worker that waits for every sum,
+// Pushes one that sends updates without waiting, and Updates the server for such workers. Client is the other end, in
+// Go.
 package attach
 
 import (
@@ -17,13 +17,13 @@ import (
 
 // Kinds of errors.
 var (
-	// ErrProtocol: the other end sent bytes that are no message, or one that is out of place.
+	// ErrProtocol reports bytes that are not a message, or a message that is out of place.
 	ErrProtocol = olaf.NewError(olaf.Failed, "the attached client broke the protocol")
-	// ErrSocket: the socket cannot be opened, or another program uses it.
+	// ErrSocket reports that the socket cannot be opened or is used by another program.
 	ErrSocket = olaf.NewError(olaf.Usage, "cannot listen for a client")
-	// ErrDisagree: workers of a job, or worker and server, use another scale or length.
+	// ErrDisagree reports that workers of a job, or worker and server, use different scales or lengths.
 	ErrDisagree = olaf.NewError(olaf.Failed, "the job's programs disagree")
-	// ErrConfig: a refused configuration.
+	// ErrConfig reports an invalid configuration.
 	ErrConfig = olaf.NewError(olaf.Usage, "bad attachment")
 )
 
@@ -41,16 +41,17 @@ type Config struct {
 	Worker  int     // number, from 0
 	Workers int     // of the job; 0 if unknown
 	Largest int     // values of the longest vector
-	Lanes   int     // int32 of a frame, values and Overhead
+	Lanes   int     // int32 lanes per frame, for values and Overhead
 	Scale   float64 // lanes per unit; 0 if Floats
 	Floats  bool    // the network has no scale; it carries NaN and infinities unless RefusesNaN
-	// RefusesNaN means that float32 become integers by a scale that follows from them.
+	// RefusesNaN means that float32 values become integers with a scale derived from them.
 	RefusesNaN bool
-	// Awaited returns the workers whose vectors of a round are missing; nil leaves that to the aggregator's answers.
+	// Awaited returns the workers whose vectors are missing in a round; if nil, the aggregator's answers determine
+	// them.
 	Awaited func(round uint32) []int
-	// Children means that those answers count the aggregator's children, which are not the job's workers.
+	// Children means that the aggregator's answers count its children, which are not the job's workers.
 	Children bool
-	// Seen gets every vector when it arrives, before its client has an answer; nil for none.
+	// Seen, if set, is called with every arriving vector before its client gets an answer.
 	Seen func(*Seen)
 }
 
@@ -61,7 +62,7 @@ type Seen struct {
 	Version uint32 // of the model that the client pulled last
 }
 
-// Overhead is how many lanes of a frame carry the scale's code and the version, in front of the values.
+// Overhead is the number of lanes before a frame's values, for the scale's code and the version.
 const Overhead = 2
 
 // Check returns an error that matches ErrConfig if the fields are out of range.

@@ -8,8 +8,8 @@ import (
 	"sync"
 )
 
-// checkValues returns an error if values are too many, not float32 throughout, or contain NaN or an infinity though
-// they need integer lanes.
+// checkValues returns an error if there are too many values, they are not whole float32 values, or they contain NaN or
+// an infinity but need integer lanes.
 func (c *Config) checkValues(values []byte, largest int) error {
 	switch {
 	case len(values)%4 != 0:
@@ -34,8 +34,8 @@ func (c *Config) checkValues(values []byte, largest int) error {
 // exponent is the part of a float32 that is all ones for NaN and infinities.
 const exponent = 0xff << 23
 
-// allFinite reports whether no float32 is NaN or an infinity. It looks at two at a time: adding one to an exponent of
-// all ones reaches the sign's bit.
+// allFinite reports whether no float32 is NaN or an infinity. It checks two at a time: adding one to an exponent of all
+// ones reaches the sign's bit.
 func allFinite(values []byte) bool {
 	const both, one, signs = exponent<<32 | exponent, 1<<55 | 1<<23, 1<<63 | 1<<31
 	found := uint64(0)
@@ -48,7 +48,7 @@ func allFinite(values []byte) bool {
 	return found&signs == 0
 }
 
-// toLane returns the lane for a float32, rounded to the nearest even, and counts one that was clipped or vanished.
+// toLane returns the lane for a float32, rounded to the nearest even, and counts a value that was clipped or became 0.
 //
 //go:noinline
 func (n *Numbers) toLane(word uint32, scale float64) uint32 {
@@ -70,7 +70,8 @@ func (n *Numbers) toLane(word uint32, scale float64) uint32 {
 // integer, which is then in the low bits.
 const rounding = 3 << 51
 
-// inHalves converts values on two processors if there are many. The program that waits for them leaves one idle.
+// inHalves converts values on two processors if there are many. The program that waits for them leaves one processor
+// idle.
 func (n *Numbers) inHalves(values int, convert func(n *Numbers, from, to int)) {
 	const many = 1 << 15
 	if values < many {
@@ -108,7 +109,7 @@ func (n *Numbers) toLanes(into []uint32, values []byte, scale float64) {
 	}
 }
 
-// appendValues appends the little-endian float32 of lanes, and counts those at the end of the lane's range.
+// appendValues appends lanes as little-endian float32 values and counts those at the end of a lane's range.
 func (n *Numbers) appendValues(values []byte, lanes []uint32, scale float64) []byte {
 	at := len(values)
 	values = slices.Grow(values, 4*len(lanes))[:at+4*len(lanes)]

@@ -8,23 +8,23 @@ import (
 	"slices"
 )
 
-// Version is the protocol's. A client that speaks another one is refused.
+// Version is the protocol version. A client with another version is refused.
 const Version = 1
 
 var magic = [4]byte{'O', 'L', 'A', 'F'}
 
-// Kind is the kind of a message. Requests of a client are below 16, answers from there on.
+// Kind is the kind of a message. Client requests are below 16, answers 16 and above.
 type Kind uint8
 
-// Requests and answers. The structures of the same names precede the values.
+// Requests and answers. Structures with the same names precede the values.
 const (
 	KindHello  Kind = 1 + iota // answered by Greeting
-	KindVector                 // of a worker: answered by Sum, or by Pushed if the worker does not wait
-	KindPull                   // of a worker that does not wait: answered by Model
-	KindTake                   // of a server: answered by Update, once there is one
-	KindReply                  // of a server, to the last Update: has no answer
-	KindBye                    // the client ends: has no answer
-	KindRecord                 // of a recorder: the next bytes of its file; has no answer
+	KindVector                 // from a worker: answered by Sum, or by Pushed if the worker does not wait
+	KindPull                   // from a worker that does not wait: answered by Model
+	KindTake                   // from a server: answered by Update, once there is one
+	KindReply                  // from a server, about the last Update: has no answer
+	KindBye                    // the client ends; has no answer
+	KindRecord                 // from a recorder: the next bytes of its file; has no answer
 )
 
 // Answers.
@@ -50,10 +50,10 @@ const (
 
 // Codes of errors.
 const (
-	CodeProtocol = 1 + iota // bytes that are no message, or one that is out of place
+	CodeProtocol = 1 + iota // bytes that are not a message, or a message that is out of place
 	CodeVersion             // another version of the protocol
 	CodeBusy                // another client is attached
-	CodeVector              // a vector that is too long, or with a value that cannot be sent; send another one
+	CodeVector              // a vector that is too long, or with a value that cannot be sent; send another
 	CodeEnded               // the worker or server ended, for the reason in the text
 )
 
@@ -80,7 +80,7 @@ type Greeting struct {
 	System  [16]byte // padded with zeros
 }
 
-// Vector is a worker's, followed by its values.
+// Vector is a worker's vector, followed by its values.
 type Vector struct {
 	Reward float32 // of the update, 0 if there is none
 	_      uint32
@@ -89,7 +89,7 @@ type Vector struct {
 // Numbers counts values that changed between float32 and the lanes.
 type Numbers struct {
 	Clipped   uint32 // of the vector, cut to the end of the lane's range
-	Vanished  uint32 // of the vector, not 0 and sent as 0
+	Vanished  uint32 // of the vector, nonzero but sent as 0
 	Saturated uint32 // of the sum, at the end of the lane's range
 }
 
@@ -97,10 +97,10 @@ type Numbers struct {
 type Queue struct {
 	Occupancy uint32 // frames
 	Clusters  uint16 // active
-	Slots     uint16 // frames that there is room for
+	Slots     uint16 // capacity in frames
 }
 
-// Sum answers a vector of a worker that waits, followed by the sum's values.
+// Sum answers a vector from a worker that waits, followed by the sum's values.
 type Sum struct {
 	Round   uint32 // of the vectors
 	Workers uint32 // vectors inside
@@ -109,7 +109,7 @@ type Sum struct {
 	Reward float32 // sum of the vectors' rewards
 }
 
-// Pushed answers a vector of a worker that does not wait.
+// Pushed answers a vector from a worker that does not wait.
 type Pushed struct {
 	Round    uint32 // of the vector
 	Withheld uint32 // 1 if transmission control did not send it
@@ -123,7 +123,7 @@ type Pull struct {
 	Wait  uint32 // 1 waits for a version above After
 }
 
-// Model is the newest model at a worker, followed by its values; none before the first answer of the server.
+// Model is the newest model at a worker, followed by its values. It has none before the server's first answer.
 type Model struct {
 	Version uint32 // of the newest frame: updates that the server answered by then
 	Oldest  uint32 // of the oldest frame; below Version the model is torn
@@ -140,22 +140,21 @@ type Update struct {
 	Job        uint32  // the cluster
 	Worker     uint32  // of the newest update inside
 	Vector     uint32  // its number
-	VersionSum uint64  // of the models on which the updates inside were computed
+	VersionSum uint64  // of the models that the updates inside were computed on
 	GenNS      uint64  // when the newest was ready, ns modulo 2^48
 	Reward     float32 // sum of the updates' rewards
-	Dropped    uint32  // frames for which the server's line had no room so far
+	Dropped    uint32  // frames dropped so far because the server's line was full
 	Waiting    uint32  // frames in the line
 	Saturated  uint32  // values at the end of the range
 }
 
-// Reply is the answer of a server to an update, followed by the values that its workers get; without values they get
-// an ACK alone.
+// Reply is a server's answer to an update, followed by the values for its workers. Without values they get only an ACK.
 type Reply struct {
 	Number uint32 // of the update
 	_      uint32
 }
 
-// Failure is in front of the text of a KindError.
+// Failure precedes the text of a KindError.
 type Failure struct {
 	Code uint32 // see the rules
 }
@@ -166,7 +165,7 @@ const headSize = 8
 // most bounds the length of a message: the largest vector with its structure.
 const most = 4*MaxValues + 256
 
-// sizes are the lengths of the structures, by kind. Those kinds that carry values or text may be longer.
+// sizes are the lengths of the structures, by kind. Kinds that carry values or text may be longer.
 var sizes = map[Kind]struct {
 	size int
 	more bool
@@ -181,7 +180,7 @@ var sizes = map[Kind]struct {
 	KindWaits:  {0, true}, KindError: {binary.Size(Failure{}), true},
 }
 
-// Message is one message: its kind, and the structure with what follows it.
+// Message is one message: its kind, and its structure with the bytes after it.
 type Message struct {
 	Kind Kind
 	Body []byte
@@ -208,8 +207,8 @@ func seal(b []byte, at int) []byte {
 	return b
 }
 
-// Read reads the next message into buffer, which grows as needed. The body is valid until the buffer is used again.
-// The error matches ErrProtocol, or is the reader's.
+// Read reads the next message into buffer, which grows as needed. The body is valid until the buffer is used again. The
+// error matches ErrProtocol, or is the reader's error.
 func Read(r io.Reader, buffer *[]byte) (Message, error) {
 	var head [headSize]byte
 	if _, err := io.ReadFull(r, head[:]); err != nil {
@@ -243,7 +242,7 @@ func (m *Message) Decode(into any) (tail []byte, err error) {
 	return m.Body[n:], nil
 }
 
-// Floats returns the float32 that are in b. The error matches ErrProtocol if b does not consist of whole ones.
+// Floats returns the float32 values in b. The error matches ErrProtocol if b does not consist of whole values.
 func Floats(b []byte) ([]float32, error) {
 	if len(b)%4 != 0 {
 		return nil, fmt.Errorf("%w: %d bytes of float32 values", ErrProtocol, len(b))

@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// Port is a socket on which one client at a time attaches, or with Many several. It is safe for concurrent use.
+// Port is a socket to which one client at a time can attach, or several with Many. It is safe for concurrent use.
 type Port struct {
 	path     string
 	listener *net.UnixListener
@@ -25,13 +25,13 @@ type Port struct {
 
 	mu       sync.Mutex
 	conns    map[net.Conn]bool // of clients
-	why      string            // the worker or server ended; the reason
+	why      string            // why the worker or server ended
 	closed   bool
 	sessions sync.WaitGroup
 }
 
-// Listen opens the socket at an address such as unix:/tmp/w0.sock, for this user alone. A socket that a dead program
-// left there is replaced. say reports clients that come and go. The error matches ErrSocket.
+// Listen opens the socket at an address such as unix:/tmp/w0.sock, for this user only. It replaces a socket left by a
+// dead program. say reports clients that attach or leave. The error matches ErrSocket.
 func Listen(address string, say func(format string, args ...any)) (*Port, error) {
 	path, ok := strings.CutPrefix(address, "unix:")
 	if !ok || path == "" {
@@ -44,7 +44,7 @@ func Listen(address string, say func(format string, args ...any)) (*Port, error)
 	if info, err := os.Lstat(path); err == nil && info.Mode().Type() != os.ModeSocket {
 		return nil, fmt.Errorf("%w at %s: the file is there already and no socket; choose another path", ErrSocket, path)
 	}
-	// The socket gets its rights in a folder of this user before it moves to where others can reach it.
+	// The socket gets its permissions in a private folder before it moves to where others can reach it.
 	folder, err := os.MkdirTemp(filepath.Dir(path), ".attach")
 	if err != nil {
 		return nil, fmt.Errorf("%w at %s: %w", ErrSocket, path, err)
@@ -101,7 +101,7 @@ func (p *Port) Serve(h Handler) {
 	}
 }
 
-// greetingTime is how long a client may take for its Hello, and a client that is refused for reading why.
+// greetingTime is the time limit for a client's Hello, and for a refused client to read the reason.
 const greetingTime = 5 * time.Second
 
 // refuse sends an error and closes the connection.
@@ -111,7 +111,7 @@ func refuse(c net.Conn, code uint32, text string) {
 	_ = c.Close()
 }
 
-// turnAway reads a client's Hello and refuses it. A socket that closes with bytes unread may lose the refusal.
+// turnAway reads a client's Hello and refuses it. Closing the socket with unread bytes could lose the refusal.
 func turnAway(c net.Conn, code uint32, text string) {
 	_ = c.SetDeadline(time.Now().Add(greetingTime))
 	var buffer []byte
@@ -148,13 +148,13 @@ func (p *Port) session(c net.Conn, h Handler) {
 	}
 }
 
-// bufferSize is the room for a message in a socket. With less than a message, its ends take turns.
+// bufferSize is the room for a message in a socket. If it is smaller than a message, the two ends take turns.
 const bufferSize = 4 << 20
 
-// enlarge asks the kernel for larger buffers; it gives what it allows.
+// enlarge asks the kernel for larger buffers, which the kernel may limit.
 func enlarge(c net.Conn) {
 	if u, ok := c.(*net.UnixConn); ok {
-		_ = u.SetWriteBuffer(bufferSize) // what it gives is enough
+		_ = u.SetWriteBuffer(bufferSize) // any size works
 	}
 }
 
@@ -185,7 +185,8 @@ func greet(c net.Conn, h Handler) error {
 	return errors.Join(err, c.SetDeadline(time.Time{}))
 }
 
-// readRequests reads a client's messages, one ahead of its session: a body stays valid until the next but one is taken.
+// readRequests reads a client's messages, one ahead of its session; a body stays valid until the message after the next
+// is taken.
 func readRequests(c net.Conn, into chan<- Message, stop <-chan struct{}) {
 	defer close(into)
 	var buffers [2][]byte
@@ -207,7 +208,7 @@ func readRequests(c net.Conn, into chan<- Message, stop <-chan struct{}) {
 	}
 }
 
-// errEnded: the session is over and nothing is wrong. errGone: the client closed its connection without a word.
+// errEnded reports a session that ended normally, errGone a client that closed its connection without a Bye.
 var (
 	errEnded = errors.New("the session ended")
 	errGone  = errors.New("it closed the connection")
@@ -247,11 +248,11 @@ func (s *session) reject(err error) error {
 	return s.send(KindError, Failure{CodeVector}, []byte(err.Error()))
 }
 
-// tick is how often a client that waits gets a message about it.
+// tick is the interval of messages to a waiting client.
 const tick = time.Second
 
-// await waits for an answer for the client. Meanwhile the client gets what state returns, and may not send anything
-// but its end.
+// await waits for an answer for the client. Meanwhile it sends the client the texts from state; the client may send
+// only its end.
 func await[T any](s *session, answer <-chan T, state func(time.Duration) string) (got T, bye bool, err error) {
 	every := time.NewTicker(tick)
 	defer every.Stop()
@@ -296,7 +297,7 @@ func (p *Port) Close(why error) error {
 	p.mu.Unlock()
 	close(p.ended)
 	for _, conn := range conns {
-		_ = conn.SetDeadline(time.Now().Add(greetingTime)) // one that does not read holds nothing up for longer
+		_ = conn.SetDeadline(time.Now().Add(greetingTime)) // a client that does not read causes no longer delay
 	}
 	err := errors.Join(p.listener.Close(), os.Remove(p.path))
 	p.sessions.Wait()

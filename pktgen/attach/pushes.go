@@ -11,9 +11,9 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// Pushes is the work of a worker that sends updates and waits for no sum. It implements process.Work and
-// endpoint.Gate; a Port serves its client. Every frame begins with two lanes: the scale's code, and the version of
-// the model on which the update was computed.
+// Pushes implements a worker that sends updates and does not wait for sums. It implements process.Work and
+// endpoint.Gate; a Port serves its client. Every frame begins with two lanes: the scale's code, and the version of the
+// model on which the update was computed.
 type Pushes struct {
 	config  Config
 	end     context.CancelCauseFunc
@@ -29,11 +29,11 @@ type Pushes struct {
 	model    []uint32 // lanes of the newest frames, without overhead
 	versions []uint32 // of the frames; 0 before the first one
 	lengths  []int    // values of the frames
-	pulled   uint32   // version that the client has
+	pulled   uint32   // the client's version
 	changed  chan struct{}
 }
 
-// NewPushes returns the work of a worker whose updates a gate may withhold; nil withholds none. end is as for
+// NewPushes returns the work of a worker whose updates gate may withhold; a nil gate withholds none. end is as for
 // NewRounds. The error matches ErrConfig.
 func NewPushes(c Config, gate endpoint.Gate, end context.CancelCauseFunc) (*Pushes, error) {
 	if err := c.Check(); err != nil {
@@ -46,7 +46,7 @@ func NewPushes(c Config, gate endpoint.Gate, end context.CancelCauseFunc) (*Push
 	return w, nil
 }
 
-// frame returns how many values a frame carries, and frames how many frames take so many values.
+// frame returns the number of values in a frame, and frames the number of frames for that many values.
 func (c *Config) frame() int            { return c.Lanes - Overhead }
 func (c *Config) frames(values int) int { return max(1, (values+c.frame()-1)/c.frame()) }
 
@@ -63,7 +63,7 @@ func (w *Pushes) greeting() Greeting {
 	return w.config.greeting(w.accepted)
 }
 
-// serve answers a client's updates and its questions for the model.
+// serve answers a client's updates and its requests for the model.
 func (w *Pushes) serve(s *session) error {
 	for {
 		m, bye, err := s.next()
@@ -87,7 +87,7 @@ func (w *Pushes) serve(s *session) error {
 	}
 }
 
-// push hands an update over and answers what became of it.
+// push hands an update over and sends the client its outcome.
 func (w *Pushes) push(s *session, m Message) (bye bool, err error) {
 	var v Vector
 	values, err := m.Decode(&v)
@@ -119,7 +119,7 @@ func (w *Pushes) push(s *session, m Message) (bye bool, err error) {
 	return bye, err
 }
 
-// pull sends the model, once it is newer than what the client asks for.
+// pull sends the model once it is newer than the version in the request.
 func (w *Pushes) pull(s *session, m Message) (bye bool, err error) {
 	var p Pull
 	if _, err := m.Decode(&p); err != nil {
@@ -145,7 +145,7 @@ func (w *Pushes) pull(s *session, m Message) (bye bool, err error) {
 	}
 }
 
-// current returns the complete part of the model: all frames up to the last that came.
+// current returns the complete part of the model: all frames up to the last that arrived.
 func (w *Pushes) current() (m Model, values []byte) {
 	m.Queue = w.queue
 	frames := len(w.versions)
@@ -170,7 +170,7 @@ func (w *Pushes) current() (m Model, values []byte) {
 	return m, values
 }
 
-// Compute implements process.Work: it waits for the client's update and makes lanes of it.
+// Compute implements process.Work: it waits for the client's update and converts it to lanes.
 func (w *Pushes) Compute(ctx context.Context, _ uint32) process.Computed {
 	select {
 	case <-ctx.Done():
@@ -187,7 +187,7 @@ func (w *Pushes) Compute(ctx context.Context, _ uint32) process.Computed {
 	}
 }
 
-// Heard implements endpoint.Gate: it keeps the queue's status.
+// Heard implements endpoint.Gate: it stores the queue's status.
 func (w *Pushes) Heard(now olaf.Time, s olaf.QueueStatus) {
 	w.mu.Lock()
 	w.queue = Queue{Occupancy: s.Occupancy, Clusters: s.ActiveClusters, Slots: s.Slots}
@@ -197,7 +197,7 @@ func (w *Pushes) Heard(now olaf.Time, s olaf.QueueStatus) {
 	}
 }
 
-// Sends implements endpoint.Gate: it tells the client whether its update was sent.
+// Sends implements endpoint.Gate: it reports to the client whether its update was sent.
 func (w *Pushes) Sends(now olaf.Time) bool {
 	sends := w.gate == nil || w.gate.Sends(now)
 	w.mu.Lock()
@@ -210,7 +210,7 @@ func (w *Pushes) Sends(now olaf.Time) bool {
 	return sends
 }
 
-// Apply implements process.Work: it keeps a frame of the model.
+// Apply implements process.Work: it stores a frame of the model.
 func (w *Pushes) Apply(a *endpoint.Aggregate) {
 	if len(a.Values) < Overhead {
 		return
@@ -225,7 +225,7 @@ func (w *Pushes) Apply(a *endpoint.Aggregate) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if frame >= len(w.versions) || len(values) == 0 ||
-		version <= w.versions[frame] { // an answer that another one overtook
+		version <= w.versions[frame] { // an answer that a newer one overtook
 		return
 	}
 	w.versions[frame] = version

@@ -12,18 +12,19 @@ import (
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
-// Records writes what recorders send into one file per worker, like olaf.Recorder. A Port with Many serves its clients.
+// Records writes the recorders' bytes into one file per worker, like olaf.Recorder. A Port with Many serves its
+// clients.
 type Records struct {
 	folder string
-	done   func(error) // called when all recorders ended in order, or with what ends the recording
+	done   func(error) // called when all recorders ended in order, or with the error that ended the recording
 
 	mu    sync.Mutex
-	names map[uint32]bool // workers that began
+	names map[uint32]bool // workers that started
 	ended uint32          // recorders
 }
 
-// NewRecords returns a recording into files of a folder. done is called once all workers' recorders have ended in order,
-// or with the error that ends the recording; it may be called more than once.
+// NewRecords returns a recording into files in a folder. done is called once all workers' recorders have ended in
+// order, or with the error that ends the recording; it may be called more than once.
 func NewRecords(folder string, done func(error)) *Records {
 	return &Records{folder: folder, done: done, names: map[uint32]bool{}}
 }
@@ -69,7 +70,7 @@ func (r *Records) serve(s *session) error {
 	}
 }
 
-// begin opens the file of the worker whose header these bytes are. Another recorder of the same worker is refused.
+// begin opens the file of the worker in the header. It refuses a second recorder of the same worker.
 func (r *Records) begin(header []byte) (file *os.File, workers uint32, err error) {
 	if !bytes.HasPrefix(header, []byte(trace.RecordMagic)) || len(header) < len(trace.RecordMagic)+8 {
 		return nil, 0, fmt.Errorf("%w: a recorder's first bytes are no header of records", ErrProtocol)
@@ -92,7 +93,7 @@ func (r *Records) begin(header []byte) (file *os.File, workers uint32, err error
 	return file, workers, err
 }
 
-// end counts a recorder that ended in order; one that recorded nothing does not count.
+// end counts a recorder that ended in order; a recorder without records does not count.
 func (r *Records) end(workers uint32) {
 	if workers == 0 {
 		return

@@ -17,16 +17,16 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// ErrBye is the cause with which a worker or server ends whose client ended in order.
+// ErrBye is the cause with which a worker or server ends after its client ended in order.
 var ErrBye = errors.New("the client ended")
 
-// fullEvery is after how many rounds a vector travels with its largest length. A fragment that no vector used for
-// 2^15 rounds would look as if it were ahead: epochs have 16 bits.
+// fullEvery is the number of rounds after which a vector is sent at full length. A fragment unused for 2^15 rounds
+// would look as if it were ahead, because epochs have 16 bits.
 const fullEvery = 1 << 13
 
-// Rounds is the work of a worker that waits for the sum of every round. It implements process.Work; a Port serves its
+// Rounds implements a worker that waits for the sum of every round. It implements process.Work; a Port serves its
 // client. The first frame begins with four lanes: the scale's code, the round, the vector's length, and its reward in
-// 1/256. The sums of the first three show a worker that has others.
+// 1/256. The sums of the first three reveal a worker with other values.
 type Rounds struct {
 	config  Config
 	end     context.CancelCauseFunc
@@ -37,20 +37,20 @@ type Rounds struct {
 	flying   handed
 	numbers  Numbers // of the vector in flight
 	epoch    uint16  // of the newest sum
-	awaits   uint64  // whose frames the aggregator lacked when it was asked; 0 if that is not known
+	awaits   uint64  // workers whose frames the aggregator lacked when asked; 0 if unknown
 	lanes    []uint32
 	attached time.Time // the newest client
 	message  []byte    // with the sum; its session has written it before the next one is there
 }
 
-// roundsOverhead is how many lanes of the first frame those are. lowRound is the part of the round's number that a
-// lane carries, so that sums of it fit.
+// roundsOverhead is the number of these lanes. lowRound masks the part of the round number that a lane carries, so that
+// sums fit.
 const (
 	roundsOverhead = 4
 	lowRound       = 1<<15 - 1
 )
 
-// handed is a client's vector, and where its answer goes.
+// handed is a client's vector and the destination of its answer.
 type handed struct {
 	round   uint32
 	values  []byte // little-endian float32
@@ -77,7 +77,7 @@ func (c *Config) roundsLayout() endpoint.Layout {
 	return endpoint.Layout{Values: max(c.Largest+roundsOverhead, c.Lanes), PerPacket: c.Lanes}
 }
 
-// RoundsJob returns the lanes of the longest vector of a worker that waits, with what goes in front of its values.
+// RoundsJob returns the number of lanes for a waiting worker's longest vector, including those before its values.
 func RoundsJob(largest, lanes int) int {
 	c := Config{Largest: largest, Lanes: lanes}
 	return c.roundsLayout().Values
@@ -90,7 +90,7 @@ func (r *Rounds) greeting() Greeting {
 	return r.config.greeting(r.accepted)
 }
 
-// Accepted returns how many vectors the client has handed over.
+// Accepted returns the number of vectors that the client has handed over.
 func (r *Rounds) Accepted() uint32 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -148,7 +148,7 @@ func (r *Rounds) exchange(s *session, h handed) (bye bool, err error) {
 	return false, err
 }
 
-// describeWait returns whose vectors a round lacks, if known.
+// describeWait returns the workers whose vectors a round lacks, if known.
 func (r *Rounds) describeWait(round uint32) string {
 	var lacking []int
 	if r.config.Awaited != nil {
@@ -198,7 +198,8 @@ func (r *Rounds) leave(bye bool, err error) error {
 	return err
 }
 
-// Handed is a client's vector for a network in this process. Values are little-endian float32, valid until the answer.
+// Handed is a client's vector for a network in this process. Values are little-endian float32 and valid until the
+// answer.
 type Handed struct {
 	Values []byte
 	Reward float32
@@ -233,7 +234,7 @@ func (r *Rounds) takeVector(v *handed) Handed {
 	return Handed{Values: v.values, Reward: v.reward, At: v.at, Since: r.attached}
 }
 
-// Give answers the vector that was taken with a sum of float32, which has the vector's length at least.
+// Give answers the vector that was taken with a sum of float32 values, at least as long as the vector.
 func (r *Rounds) Give(sum Sum, values []uint32) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -245,7 +246,7 @@ func (r *Rounds) Give(sum Sum, values []uint32) {
 	r.flying.answer <- seal(r.message, 0) // there is room for one
 }
 
-// Compute implements process.Work: it waits for the client's vector and makes lanes of it.
+// Compute implements process.Work: it waits for the client's vector and converts it to lanes.
 func (r *Rounds) Compute(ctx context.Context, vector uint32) process.Computed {
 	select {
 	case <-ctx.Done():
@@ -278,8 +279,8 @@ func rewardOf(r float32) int32 {
 	return int32(v)
 }
 
-// Heard checks the first frame of a sum, before the sum is whole: with workers that disagree it never is. It also keeps
-// whose frames an aggregator lacks. The error matches ErrDisagree.
+// Heard checks the first frame of a sum, before the sum is complete; if workers disagree it never is. It also stores
+// which workers' frames an aggregator lacks. The error matches ErrDisagree.
 func (r *Rounds) Heard(p *program.Packet, lanes []uint32) error {
 	r.hearAwaited(p)
 	if p.Kind != program.Result || p.Seg != 0 || len(lanes) < roundsOverhead {
@@ -303,7 +304,7 @@ func (r *Rounds) Heard(p *program.Packet, lanes []uint32) error {
 	return nil
 }
 
-// hearAwaited keeps an aggregator's answer about missing frames, unless it is about a vector that has its sum.
+// hearAwaited stores an aggregator's answer about missing frames, unless the vector already has its sum.
 func (r *Rounds) hearAwaited(p *program.Packet) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -10,9 +10,9 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// Updates is the work of a server behind workers that do not wait: its client takes the frames one by one and answers
-// each with the model's values of the same place. It implements process.LaterWork, so that the server hears packets
-// while the client computes.
+// Updates implements the server for workers that do not wait. Its client takes the frames one by one and answers each
+// with the model's values at the same place. It implements process.LaterWork, so that the server receives packets while
+// the client computes.
 type Updates struct {
 	config   Config
 	end      context.CancelCauseFunc
@@ -24,7 +24,7 @@ type Updates struct {
 	refused int    // frames with another scale
 }
 
-// arrival is a frame that the client has to answer.
+// arrival is a frame that the client must answer.
 type arrival struct {
 	a      *endpoint.Aggregate
 	done   func()
@@ -51,10 +51,10 @@ func (u *Updates) greeting() Greeting {
 // Compute implements process.Work; a server computes no vectors.
 func (*Updates) Compute(context.Context, uint32) process.Computed { return process.Computed{} }
 
-// Apply implements process.Work for callers that do not use ApplyLater: it answers with nothing.
+// Apply implements process.Work for callers that do not use ApplyLater: it answers without values.
 func (*Updates) Apply(a *endpoint.Aggregate) { a.Values = nil }
 
-// ApplyLater implements process.LaterWork: it keeps a frame for the client.
+// ApplyLater implements process.LaterWork: it stores a frame for the client.
 func (u *Updates) ApplyLater(a *endpoint.Aggregate, done func()) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -80,8 +80,8 @@ func (u *Updates) ApplyLater(a *endpoint.Aggregate, done func()) {
 	u.arrivals <- k
 }
 
-// serve hands frames to the client, and its answers to the workers. A frame that a client did not answer goes to the
-// next one.
+// serve passes frames to the client and its answers to the workers. A frame that a client did not answer goes to the
+// next client.
 func (u *Updates) serve(s *session) error {
 	for {
 		m, bye, err := s.next()

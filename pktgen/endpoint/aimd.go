@@ -2,8 +2,8 @@ package endpoint
 
 import "github.com/olafctl/olaf"
 
-// AIMD is a congestion window: it halves after congestion and otherwise grows by a step. It is adjusted once per window
-// (the released client of ATP, common/CC_manager.h, with all its roundings).
+// AIMD is a congestion window: it halves after congestion and otherwise grows by a step. It is adjusted once per
+// window. The rounding is that of ATP's released client (common/CC_manager.h).
 type AIMD struct {
 	frame, step, most, bytes olaf.Size
 }

@@ -18,7 +18,7 @@ const (
 	ATPTimeout      = 200 * olaf.Microsecond
 )
 
-// ATPWindow is the released client's default window of a thread.
+// ATPWindow is the released client's default window per thread.
 const ATPWindow = 100
 
 // atpFrame is the length of the released client's frame, the unit of its congestion window.
@@ -37,19 +37,19 @@ type ATP struct {
 	Aggregators, Base int
 	// Window is the maximum number of packets in flight; default ATPWindow.
 	Window int
-	// Trigger is the number of acknowledgements out of order after which missing packets below are sent again; default
+	// Trigger is the number of acknowledgements out of order after which earlier missing packets are resent; default
 	// the profile's.
 	Trigger int
 	// FirstTimeout is the timeout for the first acknowledgement of a vector, Timeout for each further one. Defaults are
 	// ATPFirstTimeout and ATPTimeout.
 	FirstTimeout, Timeout olaf.Duration
-	// Congestion adjusts the window by the marks of congestion.
+	// Congestion makes congestion marks adjust the window.
 	Congestion bool
 	// Silent workers never resend: ATP without its recovery.
 	Silent bool
 	// Batch is the number of acknowledgements that a server sends together; those of repeats are sent at once.
 	Batch int
-	// PerRack is the number of workers per switch below the server's; 0 if all are on that one.
+	// PerRack is the number of workers per switch below the server's; 0 if all are on the server's switch.
 	PerRack int
 	Fixed   Fixed
 }
@@ -170,7 +170,7 @@ func hash16(a, b, c uint16) int {
 	return int(crc32.ChecksumIEEE(key[:]) & 0xffff)
 }
 
-// of returns the aggregator of the packet with a sequence number. The paper hashes job and number; the released client
+// of returns the aggregator for the packet with a sequence number. The paper hashes job and number; the released client
 // cycles through a table with one entry per place in the window.
 func (a *aggregators) of(seq uint64) uint32 {
 	if a.table == nil {
@@ -214,7 +214,7 @@ func (p *proposals) take() uint32 {
 	return v
 }
 
-// The bitmap of a packet: its rack's workers inside in the low half, the racks in the high one.
+// A packet's bitmap has the contributing workers of its rack in the low half and the racks in the high half.
 const rackShift = 32
 
 // contributors is a set of workers.
@@ -223,7 +223,7 @@ type contributors []uint64
 func (c contributors) has(w int) bool { return c[w/64]&(1<<(w%64)) != 0 }
 func (c contributors) add(w int)      { c[w/64] |= 1 << (w % 64) }
 
-// inside lists the workers named by a packet's bitmaps.
+// inside lists the workers in a packet's bitmaps.
 func (o *ATP) inside(into []int, p *program.Packet, workers int) []int {
 	into = into[:0]
 	racks, one := uint32(p.Bitmap>>rackShift), uint32(p.Bitmap)

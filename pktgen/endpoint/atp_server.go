@@ -26,8 +26,8 @@ type atpSum struct {
 	trace    program.Trace
 }
 
-// atpServer completes the sums that switches did not: it adds packets with any contributors, each once, and sends the
-// sum to all workers as acknowledgement.
+// atpServer completes the sums that switches did not complete. It adds packets with any contributors, each once, and
+// sends the sum to all workers as an acknowledgement.
 type atpServer struct {
 	tally
 	cfg      Config
@@ -52,8 +52,8 @@ func NewATPServer(cfg Config, o ATP, host Host) (Endpoint, error) {
 	}
 	s := &atpServer{cfg: cfg, atp: o, host: host, due: Never}
 	s.propose = newProposals(&s.atp, cfg.Job)
-	// The slowest worker misses one acknowledgement; the others received those of a window from there on and sent
-	// another window.
+	// Even if the slowest worker lacks one acknowledgement, the others may have received a window from there on and
+	// sent another.
 	s.sums = make([]atpSum, 2*o.Window)
 	words := (cfg.Workers + 63) / 64
 	all := make(contributors, words*len(s.sums))
@@ -67,7 +67,7 @@ func (s *atpServer) Start(olaf.Time)                {}
 func (s *atpServer) OnComputed(olaf.Time, []uint32) {}
 func (s *atpServer) OnApplied(olaf.Time)            {}
 
-// sum returns the state of a sequence number; nil for one that is long over.
+// sum returns the state of a sequence number; nil if the sum ended long ago.
 func (s *atpServer) sum(seq uint64) *atpSum {
 	t := &s.sums[seq%uint64(len(s.sums))]
 	switch {
@@ -148,7 +148,7 @@ func (s *atpServer) sumUp(t *atpSum, lanes []uint32) {
 	}
 }
 
-// completeSum handles a complete sum. One that left the range of integers is requested again, as floats.
+// completeSum handles a complete sum. A saturated integer sum is requested again, as floats.
 func (s *atpServer) completeSum(now olaf.Time, t *atpSum) {
 	if s.atp.Fixed.on() && !t.floats && onRail(t.values) {
 		s.ask(t)
@@ -166,7 +166,7 @@ func (s *atpServer) completeSum(now olaf.Time, t *atpSum) {
 	}
 }
 
-// onRail reports whether a sum of integers left their range.
+// onRail reports whether an integer sum is saturated.
 func onRail(values []uint32) bool {
 	for _, v := range values {
 		if v := int32(v); v == math.MaxInt32 || v <= -math.MaxInt32 {

@@ -105,8 +105,8 @@ func (w *atpWorker) send(now olaf.Time, i int, flags program.Flags) {
 	w.host.Send(Network, &w.out, lanes)
 }
 
-// encode returns a packet's values on the wire. Values that do not fit into integers, or were requested so, are sent as
-// floats.
+// encode returns a packet's values on the wire. Values are sent as floats if they do not fit into integers or if the
+// server requested it.
 func (w *atpWorker) encode(i int, floats []uint32) []uint32 {
 	k := w.at(i)
 	switch {

@@ -1,5 +1,5 @@
 // Package endpoint implements the worker's or server's side of aggregation protocols as pure state machines: what to
-// send when, what to wait for, when to ask again. The same code runs in simulated hosts, in trainings and in real
+// send, what to wait for, and when to ask again. The same code runs in simulated hosts, in training and in real
 // processes. The caller passes time, packets and results of computations through an endpoint's methods; the endpoint
 // requests everything else through Host.
 package endpoint
@@ -12,13 +12,13 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// ErrConfig is the kind of errors in a configuration.
+// ErrConfig matches errors in a configuration.
 var ErrConfig = olaf.NewError(olaf.Usage, "bad endpoint configuration")
 
 // Never is the time of an endpoint's next action if it has none.
 const Never olaf.Time = math.MaxInt64
 
-// Peer is the destination of a packet: a worker by its number in the job, or one of those below.
+// Peer is the destination of a packet: a worker by its number in the job, or a constant below.
 type Peer int32
 
 const (
@@ -35,7 +35,7 @@ type Host interface {
 	// Send sends a packet and returns when it will have left the host, if known. p and lanes are valid during the call;
 	// lanes is nil, or p.Lanes long.
 	Send(to Peer, p *program.Packet, lanes []uint32) (left olaf.Time)
-	// Apply starts an update of the weights by a sum; Applied follows. a is valid during the call, and for a server
+	// Apply starts an update of the weights with a sum; Applied follows. a is valid during the call, and for a server
 	// until Applied.
 	Apply(a *Aggregate)
 }
@@ -50,7 +50,7 @@ type Endpoint interface {
 	OnApplied(now olaf.Time)
 	// Receive handles an arriving packet. It does not retain its arguments.
 	Receive(now olaf.Time, p *program.Packet, lanes []uint32)
-	// Next returns when to call Timer, Never for not at all.
+	// Next returns when to call Timer, or Never.
 	Next() olaf.Time
 	Timer(now olaf.Time)
 	// Done reports whether the job is over on this side.
@@ -64,9 +64,9 @@ type Leaver interface {
 	Endpoint
 	// Leave notifies them with packets that are sent at once.
 	Leave()
-	// Superseded reports whether a peer began another job, so that this one cannot be finished.
+	// Superseded reports whether a peer began another job, so that this one cannot finish.
 	Superseded() bool
-	// Refused returns why the job cannot begin, empty if it can.
+	// Refused returns why the job cannot begin, or "" if it can.
 	Refused() string
 }
 
@@ -102,7 +102,7 @@ func (l Layout) Packets() int { return (l.Values + l.PerPacket - 1) / l.PerPacke
 // Lanes returns the number of values in packet i.
 func (l Layout) Lanes(i int) int { return min(l.PerPacket, l.Values-i*l.PerPacket) }
 
-// fit sets the layout for a vector with that many values, if it carries any; vectors of a job may differ in length.
+// fit adapts the layout to a vector's length, if it carries values. Vectors in a job may differ in length.
 func (l *Layout) fit(values []uint32) {
 	if values != nil {
 		l.Values = len(values)
@@ -153,7 +153,7 @@ func (c *Config) check() error {
 	return nil
 }
 
-// packet returns the index of p in its vector; too large numbers stay beyond every vector.
+// packet returns the index of p in its vector; numbers that are too large stay beyond every vector.
 func packet(p *program.Packet) int { return int(min(p.Seg, math.MaxInt32)) }
 
 func nanoseconds(t olaf.Time) uint64 { return uint64(t) / uint64(olaf.Nanosecond) }

@@ -9,8 +9,8 @@ import (
 
 // Async configures Algorithm 1 of iSwitch.
 type Async struct {
-	// Bound is S: a gradient is sent if its weights are at most this many updates old when it is ready; 0 sends only
-	// fresh ones.
+	// Bound is S: a gradient is sent if its weights are at most S updates old when it is ready; 0 sends only fresh
+	// ones.
 	Bound int
 	// Slots is the length of the switch's table, which must have room for a vector; 0 means long enough.
 	Slots int

@@ -13,7 +13,7 @@ type Recovery string
 
 const (
 	RecoverHelp  Recovery = "help"   // asks the others, then all resend
-	RecoverForce Recovery = "fbcast" // takes what is there, or zeros
+	RecoverForce Recovery = "fbcast" // uses what has arrived, or zeros
 	RecoverNone  Recovery = "none"   // waits for ever
 )
 
@@ -72,7 +72,7 @@ type syncWorker struct {
 
 	sent int // packets of this round
 	sum  gather
-	// last is the round before, for a worker that still needs some of it.
+	// last is the previous round, kept for workers that still need parts of it.
 	last gather
 
 	left     olaf.Time // when the last packet has left
@@ -168,8 +168,8 @@ func (w *syncWorker) OnApplied(olaf.Time) {
 	w.endRound()
 }
 
-// patience is the number of timeouts that a worker waits for the first packet of a sum: until then another worker
-// probably computes longer, which no recovery makes faster.
+// patience is the number of timeouts that a worker waits for the first packet of a sum: until then another worker is
+// probably still computing, and recovery would not help.
 const patience = 16
 
 // progress restarts the timer: packets are arriving, or still leaving.
@@ -178,7 +178,7 @@ func (w *syncWorker) progress(now olaf.Time) {
 	w.alarm(now)
 }
 
-// alarm sets the timer, from now or from when the last packet has left.
+// alarm sets the timer, from now or from the departure of the last packet.
 func (w *syncWorker) alarm(now olaf.Time) {
 	if w.isw.Recovery == RecoverNone {
 		return
@@ -249,7 +249,8 @@ func (w *syncWorker) ask(whom Peer, action uint8, i int) {
 	w.host.Send(whom, &w.out, nil)
 }
 
-// help answers a worker that misses a packet: with the sum if it is here, else, under isw-x, by resending its own part.
+// help answers a worker that misses a packet: with the sum if it is known, else, under isw-x, by resending its own
+// part.
 func (w *syncWorker) help(p *program.Packet) {
 	i := packet(p)
 	if i >= w.cfg.Packets() || int(p.Worker) >= w.cfg.Workers {
@@ -282,7 +283,7 @@ func (w *syncWorker) answer(p *program.Packet, from *gather, i int, round uint32
 	w.host.Send(Peer(p.Worker), &w.out, w.cfg.cut(from.values, i))
 }
 
-// again resends packet i after a reset, unless its sum is here.
+// again resends packet i after a reset, unless its sum is known.
 func (w *syncWorker) again(p *program.Packet) {
 	i := packet(p)
 	if w.busy || i >= w.sent || w.sum.have[i] {

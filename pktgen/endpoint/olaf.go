@@ -17,12 +17,12 @@ type Gate interface {
 
 // Olaf configures workers and servers of OLAF, and of a plain queue.
 type Olaf struct {
-	// Gate decides about each of a worker's updates; nil sends all.
+	// Gate decides whether each of a worker's updates is sent; nil sends all.
 	Gate Gate
 	// Timeout is the time that a worker waits for an answer before it resends an update, unless a newer one is ready. 0
 	// never resends.
 	Timeout olaf.Duration
-	// Members returns the workers of a job, first to before end, which a server answers together; nil means all.
+	// Members returns the workers first ≤ w < end of a job, which a server answers together; nil means all.
 	Members func(job olaf.ClusterID) (first, end int)
 	// Line is the maximum number of packets waiting at a server; later ones are dropped and counted. 0 means unlimited.
 	Line int
@@ -49,7 +49,7 @@ func Status(p *program.Packet) olaf.QueueStatus {
 }
 
 // openWorker sends an update whenever one is ready and continues from the newest weights received by then: it does not
-// wait (paper, §2.1). Packets of an update are merged, replaced and lost individually, each with packets of the same
+// wait (paper, §2.1). Packets of an update are merged, replaced and lost individually, only with packets in the same
 // place.
 type openWorker struct {
 	tally
@@ -135,7 +135,7 @@ func (w *openWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 	if w.olaf.Gate != nil {
 		w.olaf.Gate.Heard(now, Status(p))
 	}
-	// A merged packet does not name its workers: an answer to several answers every waiting worker.
+	// A merged packet does not name its workers, so its answer counts for every waiting worker.
 	if w.waits[p.Seg] && (p.Count > 1 || p.Worker == w.cfg.Worker && p.Index == w.sent) {
 		w.waits[p.Seg] = false
 		w.left--
@@ -149,7 +149,7 @@ func (w *openWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 
 func (w *openWorker) OnApplied(olaf.Time) { w.tally[updates]++ }
 
-// Done reports whether every update was sent, and answered if that is awaited.
+// Done reports whether every update was sent and, if answers are awaited, answered.
 func (w *openWorker) Done() bool { return w.vector >= w.cfg.Updates && !w.waiting }
 
 func (w *openWorker) Next() olaf.Time {

@@ -41,7 +41,8 @@ func (o *P4INC) check() error {
 }
 
 // climb is a window that grows by a packet with every sum up to its threshold, and beyond it by one with every window;
-// a mark of congestion halves it and sets the threshold (P4INC-AOI, §VI-B; the growth beyond it is ours).
+// a mark of congestion halves it and sets the threshold (P4INC-AOI, §VI-B; the growth beyond the threshold is our
+// choice).
 type climb struct{ packets, threshold, most, credit int }
 
 func newClimb(most int) climb {
@@ -92,7 +93,7 @@ func (w *segmentWorker) OnComputed(now olaf.Time, values []uint32) {
 	w.fill(now)
 }
 
-// fill sends packets up to the window, first the ones that the switch had no room for.
+// fill sends packets up to the window, first those that the switch had no room for.
 func (w *segmentWorker) fill(now olaf.Time) {
 	free := w.sum.low + w.own.Size
 	kept := w.held[:0]

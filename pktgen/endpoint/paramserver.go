@@ -103,8 +103,8 @@ type server struct {
 	apply   Aggregate
 }
 
-// NewPSServer returns the server of a job; its configuration's Worker is not used, and Updates are those of a worker.
-// The error matches ErrConfig.
+// NewPSServer returns the server of a job; its configuration's Worker is not used, and Updates is the number per
+// worker. The error matches ErrConfig.
 func NewPSServer(cfg Config, sync bool, host Host) (Endpoint, error) {
 	if err := cfg.check(); err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func (s *server) Receive(_ olaf.Time, p *program.Packet, lanes []uint32) {
 	}
 }
 
-// advance applies what is complete.
+// advance applies complete vectors.
 func (s *server) advance() {
 	if s.busy || len(s.line) == 0 || s.sync && len(s.line) < s.cfg.Workers {
 		return
@@ -202,7 +202,7 @@ func (s *server) answerAll() {
 	s.tally[sentPackets] += uint64(s.cfg.Packets() * len(s.from))
 }
 
-// Done reports whether every worker has had its updates.
+// Done reports whether every worker has received its updates.
 func (s *server) Done() bool {
 	total := s.cfg.Updates
 	if !s.sync {

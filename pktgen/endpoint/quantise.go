@@ -2,7 +2,7 @@ package endpoint
 
 import "math"
 
-// Fixed converts float32 to int32 by a scale and back, like the released ATP: groups of eight are rounded to the
+// Fixed converts float32 to int32 with a scale and back, like the released ATP: groups of eight are rounded to the
 // nearest even, and with Truncates the rest of a packet is cut off, as in its scalar code.
 type Fixed struct {
 	Scale     float64 // 0 for values that are already integers
@@ -99,7 +99,7 @@ func unscaleValues(words []uint32, scale float64) {
 	}
 }
 
-// Conversion is how a system's hosts convert float32 to lanes. The zero Conversion sends float32 unchanged.
+// Conversion describes how a system's hosts convert float32 to lanes. The zero Conversion sends float32 unchanged.
 type Conversion struct {
 	Fixed         // with one scale
 	Block    bool // with a scale per packet, as in SwitchML
@@ -110,8 +110,8 @@ type Conversion struct {
 // IsExact reports whether float32 are sent unchanged.
 func (c Conversion) IsExact() bool { return !c.on() && !c.Block }
 
-// CountChanged counts the values of worker k's packet that are clipped to int32, and those that are not 0 but sent as
-// 0. packets are those of all workers at the same place, as float32.
+// CountChanged counts the values of worker k's packet that are clipped to int32, and the nonzero values that are sent
+// as 0. packets has all workers' packets at the same place, as float32.
 func (c Conversion) CountChanged(k int, packets [][]uint32) (clipped, vanished int) {
 	var lanes []uint32
 	switch own := packets[k]; {

@@ -17,7 +17,8 @@ type ringWorker struct {
 	round uint32
 	busy  bool // not begun, computing or applying
 	step  int  // whose packets are awaited
-	// here counts, per step, the packets of the predecessor; it may be ahead by a step, and ahead of our gradient.
+	// here counts, per step, the packets of the predecessor; the predecessor may be a step ahead, and ahead of our
+	// gradient.
 	here   []int
 	traces []program.Trace // per step, of received packets
 	inbox  [][]uint32      // per step, received values
@@ -154,7 +155,7 @@ func (w *ringWorker) advance() {
 	w.host.Apply(&w.apply)
 }
 
-// take adds a chunk in the first half of the steps and replaces ours by the finished one in the second.
+// take adds a chunk in the first half of the steps and replaces our chunk with the finished one in the second.
 func (w *ringWorker) take(c int, values []uint32) {
 	if w.step >= w.cfg.Workers-1 {
 		w.chunks[c] = w.traces[w.step]

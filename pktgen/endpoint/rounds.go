@@ -43,8 +43,8 @@ func (r *rounds) contribution() program.Trace {
 	return t
 }
 
-// took counts a packet of this round's sum, and whether it is incomplete. Frames that do not name contributors have a
-// mark of 0.
+// took counts a packet of this round's sum and notes whether it is incomplete. Frames that do not name contributors
+// have a mark of 0.
 func (r *rounds) took(p *program.Packet) {
 	r.tally[received]++
 	if p.Vectors != uint32(r.cfg.Workers) || p.Inside != r.marks && p.Inside != 0 {
@@ -52,7 +52,8 @@ func (r *rounds) took(p *program.Packet) {
 	}
 }
 
-// finish applies a complete sum whose first packet has this trace; mixed means that others have another one.
+// finish applies a complete sum whose first packet has this trace; mixed means that other packets have different
+// traces.
 func (r *rounds) finish(first *program.Trace, mixed bool, values []uint32) {
 	if mixed {
 		r.tally[torn]++

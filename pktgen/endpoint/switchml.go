@@ -14,7 +14,7 @@ type SwitchML struct {
 	// Timeout is the time without a result after which a packet is resent; it doubles every hundred timeouts. Default
 	// DefaultTimeout.
 	Timeout olaf.Duration
-	// Floats means that values are float32. Every packet then carries the exponent of the one that is a pool later, and
+	// Floats means that values are float32. Every packet then carries the exponent for the packet one pool later, and
 	// the vector begins with a pool of packets with exponents only, so that all workers scale a packet equally.
 	Floats bool
 }
@@ -35,8 +35,8 @@ func (o *SwitchML) check() error {
 // doubling is the number of timeouts after which the timeout doubles.
 const doubling = 100
 
-// poolWorker streams a vector through a pool of slots: a result makes room for the packet that is a pool later, in the
-// slot's other set (SwitchML's released client).
+// poolWorker streams a vector through a pool of slots: a result makes room for the packet one pool later, in the slot's
+// other set (SwitchML's released client).
 type poolWorker struct {
 	rounds
 	sml SwitchML
@@ -178,8 +178,8 @@ func (w *poolWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 	}
 }
 
-// ours reports whether a result belongs to the packet that this vector has in its place. The frame has no round, but a
-// packet of another vector has another place, unless the pool wrapped around in between.
+// ours reports whether a result belongs to this vector's packet in its place. The frame has no round, but a packet of
+// another vector has another place, unless the pool wrapped around in between.
 func (w *poolWorker) ours(p *program.Packet, i int) bool {
 	slot, set := w.place(i)
 	return int(p.Index) == w.sml.Base+slot && p.Flags&program.Set1 == set && w.due[slot] != Never && w.packet[slot] == i

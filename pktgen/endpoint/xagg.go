@@ -19,10 +19,10 @@ type XAgg struct {
 	Beside olaf.Size
 	// Epoch is the epoch of the first vector. It must be ahead of those of earlier jobs with the same fragments.
 	Epoch uint16
-	// Ticket, if not 0, makes the worker request Epoch from its parent before the first vector, under this number,
-	// which must differ for each worker instance. During silences it asks whether the epoch is still the same, which
-	// changes if another worker of the job was restarted: the worker then switches to the new epoch, or gives up if it
-	// already had a result.
+	// Ticket, if not 0, makes the worker request Epoch from its parent before the first vector, with this number, which
+	// must differ for each worker instance. During silences it asks whether the epoch is still the same, which changes
+	// if another worker of the job was restarted: the worker then switches to the new epoch, or gives up if it already
+	// had a result.
 	Ticket uint32
 	// Follows makes the worker wait twice the recent duration of rounds, if that is longer than Timeout and below
 	// longestFollow: on a busy host sums are late and not lost, and requests for them cost more than waiting.
@@ -35,7 +35,7 @@ type XAgg struct {
 // bits, and half of that behind counts as ahead.
 const MaxEpochs = 1 << 14
 
-// XAggScale is the published factor (paper, §III); sums beyond ±21.47 reach the end of int32.
+// XAggScale is the published factor (paper, §III); sums beyond ±21.47 overflow int32.
 const XAggScale = 1e8
 
 func (o *XAgg) check() error {
@@ -51,8 +51,8 @@ func (o *XAgg) check() error {
 	return nil
 }
 
-// hushes is how often the timeout doubles without packets, and idles how often if the parent has everything but no
-// result arrived yet: then another worker still computes.
+// hushes is how often the timeout doubles without packets. idles is the same if the parent has everything but no result
+// has arrived yet, because another worker is still computing.
 const (
 	hushes = 6
 	idles  = 10
@@ -110,8 +110,8 @@ func NewXAgg(cfg Config, x XAgg, host Host) (Endpoint, error) {
 	return w, nil
 }
 
-// epoch returns that of the current vector. A change of the tree adds two, so that one worker's packets of a vector and
-// another's of the next one never have the same epoch.
+// epoch returns the epoch of the current vector. A change of the tree adds two, so that one worker's packets of a
+// vector and another's of the next one never have the same epoch.
 func (w *treeWorker) epoch() uint16 { return w.xagg.Epoch + uint16(w.round) + 2*w.changes }
 
 func (w *treeWorker) OnComputed(now olaf.Time, values []uint32) {
@@ -135,12 +135,12 @@ func (w *treeWorker) join() {
 	w.control(xagg.Begin, w.vectors(), uint64(w.xagg.Ticket), 0)
 }
 
-// still asks whether the epoch of the first vector is unchanged.
+// still asks the parent whether the first vector's epoch is unchanged.
 func (w *treeWorker) still() {
 	w.say(w.xagg.Epoch, xagg.Still, w.vectors(), uint64(w.ticket), 0)
 }
 
-// Leave tells the parent that no worker needs to wait for this one, neither in its job nor in one that replaced it.
+// Leave notifies the parent that no worker must wait for this one, in its job or in one that replaced it.
 func (w *treeWorker) Leave() {
 	switch {
 	case w.ticket == 0 || w.over:
@@ -154,7 +154,7 @@ func (w *treeWorker) Leave() {
 // Superseded reports whether another worker of the job was restarted after sums of the job had arrived.
 func (w *treeWorker) Superseded() bool { return w.replaced }
 
-// Refused returns the reason for which the parent gives no epoch.
+// Refused returns the reason why the parent refused an epoch.
 func (w *treeWorker) Refused() string { return w.refused }
 
 // handleEpoch begins with the requested epoch, or begins again with another one.
@@ -221,10 +221,10 @@ func (w *treeWorker) send(now olaf.Time, i int) {
 	}
 }
 
-// behind is the largest delay from which a host catches up with its schedule.
+// behind is the largest delay that a host makes up with its schedule.
 const behind = 10 * olaf.Millisecond
 
-// takes returns the time of a frame at the given rate.
+// takes returns the time that a frame takes at the current rate.
 func (w *treeWorker) takes(frame olaf.Size) olaf.Duration {
 	hi, lo := bits.Mul64(uint64(frame)*8, uint64(olaf.Second))
 	if hi >= uint64(w.rate) { // below a bit in centuries
@@ -234,7 +234,7 @@ func (w *treeWorker) takes(frame olaf.Size) olaf.Duration {
 	return olaf.Duration(min(took, uint64(olaf.Second)))
 }
 
-// advance sends what is due.
+// advance sends all frames that are due.
 func (w *treeWorker) advance(now olaf.Time) {
 	for w.stage == sending {
 		switch {
@@ -272,7 +272,7 @@ func (w *treeWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 	}
 }
 
-// handleControl handles messages of the parent or the management.
+// handleControl handles messages from the parent or the management plane.
 func (w *treeWorker) handleControl(now olaf.Time, p *program.Packet) {
 	if p.Action == xagg.Renew {
 		w.renew(now, uint16(p.Value))
@@ -310,11 +310,12 @@ func (w *treeWorker) handleControl(now olaf.Time, p *program.Packet) {
 	}
 }
 
-// leavers is the number of timeouts in a row that a worker waits for the last sums of a job that another worker left.
+// leavers is the number of successive timeouts for which a worker awaits the last sums of a job that another worker
+// left.
 const leavers = 4
 
-// refuse handles a refusal of the request or the current vector. A worker's leave is no refusal before the first sum,
-// since it may begin again, nor while sums still arrive.
+// refuse handles a refusal of the request or the current vector. Another worker's departure does not count before the
+// first sum, since it may restart, or while sums still arrive.
 func (w *treeWorker) refuse(p *program.Packet) {
 	why := xagg.Answer(p.Value)
 	switch why {
@@ -440,7 +441,7 @@ func (w *treeWorker) patience() olaf.Duration {
 	return wait + wait/256*olaf.Duration(w.draw()%256)
 }
 
-// Timer sends what is due, or handles a timeout.
+// Timer sends due frames or handles a timeout.
 func (w *treeWorker) Timer(now olaf.Time) {
 	if w.stage == sending {
 		w.advance(now)
@@ -473,7 +474,7 @@ func (w *treeWorker) Timer(now olaf.Time) {
 // asks is the number of packets that request missing results at a time.
 const asks = 16
 
-// idle reports whether nothing seems to be lost.
+// idle reports whether no loss is known: the parent has all our packets, and no result has arrived yet.
 func (w *treeWorker) idle() bool { return w.checked && w.sum.left == w.cfg.Packets() }
 
 // ask requests the first missing results.

@@ -1,5 +1,5 @@
 // Package process runs hosts as programs: the state machines of pktgen/endpoint, and switch programs on a server, over
-// UDP sockets. A worker's values follow from its number, so that every receiver can check a sum to the last lane.
+// UDP sockets. A worker's values follow from its number, so that every receiver can check a sum down to the last lane.
 package process
 
 import (
@@ -11,16 +11,16 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// ErrConfig is the kind of errors in a configuration.
+// ErrConfig matches errors in a configuration.
 var ErrConfig = olaf.NewError(olaf.Usage, "bad worker or server")
 
-// ErrStalled: nothing arrived for longer than a job may pause.
+// ErrStalled reports that nothing arrived for longer than a job's patience.
 var ErrStalled = olaf.NewError(olaf.Failed, "the job stands still")
 
-// ErrRefused: the aggregator does not let the job begin.
+// ErrRefused reports that the aggregator does not let the job begin.
 var ErrRefused = olaf.NewError(olaf.Device, "the job was refused")
 
-// ErrOffline: the host's interface, cable or address is gone.
+// ErrOffline reports that the host's interface, cable or address is gone.
 var ErrOffline = olaf.NewError(olaf.Device, "this host has no network any more")
 
 // Ended returns the error of a program that ended on a host, with its output, if any.
@@ -46,7 +46,7 @@ type Job struct {
 // MaxVectors is the maximum number of vectors of a job, unless it is endless.
 const MaxVectors = endpoint.MaxEpochs
 
-// Check returns an error for an invalid job. It matches ErrConfig.
+// Check returns an error that matches ErrConfig if the job is invalid.
 func (j *Job) Check() error {
 	if j.Workers < 1 || j.Values < 1 || j.Lanes < 1 || j.Lanes > MaxOpenLanes || j.Vectors < 1 || j.Vectors > MaxVectors {
 		return fmt.Errorf("%w: %d vectors of %d values, %d in a packet, of %d workers; there are 1 to %d vectors "+
@@ -56,7 +56,7 @@ func (j *Job) Check() error {
 	return nil
 }
 
-// Layout returns how a vector is divided.
+// Layout returns the division of a vector into packets.
 func (j *Job) Layout() endpoint.Layout { return endpoint.Layout{Values: j.Values, PerPacket: j.Lanes} }
 
 // Packets returns the number of packets of a vector.

@@ -13,8 +13,8 @@ import (
 const LookEvery = time.Second
 
 // Homed returns a context that ends with ErrOffline when no interface has the host's address any more, which its socket
-// does not report while nothing is sent. It checks at the interval every until the returned end is called. It does not
-// end if interfaces cannot be listed.
+// does not report until something is sent. It checks at the interval every until the returned end is called. It does
+// not end if interfaces cannot be listed.
 func Homed(ctx context.Context, own netip.AddrPort, every time.Duration) (homed context.Context, end func()) {
 	return homedBy(ctx, own, every, net.InterfaceAddrs)
 }

@@ -88,7 +88,7 @@ func (o *Open) Decode(b []byte, p *program.Packet) (lanes []uint32, ok bool) {
 	return o.lanes, true
 }
 
-// Numbers is the work of a worker whose values follow from their place (see Value), and of a server that checks
+// Numbers implements Work for a worker whose values follow from their place (see Value), and for a server that checks
 // unmerged packets against them.
 type Numbers struct {
 	Worker  olaf.WorkerID

@@ -18,7 +18,7 @@ import (
 type Work interface {
 	// Compute returns a worker's vector. It runs on a separate goroutine, one call at a time.
 	Compute(ctx context.Context, vector uint32) Computed
-	// Apply applies a sum, or a part of one. A server replaces its values by the answer, nil for none.
+	// Apply applies a sum, or a part of one. A server replaces its values with the answer, or nil for none.
 	Apply(a *endpoint.Aggregate)
 }
 
@@ -33,10 +33,10 @@ type LaterWork interface {
 type Computed struct {
 	Values []uint32      // nil if none are carried
 	Reward int32         // in 1/256
-	Due    time.Duration // since the start; a vector that is ready after that is late
+	Due    time.Duration // since the start; a vector that is ready later is late
 }
 
-// Player runs an endpoint over a socket: packets are sent and received in batches, and vectors are handed over by an
+// Player runs an endpoint over a socket: packets are sent and received in batches, and vectors are handed over on an
 // absolute schedule.
 type Player struct {
 	Codec Codec
@@ -50,7 +50,7 @@ type Player struct {
 	// Child is the host's number at its parent, for packets that carry it instead of its number in the job.
 	Child *olaf.WorkerID
 	// Above is the server that may take over the host: when it announces a changed tree, all packets go there, with the
-	// child number that it gives. Without it no server may.
+	// child number from it. If unset, no server may.
 	Above   netip.AddrPort
 	Mishaps Mishaps
 	// Patience is the maximum time without packets for an endpoint that waits; default DefaultPatience.
@@ -101,7 +101,7 @@ type playing struct {
 	reward   int32
 	data     int   // packets of vectors, and how many of them were skipped
 	later    later // to be swapped with the next packet
-	applied  int   // applied sums that the endpoint does not know of yet
+	applied  int   // applied sums not yet reported to the endpoint
 	late     []time.Duration
 	heard    time.Time
 	failed   error
@@ -214,7 +214,7 @@ func (k *playing) now() olaf.Time { return olaf.Time(time.Since(k.Start)) * olaf
 // idle is the maximum time without a check.
 const idle = time.Second
 
-// until returns when the next action is due.
+// until returns the time of the next action.
 func (k *playing) until() time.Time {
 	at := time.Now().Add(idle)
 	if k.ready != nil {
@@ -323,7 +323,7 @@ func (k *playing) hand() {
 	k.settle()
 }
 
-// Compute begins a vector.
+// Compute starts computing a vector.
 func (k *playing) Compute(vector uint32) {
 	k.vector = vector
 	go func() {
@@ -414,7 +414,7 @@ func (k *playing) release() {
 	}
 }
 
-// leave sends the batch. A host whose packets the kernel refuses fails.
+// leave sends the batch. If the kernel refuses packets, the host fails.
 func (k *playing) leave() {
 	k.release()
 	k.flush()

@@ -40,7 +40,8 @@ type RootConfig struct {
 	Adopt time.Duration
 }
 
-// tellEvery is the interval for notifying silent workers of a changed tree, look that for checking the aggregator.
+// tellEvery is the interval for notifying silent workers of a changed tree, look the interval for checking the
+// aggregator.
 const (
 	tellEvery = 100 * time.Millisecond
 	look      = 10 * time.Millisecond
@@ -153,7 +154,7 @@ func (r *Root) Run(ctx context.Context, conn *net.UDPConn) (*StationReport, erro
 	return report, err
 }
 
-// CountsOf returns the counters of a tree's server by name.
+// CountsOf returns a tree server's counters by name.
 func CountsOf(s *xagg.Server) map[string]uint64 {
 	counts, d := map[string]uint64{}, xagg.Describe()
 	for i, n := range s.Counts() {

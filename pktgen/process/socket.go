@@ -50,8 +50,8 @@ type socket struct {
 	packets   *ipv4.PacketConn
 	traffic   Traffic
 	out, in   []ipv4.Message
-	buffers   [][]byte // of what leaves
-	rooms     [][]byte // of what comes, with what stands in front
+	buffers   [][]byte // of outgoing datagrams
+	rooms     [][]byte // of received datagrams, after their offset
 	addresses map[netip.AddrPort]*net.UDPAddr
 	sources   map[netip.Addr][]byte
 	unsent    error // reason for the first one
@@ -97,8 +97,8 @@ func (s *socket) read(take func(p *program.Packet, lanes []uint32, from netip.Ad
 	return n, nil
 }
 
-// write adds a packet to the next batch, with a copy for each address. from is the socket's address to send from; a
-// zero address lets the kernel choose.
+// write adds a packet to the next batch, one copy per address. from is the socket's address to send from; a zero
+// address lets the kernel choose.
 func (s *socket) write(p *program.Packet, lanes []uint32, reward int32, zeroNS uint64, from netip.Addr, to ...netip.AddrPort) error {
 	if len(s.out)+len(to) > batch {
 		s.flush()

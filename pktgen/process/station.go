@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Switch is a switch program, or the agents of one whose data path is elsewhere.
+// Switch is a switch program, or the agents of a program whose data path is elsewhere.
 type Switch interface {
 	Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class
 }
@@ -26,7 +26,7 @@ type Station struct {
 	Number olaf.WorkerID
 	// Port returns the port of a sender; false for strangers, whose packets are ignored.
 	Port func(from netip.Addr) (program.Port, bool)
-	// To returns the addresses of a packet, one for each copy.
+	// To returns the addresses for a packet, one per copy.
 	To func(to program.Dest, p *program.Packet) []netip.AddrPort
 	// Beside, if not nil, is called before the station waits, at least every Every.
 	Beside func(out program.Out) error

@@ -9,8 +9,8 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// Sums is the work of a worker whose values follow from their place (see Value) and that checks every value of every
-// sum.
+// Sums implements Work for a worker whose values follow from their place (see Value) and that checks every value of
+// every sum.
 type Sums struct {
 	Job            Job
 	Worker         olaf.WorkerID
@@ -43,7 +43,7 @@ type SumsReport struct {
 	Report
 	Checked int `json:"values_checked"`
 	Wrong   int `json:"values_wrong"`
-	// Work is the report of another work than Sums.
+	// Work is the report of a Work other than Sums.
 	Work json.RawMessage `json:"work,omitempty"`
 }
 

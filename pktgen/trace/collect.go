@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrMerged: a captured update contains several workers' updates, which a trace lists separately.
+// ErrMerged reports that a captured update contains several workers' updates, which a trace lists separately.
 var ErrMerged = errors.New("captured update is a merged one")
 
 // Collector builds a trace from captured updates in any order. It sorts them by generation time and renumbers them,

@@ -29,7 +29,7 @@ type recordHeader struct {
 	Name                            [32]byte // padded with zeros
 }
 
-// record is in front of the values of an update.
+// record precedes the values of an update.
 type record struct {
 	AtNS    uint64 // since 1970
 	CostNS  uint64
@@ -47,15 +47,15 @@ type Records struct {
 	order  *order
 }
 
-// recordedUpdate is an update and where its values are.
+// recordedUpdate is an update and the place of its values.
 type recordedUpdate struct {
 	Update
 	file int
 	at   int64
 }
 
-// OpenRecords reads NAME.RANK.olafrec and the other workers' files beside it. The error matches ErrFormat, also if a worker's file is
-// missing or the files disagree.
+// OpenRecords reads NAME.RANK.olafrec and the other workers' files beside it. The error matches ErrFormat, including
+// for a missing worker's file or files that disagree.
 func OpenRecords(path string) (*Records, error) {
 	base := strings.TrimSuffix(path, RecordSuffix)
 	base = strings.TrimSuffix(base, filepath.Ext(base))

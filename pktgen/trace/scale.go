@@ -205,7 +205,7 @@ func (b *bootstrap) nextInterval() float64 {
 	return b.shape[b.at]
 }
 
-// emulated is one worker of the scaled trace.
+// emulated is one worker in the scaled trace.
 type emulated struct {
 	bootstrap
 	factor float64 // ratio of its time to the recorded time

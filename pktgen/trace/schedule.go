@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// ErrDeparture: updates could not leave at the trace's times.
+// ErrDeparture reports that updates could not leave at the trace's times.
 var ErrDeparture = errors.New("departures are too far from the trace")
 
 // Schedule converts a trace to descriptors for the packet generator, in order of time: the flow is the worker,

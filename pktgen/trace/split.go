@@ -7,8 +7,8 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 )
 
-// Splitter is a Source that cuts every update into frames, which leave one behind the other. Fragment f of an update
-// of cluster c is in cluster c · frames + f; its worker is a worker of that cluster with the same number there.
+// Splitter is a Source that cuts every update into frames, which leave one after another. Fragment f of an update of
+// cluster c is in cluster c · frames + f; its worker is a worker of that cluster with the same number there.
 type Splitter struct {
 	Source
 	header  Header
@@ -18,7 +18,7 @@ type Splitter struct {
 	next    int // fragment; 0 reads the next update
 }
 
-// NewSplitter cuts the updates of a source, whose clusters must be of one size. The error matches ErrScaling.
+// NewSplitter cuts the updates of a source. All its clusters must have the same size. The error matches ErrScaling.
 func NewSplitter(source Source, frames int) (*Splitter, error) {
 	p, err := SplitPlacement(pktgen.Placement{Workers: source.Header().Workers, Clusters: source.Header().Clusters}, frames)
 	if err != nil {

@@ -116,7 +116,7 @@ func (f *flattener) emit() {
 	}
 }
 
-// flushRest outputs the values with a window cut off by the end.
+// flushRest outputs the values whose window is cut off by the end.
 func (f *flattener) flushRest() {
 	for f.center < len(f.recent) {
 		f.emit()

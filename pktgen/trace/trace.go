@@ -1,10 +1,10 @@
 // Package trace records and replays training: which worker had an update ready when, and its properties.
 //
-// A trace does not depend on the network through which it is replayed: it ends where an update is handed to the
-// network interface. Its format, olaftrace/1, is described in docs/reference/trace-format.md. Traces are streamed,
-// so that 100 million updates never are in memory at once, and a truncated file is readable up to the cut. The
-// package also has statistics, block-bootstrap scaling to any number of workers, CSV, and the conversion for the
-// packet generator.
+// A trace does not depend on the network through which it is replayed: a recorded update ends where it is handed to
+// the network interface. Its format, olaftrace/1, is described in docs/reference/trace-format.md. Traces are streamed,
+// so that 100 million updates are never in memory at once, and a truncated file is readable up to the cut. The package
+// also has statistics, block-bootstrap scaling to any number of workers, CSV, and the conversion for the packet
+// generator.
 package trace
 
 import (
@@ -17,15 +17,15 @@ import (
 
 // Kinds of errors; match them with errors.Is.
 var (
-	// ErrFormat: not a trace, or a damaged one.
+	// ErrFormat reports data that are not a trace, or are damaged.
 	ErrFormat = olaf.NewError(olaf.Usage, "not a readable trace")
-	// ErrVersion: the trace was written by a newer olafctl.
+	// ErrVersion reports that the trace was written by a newer olafctl.
 	ErrVersion = olaf.NewError(olaf.Usage, "trace is from a newer version")
-	// ErrTruncated: the trace ends before its end mark; the updates before are good.
+	// ErrTruncated reports that the trace ends before its end mark; the updates before are good.
 	ErrTruncated = olaf.NewError(olaf.Usage, "trace is cut off")
-	// ErrInvalid: an update breaks a rule of the format.
+	// ErrInvalid reports that an update breaks a rule of the format.
 	ErrInvalid = olaf.NewError(olaf.Usage, "invalid update in trace")
-	// ErrPayload: the payload file does not belong to the trace.
+	// ErrPayload reports that the payload file does not belong to the trace.
 	ErrPayload = olaf.NewError(olaf.Usage, "payload does not match the trace")
 )
 
@@ -68,7 +68,7 @@ type Header struct {
 	Payload   bool            `json:"payload,omitempty"`         // there is a payload file
 	Initial   string          `json:"initial_weights,omitempty"` // SHA-256 of the little-endian float32 weights
 	Speeds    []float64       `json:"speeds,omitempty"`          // per worker: its time over that of the fastest possible worker
-	Job       json.RawMessage `json:"job,omitempty"`             // all options of the training
+	Job       json.RawMessage `json:"job,omitempty"`             // all training options
 	Scaled    *Scaled         `json:"scaled,omitempty"`          // set if the trace was made from another
 }
 

@@ -29,7 +29,7 @@ const (
 	ObservationsFile = "observations.olb"
 )
 
-// ErrMismatch: stored numbers do not follow from the stored raw data.
+// ErrMismatch reports stored numbers that do not follow from the stored raw data.
 var ErrMismatch = olaf.NewError(olaf.Missed, "stored numbers are not those of the raw data")
 
 // RunsSchema is the schema name of RunsFile.
@@ -37,8 +37,8 @@ const RunsSchema = "olafctl.runs/v1"
 
 // Kept is one run with the data needed to compute it again.
 type Kept struct {
-	// Ordinal is the run's number among the observations. Runs to look at first, those of the first seed, should
-	// have the smallest.
+	// Ordinal is the run's number among the observations. The runs with the first seed should have the smallest,
+	// because users look at them first.
 	Ordinal uint32         `json:"ordinal"`
 	Measure results.Config `json:"measure"`
 	Run     results.Run    `json:"run"`
@@ -279,8 +279,8 @@ func Load(f *store.Folder, d Declarations) (*sheets.Result, error) {
 	return r, err
 }
 
-// judgeAnew gives a document of the first version current verdicts and a statement about that. It returns the number
-// of rows judged.
+// judgeAnew adds current verdicts, and a statement that it did so, to a document of the first version. It returns the
+// number of rows judged.
 func judgeAnew(b *results.Bench) int {
 	if b.Schema == results.BenchSchema {
 		return 0
@@ -368,8 +368,8 @@ func readSamples(f *store.Folder, of map[uint32]*results.Run) (out []sheets.Samp
 	return out, err
 }
 
-// VisitObservations calls visit for every stored frame, by run, until it returns false. Without a file of observations
-// the error matches fs.ErrNotExist.
+// VisitObservations calls visit for every stored frame, run by run, until visit returns false. Without a file of
+// observations the error matches fs.ErrNotExist.
 func VisitObservations(f *store.Folder, visit func(ordinal uint32, o *olaf.Observation) bool) error {
 	file, err := f.Open(ObservationsFile)
 	if err != nil {

@@ -9,14 +9,14 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// Files of an experiment with its own report document.
+// Files for an experiment with its own report document.
 const (
 	DocumentFile = "document.json"
 	PrintedFile  = "printed.txt"
 	TableFile    = "table.csv"
 )
 
-// ErrDocumentOnly: the experiment was stored without single runs.
+// ErrDocumentOnly reports that the experiment was stored without single runs.
 var ErrDocumentOnly = olaf.NewError(olaf.Usage, "kept with its document only")
 
 // Document is an experiment's own report in all its printed forms.

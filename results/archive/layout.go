@@ -12,8 +12,8 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// Layouts convert report documents to tables with figures, by schema without its version: the members that are drawn
-// are the same in all versions.
+// Layouts convert report documents to tables with figures, by schema without version, since all versions have the
+// members that are drawn.
 type Layouts map[string]func(document []byte) ([]table.Sheet, error)
 
 // stated contains the members that all report documents share.

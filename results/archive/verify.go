@@ -17,7 +17,7 @@ import (
 type Proof struct {
 	Files        int   `json:"files"`        // files whose digests agree
 	Observations int64 `json:"observations"` // observations measured again
-	Runs         int   `json:"runs"`         // runs with equal numbers
+	Runs         int   `json:"runs"`         // runs whose recomputed numbers agree
 	Rows         int   `json:"rows"`
 	Comparisons  int   `json:"comparisons"`
 	Paper        int   `json:"paper"`
@@ -31,8 +31,8 @@ type Proof struct {
 	Unfinished int64 `json:"unfinished_frames,omitempty"`
 	// Raw is false if the run was stored without its frames, so that only digests and statistics were checked.
 	Raw bool `json:"raw"`
-	// New are counters and metrics that the olafctl which stored the runs did not have. Unknown are those of the
-	// runs that this one cannot compute. Doubts are violations of new rules.
+	// New lists counters and metrics that the olafctl that stored the runs lacked, Unknown those that this one cannot
+	// compute. Doubts are violations of new rules.
 	New     []string `json:"new,omitempty"`
 	Unknown []string `json:"unknown,omitempty"`
 	Doubts  []string `json:"doubts,omitempty"`
@@ -90,7 +90,7 @@ func earlierVerdicts(f *store.Folder) (n int, err error) {
 	return n, err
 }
 
-// checkRuns measures every run again from its frames.
+// checkRuns recomputes every run from its frames.
 func (p *Proof) checkRuns(f *store.Folder, kept []Kept) error {
 	byOrdinal := map[uint32]*Kept{}
 	for i := range kept {
@@ -159,8 +159,8 @@ func (p *Proof) addNames(k *Kept, d Declarations) {
 	p.New, p.Unknown = mergeLists(p.New, names), mergeLists(p.Unknown, unknown)
 }
 
-// sameRun compares a run that was measured again. What the collector cannot know comes from the stored run: its
-// names, the testbed's reasons for invalidity and for withheld ages, and the twin's ages.
+// sameRun compares a run that was measured again. The stored run provides what the collector cannot know: its names,
+// the testbed's reasons for invalidity and for withheld ages, and the twin's ages.
 func (p *Proof) sameRun(f *store.Folder, k *Kept, again results.Run) error {
 	stored := &k.Run
 	name := fmt.Sprintf("run %d of %s at %s", stored.Index, stored.Queue, olaf.Rate(stored.OutRateBPS))
@@ -187,7 +187,7 @@ func mismatchError(f *store.Folder, format string, args ...any) error {
 		fmt.Sprintf(format, args...), f.ID())
 }
 
-// checkDocument computes rows, comparisons and paper lines again from the runs.
+// checkDocument recomputes rows, comparisons and paper lines from the runs.
 func (p *Proof) checkDocument(f *store.Folder, bench *results.Bench, kept []Kept, d Declarations) error {
 	groups := map[configuration][]results.Run{}
 	for i := range kept {

@@ -26,11 +26,10 @@ type Cluster struct {
 	ChangePct  results.Float     `json:"change_pct"` // as in a Line
 }
 
-// absent is the reason why a side has no age of a cluster.
+// absent is the reason why a side has no age for a cluster.
 const absent = "no valid run with this cluster"
 
-// addClusters adds the ages of single clusters that a metric averages, if a side is real or was compared with the
-// twin.
+// addClusters adds the single clusters' ages that a metric averages, if a side is real or was compared with the twin.
 func (d *Document) addClusters(of pair, m *metric.Metric, a, b []*results.Run, real bool) {
 	sides := [2]map[int]results.ClusterAge{agesOf(m, a), agesOf(m, b)}
 	var ids []int

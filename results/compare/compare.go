@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/results/paper"
 )
 
-// ErrDifferent: the two results have nothing to compare.
+// ErrDifferent reports two results that have nothing to compare.
 var ErrDifferent = olaf.NewError(olaf.Usage, "nothing to compare")
 
 // Schema is the document's schema name.
@@ -28,7 +28,7 @@ const (
 	Higher  = "higher" // B is higher
 	Lower   = "lower"
 	NotSeen = "no difference shown"
-	TooFew  = "too few" // no data of this size could have shown a difference
+	TooFew  = "too few" // no sample of this size could have shown a difference
 )
 
 // Tests that verdicts are based on.
@@ -65,7 +65,7 @@ type Document struct {
 	Warnings []string  `json:"warnings"`
 }
 
-// Beside is an age of one configuration that was compared with the twin's, on one side or both.
+// Beside is an age in one configuration that was compared with the twin's, on one side or both.
 type Beside struct {
 	Queue      string          `json:"queue"`
 	OutRateBPS int64           `json:"out_rate_bps"`
@@ -274,7 +274,7 @@ func (d *Document) warnRuns(key key, name string, runs []results.Run) {
 	}
 }
 
-// addBeside adds the twin's values of an age if a side has them.
+// addBeside adds the twin's values for an age if a side has them.
 func (d *Document) addBeside(of pair, m *metric.Metric, a, b []*results.Run) {
 	line := Beside{Queue: of.name(), OutRateBPS: of.a.rate, Metric: m.Name, Title: m.Title,
 		A: results.BesideOver(a, m.Name), B: results.BesideOver(b, m.Name)}

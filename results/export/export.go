@@ -24,14 +24,14 @@ import (
 	"github.com/olafctl/olaf/results/xlsx"
 )
 
-// ErrExists: a target exists already.
+// ErrExists reports a target that exists already.
 var ErrExists = olaf.NewError(olaf.Usage, "exists")
 
 // Target is one file to be written.
 type Target struct {
 	Path   string
 	Write  func(io.Writer) error
-	Folder string // created if missing; the folder of any other file must exist
+	Folder string // created if missing; the folder for any other file must exist
 }
 
 // Files writes all targets. Without force it fails before writing anything if one of them exists.

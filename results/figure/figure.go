@@ -20,7 +20,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// ErrFigure is the kind of errors for figures that cannot be drawn.
+// ErrFigure matches errors about figures that cannot be drawn.
 var ErrFigure = errors.New("figure: the chart can't be drawn")
 
 const pngDPI = 192

@@ -15,8 +15,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Sizes of a figure and its letters in points. A single panel has the width of a text; of several, two are side by
-// side.
+// Sizes of a figure and its letters in points. A single panel is as wide as the text; several are placed two abreast.
 const (
 	oneWidth, oneHeight   vg.Length = 400, 240
 	manyWidth, manyHeight vg.Length = 300, 200

@@ -8,7 +8,7 @@ type Host struct{ Name, Title, Unit, Doc string }
 // PerUpdate reports whether the metric counts or times updates of the weights, whose size differs between systems.
 func (h *Host) PerUpdate() bool { return h.Name == "iteration_ns" || h.Name == "staleness_updates" }
 
-// ofHosts are the metrics that benches and jobs share. Metrics of only one of them are declared there.
+// ofHosts are the metrics that benches and jobs share. Metrics for only one of them are declared there.
 var ofHosts = []Host{
 	{"iteration_ns", "Iteration", "ns",
 		"from one update of the weights to the next, mean over the hosts that have them: the server where it applies " +

@@ -28,8 +28,8 @@ type Metric struct {
 	// Zeroed means that earlier versions stored 0 where it is missing now.
 	Zeroed bool
 
-	// Over is the counter that it is divided by, if that exists. A run stored before that counter existed used
-	// another denominator, so that recomputing gives another number.
+	// Over is the counter that divides it, if that exists. A run stored before that counter existed used another
+	// denominator, so that recomputing gives another number.
 	Over string
 
 	// PerUpdate means that it counts or times updates of the weights. Systems have one or several gradients per

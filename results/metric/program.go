@@ -7,9 +7,9 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// OfProgram declares the runs of a system whose switches have a program in front of their queue. program declares
-// its counters, the classes of its arrivals first; flow and sums are the queue's. Losses count updates, whether they
-// left alone or in a sum.
+// OfProgram declares the runs of a system whose switches have a program in front of their queue. program declares its
+// counters, the classes of its arrivals first; flow and sums are the queue's. Losses count updates, whether they left
+// alone or in a sum.
 func OfProgram(system string, program *olaf.Ledger, classes int, flow, sums *olaf.Ledger) *Declaration {
 	arrivals := make([]string, classes)
 	front := &olaf.Ledger{Counters: slices.Clone(program.Counters), Identities: slices.Clone(program.Identities)}

@@ -18,7 +18,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrFormat: the file does not consist of complete blocks of observations.
+// ErrFormat reports a file that does not consist of complete blocks of observations.
 var ErrFormat = olaf.NewError(olaf.Failed, "columns: not a file of observations, or a damaged one")
 
 const (

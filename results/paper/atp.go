@@ -1,9 +1,9 @@
 package paper
 
-// causeCollisions is the heading in docs/notes/reproduction.md on the times of jobs that share a switch.
+// causeCollisions is the heading in docs/notes/reproduction.md about the times of jobs that share a switch.
 const causeCollisions = "Who collides"
 
-// sharingSeeds is the number of runs for a time of jobs that share a switch: only the hosts' start times are random.
+// sharingSeeds is the number of runs per time when jobs share a switch. Only the hosts' start times are random.
 const sharingSeeds = 3
 
 // alikePct is the largest difference in percent between two times that the slides call alike, chosen before the

@@ -40,7 +40,7 @@ const (
 	Below Side = "below"
 )
 
-// Neighbour is the reference of a claim: its side decides if a value is missed by far or no number is printed. It is
+// Neighbour is the reference of a claim: its side decides when a value is far off or no number is printed. It is
 // another claim or, with an empty ID, a number such as 1 for a speed-up.
 type Neighbour struct {
 	ID string

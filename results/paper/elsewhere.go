@@ -2,7 +2,7 @@ package paper
 
 const needsCluster = "needs that system's cluster and switch"
 
-// untestableClaims returns numbers of another system that this project cannot measure yet, for comparison.
+// untestableClaims returns numbers from another system that this project cannot measure yet, for comparison.
 func untestableClaims(unit, why string, columns []string, values ...string) []Claim {
 	cells := make([]Claim, len(values))
 	for i, v := range values {
@@ -12,8 +12,8 @@ func untestableClaims(unit, why string, columns []string, values ...string) []Cl
 	return cells
 }
 
-// theirMachineClaims returns numbers specific to the authors' machine, models or trainings, which no measurement here can
-// confirm.
+// theirMachineClaims returns numbers specific to the authors' machine, models or training runs, which no measurement
+// here can confirm.
 func theirMachineClaims(unit, why string, columns []string, values ...string) []Claim {
 	cells := untestableClaims(unit, why, columns, values...)
 	for i := range cells {

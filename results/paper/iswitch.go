@@ -2,10 +2,10 @@ package paper
 
 import "slices"
 
-// causeHosts is the heading in docs/notes/reproduction.md on iSwitch's times.
+// causeHosts is the heading in docs/notes/reproduction.md about iSwitch's times.
 const causeHosts = "What hosts take for a message"
 
-// jobSeeds is the number of runs for a time of iSwitch, which has no randomness.
+// jobSeeds is the number of runs per iSwitch time, which has no randomness.
 const jobSeeds = 1
 
 // iswitchModels are the columns of its tables. The hosts' costs were fitted to the first and the third.

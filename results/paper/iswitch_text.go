@@ -206,7 +206,7 @@ func iswitchReductions() []row {
 	}
 }
 
-// valueOf returns a printed number.
+// valueOf parses a number as the paper prints it.
 func valueOf(text string) float64 {
 	v, _ := parsePrinted(text)
 	return v

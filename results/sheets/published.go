@@ -41,8 +41,8 @@ func PublishedSheet(b *results.Bench) table.Sheet {
 	return s
 }
 
-// publishedSeries returns a series in the panel of a published number's column and adds it if missing. The panel's
-// first series has the published numbers.
+// publishedSeries returns the named series in the panel for p's column and adds it if it is missing. The panel's first
+// series also gets a column for the published numbers.
 func publishedSeries(s *table.Sheet, p *results.PaperRow, name string) table.Series {
 	column := strings.TrimSuffix(strings.ReplaceAll(p.Column, "_", " "), " pct")
 	title := column
@@ -74,7 +74,7 @@ func publishedSeries(s *table.Sheet, p *results.PaperRow, name string) table.Ser
 	return one
 }
 
-// publishedRow returns the row with a name and adds it if missing.
+// publishedRow returns the named row and adds it if missing.
 func publishedRow(s *table.Sheet, name string) []table.Cell {
 	at := slices.IndexFunc(s.Rows, func(row []table.Cell) bool { return row[0].Text == name })
 	if at < 0 {

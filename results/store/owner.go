@@ -51,8 +51,8 @@ func missingFolders(dir string) (folders []string, err error) {
 	}
 }
 
-// handOver gives the person every file of the store that root owns. It stays inside the store's folder, whatever
-// links there are, and skips files with a second name elsewhere.
+// handOver makes the invoking user the owner of every file in the store that root owns. It stays inside the store's
+// folder, whatever links there are, and skips files with a second name elsewhere.
 func (s *Store) handOver() error {
 	if s.person == nil {
 		return nil

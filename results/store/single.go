@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrConflict: an earlier result with the same key differs. Both are kept.
+// ErrConflict reports that an earlier result with the same key differs. Both are kept.
 var ErrConflict = olaf.NewError(olaf.Missed, "not the same result")
 
 // Singles stores single results under the key of everything that determines them: created once, never changed,

@@ -136,7 +136,7 @@ func replaceFile(path string, data []byte) error {
 	return renameio.WriteFile(path, data, 0o644, renameio.WithTempDir(filepath.Dir(path)))
 }
 
-// Close closes the store. After OpenFor it gives root's files to the person.
+// Close closes the store. After OpenFor it also hands files owned by root over to the user who invoked sudo.
 func (s *Store) Close() error { return s.handOver() }
 
 // CheckWritable returns an error if a run cannot be added: another user owns the store, or its disk is read-only or

@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/internal/exactmath"
 )
 
-// ErrRule is the kind of errors in a stopping rule.
+// ErrRule matches errors in a stopping rule.
 var ErrRule = olaf.NewError(olaf.Usage, "bad --until")
 
 // Enough is the rule for the number of runs of a cell: the half-width of every metric's interval must be at most a

@@ -19,7 +19,7 @@ import (
 	"github.com/tealeg/xlsx/v3"
 )
 
-// ErrBook is the kind of errors for books that cannot become a workbook.
+// ErrBook matches errors about books that cannot become a workbook.
 var ErrBook = errors.New("xlsx: the book can't be written")
 
 const (

@@ -182,7 +182,7 @@ func LabelKeys(keys []string) string {
 	return strings.Join(out, " ")
 }
 
-// ErrBindings is the kind of errors in a bindings file.
+// ErrBindings matches errors in a bindings file.
 var ErrBindings = errors.New("bad key bindings")
 
 // Load reads a YAML file of the form

@@ -74,7 +74,7 @@ func (r *Reference) Stats() engine.Stats { return r.stats }
 // StallCycles returns the engine cycles charged to the output.
 func (r *Reference) StallCycles() uint64 { return r.stall }
 
-// IdleAt returns the cycle since which the queue is empty; 0 before the first departure.
+// IdleAt returns the cycle since which the queue has been empty; 0 before the first departure.
 func (r *Reference) IdleAt() int64 { return r.idleAt }
 
 // Queued returns the waiting and leaving updates, in departure order.

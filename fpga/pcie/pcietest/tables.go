@@ -74,7 +74,7 @@ func (t *Tables) command(base, value uint32) {
 // Workers returns the number of workers in the tables.
 func (t *Tables) Workers() int { return len(t.workers) }
 
-// Version changes with every change of the tables.
+// Version returns a number that changes with every change of the tables.
 func (t *Tables) Version() uint64 { return t.version }
 
 // Server reports whether addr belongs to a parameter server.

@@ -10,9 +10,9 @@ import (
 )
 
 var (
-	// ErrFormat: the text is not a vector; the message includes the line.
+	// ErrFormat reports that the text is not a vector; the message includes the line.
 	ErrFormat = olaf.NewError(olaf.Usage, "not a program vector")
-	// ErrDiffers: the program deviated from its vector. The error is a *Difference.
+	// ErrDiffers reports that the program deviated from its vector. The error is a *Difference.
 	ErrDiffers = olaf.NewError(olaf.Missed, "the program differs from the vector")
 )
 

@@ -226,7 +226,7 @@ func parseStyle(list string) map[string]string {
 
 var piece = regexp.MustCompile(`([MLAQCZ])([^MLAQCZ]*)`)
 
-// addPath adds a path, of whose curves only the points are used. Empty paths are ignored.
+// addPath adds a path. It uses only the points of curves and ignores empty paths.
 func (p *page) addPath(attr map[string]string, at affine) error {
 	s := stroke{box: emptyBox(), width: 1}
 	points := 0
