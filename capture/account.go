@@ -21,9 +21,9 @@ type Losses struct {
 	// LinkErrors counts packets that a pcapng file marks as damaged on the wire; a network card would have dropped
 	// them.
 	LinkErrors int64 `json:"link_errors,omitempty"`
-	// The next three follow each worker's sequence numbers, from the oldest one seen. Missing were skipped and never
-	// arrived, Misordered arrived after a newer one, Duplicates arrived twice. Behind a queue that merges or
-	// replaces, missing numbers are no loss: a merged update shows only its newest contributor.
+	// The next three follow each worker's sequence numbers, from the oldest one seen. Missing numbers were skipped and
+	// never arrived, Misordered ones arrived after a newer one, and Duplicates arrived twice. Behind a queue that
+	// merges or replaces, missing numbers are no loss: a merged update shows only its newest contributor.
 	Missing    int64 `json:"missing"`
 	Misordered int64 `json:"misordered"`
 	Duplicates int64 `json:"duplicates"`
@@ -134,7 +134,7 @@ func (a *Account) Fault(err error) {
 // Losses returns the counts so far.
 func (a *Account) Losses() Losses { return a.losses }
 
-// FaultCount is one reason why frames were bypassed or malformed, and how many were.
+// FaultCount is one reason why frames were bypassed or malformed, and the number of such frames.
 type FaultCount struct {
 	Fault olaf.FrameFault
 	Count int64

@@ -40,8 +40,8 @@ func (s *clockState) note(c *clockClaim, atNS int64) {
 	}
 }
 
-// ClockErrorNS returns the bound that the file carries for how far the clock of its stamps and that of the workers are
-// apart, in ns. It is missing if an interface with packets has none.
+// ClockErrorNS returns the file's bound in ns on the difference between the stamps' clock and the workers'. It is
+// missing if an interface with packets has none.
 func (r *Reader) ClockErrorNS() results.Float {
 	if r.ng == nil {
 		return results.Missing()

@@ -76,9 +76,9 @@ func (d *Decoder) SetOrigin(unixNS int64) { d.origin, d.known, d.virtual = unixN
 // there too. Otherwise ages have no meaning.
 func (d *Decoder) Origin() (unixNS int64, sameClock bool) { return d.origin, d.virtual }
 
-// Next decodes the next OLAF frame, an update or an ACK, into a; its frame is valid until the next call. Other
-// packets are counted and skipped. At the end Next returns io.EOF, or an error that matches ErrNoOLAF if there was
-// no OLAF frame. Other errors are ErrTime and the source's; after ErrIdle, Next may be called again.
+// Next decodes the next OLAF frame, an update or an ACK, into a; its frame is valid until the next call. Other packets
+// are counted and skipped. At the end Next returns io.EOF, or an error that matches ErrNoOLAF if there was no OLAF
+// frame. Other errors are ErrTime and the source's errors; after ErrIdle, Next may be called again.
 func (d *Decoder) Next(a *Arrival) error {
 	p := &d.packet
 	for {
@@ -165,8 +165,8 @@ func (d *Decoder) Grain() olaf.Duration {
 	return olaf.Nanosecond
 }
 
-// ClockErrorNS returns the bound that the source carries for how far the clock of its stamps and that of the workers
-// are apart, in ns; missing if it carries none.
+// ClockErrorNS returns the source's bound in ns on the difference between the stamps' clock and the workers', or a
+// missing value if it has none.
 func (d *Decoder) ClockErrorNS() results.Float {
 	if r, ok := d.src.(interface{ ClockErrorNS() results.Float }); ok {
 		return r.ClockErrorNS()

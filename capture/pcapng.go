@@ -41,7 +41,7 @@ const (
 // maxBlock bounds a block's length, so that a damaged length costs no memory. Wireshark has the same limit.
 const maxBlock = 16 << 20
 
-// errDamaged is the kind of all contradictions in a pcapng file.
+// errDamaged matches errors about contradictions in a pcapng file.
 var errDamaged = errors.New("the file is damaged")
 
 // ngInterface is an interface of a section, with the losses that its blocks report.
@@ -203,8 +203,8 @@ func (r *ngReader) addInterface() error {
 	return err
 }
 
-// fcsBytes returns the length of a frame check sequence in bytes. The option counts bits by its definition, but
-// bytes in files by Wireshark. Every Ethernet FCS has four bytes.
+// fcsBytes returns the length of a frame check sequence in bytes. The option counts bits by definition, but bytes in
+// files written by Wireshark. Every Ethernet FCS has four bytes.
 func fcsBytes(stated int) int {
 	if stated == 32 || stated == 4 {
 		return 4

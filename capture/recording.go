@@ -7,8 +7,8 @@ import (
 	"github.com/olafctl/olaf/capture/ages"
 )
 
-// Recording takes packets from a live source, sorts them by stamp, counts them, and writes them to a file if there
-// is one. It has no clock: its caller decides when to take packets and when no older one can arrive.
+// Recording takes packets from a live source, sorts them by stamp, counts them, and writes them to a file if there is
+// one. It has no clock: its caller decides when to take packets and when no older one can arrive.
 type Recording struct {
 	Source Source
 	Order  Order
@@ -29,8 +29,8 @@ type Recording struct {
 	origin    int64 // start of the ages' clock
 }
 
-// Take takes at most n packets and reports whether the source is idle. Every error that is not the source's is
-// Unwritten.
+// Take takes at most n packets and reports whether the source is idle. Every error that does not come from the source
+// is Unwritten.
 func (r *Recording) Take(n int) (idle bool, err error) {
 	var p Packet
 	for range n {

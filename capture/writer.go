@@ -42,8 +42,8 @@ type Interface struct {
 	Comment   string // may be empty
 	Filter    string // in tcpdump's syntax; may be empty
 	SnapBytes int    // packets were cut to this length
-	// ClockErrorNS bounds how far the clock of the stamps and that of the workers are apart; nil if that is unknown. A
-	// pcapng file carries it in a comment of the interface's first packet.
+	// ClockErrorNS bounds the difference between the stamps' clock and the workers'; nil if unknown. A pcapng file
+	// carries it in a comment of the interface's first packet.
 	ClockErrorNS *int64
 }
 
@@ -155,8 +155,8 @@ func (w *Writer) Packets() uint64 { return w.packets }
 // PacketsOf returns the number of packets written for an interface, by its index.
 func (w *Writer) PacketsOf(from int) uint64 { return w.kept[from] }
 
-// Finish writes the end of the capture and flushes the buffer. A pcapng file reports the packets received at each
-// interface and the number of dropped ones.
+// Finish writes the end of the capture and flushes the buffer. A pcapng file reports the numbers of packets received at
+// each interface and dropped.
 func (w *Writer) Finish() error {
 	if w.classic != nil {
 		return w.buf.Flush()

@@ -61,7 +61,7 @@ func (e *UpdateError) Error() string {
 	return b.String()
 }
 
-// Is reports whether target is the kind of this rejection.
+// Is reports whether target is this rejection's kind.
 func (e *UpdateError) Is(target error) bool {
 	switch target {
 	case ErrExists:
@@ -150,7 +150,7 @@ func (k *kinded) Unwrap() []error { return []error{k.kind, k.err} }
 // ErrPreempted or ErrElectionInUse, and unwraps to the gRPC status if a server sent one.
 type ContestError struct {
 	Target  string
-	Chosen  bool       // the user chose the election id; otherwise it follows that of the last primary
+	Chosen  bool       // the user chose the election id; otherwise it follows the last primary's
 	Highest ElectionID // highest id that the server has seen; zero if it did not report one
 	Vacant  bool       // no controller is primary
 	why     error
@@ -159,7 +159,7 @@ type ContestError struct {
 func (e *ContestError) Error() string { return e.why.Error() }
 func (e *ContestError) Unwrap() error { return e.why }
 
-// rpcError returns the error of a failed RPC with the kind that belongs to its gRPC code.
+// rpcError returns a failed RPC's error with the kind for its gRPC code.
 func rpcError(what string, err error) error {
 	st, ok := status.FromError(err)
 	if err == nil || !ok {

@@ -421,7 +421,7 @@ func isPermanent(err error) bool {
 	return false
 }
 
-// runStream runs one stream until it ends; again is true after the first. It calls arbitrated for every answer.
+// runStream runs one stream until it ends; again is true after the first stream. It calls arbitrated for every answer.
 func (s *Session) runStream(again bool, arbitrated func()) error {
 	ctx, cancel := context.WithCancel(s.ctx)
 	defer cancel()
@@ -507,7 +507,7 @@ func (s *Session) handleAnswer(a *v1.MasterArbitrationUpdate) bool {
 	return false
 }
 
-// silenceClause describes for how long the agent has not heard of the primary, if it is one of ours and the time is long.
+// silenceClause describes how long the agent has not heard from the primary, if the agent is ours and the time is long.
 func silenceClause(details []*anypb.Any) string {
 	for _, d := range details {
 		var quiet durationpb.Duration

@@ -30,7 +30,7 @@ type Cluster struct {
 	Group uint32 // id of a Group
 }
 
-// Member is one copy that a multicast group makes.
+// Member is the receiver of one copy from a multicast group.
 type Member struct {
 	Port     uint32
 	Instance uint16 // the worker's id
@@ -48,7 +48,7 @@ type Entry struct {
 	Key, Params []uint32
 }
 
-// EntriesOf returns the table entries of a switch program for some jobs. The error matches program.ErrConfig.
+// EntriesOf returns a switch program's table entries for some jobs. The error matches program.ErrConfig.
 func EntriesOf(d *program.Description, jobs ...program.Job) ([]Entry, error) {
 	tables := p4.TablesOf([]program.Description{*d})
 	entries, err := d.Entries(jobs...)
@@ -81,8 +81,8 @@ func (t Tables) Programs() []program.Description {
 	return programs
 }
 
-// WithGroups returns t with one multicast group per cluster that contains all its workers behind port. It replaces
-// the clusters and groups of t. Group ids are cluster ids plus one, because group 0 does not exist.
+// WithGroups returns t with one multicast group per cluster, which contains all the cluster's workers behind port. It
+// replaces the clusters and groups of t. Group ids are cluster ids plus one, because group 0 does not exist.
 func (t Tables) WithGroups(port uint32) Tables {
 	members := make(map[olaf.ClusterID][]Member)
 	for _, w := range t.Workers {

@@ -204,7 +204,7 @@ func (s *Session) Apply(ctx context.Context, p Plan) (Applied, error) {
 	return done, nil
 }
 
-// ErrTooMany reports that the changes do not fit one batch.
+// ErrTooMany reports that the changes do not fit into one batch.
 var ErrTooMany = olaf.NewError(olaf.Usage, "too many changes for one batch")
 
 // ApplyWhole writes a plan as one batch, all or nothing. It changes nothing and fails if the plan does not fit

@@ -1,6 +1,6 @@
-// Package ages measures the Age of Model in a capture, if its stamps allow it: for the updates that a parameter
-// server received, or for those that a queue would have delivered. The arithmetic is that of every bench. This
-// package decides whether the packets and the workers were timed by the same clock.
+// Package ages measures the Age of Model in a capture, if its stamps allow it: for updates that a parameter server
+// received, or for updates that a queue would have delivered. The arithmetic is that of every bench. This package
+// decides whether packets and workers were timed by the same clock.
 package ages
 
 import (
@@ -26,8 +26,8 @@ const longest = 10 * int64(olaf.Second/olaf.Nanosecond)
 type Ages struct {
 	Why   string `json:"why,omitempty"`
 	Clock string `json:"clock,omitempty"` // RunClock or WallClock
-	// ClockErrorNS bounds how far the clocks of packets and workers are apart; unknown if the hosts' clocks were not
-	// compared. Then the ages must not be judged against published numbers.
+	// ClockErrorNS bounds the difference between the clocks of packets and workers. It is unknown if the hosts' clocks
+	// were not compared; the ages must then not be judged against published numbers.
 	ClockErrorNS results.Float `json:"clock_error_ns"`
 	Metrics      metric.Values `json:"metrics"`
 	// Missing gives the reason for each missing metric.
@@ -41,7 +41,7 @@ func (a *Ages) Available() bool { return a.Why == "" }
 // coarsest is the greatest ratio of the stamps' resolution to the mean age, like a bench's --age-error.
 const coarsest = 0.1
 
-// Remedy tells a user how to get a capture with fine enough stamps.
+// Remedy is the advice for getting a capture with fine enough stamps.
 const Remedy = "capture with 'tcpdump --time-stamp-precision=nano' or 'olafctl capture'; a conversion cannot bring " +
 	"back what is not in the file"
 
@@ -49,7 +49,7 @@ const Remedy = "capture with 'tcpdump --time-stamp-precision=nano' or 'olafctl c
 type Meter struct {
 	// Grain is the resolution of the stamps; 0 means exact. It may grow while updates arrive.
 	Grain olaf.Duration
-	// ClockErrorNS bounds how far the clocks of packets and workers are apart. New sets it to unknown.
+	// ClockErrorNS bounds the difference between the clocks of packets and workers. New sets it to unknown.
 	ClockErrorNS results.Float
 
 	collector *results.Collector
@@ -91,7 +91,7 @@ func (m *Meter) sinceStart(genNS uint64) uint64 {
 	return (genNS - uint64(m.origin)) & (1<<generationBits - 1)
 }
 
-// age returns how old an update is at an instant, negative if it is generated later.
+// age returns an update's age at an instant, which is negative if the update is generated later.
 func (m *Meter) age(at olaf.Time, genNS uint64) int64 {
 	const shift = 64 - generationBits
 	return int64((uint64(at.NS())-m.sinceStart(genNS))<<shift) >> shift
@@ -106,7 +106,7 @@ func (m *Meter) generatedAt(at olaf.Time, genNS uint64) uint64 {
 	return m.sinceStart(genNS)
 }
 
-// grainNS returns by how many whole ns a stamp may be early.
+// grainNS returns the number of whole ns by which a stamp may be early.
 func (m *Meter) grainNS() int64 {
 	if m.Grain <= olaf.Nanosecond {
 		return 0
@@ -114,7 +114,7 @@ func (m *Meter) grainNS() int64 {
 	return int64((m.Grain + olaf.Nanosecond - 1) / olaf.Nanosecond)
 }
 
-// earlyNS returns by how many whole ns an arrival may seem to precede its generation.
+// earlyNS returns the number of whole ns by which an arrival may appear to precede its generation.
 func (m *Meter) earlyNS() int64 {
 	if m.virtual || !m.ClockErrorNS.Known() {
 		return m.grainNS()
@@ -190,7 +190,7 @@ func (m *Meter) Report() *Ages {
 	return a
 }
 
-// withheldReason returns why stamps or clocks are too inexact for a mean age, or "".
+// withheldReason returns why stamps or clocks are too imprecise for a mean age, or "".
 func (m *Meter) withheldReason(mean, clockError results.Float) string {
 	switch {
 	case !mean.Known():

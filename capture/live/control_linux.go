@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// errControl: the kernel passed an invalid list of control messages.
+// errControl reports that the kernel passed an invalid list of control messages.
 var errControl = errors.New("malformed control messages beside a packet")
 
 // control is the metadata that the kernel passes with a packet.

@@ -132,9 +132,9 @@ type Info struct {
 // count one loss twice, so that Total can be too high, but it is 0 only if nothing was lost.
 type Drops struct {
 	Socket int64 `json:"socket"`
-	// RXDropped: the host's queue was full (rx_dropped).
+	// RXDropped counts packets lost because the host's queue was full (rx_dropped).
 	RXDropped int64 `json:"rx_dropped"`
-	// RXMissed: the card had no free descriptor (rx_missed_errors).
+	// RXMissed counts packets lost because the card had no free descriptor (rx_missed_errors).
 	RXMissed int64 `json:"rx_missed_errors"`
 	RXFIFO   int64 `json:"rx_fifo_errors"`
 	RXOver   int64 `json:"rx_over_errors"`

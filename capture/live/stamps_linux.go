@@ -62,9 +62,9 @@ func (s *Socket) stampInHardware() error {
 	return nil
 }
 
-// awaitStamps waits up to a tenth of a second until the kernel stamps arrivals. The first socket that requests
-// stamps enables them for the whole system, with a delay. awaitStamps sends datagrams to itself to find out. If they
-// do not arrive, as without a loopback interface, it gives up, and Stamped counts packets that came too early.
+// awaitStamps waits up to a tenth of a second until the kernel stamps arrivals. The first socket that requests stamps
+// enables them for the whole system, with a delay. awaitStamps detects this by sending datagrams to itself. If they do
+// not arrive, for example without a loopback interface, it gives up, and Stamped counts packets that arrived too early.
 func awaitStamps() {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

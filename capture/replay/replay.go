@@ -23,7 +23,7 @@ import (
 // Schema names the JSON form of a Result.
 const Schema = "olafctl.replay/v2"
 
-// ErrTruncated reports that gradients are needed, but the capture has only parts of the frames.
+// ErrTruncated reports that gradients are needed but the capture has only parts of the frames.
 var ErrTruncated = olaf.NewError(olaf.Usage, "the capture did not keep whole frames")
 
 // Config configures the queue.
@@ -33,12 +33,12 @@ type Config struct {
 	Output engine.Output // the serialiser and the engine's cycles
 	// Lanes merges gradients and passes them to the sink, as needed for writing frames. It costs 9 kB per slot.
 	Lanes bool
-	// ClockErrorNS bounds how far the clocks of packets and workers are apart; nil uses what the capture carries.
+	// ClockErrorNS bounds the difference between the clocks of packets and workers; nil uses the capture's bound.
 	ClockErrorNS *int64
 }
 
-// ClockError returns the bound for how far the clocks of packets and workers are apart, in ns; missing if neither the
-// configuration nor the capture has one.
+// ClockError returns the bound in ns on the difference between the clocks of packets and workers, or a missing value if
+// neither the configuration nor the capture has one.
 func (c *Config) ClockError(src *capture.Decoder) results.Float {
 	if c.ClockErrorNS != nil {
 		return results.Float(*c.ClockErrorNS)
@@ -81,7 +81,7 @@ type Result struct {
 
 	Counts  olaf.Counts   `json:"*"` // members of the result itself
 	Lost    int64         `json:"lost"`
-	LostPct results.Float `json:"lost_pct"` // of what was sent
+	LostPct results.Float `json:"lost_pct"` // of sent packets
 	// CountIn sums the count fields of accepted arrivals. It exceeds their number if an earlier hop merged updates.
 	CountIn int64 `json:"count_in"`
 
@@ -90,7 +90,7 @@ type Result struct {
 	FirstArrivalNS int64         `json:"first_arrival_ns"`
 	LastDeliveryNS int64         `json:"last_delivery_ns"`
 	Utilisation    results.Float `json:"utilisation"` // of the output, from the first arrival to the last delivery
-	// AggregationsCDF is the share of delivered frames with at most 0, 1, 2 … updates merged into the newest one.
+	// AggregationsCDF is the share of delivered frames with at most 0, 1, 2 … updates merged into the newest.
 	AggregationsCDF []float64 `json:"aggregations_cdf"`
 	// StampsNS is the resolution of the capture's stamps. If the queue is faster than that, Withheld lists the
 	// members that depend on it, which are null in JSON, and WithheldWhy gives the reason.
@@ -102,7 +102,7 @@ type Result struct {
 	// Arriving are the ages in the capture, Ages those behind the queue.
 	Arriving *ages.Ages `json:"ages_arriving"`
 	Ages     *ages.Ages `json:"ages"`
-	// MergedArrivals were merged before they were captured; their contributors are unknown.
+	// MergedArrivals counts updates merged before capture, whose contributors are unknown.
 	MergedArrivals int64          `json:"merged_arrivals"`
 	Capture        capture.Losses `json:"capture"`
 

@@ -9,8 +9,8 @@ import (
 	"io/fs"
 )
 
-// chain is the checksum over a journal's records up to one of them. Each sum covers the previous one, starting with
-// the file header.
+// chain is the checksum over a journal's records up to a given one. Each sum covers the previous one, starting with the
+// file header.
 type chain [sha256.Size]byte
 
 func (c chain) next(record []byte) chain {
@@ -20,8 +20,8 @@ func (c chain) next(record []byte) chain {
 	return chain(h.Sum(nil))
 }
 
-// acknowledged marks how much of a journal the agent has acknowledged to controllers. Nothing behind it was
-// acknowledged, and everything before it was.
+// acknowledged marks the part of a journal that the agent has acknowledged to controllers: everything before the mark
+// and nothing after it.
 type acknowledged struct {
 	epoch   uint64 // of the journal file; each rewrite starts the next one
 	records uint64 // number of records: the pipeline and the batches after it
@@ -124,7 +124,7 @@ func (s *sidecar) begin(a acknowledged) error {
 	return replaceFile(s.fs, s.path, b)
 }
 
-// write stores an acknowledgement durably in the slot that does not have the newest; turn then makes it the newest.
+// write stores an acknowledgement durably in the slot without the newest one; turn then makes it the newest.
 func (s *sidecar) write(a acknowledged) (err error) {
 	if s.file == nil {
 		if s.file, err = s.fs.Open(s.path); err != nil {
@@ -138,7 +138,7 @@ func (s *sidecar) write(a acknowledged) (err error) {
 	return err
 }
 
-// withdraw overwrites the slot that write began to fill with the newest acknowledgement, so that a failed one never
+// withdraw overwrites the slot that write began to fill with the newest acknowledgement, so that a failed write never
 // counts.
 func (s *sidecar) withdraw(newest acknowledged) error {
 	if s.file == nil {

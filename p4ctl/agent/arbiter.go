@@ -76,7 +76,7 @@ type arbiter struct {
 	// role covers nothing, so it is dropped with its last stream.
 	roles      map[string]*roleState
 	configured map[string]bool
-	silence    func(connection) time.Duration // for how long nothing came from a stream's controller; may be nil
+	silence    func(connection) time.Duration // time since a stream's controller last sent anything; may be nil
 }
 
 func newArbiter(device uint64, maxStreams int, roles ...string) *arbiter {
@@ -99,7 +99,7 @@ func (a *arbiter) announce(c connection, m *v1.MasterArbitrationUpdate) (verdict
 	var ended []connection
 	if !known {
 		if a.countStreams(role) >= a.maxStreams {
-			oldest, _ := a.oldestIdle(role) // check has found one
+			oldest, _ := a.oldestIdle(role) // found by check
 			ended = []connection{oldest}
 			delete(a.streams, oldest)
 		}
@@ -161,8 +161,8 @@ func (a *arbiter) check(c connection, self *controller, m *v1.MasterArbitrationU
 	return nil
 }
 
-// checkRoom rejects another stream of a full role. A stream with an election id replaces one without, as long as there is
-// one, so that streams without ids cannot lock out others.
+// checkRoom rejects a new stream for a full role. A stream with an election id replaces one without, as long as there
+// is one, so that streams without ids cannot lock out others.
 func (a *arbiter) checkRoom(role string, set bool) error {
 	switch _, idle := a.oldestIdle(role); {
 	case !idle:
@@ -310,7 +310,7 @@ func (a *arbiter) noticeFor(c connection) notice {
 	return notice{to: c, message: m}
 }
 
-// addSilence describes for how long the primary has been silent: in words, and as a number for our own client.
+// addSilence adds the time since the primary last sent anything: in words, and as a number for our own client.
 func addSilence(s *statuspb.Status, d time.Duration) {
 	detail, err := anypb.New(durationpb.New(d))
 	if clause := silence.Clause(d); clause != "" && err == nil {

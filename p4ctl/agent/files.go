@@ -54,9 +54,8 @@ func (disk) SyncFolder(path string) error {
 	return d.Sync()
 }
 
-// resolvePlace returns the one path of a journal, with links resolved: its lock and its other files are named after
-// it. It checks all of them before any is opened, because opening a pipe blocks and a device can be read without
-// end.
+// resolvePlace returns a journal's path with links resolved, because its lock and its other files are named after it.
+// It checks all of them before any is opened, because opening a pipe blocks and a device can be read without end.
 func resolvePlace(path string) (string, error) {
 	if info, err := os.Lstat(path); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		target, err := filepath.EvalSymlinks(path)

@@ -5,9 +5,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Jobs returns the jobs in a switch program's tables, by id. Members that no table lists are those of the multicast
-// group of the job's cluster. has is false if the pipeline lacks the program's tables, so that controllers do not
-// decide.
+// Jobs returns the jobs in a switch program's tables, by id. If no table lists members, they are the multicast group of
+// the job's cluster. has is false if the pipeline lacks the program's tables; controllers then do not decide.
 func (s *State) Jobs(d *program.Description) (jobs []program.Job, has bool) {
 	var entries []program.Entry
 	for _, t := range s.tablesOf(d) {
@@ -19,8 +18,8 @@ func (s *State) Jobs(d *program.Description) (jobs []program.Job, has bool) {
 	return d.Jobs(entries, s.jobMembers), has
 }
 
-// Admits reports whether a worker may contribute to a job of a switch program. Every worker may if the pipeline has
-// no membership table. The switch above, whose entry names it, may not.
+// Admits reports whether a worker may contribute to a job of a switch program. Every worker may if the pipeline has no
+// membership table. The switch above, which has an entry of its own, may not.
 func (s *State) Admits(d *program.Description, job olaf.ClusterID, worker olaf.WorkerID) bool {
 	for _, t := range s.tablesOf(d) {
 		if !t.ByMember() {

@@ -19,10 +19,10 @@ import (
 // ErrJournal matches all journal faults.
 var ErrJournal = olaf.NewError(olaf.Usage, "agent: journal")
 
-// A journal stores the device's tables durably: committed pipelines, and the accepted batches after each. Every
-// change is appended and synced, then its acknowledgement is written to the sidecar and synced, and only then the
-// RPC is answered (type acknowledged). So the end of the acknowledged content is known to the byte: damage before it
-// is never taken for a torn append, and anything behind it is never applied.
+// A journal stores the device's tables durably: committed pipelines, and the accepted batches after each. Every change
+// is appended and synced, then its acknowledgement is written to the sidecar and synced. Only then is the RPC answered
+// (see acknowledged). So the end of the acknowledged content is known to the byte: damage before it is never taken for
+// a torn append, and anything after it is never applied.
 //
 // A file that has grown is replaced by one with the current tables, of the next epoch.
 type journal struct {
@@ -35,7 +35,7 @@ type journal struct {
 	beside sidecar
 	acknowledged
 	size, base int64 // acknowledged bytes now, and after the last rewrite
-	behind     bool  // the device has a pipeline that could not be written here
+	behind     bool  // the device has a pipeline that could not be written to the journal
 	partial    bool  // the sidecar lacks acknowledgements that read did not need
 }
 
@@ -143,7 +143,7 @@ func (j *journal) judge(b []byte) (content, error) {
 	return j.adopt(b, s, keep)
 }
 
-// adopt continues after the first records of a file and saves the bytes behind them in another file.
+// adopt continues after the first records of a file and saves the bytes after them in another file.
 func (j *journal) adopt(b []byte, s scanned, records int) (content, error) {
 	c, err := s.content(records)
 	if err != nil {
@@ -206,7 +206,7 @@ func (j *journal) add(next *pipeline, changes []Change) error {
 	switch {
 	case j == nil || len(changes) == 0:
 		return nil
-	case j.behind: // a batch alone would follow another pipeline than its own
+	case j.behind: // a batch alone would follow the wrong pipeline
 		return j.commit(next)
 	}
 	batch := new(v1.WriteRequest)

@@ -45,9 +45,9 @@ func ServerOptions(t *tls.Config) []grpc.ServerOption {
 	return options
 }
 
-// Listen opens unix:PATH or HOST:PORT. Without TLS it accepts only loopback addresses and unix sockets, which it
-// makes private to the user; other addresses give ErrInsecure. All other errors match ErrListen. The listener notes for how
-// long each client has been silent.
+// Listen opens unix:PATH or HOST:PORT. Without TLS it accepts only loopback addresses and unix sockets, which it makes
+// private to the user; other addresses give ErrInsecure. All other errors match ErrListen. The listener records when
+// each client was last heard.
 func Listen(address string, secure bool) (net.Listener, error) {
 	l, err := listen(address, secure)
 	if err != nil && !errors.Is(err, ErrInsecure) {
@@ -90,7 +90,7 @@ func Loopback(address string) bool {
 // maxUnixPath is the longest socket path that every system accepts.
 const maxUnixPath = 103
 
-// listenUnix listens on a socket file and replaces one that a dead process left, but no other file.
+// listenUnix listens on a socket file and replaces a socket left by a dead process, but no other file.
 func listenUnix(path string) (net.Listener, error) {
 	switch {
 	case path == "":

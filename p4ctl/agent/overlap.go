@@ -13,14 +13,14 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// part is the range of slots that an entry gives its job.
+// part is the range of slots that an entry assigns to its job.
 type part struct {
 	program.Range
 	entry *Entry
 }
 
-// findClash returns two entries that contradict each other, at least one of which matches, and the reason; says is empty
-// if there are none.
+// findClash returns two entries that contradict each other, at least one of which matches, and the reason; says is
+// empty if there are none.
 func (t *added) findClash(matches func(*Entry) bool) (a, b *Entry, says string) {
 	if a, b, found := t.findOverlap(matches); found {
 		return a.entry, b.entry, fmt.Sprintf("gives two jobs the same slots: job %d has %v and job %d %v",
@@ -33,7 +33,7 @@ func (t *added) findClash(matches func(*Entry) bool) (a, b *Entry, says string) 
 	return nil, nil, ""
 }
 
-// canClash reports whether entry e can contradict another one.
+// canClash reports whether entry e can contradict another entry.
 func (t *added) canClash(e *Entry) bool {
 	return e != nil && e.Table == t.ID && (t.HasPartitions() || t.NamesParent(e.Params[:len(t.Params)]))
 }
@@ -44,7 +44,7 @@ func (t *added) jobOf(e *Entry) program.Job {
 	return j
 }
 
-// findRivals returns two entries that each name the switch above the same job, at least one of which matches.
+// findRivals returns two entries, at least one of which matches, that both name a switch above the same job.
 func (t *added) findRivals(matches func(*Entry) bool) (a, b *Entry, found bool) {
 	above := map[olaf.ClusterID]*Entry{}
 	for _, b := range sortedValues(t.entries) {
@@ -60,8 +60,8 @@ func (t *added) findRivals(matches func(*Entry) bool) (a, b *Entry, found bool) 
 	return nil, nil, false
 }
 
-// findOverlap returns two entries that give jobs the same slot, at least one of which matches. Of the entries that begin
-// before the other it returns the one that reaches furthest.
+// findOverlap returns two entries, at least one of which matches, that assign the same slot to different jobs. If
+// several entries begin before the second one, it returns the one that reaches furthest.
 func (t *added) findOverlap(matches func(*Entry) bool) (a, b part, found bool) {
 	var parts []part
 	if !t.HasPartitions() {
@@ -101,7 +101,7 @@ func (t *tried) lastWrite(e *Entry) int {
 	return -1
 }
 
-// findClash returns the last update of a batch that leaves two contradicting entries, such as two jobs with the same
+// findClash returns the last update in a batch that leaves two contradicting entries, such as two jobs with the same
 // slots, and the error for it; -1 if there is none. Contradictions from before the batch do not count.
 func (t *tried) findClash() (last int, fault error) {
 	for i := range t.state.added {

@@ -55,7 +55,7 @@ func recordSum(record []byte, version int) uint32 {
 	return crc32.Update(sum, castagnoli, record[8:])
 }
 
-// scanned is the valid part of a file, up to the first bytes that are no record.
+// scanned is the valid part of a file, up to the first bytes that are not a record.
 type scanned struct {
 	version int // 0 if the header is invalid
 	epoch   uint64

@@ -40,9 +40,8 @@ func (b *build) requestedPrograms(info *configv1.P4Info) []program.Description {
 	})
 }
 
-// newSchema checks that info describes the device's blocks, possibly with tables of switch programs, and asks for no
-// more than the build has. Sizes may be smaller, so that a twin can run with a lab's limits; documentation may
-// differ.
+// newSchema checks that info describes the device's blocks, possibly with tables of switch programs, and requests no
+// more than the build has. Sizes may be smaller, so that a twin can run with a lab's limits; documentation may differ.
 func newSchema(info *configv1.P4Info, built build) (*schema, error) {
 	if info == nil {
 		return nil, status.Error(codes.InvalidArgument, "the pipeline config has no p4info")

@@ -64,8 +64,8 @@ type Options struct {
 	// Journal is the file that keeps pipeline and tables across restarts; empty keeps them in memory only. After a
 	// crash the device is reset and the journal replayed. Election ids are forgotten, as the specification requires.
 	Journal string
-	// Check returns an error once the device is no longer the one that the tables were written to. nil means that
-	// this cannot happen.
+	// Check returns an error once the device is no longer the one that the tables were written to. If nil, that cannot
+	// happen.
 	Check func() error
 	// Warn receives sentences for the operator about a journal that was accepted anyway; nil discards them.
 	Warn func(string)
@@ -103,8 +103,8 @@ type Agent struct {
 	last    connection
 }
 
-// New returns an agent. It has no pipeline unless the journal has one, whose tables the device then has on return. A
-// journal that is damaged, does not fit the device or belongs to another agent gives an error that matches
+// New returns an agent. It has no pipeline unless the journal has one; New then writes the journal's tables to the
+// device. A journal that is damaged, does not fit the device or belongs to another agent gives an error that matches
 // ErrJournal, and stays unchanged.
 func New(o Options) (*Agent, error) {
 	if o.Backend == nil || o.Profile.Name == "" {

@@ -19,11 +19,11 @@ type outbox struct {
 	messages chan *v1.StreamMessageResponse
 	overflow chan struct{} // closed once
 	full     bool
-	replaced chan struct{} // closed when the stream has to make room
+	replaced chan struct{} // closed when the stream must make room
 	silence  func() time.Duration
 }
 
-// outboxSize bounds how many messages a slow controller may lag behind.
+// outboxSize bounds the number of messages by which a slow controller may lag.
 const outboxSize = 128
 
 func newOutbox(ctx context.Context) *outbox {

@@ -25,7 +25,7 @@ import (
 // ErrSilent reports that the server does not answer requests that every clause needs.
 var ErrSilent = olaf.NewError(olaf.Device, "no P4Runtime server for this device answers")
 
-// ErrInUse reports that a live controller would lose its role as primary.
+// ErrInUse reports that a live controller would stop being primary.
 var ErrInUse = olaf.NewError(olaf.Device, "another controller is primary")
 
 // ErrUnlike reports that the P4Info has nothing for the clauses to write.
@@ -67,7 +67,7 @@ func onEmpty(id, section, sentence string, try func(*probe)) Clause {
 	}}
 }
 
-// Result is a clause and the server's behaviour.
+// Result is the outcome of a clause and the server's answers.
 type Result struct {
 	Clause
 	Outcome Outcome

@@ -9,7 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// shape is what the clauses write: a table with exact keys and one of its actions.
+// shape is the target of the clauses' writes: a table with exact keys and one of its actions.
 type shape struct {
 	table  *configv1.Table
 	action *configv1.Action

@@ -372,7 +372,7 @@ func (b *Backend) call(call driver.Call) (driver.Answer, error) {
 	}
 }
 
-// killChild ends a child that no longer works and returns why as an ErrDriver.
+// killChild ends a child that no longer works and returns the reason as an ErrDriver.
 func (b *Backend) killChild(why string) error {
 	err := b.child.close()
 	b.child = nil

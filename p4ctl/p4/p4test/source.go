@@ -52,7 +52,7 @@ type param struct {
 	annotations []string
 }
 
-// annotation is @name(text) in front of a declaration.
+// annotation is @name(text) before a declaration.
 type annotation struct{ name, text string }
 
 // findAnnotation returns the text of the annotation with this name.

@@ -5,11 +5,11 @@
 // device and checks the address. Calls and answers alternate strictly, so they need no ids and no locks.
 package driver
 
-// Call is a request of the parent.
+// Call is a request from the parent.
 type Call struct {
 	Op    Op
 	Block int // index of the opened block
-	// For Open: the shared library, and its data symbol that describes the instance.
+	// For Open: the shared library and the data symbol in it that describes the instance.
 	Library, Config string
 	// Table and Action are control-plane names; Action is for insert and update.
 	Table, Action string
@@ -31,7 +31,7 @@ const (
 	Proceed // answer to Read and Write
 )
 
-// Answer is a message of the child: a register access that the library requests, or Done at the end of the call.
+// Answer is a message from the child: a register access that the library requests, or Done at the end of the call.
 type Answer struct {
 	Kind    Kind
 	Block   int
