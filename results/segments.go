@@ -39,7 +39,7 @@ func (v *Vector) Put(segments, segment int, gen int64) (oldest int64, younger bo
 	return v.oldest, true
 }
 
-// findOldest finds the oldest segments. It is rarely called: a vector becomes younger only when all of them were
+// findOldest finds the oldest segments. It is rarely called: a vector becomes younger only when all of them have been
 // replaced.
 func (v *Vector) findOldest() {
 	v.oldest, v.behind = v.newest[0], 0
@@ -84,7 +84,7 @@ func (c *Collector) countPart(worker int, seq uint32) {
 	w.parts[update]++
 }
 
-// countTorn returns the number of updates that arrived in part; missing if an update is one frame, or contributors
+// countTorn returns the number of updates that arrived in part; missing if updates are single frames, or contributors
 // are unknown.
 func (c *Collector) countTorn() Float {
 	if c.cfg.Segments < 2 || c.lackProvenance {

@@ -19,7 +19,7 @@ type Stat struct {
 // docs/reference/metrics.md defines each.
 type Stats []Stat
 
-// Of returns the statistic of a metric, without a mean if there is none with this name.
+// Of returns the statistic of the named metric, without a mean if there is no such metric.
 func (s Stats) Of(name string) *Statistic {
 	for i := range s {
 		if s[i].Name == name {
@@ -88,7 +88,7 @@ func (r *Row) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, &r.Stats)
 }
 
-// Value returns a run's value of a metric, missing if it has none.
+// Value returns a run's value for a metric, or a missing value if it has none.
 func (r *Run) Value(m *metric.Metric) Float {
 	switch {
 	case m.Counter != "" && !m.Sparse && r.Counters.Index(m.Counter) < 0:
@@ -144,13 +144,13 @@ func (u *union) add(list []*metric.Metric) {
 	}
 }
 
-// Declare gives a run read from a document the rows of d for its names.
+// Declare gives a run that was read from a document the rows of d for its names.
 func (r *Run) Declare(d *metric.Declaration) {
 	r.Counters, r.Metrics = r.Counters.Under(d.Ledger), r.Metrics.Under(d)
 	r.Declared = d.Among(r.Counters, r.Metrics)
 }
 
-// Declare gives a row read from a document the rows of d for its statistics.
+// Declare gives a row that was read from a document the rows of d for its statistics.
 func (r *Row) Declare(d *metric.Declaration) {
 	for k := range r.Stats {
 		if m := d.Metric(r.Stats[k].Name); m != nil {

@@ -185,7 +185,7 @@ func (pairs runPairs) statistic(ofA, ofB string, combine func(a, b float64) floa
 	return Describe(values, reason)
 }
 
-// whyMissing returns why a run has no value of a metric, which its system may not have at all.
+// whyMissing returns why a run has no value for a metric, which its system may not declare.
 func (r *Run) whyMissing(name string) string {
 	return r.Queue + ": " + cmp.Or(r.Missing[name], name+" is not measured")
 }

@@ -20,7 +20,7 @@ type Window struct {
 	InitialAge olaf.Duration `json:"initial_age"`
 }
 
-// FirstToLast reports whether the window is that of each sawtooth's deliveries.
+// FirstToLast reports whether the window lasts from each sawtooth's first to its last delivery.
 func (w Window) FirstToLast() bool { return w.To == 0 }
 
 // String describes the window in words.

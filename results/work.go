@@ -2,13 +2,13 @@ package results
 
 import "math"
 
-// workTolerance is how much the gradients per update may differ between rows that count the same work: the effect of
-// a run's first and last updates on a mean.
+// workTolerance is the allowed difference in gradients per update between rows that count the same work. It covers the
+// effect of a run's first and last updates on a mean.
 const workTolerance = 0.01
 
 // SameWork reports whether an update of the weights has the same number of gradients in every row. Only then can
-// numbers per update be compared, such as the time of an iteration. Rows without a time per gradient, as from
-// earlier builds, are the same work only if all have the same name.
+// numbers per update be compared, such as the duration of an iteration. Rows without a time per gradient, for example
+// from earlier builds, are the same work only if all have the same name.
 func SameWork(rows []Row) bool {
 	first, name, known := Missing(), "", 0
 	for i := range rows {
@@ -39,8 +39,8 @@ const (
 )
 
 // CompareAges returns the comparisons of systems whose updates of the weights hold equally many gradients. The ages of
-// others differ by definition: an update with one gradient is as old as that one, and is timed at the server that applies
-// it, and one with several is as old as its newest, and is timed at the last worker.
+// others differ by definition: an update with one gradient is as old as that gradient and is timed at the server that
+// applies it. One with several is as old as its newest and is timed at the last worker.
 func (b *Bench) CompareAges() (fair []Comparison) {
 	for i := range b.Comparisons {
 		c := &b.Comparisons[i]

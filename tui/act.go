@@ -47,7 +47,7 @@ func (f *Frame) pressEach(msg tea.KeyMsg) tea.Cmd {
 	return tea.Batch(cmds...)
 }
 
-// perform runs an action or shows why it does nothing.
+// perform runs an action or shows the reason why it has no effect.
 func (f *Frame) perform(a keys.Action) tea.Cmd {
 	if do := f.actFor(a); do != nil {
 		return do(f)
@@ -62,7 +62,7 @@ func (f *Frame) perform(a keys.Action) tea.Cmd {
 	return nil
 }
 
-// actFor returns what an action does now, from the page, the dashboard or the frame; nil if nothing.
+// actFor returns an action's current act, from the page, the dashboard or the frame, or nil if it has none.
 func (f *Frame) actFor(a keys.Action) func(*Frame) tea.Cmd {
 	for _, acts := range []Acts{f.shownPage().Keys, f.dashboard.Keys, f.own} {
 		if do := acts[a]; do != nil {
@@ -75,13 +75,13 @@ func (f *Frame) actFor(a keys.Action) func(*Frame) tea.Cmd {
 	return nil
 }
 
-// Columns by which long lines shift at once, and at most.
+// Columns by which long lines shift per key, and at most.
 const (
 	panStep = 12
 	panMost = 20 * panStep
 )
 
-// ShiftKeys returns the keys of a page whose list may be a report. While report is true they shift its long lines,
+// ShiftKeys returns the keys of a page whose list may be a report. While report returns true they shift its long lines,
 // otherwise they seek.
 func ShiftKeys(report func() bool) Acts {
 	shift := func(a keys.Action, by int) func(*Frame) tea.Cmd {
@@ -115,7 +115,7 @@ func (f *Frame) pagesWith(a keys.Action) []string {
 	return out
 }
 
-// hasAct reports whether an action does something, here or on another page.
+// hasAct reports whether an action has an act, on this or another page.
 func (f *Frame) hasAct(a keys.Action) bool {
 	return f.actFor(a) != nil || len(f.pagesWith(a)) > 0
 }
@@ -227,7 +227,7 @@ func (f *Frame) Move(n int) {
 	f.Cursor().Move(n, f.filteredRows().Len)
 }
 
-// pageRows returns how many rows a page key moves.
+// pageRows returns the number of rows that a page key moves.
 func (f *Frame) pageRows() int { return max(f.height/2, 1) }
 
 // SelectedRow returns the row under the cursor, or false if there is none.

@@ -140,7 +140,7 @@ const (
 	gaugeLeast = 6
 )
 
-// drawHead draws what runs where, its validity and its progress.
+// drawHead draws the run and its device, its validity and its progress.
 func (f *Frame) drawHead(r screen.Region) {
 	s := &f.status
 	x := 0
@@ -171,7 +171,7 @@ func (f *Frame) drawHead(r screen.Region) {
 	}
 }
 
-// timeLeftText returns the remaining time, of the tour during one, otherwise of the run at its current speed.
+// timeLeftText returns the remaining time: of the tour, if one is playing, otherwise of the run at its current speed.
 func (f *Frame) timeLeftText() string {
 	if ticks := f.ticksLeft(); ticks > 0 {
 		return num.FormatWait(time.Duration(ticks)*FrameInterval) + " of the tour left"

@@ -17,9 +17,9 @@ type Page struct {
 	About string // content and reading instructions, for the help
 	Keys  Acts   // acts on this page, which take precedence over all others
 	Draw  func(*Frame, screen.Region)
-	// Rows returns the lines for cursor and filter; nil if there are none.
+	// Rows returns the lines for cursor and filter. It is nil if there are none.
 	Rows func() list.Rows
-	// Open is the act of enter on the row with an id; may be nil.
+	// Open is the act for the enter key on the row with the given id; may be nil.
 	Open func(f *Frame, id int64) tea.Cmd
 	// Settle is called before the cursor moves, so that a growing list can be frozen; may be nil.
 	Settle func(*Frame)
@@ -68,7 +68,7 @@ type Status struct {
 	State    State
 	Speed    string          // "10.0 µs/s"
 	Word     string          // for a running one; default "running"
-	Head     []screen.Phrase // what runs where, and its validity
+	Head     []screen.Phrase // the run and its device, and its validity
 	Now, End olaf.Time
 	Progress string        // progress of the run
 	Left     time.Duration // viewing time; negative if unknown

@@ -2,7 +2,7 @@ package tui
 
 import "github.com/olafctl/olaf/tui/screen"
 
-// Report is a text that is folded anew for each width of its page. It is for one dashboard's own goroutine.
+// Report is a text that is folded anew for each width of its page. It may only be used by one dashboard's goroutine.
 type Report struct {
 	fold  func(width int) []string
 	width int // of lines and of the page that was drawn last
@@ -12,7 +12,7 @@ type Report struct {
 // NewReport returns a report whose lines fold returns for a width in characters.
 func NewReport(fold func(width int) []string) *Report { return &Report{fold: fold} }
 
-// narrowest is what a report is folded for in the least dashboard, whose borders take two characters on each side.
+// narrowest is the report's width in the smallest dashboard, whose borders take two characters on each side.
 const narrowest = minWidth - 4
 
 // Fold folds the report for a page's region, and returns its lines.
@@ -23,7 +23,7 @@ func (r *Report) Fold(inside screen.Region) []string {
 	return r.lines
 }
 
-// Lines returns the lines for the page that was drawn last, or for the least one.
+// Lines returns the lines for the page drawn last, or for the smallest one.
 func (r *Report) Lines() []string {
 	if r.lines == nil {
 		r.width, r.lines = narrowest, r.fold(narrowest)

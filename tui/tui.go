@@ -4,7 +4,7 @@
 // skips frames and never slows a run.
 //
 // Package queues contains the pages of a run on a testbed, package network those of a simulated network. Shared
-// components have one folder each and draw values that they are given.
+// components have one folder each and draw the values passed to them.
 package tui
 
 import (

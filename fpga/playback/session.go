@@ -45,7 +45,7 @@ const wordsPerLine = 16
 type access struct {
 	line  int
 	op    byte   // r, w, b, s
-	addr  uint32 // of r, w, b
+	addr  uint32 // for r, w, b
 	value uint64 // read or written value; ps of a sleep
 	words []uint32
 	fails *failure

@@ -14,7 +14,7 @@ type Limits struct {
 	Name     string   // system's name for errors
 	Profiles []string // the first is the default
 	Slots    int      // largest table
-	Reach    string   // what limits it, such as "an index of 16 bits reaches"; empty if nothing on the wire does
+	Reach    string   // what limits it, such as "an index of 16 bits reaches"; empty if not limited by the wire format
 	Default  int      // default table size
 	Places   string   // term for slots in errors
 	// Unwrapped explains why segments beyond the table cannot reuse it; empty if they can.

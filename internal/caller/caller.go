@@ -1,4 +1,4 @@
-// Package caller names the person and the command behind a process, for messages to others who share a device.
+// Package caller names the user and the command of a process, for messages to other users of a shared device.
 package caller
 
 import (
@@ -10,7 +10,7 @@ import (
 	"unicode"
 )
 
-// Name returns user@host. Under sudo it is the person's own name.
+// Name returns user@host. Under sudo it is the name of the invoking user.
 func Name() string {
 	name := os.Getenv("SUDO_USER")
 	if me, err := user.Current(); err == nil && name == "" {
@@ -29,7 +29,7 @@ func Command() string {
 // mostLetters limits a text from another process.
 const mostLetters = 240
 
-// Plain returns a text from another process for a line of a message: without control characters, and shortened.
+// Plain makes a text from another process fit for a line of a message: without control characters, and shortened.
 func Plain(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

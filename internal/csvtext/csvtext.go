@@ -38,7 +38,7 @@ func Open(r io.Reader) (*bufio.Reader, error) {
 	return in, nil
 }
 
-// CheckSeparator returns an error if the first line of a file separates its columns by semicolons or tabs.
+// CheckSeparator returns an error if the first line of a file separates columns with semicolons or tabs.
 func CheckSeparator(line string) error {
 	if strings.Contains(line, ",") {
 		return nil

@@ -24,7 +24,7 @@ func normalInverse(y float64) float64      { return math.Sqrt(float64(-2 * Log(y
 func exponentialDensity(x float64) float64 { return Exp(-x) }
 func exponentialInverse(y float64) float64 { return -Log(y) }
 
-// newZiggurat computes the tables for n strips of an area each, drawn by integers below scale.
+// newZiggurat computes the tables for n strips of the given area, drawn with integers below scale.
 func newZiggurat(n int, tail, area, scale float64, density, inverse func(float64) float64) *ziggurat {
 	z := &ziggurat{tail: tail, accept: make([]uint32, n), width: make([]float32, n), density: make([]float32, n)}
 	base := area / density(tail)
@@ -64,7 +64,7 @@ func NormFloat64(r *rand.Rand) float64 {
 	}
 }
 
-// normalTail draws how far beyond the tail's start a normal draw is.
+// normalTail draws the distance of a normal draw beyond the tail's start.
 func normalTail(r *rand.Rand) float64 {
 	for {
 		x := float64(-Log(r.Float64()) * (1.0 / 3.442619855899))

@@ -1,8 +1,8 @@
 // Package exactmath computes the functions behind draws and results with the same bits on every architecture.
 //
-// The compiler fuses x*y+z into one rounding on some architectures and build levels, and math has assembly on
-// some of them. The bits here are those of Go's math and gonum on amd64 with GOAMD64=v1 and a processor with
-// FMA: each function takes the same steps, a fused step is a math.FMA, and every other product is rounded.
+// The compiler fuses x*y+z into one rounding on some architectures and build levels, and math has assembly on some of
+// them. Results here have the bits of Go's math and gonum on amd64 with GOAMD64=v1 and a processor with FMA: each
+// function takes the same steps, a fused step is a math.FMA, and every other product is rounded.
 package exactmath
 
 import "math"

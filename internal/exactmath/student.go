@@ -100,8 +100,8 @@ func betaFraction(a, b, x, rest float64) float64 {
 	return Exp(y)
 }
 
-// continuedFraction evaluates one of the two fractions for the incomplete beta function. k are the factors of the
-// partial numerators and denominators; up is what the second one grows by, and the sixth shrinks by.
+// continuedFraction evaluates one of the two fractions for the incomplete beta function. k has the factors of the
+// partial numerators and denominators. In each step the second grows by up, and the sixth shrinks by up.
 func continuedFraction(x float64, k [8]float64, up float64) float64 {
 	const big, small, enough = 4.503599627370496e15, 2.22044604925031308085e-16, 3 * epsilon
 	step := [8]float64{1, up, 2, 2, 1, -up, 2, 2}

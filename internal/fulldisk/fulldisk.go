@@ -17,7 +17,7 @@ import (
 const apart = "OLAFCTL_TEST_APART"
 
 // RunInProcess runs the calling test in a separate process, because the limit affects all files of a process. It
-// returns true in the caller, which then has nothing left to do, and false in the separate process.
+// returns true in the caller, which then has nothing more to do, and false in the separate process.
 func RunInProcess(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(apart) != "" {
@@ -36,8 +36,8 @@ func RunInProcess(t *testing.T) bool {
 	return true
 }
 
-// WithLimit calls do while no file of this separate process can grow beyond room bytes. Further bytes are cut off
-// with an error to the writer, as on a full disk.
+// WithLimit calls do while no file in this separate process can grow beyond room bytes. Further bytes are cut off with
+// an error to the writer, as on a full disk.
 func WithLimit(t testing.TB, room int64, do func()) {
 	t.Helper()
 	if os.Getenv(apart) == "" {

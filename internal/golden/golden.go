@@ -21,7 +21,7 @@ func Equal(t testing.TB, name string, got []byte) {
 	File(t, filepath.Join("testdata", filepath.FromSlash(name)), got)
 }
 
-// File is Equal for a file in another place, such as a figure of a page.
+// File is Equal for a file in another place, such as a page's figure.
 func File(t testing.TB, path string, got []byte) {
 	t.Helper()
 	if *update {

@@ -24,9 +24,8 @@ func Open(path string, flags int, mode fs.FileMode) (*os.File, error) {
 
 var errLink = errors.New("a symbolic link, which is not followed; remove it, or name another place")
 
-// Take creates the file if it is missing and locks it until it is closed. The file is never removed, because
-// removal could take it from a third process. A symbolic link is rejected. The error matches ErrHeld or is the
-// file's.
+// Take creates the file if it is missing and locks it until it is closed. The file is never removed, because removal
+// could take it from a third process. A symbolic link is rejected. The error matches ErrHeld or comes from the file.
 func Take(path string, mode fs.FileMode) (*os.File, error) {
 	f, err := Open(path, os.O_WRONLY|os.O_CREATE, mode)
 	if err != nil {

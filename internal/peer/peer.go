@@ -1,5 +1,5 @@
-// Package peer finds external programs for comparison tests. They are required in CI; elsewhere tests are skipped
-// without them, and -short skips such tests.
+// Package peer finds external programs for comparison tests. They are required in CI. Elsewhere their tests are skipped
+// if a program is missing, or with -short.
 package peer
 
 import (
@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// FindProgram looks for a program on PATH. It returns "" if the test is to be skipped. The error explains how to
+// FindProgram looks for a program on PATH. It returns "" if the test should be skipped. The error explains how to
 // install it in CI.
 func FindProgram(program string) (path string, err error) {
 	if testing.Short() {

@@ -14,7 +14,7 @@ func IsWatched() bool {
 	return ok && slices.Contains(info.Settings, debug.BuildSetting{Key: "-race", Value: "true"})
 }
 
-// SkipRaced skips a test under the race detector if the detector has nothing to find in it.
+// SkipRaced skips a test under the race detector in which the detector cannot find anything.
 func SkipRaced(t testing.TB) {
 	t.Helper()
 	if IsWatched() {

@@ -1,5 +1,5 @@
-// Package silence measures for how long a server has received nothing from its clients, so that a refusal because of another
-// client can tell one behind a dead link from one at work.
+// Package silence measures how long a server has received nothing from its clients. A refusal because of another client
+// can then distinguish a client behind a dead link from an active one.
 package silence
 
 import (
@@ -18,10 +18,10 @@ const (
 	Answer = 10 * time.Second
 )
 
-// short is how long a client at work may well send nothing.
+// short is the longest silence that is normal for an active client.
 const short = 5 * time.Second
 
-// Listen returns a listener whose connections note when bytes arrive, by the clock now; nil is the host's.
+// Listen returns a listener whose connections record when bytes arrive, by the clock now; nil is the host's clock.
 func Listen(l net.Listener, now func() time.Time) net.Listener {
 	if now == nil {
 		now = time.Now
@@ -60,7 +60,7 @@ func (c *conn) Read(p []byte) (int, error) {
 
 func (c *conn) RemoteAddr() net.Addr { return c.from }
 
-// address carries the time of the last byte to where a call knows nothing but its peer's address.
+// address carries the time of the last byte to calls, which know only their peer's address.
 type address struct {
 	net.Addr
 	now  func() time.Time
@@ -72,8 +72,8 @@ func (a *address) note() {
 	a.last.Store(&t)
 }
 
-// Of returns a function for how long the client of a call has sent nothing: always 0 behind a listener that is not one of
-// Listen.
+// Of returns a function that returns how long a call's client has sent nothing. It returns 0 if the listener is not
+// from Listen.
 func Of(ctx context.Context) func() time.Duration {
 	if p, ok := peer.FromContext(ctx); ok {
 		if a, ok := p.Addr.(*address); ok {
@@ -83,7 +83,7 @@ func Of(ctx context.Context) func() time.Duration {
 	return func() time.Duration { return 0 }
 }
 
-// Clause returns what to add to a refusal because of a client that has sent nothing for d; empty if d is short.
+// Clause returns a clause for a refusal because of a client that has sent nothing for d, or "" if d is short.
 func Clause(d time.Duration) string {
 	if d < short {
 		return ""

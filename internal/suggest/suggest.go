@@ -3,7 +3,7 @@ package suggest
 
 import "slices"
 
-// NearestNames returns up to n of the names, the nearest first, that share more with the typed one than they differ in.
+// NearestNames returns up to n names, nearest first, that have more in common with the typed one than they differ.
 func NearestNames(typed string, names []string, n int) []string {
 	distance := make(map[string]int, len(names))
 	var near []string

@@ -42,8 +42,8 @@ func stillHas(path string, lock *os.File) bool {
 	return errNamed == nil && errHeld == nil && os.SameFile(named, held)
 }
 
-// removeStale removes the folders of processes that ended without doing so. Folders that it cannot remove belong to
-// another user or are left for the next call.
+// removeStale removes the folders of processes that ended without removing them. Folders that it cannot remove belong
+// to another user or are left for the next call.
 func removeStale(parent string) {
 	if !lockfile.Works {
 		return

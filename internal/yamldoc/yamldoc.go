@@ -9,8 +9,8 @@ import (
 	"go.yaml.in/yaml/v4"
 )
 
-// FindRoot returns the document in a text, nil if it is empty, and the line where a second document begins, 0 if
-// there is none, because a parser of the first would silently ignore the rest. The error is the parser's.
+// FindRoot returns the document in a text, or nil if it is empty, and the line where a second document begins, or 0. A
+// parser of the first document would silently ignore the second. The error is the parser's.
 func FindRoot(text []byte) (root *yaml.Node, second int, err error) {
 	var docs [2]yaml.Node
 	in := yaml.NewDecoder(bytes.NewReader(text))

@@ -81,7 +81,7 @@ func (l Lines) LineOf(path string) int {
 	}
 }
 
-// DecodeWithLines is Decode for structs that do not embed a Pos.
+// DecodeWithLines is like Decode, for structs that do not embed a Pos.
 func (f Format) DecodeWithLines(text []byte, into any) (Lines, error) {
 	if len(text) > maxSize {
 		return nil, f.Fail(0, fmt.Sprintf("the file has %d bytes; a %s has at most %d", len(text), f.Name, maxSize))

@@ -19,7 +19,7 @@ func (s *State) Jobs(d *program.Description) (jobs []program.Job, has bool) {
 }
 
 // Admits reports whether a worker may contribute to a job of a switch program. Every worker may if the pipeline has no
-// membership table. The switch above, which has an entry of its own, may not.
+// membership table. The parent switch, which also has an entry, may not.
 func (s *State) Admits(d *program.Description, job olaf.ClusterID, worker olaf.WorkerID) bool {
 	for _, t := range s.tablesOf(d) {
 		if !t.ByMember() {

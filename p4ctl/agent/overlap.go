@@ -44,7 +44,7 @@ func (t *added) jobOf(e *Entry) program.Job {
 	return j
 }
 
-// findRivals returns two entries, at least one of which matches, that both name a switch above the same job.
+// findRivals returns two entries, at least one of which matches, that both name a parent switch for the same job.
 func (t *added) findRivals(matches func(*Entry) bool) (a, b *Entry, found bool) {
 	above := map[olaf.ClusterID]*Entry{}
 	for _, b := range sortedValues(t.entries) {

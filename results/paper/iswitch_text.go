@@ -6,7 +6,7 @@ import (
 	"slices"
 )
 
-// causePrinted is the heading in docs/notes/reproduction.md on arithmetic with the paper's numbers.
+// causePrinted is the heading in docs/notes/reproduction.md about arithmetic with the paper's numbers.
 const causePrinted = "What the printed numbers of iSwitch give"
 
 // Numbers printed in iSwitch's §§2 to 6, one per model, for the arithmetic below.
@@ -17,13 +17,13 @@ var (
 	iswitchStudied = [4]string{"200.00", "2.00", "0.15", "2.50"}
 )
 
-// Of the board and its cluster (§§4 and 5.3).
+// Numbers about the board and its cluster (§§4 and 5.3).
 const (
 	iswitchWorkers   = 4
 	iswitchStaleness = 3       // S
 	iswitchLanes     = 366     // float32 in a packet of 1,522 bytes with a VLAN tag and its check sequence
 	iswitchFrame     = 1514    // bytes of that packet on the accelerator's bus
-	iswitchLine      = 1538    // bytes that it occupies on a line
+	iswitchLine      = 1538    // bytes that it occupies on the wire
 	iswitchPortBPS   = 10e9    // of each of the four ports
 	iswitchBusBytes  = 32      // per cycle
 	iswitchClockHz   = 200e6   // of the bus
@@ -50,7 +50,7 @@ func arithmeticClaim(c Claim, value float64, contradiction string) Claim {
 	return c
 }
 
-// iswitchText returns what follows from the printed numbers, and where these do not fit together.
+// iswitchText returns claims that follow from the printed numbers, and places where these are inconsistent.
 func iswitchText() []row {
 	return slices.Concat(iswitchBoard(), iswitchRatios(), iswitchAsynchrony())
 }
@@ -99,7 +99,8 @@ func iswitchBoard() []row {
 	}
 }
 
-// iswitchRatios returns speed-ups by the printed hours, and what the text's ranges imply for each other.
+// iswitchRatios returns speed-ups computed from the printed hours, and the implications of the text's ranges for each
+// other.
 func iswitchRatios() []row {
 	speedup := func(name string, printed [4]string, expect [4]Verdict, ratio func(i int) float64) row {
 		r := row{artefact: "text", row: name, source: "iSwitch (ISCA'19), Tables 3 to 5"}
@@ -147,7 +148,7 @@ var (
 		{"2421.89", "2485.35"}}
 )
 
-// iswitchTrainings returns the numbers of its tables that come from its trainings, and what follows from them.
+// iswitchTrainings returns the numbers in its tables that come from training runs, and their implications.
 func iswitchTrainings() (rows []row) {
 	const trained = "needs the paper's trainings of DQN, A2C, PPO and DDPG on Atari and MuJoCo"
 	const table4, table5 = "iSwitch (ISCA'19), Table 4", "iSwitch (ISCA'19), Table 5"
@@ -178,7 +179,8 @@ func iswitchTrainings() (rows []row) {
 	return append(rows, iswitchReductions()...)
 }
 
-// iswitchReductions returns the ranges of per cent in the text that follow from Table 5, and what needs other parts.
+// iswitchReductions returns the percentage ranges in the text that follow from Table 5, and those that need other
+// parts.
 func iswitchReductions() []row {
 	const source = "iSwitch (ISCA'19), §6.2 and Table 5"
 	span := func(name string, of [4][2]string, models []int, least, most string) row {
@@ -215,7 +217,7 @@ func valueOf(text string) float64 {
 // ratioOf returns one printed number divided by another.
 func ratioOf(a, b string) float64 { return valueOf(a) / valueOf(b) }
 
-// iswitchAsynchrony returns the gain of asynchronous training by the paper's own tables.
+// iswitchAsynchrony returns the gain from asynchronous training by the paper's own tables.
 func iswitchAsynchrony() []row {
 	const source, hours = "iSwitch (ISCA'19), §6.2 and Table 5", "iSwitch (ISCA'19), Tables 4 and 5"
 	expect := [4]Verdict{Opposite, Opposite, Holds, Opposite}

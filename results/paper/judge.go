@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// slug returns the form of a row's or column's name in an id.
+// slug returns a row's or column's name in the form used in ids.
 func slug(s string) string { return strings.ToLower(strings.ReplaceAll(s, " ", "_")) }
 
 // Measured is our number for a claim. For a trend it is the quantity to compare with the neighbour, such as a
@@ -22,7 +22,7 @@ type Measured struct {
 	results.Statistic
 	// Short explains how the runs were shortened, so that they cannot support a verdict; empty for full length.
 	Short string
-	// Breaks explains what breaks a trend although the number is on its side, such as a step in the other direction.
+	// Breaks explains why a trend is broken although the number is on its side, such as a step in the other direction.
 	Breaks string
 	// Others are the same number under other assumptions.
 	Others []Other
@@ -40,10 +40,10 @@ type Other struct {
 // Ours contains measured values by claim id.
 type Ours map[string]Measured
 
-// Of returns a number without further information.
+// Of returns a Measured for a number without further information.
 func Of(s results.Statistic) Measured { return Measured{Statistic: s} }
 
-// MarkShortened records for all numbers how their runs were shortened, and returns them. An empty reason changes
+// MarkShortened records in all numbers how their runs were shortened, and returns them. An empty reason changes
 // nothing.
 func (o Ours) MarkShortened(how string) Ours {
 	for id, m := range o {
@@ -92,7 +92,7 @@ func markRepeats(rows []results.PaperRow) {
 	}
 }
 
-// rowOf returns the row of one claim.
+// rowOf returns the row for one claim.
 func rowOf(c *Claim, ours Ours, byID map[string]*Claim) results.PaperRow {
 	m, measured := ours[c.ID]
 	switch {
@@ -128,8 +128,8 @@ func rowOf(c *Claim, ours Ours, byID map[string]*Claim) results.PaperRow {
 	return row
 }
 
-// beside is the reference where a result's own number does not decide: our value of the neighbour, and the side of
-// it on which the paper puts the claim (0 for none).
+// beside is the reference if a result's own number does not decide: our value of the neighbour, and the side of it on
+// which the paper places the claim (0 for none).
 type beside struct {
 	ours results.Statistic
 	side float64
@@ -204,8 +204,8 @@ func (c *Claim) decide(m *Measured, b *beside) (Verdict, string) {
 	return v, reason
 }
 
-// judgeFew judges a result with fewer runs than needed. It counts only if more runs are unlikely to change it: both
-// ends of the interval, each with the same interval around it, have the same verdict as the mean.
+// judgeFew judges a result with fewer runs than needed. The verdict counts only if more runs are unlikely to change it:
+// both ends of the interval, each with the same interval around it, have the same verdict as the mean.
 func (c *Claim) judgeFew(m *Measured, b *beside) (Verdict, string) {
 	few := fmt.Sprintf("%d of %d runs", m.N, c.Seeds)
 	v, reason := c.decide(m, b)
@@ -273,7 +273,7 @@ func (c *Claim) judgeValue(ours *results.Statistic) Verdict {
 	case off <= nearLimit*size:
 		return Near
 	case c.Neighbour != nil && c.Neighbour.ID == "" && c.Value == c.Neighbour.Is:
-		return "" // printed on no side
+		return "" // not printed on either side
 	case v*published > 0 && math.Abs(v) <= factor*size && size <= factor*math.Abs(v)*hair*hair:
 		return WithinTwo
 	}
@@ -329,8 +329,8 @@ func decideSide(mean, half float64, claimed, other Verdict) Verdict {
 // confidence is the level of all intervals.
 const confidence = 0.95
 
-// difference returns a − b with the half-width of its interval by Welch's method, which needs neither equal
-// variances nor pairs; NaN if one has no interval.
+// difference returns a − b with the half-width of its interval by Welch's method, which needs neither equal variances
+// nor pairs; NaN if either has no interval.
 func difference(a, b *results.Statistic) (mean, half float64) {
 	mean = float64(a.Mean - b.Mean)
 	if b.SD == 0 {
@@ -344,8 +344,8 @@ func difference(a, b *results.Statistic) (mean, half float64) {
 	return mean, float64(exactmath.StudentQuantile(freedom, 1-(1-confidence)/2) * math.Sqrt(ofA+ofB))
 }
 
-// note returns what a reader must know about the number: why it was not judged, how it is read or what prevents a
-// match, and oddities.
+// note returns the remarks about a number: why it was not judged, how it is read or what prevents a match, and
+// oddities.
 func (c *Claim) note(reason string) string {
 	var parts []string
 	for _, part := range []string{reason, c.Why, c.Disagreement, c.Inconsistency} {

@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// Headings in docs/notes/reproduction.md on numbers that are not a match.
+// Headings in docs/notes/reproduction.md about numbers that are not a match.
 const (
 	causeBursts  = "Bursts of Table 1"
 	causeReading = "To whom an age belongs"
@@ -21,14 +21,14 @@ const (
 	causeReward  = "Rewards of a training"
 )
 
-// Numbers of runs per number.
+// Numbers of runs per published number.
 const (
 	benchSeeds    = 30
 	networkSeeds  = 100
 	trainingSeeds = 5
 )
 
-// olafPaper is "Olaf": its micro-benchmark, simulations, trainings, proofs and synthesis.
+// olafPaper is "Olaf": its micro-benchmark, simulations, training runs, proofs and synthesis.
 func olafPaper() Paper {
 	return Paper{
 		Name: "olaf",
@@ -49,13 +49,13 @@ func olafWas(r *row, column string) string {
 	return r.artefact + "." + slug(r.row) + "." + column
 }
 
-// valueClaim returns a claim of a printed value with another claim as its neighbour.
+// valueClaim returns a claim for a printed value with another claim as its neighbour.
 func valueClaim(column, text, unit string, expect Verdict, why, cause, neighbour string) Claim {
 	return Claim{Column: column, Printed: text, Unit: unit, Kind: Value, Expect: expect, Why: why, Cause: cause,
 		Neighbour: &Neighbour{ID: neighbour}}
 }
 
-// withBasis sets the shared basis and number of runs of claims.
+// withBasis sets the basis and the number of runs shared by claims.
 func withBasis(b Basis, seeds int, claims ...Claim) []Claim {
 	for i := range claims {
 		claims[i].Basis, claims[i].Seeds = b, seeds
@@ -92,8 +92,8 @@ func olafTable1() []row {
 	}
 }
 
-// olafReductions are judged by the reading that was chosen because it fits; the like-for-like readings are shown
-// too.
+// olafReductions returns the reductions. They are judged by the reading that was chosen because it fits; like-for-like
+// readings are shown too.
 func olafReductions() []row {
 	at := func(rate, text string, expect Verdict) row {
 		return row{artefact: "aom", row: rate, source: "OLAF §8.1, text", cells: withBasis(Calibrated, benchSeeds,
@@ -187,7 +187,7 @@ func multiHopRow(artefact, name, beside string, why [4]string, cause [4]string, 
 		cells: withBasis(Calibrated, networkSeeds, claims...)}
 }
 
-// ofWorkers describes the earlier definition of FIFO's fairness.
+// ofWorkers describes the earlier definition of fairness for FIFO.
 const ofWorkers = "it was over the means of workers, and is over clusters now"
 
 var (
@@ -317,7 +317,7 @@ func olafMeasured(b *results.Bench) Ours {
 		for _, name := range []string{"received", "aggregated", "lost_pct"} {
 			ours[prefix+name] = Of(*r.Stats.Of(name))
 		}
-		// a program that adds up in front of a queue counts differently
+		// a program that sums before the queue counts differently
 		if len(r.CDF) > 1 && r.Stats.Of("aggregated").Known() {
 			if merged[r.Queue] == nil {
 				merged[r.Queue] = map[int64]*results.Row{}
@@ -346,7 +346,7 @@ func olafMeasured(b *results.Bench) Ours {
 	return ours
 }
 
-// rightOf returns how many more aggregations an outgoing update of one row has than one of another.
+// rightOf returns how many more aggregations an outgoing update has in one row than in another.
 func rightOf(slow, fast *results.Row) Measured {
 	a, b := meanAggregations(slow), meanAggregations(fast)
 	mean, half := difference(&a, &b)

@@ -7,14 +7,14 @@ import (
 	"strconv"
 )
 
-// Headings in docs/notes/reproduction.md on numbers of P4INC-AOI.
+// Headings in docs/notes/reproduction.md about P4INC-AOI's numbers.
 const (
 	causeLoad    = "How much P4INC-AOI's jobs want"
 	causeTestbed = "What a job of P4INC-AOI's testbed is"
 	causeOptics  = "How P4INC-AOI's optics begin"
 )
 
-// planSeeds is the number of workloads per number of P4INC-AOI; proofSeeds the number of them given to a solver.
+// planSeeds is the number of workloads per P4INC-AOI number, proofSeeds the number of these given to a solver.
 const (
 	planSeeds  = 10
 	proofSeeds = 3
@@ -76,7 +76,7 @@ func p4incTable1() []row {
 		cells: unmovedClaims(span("least", "9.6"), span("most", "24.4"))})
 }
 
-// unmovedClaims sets the basis of numbers that stay 0 if any rate, size or time is doubled or halved: with the printed
+// unmovedClaims sets the basis for numbers that stay 0 if any rate, size or time is doubled or halved: with the printed
 // parameters jobs hardly wait, so that both policies make the same plans.
 func unmovedClaims(claims ...Claim) []Claim {
 	for i := range claims {
@@ -130,7 +130,7 @@ func (l *table1Line) claims() []Claim {
 	return cells
 }
 
-// gapClaim returns a printed distance of a heuristic to the optimum, which divides by the heuristic.
+// gapClaim returns a claim for a heuristic's printed distance from the optimum, relative to the heuristic.
 func gapClaim(heuristic, text, took, least string) Claim {
 	h, _ := strconv.ParseFloat(took, 64)
 	m, _ := strconv.ParseFloat(least, 64)
@@ -190,7 +190,7 @@ func p4incTestbed() []row {
 	}
 }
 
-// aheadClaim returns a claim on an order: by how much one is better than another.
+// aheadClaim returns a claim about an order: by how much one is better than another.
 func aheadClaim(column, unit string, expect Verdict, cause, why string) Claim {
 	return Claim{Column: column, Unit: unit, Kind: Trend, Side: Above, Neighbour: &Neighbour{}, Expect: expect,
 		Cause: cause, Why: why}
@@ -233,7 +233,7 @@ func p4incSimulations() []row {
 // p4incScenarios are the columns of Figs. 10 to 12.
 var p4incScenarios = []string{"noinc fcfs", "noinc tw", "inc fcfs", "inc tw"}
 
-// p4incShapes returns Figs. 10 to 12, which have no numbers in the text.
+// p4incShapes returns Figs. 10 to 12, for which the text has no numbers.
 func p4incShapes() []row {
 	trends := func(artefact, name, unit, why, cause string, expect [4]Verdict) row {
 		r := row{artefact: artefact, row: name, source: "P4INC-AOI, Fig. " + artefact[3:]}

@@ -14,10 +14,10 @@ import (
 // flat, stable, alike or identical.
 const FlatPct = 5
 
-// Over returns by how much a exceeds b.
+// Over returns the amount by which a exceeds b.
 func Over(a, b []results.Float) Measured { return Of(pairedDifference(a, b)) }
 
-// Falls returns how far a curve falls from its first point to its last. A step that is shown to rise breaks it.
+// Falls returns the fall of a curve from its first point to its last. A step that is shown to rise breaks the trend.
 func Falls(values [][]results.Float) Measured {
 	if len(values) < 2 {
 		return Of(results.Describe(nil, "fewer than two points"))
@@ -32,7 +32,7 @@ func Falls(values [][]results.Float) Measured {
 	return m
 }
 
-// Spread returns how far a curve's highest mean is above its lowest, in percent of its mean over all points. The
+// Spread returns the difference between a curve's highest and lowest mean, in percent of its mean over all points. The
 // curve is flat if this is below FlatPct.
 func Spread(values [][]results.Float) Measured {
 	low, high := -1, -1

@@ -2,13 +2,13 @@ package paper
 
 import "slices"
 
-// Verdict is how a result relates to the published one.
+// Verdict describes how a result relates to the published one.
 type Verdict string
 
 const (
 	Match     Verdict = "match"      // within 2 %, or the published value is in our interval, if that is no wider than 2 %
 	Near      Verdict = "near"       // within 10 %, on the printed side of its neighbour
-	WithinTwo Verdict = "within ×2"  // equal sign, at most twice or half as large, and no slowdown for a speed-up
+	WithinTwo Verdict = "within ×2"  // equal sign, at most twice or half as large, and not a slowdown for a speed-up
 	Holds     Verdict = "holds"      // claim without a number, shown to be on the claimed side
 	TrendOnly Verdict = "trend only" // number that is missed, but shown to be on the claimed side
 	Differs   Verdict = "differs"    // neither side is shown
@@ -21,7 +21,7 @@ const (
 	LeftOut  Verdict = "left out by this run" // can be measured here, but this run did not
 	// needs something that is not available: a card, a cluster, a synthesis
 	NotTestable   Verdict = "not testable here"
-	TheirMachine  Verdict = "property of their machine" // no statement about a system: another machine has another number
+	TheirMachine  Verdict = "property of their machine" // no statement about the system: other machines differ
 	Contradiction Verdict = "contradiction"             // excluded by other printed numbers
 )
 
@@ -38,7 +38,7 @@ func AllVerdicts() []Verdict {
 		TooShort, LeftOut, NotTestable, TheirMachine}
 }
 
-// Judges reports whether v is a verdict on a result of ours.
+// Judges reports whether v is a verdict on one of our results.
 func (v Verdict) Judges() bool {
 	for _, order := range orders {
 		if slices.Contains(order, v) {
@@ -51,7 +51,7 @@ func (v Verdict) Judges() bool {
 // Adverse reports whether our result is on the other side of the published one.
 func (v Verdict) Adverse() bool { return v == Opposite || v == BoundMissed }
 
-// IsUnmeasured reports whether there is no result of ours and will be none here.
+// IsUnmeasured reports whether we have no result and cannot get one here.
 func (v Verdict) IsUnmeasured() bool { return v == NotTestable || v == TheirMachine }
 
 // AllBases returns all bases in the order in which they are counted.

@@ -2,7 +2,7 @@ package paper
 
 import "slices"
 
-// causePorts is the heading in docs/notes/reproduction.md on XAgg's order.
+// causePorts is the heading in docs/notes/reproduction.md about XAgg's order.
 const causePorts = "Who has a port in XAgg's testbed"
 
 // xaggPaper is "XAgg: Accelerating Heterogeneous Distributed Training Through XDP-Based Gradient Aggregation" (ToN'23).
@@ -44,7 +44,7 @@ func xaggFig1() []row {
 			cell("xagg", "3", "ps", why+"; one frame is taken in by the server before the sum leaves"))}}
 }
 
-// xaggFig13 returns an epoch's communication time, of which only the order can be tested.
+// xaggFig13 returns an epoch's communication times, whose order alone can be tested.
 func xaggFig13() []row {
 	const source, unsaid = "XAgg (ToN'23), Fig. 13 and §VI-C",
 		"how many vectors an epoch has and what workers wait for in it is not said"
@@ -74,8 +74,8 @@ func xaggFig13() []row {
 	}
 }
 
-// xaggArithmetic returns what follows from other numbers of the text. A speed-up is printed as 1 + the share of time
-// saved.
+// xaggArithmetic returns claims that follow from other numbers in the text. A speed-up is printed as 1 + the share of
+// time saved.
 func xaggArithmetic() []row {
 	const source, wrong = "XAgg (ToN'23), §VI-C", "the printed factor is 1 + the share of time that is saved"
 	follows := func(column, printed, unit string, value float64, contradiction string) Claim {

@@ -1,6 +1,6 @@
-// Package report writes a result as one self-contained HTML file: verdicts, figures with their data and the command that made
-// them, and where it came from. It needs no network and no script, follows the reader's light or dark setting, and prints.
-// The same result gives the same bytes.
+// Package report writes a result as one self-contained HTML file: verdicts, figures with their data and the command
+// that made them, and the result's origin. It needs no network and no script, follows the reader's light or dark
+// setting, and prints. The same result gives the same bytes.
 package report
 
 import (
@@ -116,7 +116,7 @@ func modelOf(r *sheets.Result) (*model, error) {
 	return m, nil
 }
 
-// formatTime returns an RFC 3339 time in a formatTime form, to the minute.
+// formatTime formats an RFC 3339 time to the minute.
 func formatTime(when string) string {
 	at, err := time.Parse(time.RFC3339Nano, when)
 	if err != nil {

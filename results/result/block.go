@@ -116,7 +116,7 @@ func (b *Block) print(page *text.Page) {
 	page.Grid(g)
 }
 
-// value prints a statistic, without the interval where nothing depends on the seed.
+// value formats a statistic, without the interval if nothing depends on the seed.
 func value(s *results.Statistic) string {
 	mean, half := text.FormatRoundedParts(s, 1)
 	if half == "" || half == "0" {

@@ -10,8 +10,8 @@ import (
 // mostBrief limits the numbers of one result in a list of runs.
 const mostBrief = 4
 
-// Brief summarises the findings in a line: the answer, else a number of each row, the first row of the first block, or
-// the ends of the curves in the first panel.
+// Brief summarises the findings in a line: the answer, else a number from each row, the first row of the first block,
+// or the ends of the curves in the first panel.
 func (r *Result) Brief() string {
 	switch {
 	case len(r.Found) > 0:
@@ -55,7 +55,7 @@ func (p *Panel) brief() string {
 	return fmt.Sprintf("%s at %s %s: %s", p.YLabel, p.XLabel, at, few(ends, "; "))
 }
 
-// few joins the first of some words.
+// few joins the first few of words.
 func few(words []string, by string) string {
 	if len(words) > mostBrief {
 		words = append(words[:mostBrief:mostBrief], "…")

@@ -21,10 +21,10 @@ func (s *Series) Last() results.Statistic {
 	return s.Y[len(s.Y)-1]
 }
 
-// PaperSeries is the name of the series that holds what the paper printed; a figure shows it as crosses.
+// PaperSeries is the name of the series with the paper's printed numbers, which a figure shows as crosses.
 const PaperSeries = "paper"
 
-// Panel is one pair of axes, of one unit.
+// Panel is one pair of axes with one unit.
 type Panel struct {
 	Name string `json:"name"`
 	// Group is the name of the figure that panels share; a panel without one is a separate figure.

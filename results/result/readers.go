@@ -5,14 +5,13 @@ import (
 	"strings"
 )
 
-// Readers are the functions that read documents of this and of earlier versions, by the name of their schema without
-// version.
+// Readers maps schema names without version to functions that read documents of this and earlier versions.
 type Readers map[string]func(document []byte) (*Result, error)
 
 // Name is the name of Schema without its version.
 const Name = "olafctl.result"
 
-// Read reads a document. It returns nil for a document of no known schema.
+// Read reads a document. It returns nil if the document's schema is unknown.
 func (rs Readers) Read(document []byte) (*Result, error) {
 	var head struct {
 		Schema string          `json:"schema"`

@@ -16,7 +16,7 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// Schema heads the document of a Result.
+// Schema is the schema name of a Result's document.
 const Schema = "olafctl.result/v1"
 
 // Result is the result of one measurement. Everything but Provenance follows from Config and the seeds.
@@ -60,7 +60,7 @@ func Read(document []byte) (*Result, error) {
 	return r, nil
 }
 
-// TooShort returns a line for a comparison with too few seeds for a verdict, or an empty string.
+// TooShort returns a line about a comparison with too few seeds for a verdict, or "".
 func TooShort(seeds, enough int) string {
 	if seeds >= enough {
 		return ""
@@ -82,10 +82,10 @@ func (r *Result) Fail(err error) { r.err = err }
 // Document returns the JSON form.
 func (r *Result) Document() any { return r }
 
-// Paper compares with the published numbers.
+// Paper returns the comparison with the published numbers.
 func (r *Result) Paper() []results.PaperRow { return r.PaperRows }
 
-// Err is nil when every run was complete and valid.
+// Err returns nil if every run was complete and valid.
 func (r *Result) Err() error { return r.err }
 
 // Table lists every number of every row, every cell, and every point of every curve. For a row, block is its group, and column

@@ -50,8 +50,8 @@ type Part struct {
 	Numbers metric.Values `json:"numbers"`
 }
 
-// Metrics declares the numbers of a document in their order. Documents have name, title and unit; a metric that counts
-// events is left out of comparisons.
+// Metrics declares the numbers of a document in their order. Documents contain name, title and unit. Comparisons omit
+// metrics that count events.
 type Metrics []*metric.Metric
 
 // declared is the JSON form of a metric.
@@ -63,7 +63,7 @@ type declared struct {
 	Chart bool   `json:"chart,omitempty"`
 }
 
-// MarshalJSON writes what a reader needs of each metric.
+// MarshalJSON writes each metric's fields that a reader needs.
 func (m Metrics) MarshalJSON() ([]byte, error) {
 	all := make([]declared, len(m))
 	for i, one := range m {
@@ -123,7 +123,7 @@ func (m Metrics) find(name string) *metric.Metric {
 	return &metric.Metric{Name: name}
 }
 
-// declare gives the statistics of a document their metrics.
+// declare sets the metrics of a document's statistics.
 func (r *Result) declare() {
 	under := func(stats results.Stats) {
 		for i := range stats {
@@ -206,7 +206,7 @@ func (r *Result) line(group string, m *metric.Metric, of func(*Row) results.Stat
 	return l, ok
 }
 
-// title returns a line's title for people.
+// title returns a line's title for display.
 func (l *line) title() string {
 	title := l.metric.Title
 	if l.metric.Unit == "%" || l.metric.Unit == "ms" {
@@ -224,7 +224,7 @@ func (l *line) isShown() bool {
 }
 
 // printRows prints a table with a line for each number and a column for each row. Numbers about updates of the weights
-// are left out if updates are not the same work in all rows.
+// are omitted if updates are not the same work in all rows.
 func (r *Result) printRows(p *text.Page) {
 	lines := r.lines()
 	if len(lines) == 0 {
@@ -288,7 +288,7 @@ func (r *Result) down(heading string, lines []line) *table.Grid {
 	return g
 }
 
-// Cell prints a statistic in a suitable unit.
+// Cell formats a statistic in a suitable unit.
 func Cell(unit string, s *results.Statistic) string {
 	if !s.Known() {
 		return text.Missing
@@ -301,7 +301,7 @@ func Cell(unit string, s *results.Statistic) string {
 		by, shown = 1e-6, "MB"
 	}
 	mean, half := text.FormatRoundedParts(s, by)
-	if half != "" && half != "0" { // without an interval nothing depends on the seed
+	if half != "" && half != "0" { // without an interval, nothing depends on the seed
 		mean += " ± " + half
 	}
 	return strings.TrimSpace(mean + " " + shown)
@@ -334,7 +334,8 @@ func (r *Result) rowSheets() []table.Sheet {
 }
 
 // charts draws each metric that has a column and more than one value, with a group of bars per row and a series per
-// group of the row. Numbers per update of the weights, and ages, are left out if the rows' updates hold different work.
+// group of the row. Numbers per update of the weights, and ages, are omitted if the rows' updates contain different
+// work.
 func (r *Result) charts(lines []line) (all []table.Sheet) {
 	same := results.SameWork(r.Configurations())
 	for _, m := range r.Metrics {
@@ -361,7 +362,7 @@ func (r *Result) charts(lines []line) (all []table.Sheet) {
 	return all
 }
 
-// differs reports whether a chart of m shows anything: known values of which not all are equal.
+// differs reports whether a chart of m shows anything: known values that are not all equal.
 func differs(m *metric.Metric, lines []line) bool {
 	first, known := 0.0, false
 	for _, l := range lines {

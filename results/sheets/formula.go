@@ -14,8 +14,8 @@ import (
 // mostRuns is the maximum number of runs for which a workbook computes its statistics.
 const mostRuns = 10_000
 
-// addFormulas makes a workbook compute its statistics from its sheet of runs, and its summary from these. A cell keeps
-// its number, and has no formula if the formula would give another number.
+// addFormulas makes a workbook compute its statistics from its sheet of runs, and its summary from these. Cells keep
+// their numbers. A cell gets no formula if the formula would give a different number.
 func addFormulas(b *table.Book, r *Result) {
 	statistics, runs := sheetNamed(b, "Statistics"), sheetNamed(b, "Runs")
 	if statistics == nil || runs == nil || len(r.Runs) > mostRuns {
@@ -52,7 +52,8 @@ func sheetNamed(b *table.Book, name string) *table.Sheet {
 	return &b.Sheets[at]
 }
 
-// cellsOf returns the cells in a column of the runs' sheet that a row's statistics are over, and their numbers.
+// cellsOf returns the cells in a column of the runs' sheet from which a row's statistics are computed, and their
+// numbers.
 func cellsOf(runs []results.Run, row *results.Row, sheet *table.Sheet, column int) (ref string, values []float64) {
 	letter := letters(column)
 	var ranges []string
@@ -77,7 +78,7 @@ func cellsOf(runs []results.Run, row *results.Row, sheet *table.Sheet, column in
 	return strings.Join(ranges, ","), values
 }
 
-// computes reports whether a statistic is that of the values.
+// computes reports whether a statistic follows from the values.
 func computes(values []float64, st *results.Statistic) bool {
 	if len(values) != st.N || st.N == 0 {
 		return false
@@ -104,7 +105,7 @@ func formulate(cells []table.Cell, ref string) {
 	}
 }
 
-// referTo makes a summary take its numbers from the sheets that have the same ones, and compute its differences.
+// referTo makes a summary take its numbers from sheets that have the same numbers, and compute its differences.
 func referTo(summary *table.Sheet, sources ...*table.Sheet) {
 	column := func(header string) int {
 		return slices.IndexFunc(summary.Columns, func(c table.Column) bool { return c.Header == header })

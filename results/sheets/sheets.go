@@ -20,7 +20,7 @@ import (
 type Result struct {
 	Bench *results.Bench
 	Runs  []results.Run
-	// Samples are some of the delivered frames, in the order of their runs; Delivered is the number of all.
+	// Samples are some of the delivered frames, in the order of their runs; Delivered is the number of all frames.
 	Samples   []Sample
 	Delivered int64
 	// RawRows names the place of the complete frames.
@@ -28,7 +28,7 @@ type Result struct {
 	// DocumentOnly is set if there are no single runs; Invalid then has the reasons not to use the document.
 	DocumentOnly bool
 	Invalid      []string
-	// Own are the sheets that the experiment itself lays out, with the figures beside them.
+	// Own contains the sheets that the experiment itself lays out, with their figures.
 	Own []table.Sheet
 }
 
@@ -59,7 +59,7 @@ func Book(r *Result) *table.Book {
 	return book
 }
 
-// configuration returns the name of a row: olaf 40Gbps.
+// configuration returns the name of a row, such as olaf 40Gbps.
 func configuration(queue string, rateBPS int64) string {
 	return queue + " " + olaf.Rate(rateBPS).String()
 }
@@ -77,8 +77,8 @@ func naming(rows []results.Row) func(r *results.Row) string {
 	return func(r *results.Row) string { return configuration(r.Queue, r.OutRateBPS) }
 }
 
-// minimumSeeds is the least number of runs for which a figure shows an interval; that of two runs is often wider than
-// the value.
+// minimumSeeds is the least number of runs for which a figure shows an interval; the interval of two runs is often
+// wider than the value.
 const minimumSeeds = 3
 
 // Half returns the half-width for a figure.
@@ -153,7 +153,7 @@ func (r *Result) Validity() string {
 	case len(r.Invalid) > 0:
 		return "no: " + strings.Join(r.Invalid, "; ")
 	}
-	if b.Valid() && b.Provenance.Device == "" { // a simulation captures nothing
+	if b.Valid() && b.Provenance.Device == "" { // simulations capture nothing
 		return "yes: every run kept the accounting identities"
 	}
 	if b.Valid() {
@@ -248,8 +248,8 @@ func Comparisons(b *results.Bench) table.Sheet {
 	return s
 }
 
-// publishedMixed returns the mixed reading (chosen because it fits the published numbers) if a published number is
-// beside it; else nil.
+// publishedMixed returns the mixed reading, which was chosen because it fits the published numbers, if there is a
+// published number for it, or nil.
 func publishedMixed(b *results.Bench, c *results.Comparison) *results.Statistic {
 	if results.BesideMixed(b.Paper, c) == nil {
 		return nil
@@ -581,7 +581,7 @@ func commonCluster(n int, sample func(int) []olaf.Observation) (olaf.ClusterID, 
 	return slices.Min(common), true
 }
 
-// Reductions returns by how much one queue's models are fresher than another's, under each reading of an age.
+// Reductions returns how much fresher one queue's models are than another's, under each reading of an age.
 func Reductions(b *results.Bench) table.Sheet {
 	s := table.Sheet{Name: "Reduction", Title: "Mean age of model: by how much it is lower, run by run over equal seeds, under each reading of what an age belongs to",
 		Columns: []table.Column{{Header: "queues"}}}

@@ -89,7 +89,7 @@ func (f *Folder) ReadJSON(name string, v any) error {
 	return f.Parse(name, func(raw []byte) error { return json.Unmarshal(raw, v) })
 }
 
-// Parse passes a file of the run to read. An error of read means that the file is damaged.
+// Parse passes a file of the run to read. An error from read means that the file is damaged.
 func (f *Folder) Parse(name string, read func(raw []byte) error) error {
 	raw, err := f.ReadFile(name)
 	if err != nil {

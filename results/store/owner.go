@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 )
 
-// Person is the user on whose behalf root writes to a store, as under sudo.
+// Person is the user on whose behalf root writes to a store, for example under sudo.
 type Person struct{ UID, GID int }
 
-// OpenFor opens a store as root on behalf of a person. If the store belongs to that person, or is created here,
-// Close gives the person every file in it that root owns. A store of root or of a third user keeps its owners.
+// OpenFor opens a store as root on behalf of p. If the store belongs to that user, or is created here, Close makes the
+// user the owner of every file in it that root owns. A store that belongs to root or to a third user keeps its owners.
 func OpenFor(dir string, p Person) (*Store, error) {
 	made, err := missingFolders(dir)
 	if err != nil {

@@ -91,7 +91,7 @@ type Entry struct {
 	Note       string `json:"note"`
 }
 
-// Store is an open store. It is safe for concurrent use, by several processes too.
+// Store is an open store. It is safe for concurrent use, also by several processes.
 type Store struct {
 	dir    string
 	person *Person // receives root's files on Close; nil if they stay
@@ -350,7 +350,7 @@ func (s *Store) Note(id, note string) error {
 	return nil
 }
 
-// Remove removes a run, finished or not, and its note. A run that is being written is refused.
+// Remove removes a run, finished or not, and its note. It refuses a run that is being written.
 func (s *Store) Remove(id string) error {
 	if !isID(id) {
 		return s.unknownError(id)
@@ -404,7 +404,7 @@ func (s *Store) Resolve(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if slices.Contains(unfinished, name) { // however many others begin with it
+	if slices.Contains(unfinished, name) { // even if others begin with it
 		return name, nil
 	}
 	if name == "last" && len(finished) > 0 {

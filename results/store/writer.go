@@ -133,7 +133,7 @@ func (f *File) Mark() (Mark, error) {
 	return Mark{f.bytes, state}, err
 }
 
-// Rewind removes what was written after m.
+// Rewind removes everything written after m.
 func (f *File) Rewind(m Mark) error {
 	_, seek := f.f.Seek(m.bytes, io.SeekStart)
 	if err := errors.Join(f.f.Truncate(m.bytes), seek,

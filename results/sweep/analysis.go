@@ -44,8 +44,8 @@ type Comparison struct {
 	ChangePct  results.Float     `json:"change_pct"`
 	// PHolm is the paired t test's p, adjusted for all places of the metric.
 	PHolm results.Float `json:"p_holm"`
-	// DetectablePct is the least difference, relative to the mean of versus, that this many pairs with this spread show
-	// with 80 % power at the 5 % level.
+	// DetectablePct is the smallest difference, relative to the mean of versus, that this many pairs with this spread
+	// detect with 80 % power at the 5 % level.
 	DetectablePct results.Float `json:"detectable_pct"`
 	Sign          string        `json:"sign"`
 
@@ -58,7 +58,7 @@ type Crossing struct {
 	Subject    string           `json:"subject"`
 	Versus     string           `json:"versus"`
 	Axis       string           `json:"axis"`
-	Parameters map[string]Value `json:"parameters"` // of the other axes
+	Parameters map[string]Value `json:"parameters"` // on the other axes
 	// After and Before are the last place with one sign and the first with the other; places in between are undecided.
 	After  Value  `json:"after"`
 	Before Value  `json:"before"`
@@ -77,7 +77,7 @@ type Front struct {
 type Sensitivity struct {
 	Metric string `json:"metric"`
 	// Shares are the shares by axis: the variance of the means over each of its values, relative to that of the cells'
-	// means (η²). Rest is explained only by several axes together.
+	// means (η²). Rest is the share explained only by several axes together.
 	Shares []Share       `json:"shares"`
 	Rest   results.Float `json:"rest"`
 }
@@ -106,7 +106,7 @@ func (d *Document) analyse() {
 	}
 }
 
-// axis returns the index of an axis, -1 for an unknown name.
+// axis returns the index of an axis, or -1 if the name is unknown.
 func (d *Document) axis(name string) int {
 	return slices.IndexFunc(d.Axes, func(a Axis) bool { return a.Name == name })
 }
@@ -169,8 +169,8 @@ func (d *Document) compare(name string) []Comparison {
 	return all
 }
 
-// alike reports whether a metric means the same work in two cells: unless it counts updates of the weights, or both
-// have equally many gradients in an update.
+// alike reports whether a metric means the same work in two cells: it does not count updates of the weights, or both
+// cells have equally many gradients per update.
 func (c *Cell) alike(o *Cell, name string) bool {
 	at := slices.IndexFunc(c.Statistics, func(s results.Stat) bool { return s.Name == name })
 	if at < 0 || !c.Statistics[at].PerUpdate {
@@ -187,8 +187,8 @@ func (c *Cell) alike(o *Cell, name string) bool {
 	return results.SameWork([]results.Row{row(c, "a"), row(o, "b")})
 }
 
-// comparePairs compares run by run; P is not yet adjusted for other comparisons. With ofMeans the change is the ratio
-// of two means.
+// comparePairs compares run by run; P is not yet adjusted for other comparisons. If ofMeans is set, the change is the
+// ratio of two means.
 func comparePairs(a, b []results.Float, ofMeans bool) Comparison {
 	c := Comparison{Sign: Undecided, ChangePct: results.Missing(), PHolm: results.Missing(), DetectablePct: results.Missing()}
 	var differences []results.Float
@@ -239,7 +239,8 @@ func meanChange(a, b []results.Float) results.Float {
 	return results.Float(exactmath.Mean(changes))
 }
 
-// Detectable returns the least mean difference that n pairs of the given spread show with 80 % power at the 5 % level.
+// Detectable returns the smallest mean difference that n pairs with the given spread detect with 80 % power at the 5 %
+// level.
 func Detectable(sd float64, n int) float64 {
 	freedom := float64(n - 1)
 	t := exactmath.StudentQuantile(freedom, 1-alpha/2) + exactmath.StudentQuantile(freedom, power)

@@ -1,6 +1,6 @@
 // Package sweep defines the results of a sweep: single results, each with some runs of one cell, and the document over
-// them. The document depends only on the results in the order of the sweep, not on who computed them, when, or in which
-// order.
+// them. The document depends only on the results in the order of the sweep, not on where, when, or in which order they
+// were computed.
 package sweep
 
 import (
@@ -16,14 +16,14 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Schema names the document. In the first version a change was the ratio of two means, and the interval of a cell with a
-// stopping rule was narrower than the one that the rule decided by.
+// Schema names the document. In the first version a change was the ratio of two means, and the interval of a cell with
+// a stopping rule was narrower than the one that decided the rule.
 const (
 	Schema   = "olafctl.sweep/v2"
 	SchemaV1 = "olafctl.sweep/v1"
 )
 
-// Lot is one result: runs of one cell, in the order of their seeds. Its JSON form is compared byte by byte.
+// Lot is one result: runs of one cell in the order of their seeds. Its JSON form is compared byte by byte.
 type Lot struct {
 	Metrics []string `json:"metrics"` // names, in the order of the values
 	Runs    []Run    `json:"runs"`
@@ -85,8 +85,8 @@ type Cell struct {
 	Runs        int      `json:"runs"`
 	InvalidRuns int      `json:"invalid_runs"`
 	Reasons     []string `json:"invalid_reasons,omitempty"`
-	// Looks is how often the stopping rule was evaluated, and HalfWidthPct the widest metric's half-width in its last
-	// evaluation; absent for a fixed number of runs.
+	// Looks is the number of times that the stopping rule was evaluated, and HalfWidthPct the widest metric's
+	// half-width in its last evaluation; absent for a fixed number of runs.
 	Looks        int           `json:"looks,omitempty"`
 	HalfWidthPct results.Float `json:"half_width_pct"`
 	// Statistics are over the runs, for the metrics of the sweep.
@@ -127,10 +127,10 @@ type Document struct {
 	Metrics []Shown         `json:"metrics"`
 	// Subject is the axis whose values are compared; empty without one.
 	Subject string `json:"subject,omitempty"`
-	Rule    string `json:"rule"` // number of runs of a cell, in words
+	Rule    string `json:"rule"` // number of runs per cell, in words
 	Cells   []Cell `json:"cells"`
 	Analysis
-	// Differences are results that were different when computed again.
+	// Differences lists results that differed when recomputed.
 	Differences []string `json:"differences,omitempty"`
 	// Checked are the workers of a work queue, with the number of their results that the starting machine repeated.
 	Checked    []Checked `json:"checked,omitempty"`

@@ -12,9 +12,9 @@ import (
 // ErrRule matches errors in a stopping rule.
 var ErrRule = olaf.NewError(olaf.Usage, "bad --until")
 
-// Enough is the rule for the number of runs of a cell: the half-width of every metric's interval must be at most a
-// share of its mean. Repeated looks would make intervals too narrow, so look k has the level 5 % · 6/(π²k²). The levels
-// of all looks sum to 5 %: with 95 % all intervals are right, including the last one.
+// Enough is the rule for the number of runs per cell: the half-width of every metric's interval must be at most a share
+// of its mean. Repeated looks would make intervals too narrow, so look k has the level 5 % · 6/(π²k²). The levels of
+// all looks sum to 5 %: with 95 % all intervals are right, including the last one.
 type Enough struct {
 	Within float64 `json:"within"` // half-width over mean, such as 0.02
 }
@@ -64,7 +64,7 @@ func (e *Enough) Decide(lots []*Lot, metrics []string, look int) (enough bool, w
 	return widest <= e.Within, widest
 }
 
-// halfWidth returns that of Student's interval at a level, relative to the mean.
+// halfWidth returns the half-width of Student's interval at a level, relative to the mean.
 func halfWidth(values []float64, level float64) float64 {
 	if len(values) < 2 {
 		return math.Inf(1)
@@ -76,7 +76,7 @@ func halfWidth(values []float64, level float64) float64 {
 	return halfWidthAt(len(values), sd, level) / math.Abs(mean)
 }
 
-// halfWidthAt returns the half-width of Student's interval of n values at a level.
+// halfWidthAt returns the half-width of Student's interval for n values at a level.
 func halfWidthAt(n int, sd, level float64) float64 {
 	return exactmath.StudentQuantile(float64(n-1), 1-float64(level/2)) * sd / math.Sqrt(float64(n))
 }

@@ -272,7 +272,7 @@ func (m *Map) list(p *text.Page) {
 	p.Grid(g)
 }
 
-// shades from the least to the greatest mean; of comparisons, the sign.
+// shades are the characters from the smallest to the greatest mean. Comparisons are shown by their sign.
 const shades = ".:-=+*#%@"
 
 func (m *Map) shades(p *text.Page) {

@@ -54,7 +54,7 @@ func (m *Map) across(e table.Edge) (before, here string) {
 	return m.Points[row][column].Sign, m.Points[e.Row][e.Series].Sign
 }
 
-// side returns on which side of a line the places of a sign are.
+// side returns the side of a line on which the places with a sign are.
 func (m *Map) side(edges []table.Edge, sign string) string {
 	upright, level := map[bool]bool{}, map[bool]bool{}
 	for _, e := range edges {

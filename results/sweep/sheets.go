@@ -273,7 +273,7 @@ func (d *Document) others(without int) (axes []int) {
 	return axes
 }
 
-// together names the row of what only several axes explain.
+// together names the row for the share that only several axes explain together.
 const together = "only together"
 
 // sensitivitySheet has a row for each axis and a column for each metric, drawn as bars.
@@ -373,7 +373,7 @@ func (d *Document) comparisonSheet() table.Sheet {
 	return s
 }
 
-// sheetName shortens a name to what a workbook allows.
+// sheetName shortens a name to the length that a workbook allows.
 func sheetName(name string) string {
 	const most = 31
 	runes := []rune(name)

@@ -101,7 +101,7 @@ func (d *Document) tally(m *Shown) (first string, count map[string]int) {
 	return first, count
 }
 
-// compareSentence returns the sentence about the comparisons of one metric.
+// compareSentence returns the sentence about one metric's comparisons.
 func compareSentence(subject, title, other string, count map[string]int) string {
 	places := count[Lower] + count[Higher] + count[Undecided]
 	if places == 1 {
@@ -224,7 +224,8 @@ func (d *Document) lines(p *text.Page) {
 	}
 }
 
-// describeCrossings returns one sentence for all places where a comparison of a metric turns in the same sense along an axis.
+// describeCrossings returns one sentence for all places where a metric's comparison changes sign in the same direction
+// along an axis.
 func describeCrossings(all []Crossing) (lines []string) {
 	type turn struct{ metric, subject, versus, axis, from, to string }
 	type step struct{ after, before Value }

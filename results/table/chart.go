@@ -49,13 +49,13 @@ type Series struct {
 	Name   string
 	Column int
 	X      int // column of a separate x; 0 uses the chart's
-	// ErrorColumn contains half-widths of error bars; 0 for none, since column 0 never contains them. In a stack,
-	// the last series has those of the total.
+	// ErrorColumn contains half-widths of error bars; 0 for none, since column 0 never contains them. In a stack, the
+	// last series has the total's.
 	ErrorColumn int
-	// PaperColumn contains published numbers, drawn as crosses; 0 for none. In a stack, the last series has those of
-	// the total.
+	// PaperColumn contains published numbers, drawn as crosses; 0 for none. In a stack, the last series has the
+	// total's.
 	PaperColumn int
-	// Blank is, in a stack, a gap that is neither drawn nor named.
+	// Blank marks a gap in a stack, which is neither drawn nor named.
 	Blank bool
 }
 

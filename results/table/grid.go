@@ -13,7 +13,7 @@ type Grid struct {
 	Columns []GridColumn
 	Rows    [][]string
 	Keys    int  // leading columns that identify a row, repeated in every table of a stack; at least the first
-	OneLine bool // one line per row: columns after the keys share the remaining width, and longer cells end in …
+	OneLine bool // one line per row: columns after the keys share the remaining width; longer cells end in …
 	// heads are lines between rows, by the index of the following row.
 	heads map[int]string
 }

@@ -24,7 +24,7 @@ type Sheet struct {
 	Columns []Column
 	Rows    [][]Cell
 	Notes   []string // lines below the rows
-	RawRows string   // where all rows are, if an exporter cannot include them
+	RawRows string   // place of all rows, if an exporter cannot include them
 	Charts  []Chart
 }
 

@@ -45,8 +45,7 @@ func Bench(w io.Writer, v View, b *results.Bench, about ...string) error {
 	return p.Err()
 }
 
-// printBeside prints the ages that have a twin's beside them. The first two columns differ by the senders, the last two by
-// the output.
+// printBeside prints ages beside the twin's. The first two columns differ by the senders, the last two by the output.
 func (p *Page) printBeside(rows []results.Row) {
 	g := &table.Grid{Keys: 3, Columns: []table.GridColumn{{Header: "AGES"}, {Header: "QUEUE"}, {Header: "OUT"}, {Header: "PLAN", Right: true},
 		{Header: "TWIN", Right: true}, {Header: "MEASURED", Right: true}, {Header: "MEASURED/TWIN, %", Right: true, Spare: 1}}}
@@ -148,8 +147,8 @@ func (p *Page) rows(rows []results.Row) {
 	p.Printf("\n")
 }
 
-// columnIn returns a function that gives the header of a metric in the first table. If an update is not the same work
-// in all rows, counters of updates have no column, and the time per gradient replaces that of an iteration.
+// columnIn returns a function that gives the header of a metric in the first table. If updates are not the same work in
+// all rows, counters of updates have no column, and the time per gradient replaces that of an iteration.
 func columnIn(rows []results.Row) func(*metric.Metric) string {
 	same := results.SameWork(rows)
 	return func(m *metric.Metric) string {
@@ -184,8 +183,8 @@ func columnsOf(rows []results.Row, header func(*metric.Metric) string) (columns 
 	return columns
 }
 
-// comparisons prints ages under the same reading: both per cluster, then both per worker. The mixed reading is only
-// beside the published numbers, with a note.
+// comparisons prints ages under the same reading: both per cluster, then both per worker. The mixed reading appears
+// only beside the published numbers, with a note.
 func (p *Page) comparisons(b *results.Bench) {
 	ages := b.CompareAges()
 	if len(ages) == 0 {

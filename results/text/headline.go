@@ -13,7 +13,7 @@ import (
 )
 
 // Headlines returns the findings of a bench in a few sentences: how much was lost, how fresh the models were under the
-// same reading, and how the published numbers came out. If models are older behind the system under test, or the
+// same reading, and how the published numbers compare. If models are older behind the system under test, or the
 // readings of an age disagree, the first sentence is about that. It warns first if there are only one or two runs.
 func Headlines(b *results.Bench) []string {
 	lines := []string{lossLine(b) + loopLine(b)}
@@ -39,7 +39,7 @@ func fewRuns(b *results.Bench) string {
 }
 
 // burstLine warns if bursts alone decide the loss: if fewer updates are offered than the output can carry, or if the
-// rate was chosen and the queue empties between bursts at it as at any lower one. It is empty without bursts.
+// user chose the rate and the queue empties between bursts at that rate and all lower ones. It is "" without bursts.
 func burstLine(b *results.Bench) string {
 	c := benchConfig(b)
 	w := &c.Spec.Workload
@@ -60,7 +60,7 @@ func burstLine(b *results.Bench) string {
 		w.MeanRate, w.BurstPackets, w.LineRate)
 }
 
-// ratesChosen reports whether a command line gave the offered rate, or a file that may contain it.
+// ratesChosen reports whether a command line sets the offered rate, or names a file that may contain it.
 func ratesChosen(command []string) bool {
 	return slices.ContainsFunc(command, func(word string) bool {
 		name, _, _ := strings.Cut(word, "=")
@@ -68,8 +68,8 @@ func ratesChosen(command []string) bool {
 	})
 }
 
-// emptiesBetweenBursts reports whether even a full queue has sent all its updates at each of these output rates when
-// the next burst begins. It is false for random lengths or gaps, and for updates of several frames.
+// emptiesBetweenBursts reports whether even a full queue has sent all its updates before the next burst begins, at each
+// of these output rates. It is false for random lengths or gaps, and for updates of several frames.
 func (c *specConfig) emptiesBetweenBursts(rates []int64) bool {
 	w := &c.Spec.Workload
 	if w.BurstDist != "fixed" || w.GapDist != "fixed" || w.Values > 0 || w.LineRate <= w.MeanRate || c.Spec.Slots < 1 {
@@ -110,7 +110,7 @@ func benchConfig(b *results.Bench) *specConfig {
 	return c
 }
 
-// lossLine returns what every system lost at every rate.
+// lossLine returns the losses of every system at every rate.
 func lossLine(b *results.Bench) string {
 	rates := ratesOf(b.Rows)
 	var parts []string
@@ -127,7 +127,7 @@ func lossLine(b *results.Bench) string {
 }
 
 // loopLine returns how long an iteration of closed-loop workers takes (or a gradient, if iterations differ in their
-// gradients), and the share of gradients on their links. It is empty for workers that do not wait.
+// gradients), and the share of gradients on their links. It is "" for workers that do not wait.
 func loopLine(b *results.Bench) string {
 	rates, same := ratesOf(b.Rows), results.SameWork(b.Rows)
 	var parts []string
@@ -159,7 +159,7 @@ func perGradient(r *results.Row) string {
 	return ""
 }
 
-// lossesAt returns what systems lost at a rate, the one under test first; the first rate names them.
+// lossesAt returns the systems' losses at a rate, the one under test first. At the first rate it names the systems.
 func lossesAt(rows []results.Row, rate int64, first bool) (shares []string) {
 	tested := results.Float(0)
 	for i := range rows {
@@ -211,7 +211,7 @@ func atRate(rates []int64, rate int64) string {
 	return "at " + olaf.Rate(rate).String() + " "
 }
 
-// freshLine returns how much fresher or older models are under the same reading, or their age without a comparison.
+// freshLine describes how much fresher or older models are under the same reading, or their age if nothing is compared.
 // doubtful is set if they are older under any reading.
 func freshLine(b *results.Bench) (line string, doubtful bool) {
 	if len(b.Comparisons) == 0 {
@@ -295,7 +295,7 @@ func Freshness(s *results.Statistic) string {
 	return Decimal(float64(s.Mean), 1) + " % fresher"
 }
 
-// ageLine returns how old models were behind the first system.
+// ageLine returns the models' age behind the first system.
 func ageLine(b *results.Bench) string {
 	rates := ratesOf(b.Rows)
 	var parts []string
@@ -324,7 +324,7 @@ func Age(s *results.Statistic) string {
 	return mean + " " + unit
 }
 
-// crowd returns how many clusters shared the queue, or an empty string if the configuration does not have it.
+// crowd returns the number of clusters that shared the queue, in words, or "" if the configuration lacks it.
 func crowd(b *results.Bench) string {
 	c := benchConfig(b)
 	if c.Spec.Slots == 0 || c.Spec.Workload.Clusters == 0 {
@@ -336,7 +336,7 @@ func crowd(b *results.Bench) string {
 // near is the largest difference in per cent that the headline counts as near.
 const near = 5
 
-// paperLine counts how many printed numbers of the first artefact came out near, and names their basis. It ignores
+// paperLine counts the printed numbers of the first artefact that ours are near, and names their basis. It ignores
 // numbers with too few runs for a verdict.
 func paperLine(rows []results.PaperRow) string {
 	for of := range artefacts(rows) {
@@ -380,8 +380,8 @@ func titleOf(r *results.PaperRow) string {
 	return r.Source
 }
 
-// Brief describes the findings of a bench in a few words for lists: what the first system lost, and how much fresher
-// its models were under the same reading, or their age without a comparison.
+// Brief describes the findings of a bench in a few words for lists: the first system's losses, and how much fresher its
+// models were under the same reading, or their age without a comparison.
 func Brief(b *results.Bench) string {
 	if len(b.Rows) == 0 {
 		return ""

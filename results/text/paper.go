@@ -112,7 +112,7 @@ func ColumnOf(r *results.PaperRow) string {
 	return column + ", " + r.Unit
 }
 
-// FormatPublished formats what a paper prints: a number, or a bound with its side.
+// FormatPublished formats a paper's printed number, or a bound with its side.
 func FormatPublished(r *results.PaperRow) string {
 	number := r.Published
 	if !number.Known() {

@@ -24,8 +24,8 @@ type Saying struct {
 	Mood        Mood
 }
 
-// Real describes the quality of a row measured on real wires: how decisions compare, how late frames left, how fast
-// bursts were, and whose ages are withheld. It is empty for other rows.
+// Real describes the quality of a row measured on real wires: the comparison of decisions, the lateness of frames, the
+// rate in bursts, and withheld ages. It is empty for other rows.
 func Real(r *results.Row) (list []Saying) {
 	say := func(about string, mood Mood, format string, a ...any) {
 		list = append(list, Saying{about, fmt.Sprintf(format, a...), mood})

@@ -112,7 +112,7 @@ var (
 	markers = []string{"circle", "square", "triangle", "diamond", "dot", "plus"}
 )
 
-// manyPoints is the number of points from which a line has no markers.
+// manyPoints is the number of points from which on a line has no markers.
 const manyPoints = 60
 
 // rangeModel is a range of cells with its values, so that a viewer can draw without calculating.
@@ -174,7 +174,7 @@ func rowsOf(s *table.Sheet, c *table.Chart) (from, to int) {
 	return max(from, 0), to
 }
 
-// rangeOf returns some rows of one column.
+// rangeOf returns rows from … to of one column as a range.
 func rangeOf(s *table.Sheet, from, to, column int) *rangeModel {
 	letter := xlsx.ColIndexToLetters(column)
 	r := &rangeModel{Ref: fmt.Sprintf("%s!$%s$%d:$%s$%d", quoteSheet(s.Name), letter, from+2, letter, to+1),

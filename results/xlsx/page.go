@@ -101,15 +101,15 @@ func addFigures(file *xlsx.File, headings map[int]string, styles styles) error {
 	return nil
 }
 
-// The printed part of a sheet: all columns on the width of a page, and only the beginning of sheets too long or wide
-// for paper.
+// The printed part of a sheet has all columns on the width of a page, and only the beginning of a sheet that is too
+// long or wide for paper.
 const (
 	rowsOfAPage    = 70
 	printedRows    = 3 * rowsOfAPage
 	printedColumns = 20
 )
 
-// pageOf sets how a sheet is printed: on the width of a landscape page, with its name and page numbers.
+// pageOf sets up a sheet's printing: on the width of a landscape page, with its name and page numbers.
 func pageOf(parts map[string]string, number, pages int) error {
 	const off, on = `<pageSetUpPr fitToPage="false">`, `<pageSetUpPr fitToPage="true">`
 	name := fmt.Sprintf("xl/worksheets/sheet%d.xml", number)
@@ -125,7 +125,7 @@ func pageXML(fit string) string {
 		`<headerFooter><oddFooter>&amp;L&amp;A&amp;R&amp;P / &amp;N</oddFooter></headerFooter>`
 }
 
-// figuresPage sets how the charts are printed, so that page ends do not cut them.
+// figuresPage sets up the printing of charts, so that page ends do not cut them.
 func figuresPage(parts map[string]string, number int, placed []place) error {
 	blocks := placed[len(placed)-1].row/blockRows + 1
 	var breaks strings.Builder

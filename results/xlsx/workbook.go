@@ -93,7 +93,7 @@ func Write(w io.Writer, b *table.Book) error {
 	return zipParts(w, parts)
 }
 
-// setUpPages sets how every sheet is printed.
+// setUpPages sets up the printing of every sheet.
 func setUpPages(parts map[string]string, b *table.Book, numbers []int) error {
 	var names []string
 	for i := range b.Sheets {
@@ -310,7 +310,7 @@ func linesOf(text string, letters float64) int {
 	return min(lines, mostLines)
 }
 
-// fitHeights sets the heights of rows with wrapped text, which not all programs do themselves.
+// fitHeights sets the heights of rows with wrapped text, because not all programs do so.
 func fitHeights(sheet *xlsx.Sheet, s *table.Sheet, rows [][]table.Cell, widths []float64) error {
 	fit := func(at, lines int) error {
 		if lines < 2 {

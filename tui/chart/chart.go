@@ -1,6 +1,6 @@
-// Package chart draws lines, distributions and gauges into cells. Lines are braille patterns by ntcharts. DrawLines
-// removes values that are not finite and clamps sizes before calling the library, which would otherwise panic or
-// hang. Histogram and CDF are our own.
+// Package chart draws lines, distributions and gauges into cells. Lines are braille patterns drawn by ntcharts.
+// DrawLines removes values that are not finite and clamps sizes before calling the library, which would otherwise panic
+// or hang. Histogram and CDF are our own.
 package chart
 
 import (

@@ -28,7 +28,7 @@ type Source interface {
 	End() olaf.Time
 }
 
-// Runs is the progress of all runs, which are measured while one is shown.
+// Runs is the progress of all runs, which are measured while one of them is shown.
 type Runs struct{ Done, Total int }
 
 // Options configures the dashboard. Source is required.
@@ -37,7 +37,7 @@ type Options struct {
 	System string // system under test
 	About  string // a few words about the run
 	Seed   uint64
-	// Work names the measurement in the background. Leaving is a sentence about what quitting does to it.
+	// Work names the measurement in the background. Leaving is a sentence about the effect of quitting on it.
 	Work, Leaving string
 	Runs          func() Runs
 	Report        func() *tui.Report // of all runs, nil until they have finished

@@ -95,7 +95,7 @@ func (s *session) jobRow(i int) list.Row {
 	}}
 }
 
-// drawFate draws the fate of frames, and the packets that workers sent again.
+// drawFate draws the fate of frames and the number of packets that workers resent.
 func (s *session) drawFate(r screen.Region) {
 	v := s.snapshot
 	fates := []loss.Fate{

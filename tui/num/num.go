@@ -102,7 +102,7 @@ func unitUntil(end olaf.Time) prefix {
 	return times[len(times)-2]
 }
 
-// FormatSpeed writes a scale of time, in seconds of a run that pass in a second of watching, as 10.0 µs/s.
+// FormatSpeed formats a time scale, in seconds of the run per second of viewing, as 10.0 µs/s.
 func FormatSpeed(scale float64) string { return FormatNS(scale*1e9) + "/s" }
 
 // FormatWait formats a waiting time as 1:02, or as 1:02 h from an hour on.
@@ -131,7 +131,7 @@ func FormatPercent(v float64) string {
 	return strconv.FormatFloat(v, 'f', 1, 64) + " %"
 }
 
-// FormatCount formats a whole number, above 10,000 with three figures.
+// FormatCount formats a whole number, with three figures above 10,000.
 func FormatCount(n int64) string {
 	if n > -10_000 && n < 10_000 {
 		return strconv.FormatInt(n, 10)

@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Log records snapshots of a run of kind S at instants that it chooses.
+// Log records snapshots of type S at instants of a run that it chooses.
 type Log[S any] interface {
 	Next() olaf.Time // first instant not recorded
 	Take(picture *S) // snapshot at that instant
@@ -59,7 +59,7 @@ func (p *Player[S]) Snapshot() *S {
 	return p.latest.Load()
 }
 
-// Step lets a paused run process its next event.
+// Step makes a paused run process its next event.
 func (p *Player[S]) Step() {
 	p.mu.Lock()
 	p.steps++
@@ -67,7 +67,7 @@ func (p *Player[S]) Step() {
 	p.wakeUp()
 }
 
-// Advance lets the run go to an instant at full speed and then continue at its pace.
+// Advance makes the run go to an instant at full speed and then continue at its pace.
 func (p *Player[S]) Advance(to olaf.Time) {
 	p.mu.Lock()
 	p.goal = max(p.goal, to)
@@ -116,7 +116,7 @@ const (
 	nap    = time.Second            // longest wait for the clock
 )
 
-// wish is what users request of the run at one moment.
+// wish contains the user's requests to the run at one moment.
 type wish struct {
 	pace    Pace
 	changes int
@@ -134,8 +134,8 @@ func (p *Player[S]) takeWish() wish {
 	return w
 }
 
-// Before returns how far the run may proceed from the event before next, and whether it continues at all; see
-// netsim.Watcher.
+// Before returns the instant to which the run may proceed from the event before next, and whether it continues at all;
+// see netsim.Watcher.
 func (p *Player[S]) Before(last, next olaf.Time, look func(at olaf.Time) *S) (until olaf.Time, on bool) {
 	for {
 		wall, w := p.clock.Now(), p.takeWish()

@@ -1,6 +1,6 @@
-// Package pace runs a simulation at a pace that the user chooses, records its history, and provides the part of the
-// dashboard that all such runs share. It is independent of the simulation, which only has to call it between events,
-// as netsim.Watcher describes.
+// Package pace runs a simulation at a pace that the user chooses, records its history, and provides the dashboard parts
+// that all such runs share. It is independent of the simulation, which must only call it between events, as
+// netsim.Watcher describes.
 package pace
 
 import (
@@ -93,7 +93,7 @@ func (s *Meter) Note(wall time.Time, sim olaf.Time, p Pace) {
 	s.marks = marks
 }
 
-// Rate returns the measured speed, or false if too little was measured.
+// Rate returns the measured speed, or false if there are too few measurements.
 func (s *Meter) Rate() (Speed, bool) {
 	if len(s.marks) < 2 || s.pace.Paused {
 		return 0, false
@@ -117,7 +117,7 @@ func (s *Meter) Text(p Pace) string {
 	return "full speed"
 }
 
-// TimeLeft returns how long a part of a run takes at the measured speed; negative if unknown.
+// TimeLeft returns the duration of a part of a run at the measured speed, negative if unknown.
 func (s *Meter) TimeLeft(of olaf.Duration) time.Duration {
 	const ever = 1e9 // in seconds; more does not fit a time.Duration and means never
 	speed, known := s.Rate()

@@ -37,7 +37,7 @@ func Draw(r screen.Region, q *slowmotion.QueueSnapshot, sampled bool, selected i
 	drawSummary(r.Sub(0, r.H-1, r.W, 1), q)
 }
 
-// sampledSlots draws what counters alone show.
+// sampledSlots draws a queue of which only counters are known.
 func sampledSlots(r screen.Region, q *slowmotion.QueueSnapshot) {
 	r.Text(0, 0, theme.Dim, "sampled: counters only, single slots unknown")
 	chart.DrawGauge(r.Sub(0, 1, r.W, 1), float64(q.Occupancy), float64(q.Slots), theme.Subject)
@@ -71,7 +71,7 @@ func drawBoxes(r screen.Region, q *slowmotion.QueueSnapshot, selected int) {
 	}
 }
 
-// drawProgress marks on the lower border how much of a frame has left.
+// drawProgress marks the sent part of a frame on the lower border.
 func drawProgress(r screen.Region, sent float64) {
 	for x := range int(sent*float64(r.W) + 0.5) {
 		r.Set(x, 0, '▀', theme.Locked)
@@ -119,7 +119,7 @@ func slotLabel(s *slowmotion.SlotSnapshot) string {
 
 func slotAge(s *slowmotion.SlotSnapshot) string { return num.FormatShort(s.Age) }
 
-// drawSummary draws one line with the fill level and the last event. The bar is dropped if the text needs its room.
+// drawSummary draws one line with the fill level and the last event. The bar is omitted if the text needs its room.
 func drawSummary(r screen.Region, q *slowmotion.QueueSnapshot) {
 	style, full := theme.Good, ""
 	if q.Occupancy >= q.Slots {

@@ -67,7 +67,7 @@ var sortings = []struct {
 	{"merged", func(c *slowmotion.ClusterSnapshot, _ olaf.Reading) float64 { return float64(c.Merged) }},
 }
 
-// besideWidth is the minimum width of a queue's list next to another one.
+// besideWidth is the minimum width of a queue's list next to another queue's.
 const besideWidth = 42
 
 func (s *session) drawClusters(f *tui.Frame, r screen.Region) {

@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// inspecting is the last state of tables, registers and devices, which cost more than a snapshot.
+// inspecting contains the last state of tables, registers and devices, which costs more to read than a snapshot.
 type inspecting struct {
 	seen    *slowmotion.Inspection
 	changed map[uint32]bool // registers, by address

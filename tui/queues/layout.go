@@ -17,7 +17,7 @@ const (
 // shape defines how a panel takes part in the layout of the Run page. Heights include the border.
 type shape struct {
 	least, good int
-	// comfort is the height that a panel gets before less important ones get any.
+	// comfort is the height that a panel gets before less important panels get any.
 	comfort int
 	// drop is the order in which panels are dropped if rows are short, smallest first; the queue is never dropped.
 	drop int
@@ -52,7 +52,7 @@ func arrangePanels(width, height int) []row {
 	for i := range kept {
 		kept[i] = true
 	}
-	// The last panels to be dropped get their comfort from those dropped before them.
+	// The last panels to be dropped get their comfort height at the cost of those dropped before them.
 	for totalHeight(stackPanels(kept, width))+missingRows(kept) > height {
 		victim := panel(-1)
 		for p := range panelKinds {
@@ -97,7 +97,7 @@ func arrangePanels(width, height int) []row {
 // luxuries is the drop order up to which panels are shown only after all others have their comfort.
 const luxuries = 2
 
-// missingRows returns how many rows the kept panels lack to their comfort.
+// missingRows returns the number of rows that the kept panels lack for their comfort heights.
 func missingRows(kept [panelKinds]bool) int {
 	n := 0
 	for p := range panelKinds {

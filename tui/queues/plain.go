@@ -28,7 +28,7 @@ func NewPlain(out io.Writer) *Plain {
 	return &Plain{out: out, full: make(map[int]bool), paired: make(map[int]bool)}
 }
 
-// Show writes the news in s: a heading once, one line per queue, and state changes in words.
+// Show writes the changes in s: a heading once, one line per queue, and state changes in words.
 func (p *Plain) Show(s *slowmotion.Snapshot) error {
 	var b strings.Builder
 	if !p.started {

@@ -38,14 +38,14 @@ type Bench struct {
 	Rows                 []results.Row // results so far, with ages next to the twin's; nil if not requested
 }
 
-// Options configures the dashboard. Source is required; a nil function disables what needs it.
+// Options configures the dashboard. Source is required; a nil function disables the features that need it.
 type Options struct {
 	Source   Source
 	Bench    func() *Bench // newest state; never blocks
 	Workbook func(context.Context) (path string, err error)
 	Figures  func(context.Context) (folder string, err error)
 	Demo     bool // play a one-minute tour
-	// Beside means that Bench compares ages with the twin's, on Measured, another device than the Source's.
+	// Beside means that Bench compares ages with the twin's, on Measured, a device other than the Source's.
 	Beside   bool
 	Measured string
 }
@@ -188,7 +188,7 @@ func sentPct(v *slowmotion.Snapshot) float64 {
 	return 100 * float64(v.Sent) / float64(v.Total)
 }
 
-// timeLeft returns how long the run still takes at its speed.
+// timeLeft returns the remaining time of the run at its speed.
 func timeLeft(v *slowmotion.Snapshot) time.Duration {
 	if v.Speed <= 0 || v.End < v.Now {
 		return -1
@@ -196,7 +196,7 @@ func timeLeft(v *slowmotion.Snapshot) time.Duration {
 	return time.Duration(float64(v.End-v.Now) / float64(v.Speed) * float64(time.Second))
 }
 
-// headPhrases returns what runs on which device, and its validity.
+// headPhrases returns the run, its device and its validity.
 func (s *session) headPhrases() []screen.Phrase {
 	v := s.snapshot
 	out := []screen.Phrase{

@@ -68,7 +68,7 @@ func (s *session) drawResults(f *tui.Frame, r screen.Region) {
 // curveLeast is the minimum height of a curve with its border.
 const curveLeast = 5
 
-// drawCurves draws the ages behind all queues, one below the other on the same axes, and a comparison.
+// drawCurves draws the ages behind all queues, one below another on the same axes, and a comparison.
 func (s *session) drawCurves(r screen.Region) {
 	if r.H == 0 {
 		return
@@ -93,7 +93,7 @@ func (s *session) drawCurves(r screen.Region) {
 	}
 }
 
-// comparison returns how much fresher or older the models are behind the first queue than behind the other, for each
+// comparison describes how much fresher or older the models are behind the first queue than behind the other, for each
 // reading.
 func (s *session) comparison() string {
 	if len(s.snapshot.Queues) < 2 {

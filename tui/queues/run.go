@@ -88,7 +88,7 @@ func (s *session) runRows() list.Rows {
 // ratesRows is the height of the line above the panels.
 const ratesRows = 1
 
-// drawRun draws one column per queue, or one panel of each if it is maximised. Columns share their axes.
+// drawRun draws one column per queue, or one panel per queue if it is maximised. Columns share their axes.
 func (s *session) drawRun(f *tui.Frame, r screen.Region) {
 	s.drawGauges(r.Sub(0, 0, r.W, ratesRows))
 	r = r.Sub(0, ratesRows, r.W, r.H-ratesRows)
@@ -179,7 +179,7 @@ func (s *session) drawPanel(f *tui.Frame, r screen.Region, p place, focus int, a
 	}
 }
 
-// overTime is the minimum height of the panel of fates that also shows drops over time.
+// overTime is the minimum height at which the fates panel also shows drops over time.
 const overTime = 8
 
 func drawFates(r screen.Region, q *slowmotion.QueueSnapshot, span chart.Span) {
@@ -211,7 +211,7 @@ func (s *session) drawAggregations(r screen.Region, q *slowmotion.QueueSnapshot,
 	chart.DrawHistogram(right.Sub(0, 1, right.W, right.H-1), q.Merges, style)
 }
 
-// answersTitle returns the title of a queue whose sums go to the workers.
+// answersTitle returns the title for a queue whose sums go to the workers.
 func answersTitle(q *slowmotion.QueueSnapshot, width int) string {
 	full := fmt.Sprintf("%s, %d sums on their way to workers at %v", q.Name, q.OnTheWay, q.OutRate)
 	if screen.TextWidth(full) <= width {

@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// hasSums reports whether a switch of the run adds up updates, so that it has slots to show.
+// hasSums reports whether a switch in the run sums updates, so that it has slots to show.
 func (s *session) hasSums() bool {
 	return s.snapshot.Plan != nil && slices.ContainsFunc(s.snapshot.Plan.Configs,
 		func(c bench.Config) bool { return c.H > 0 })
@@ -30,7 +30,7 @@ func (s *session) slotsPage() tui.Page {
 		"Packets do not carry the contributors; the twin knows them.")
 }
 
-// tablesHead returns one line about how full the tables are.
+// tablesHead returns one line about the fill levels of the tables.
 func tablesHead(in *slowmotion.Inspection) screen.Phrase {
 	var parts []string
 	for i := range in.Cards {

@@ -54,7 +54,7 @@ var besideColumns = []list.Column{
 		Right: true, Drop: 2}, {},
 }
 
-// besideRows returns the ages that a report prints too, in the same precision.
+// besideRows returns the ages that a report also prints, in the same precision.
 func besideRows(rows []results.Row) list.Rows {
 	var lines []list.Row
 	for i := range rows {
@@ -79,7 +79,7 @@ func besideRows(rows []results.Row) list.Rows {
 var moods = map[text.Mood]screen.Style{text.Told: theme.Text, text.Fine: theme.Good, text.Doubt: theme.Warn,
 	text.Wrong: theme.Bad}
 
-// witnessPhrases describes for each row how its decisions compare, how late frames left, and what is withheld.
+// witnessPhrases describes each row's decision comparison, frame lateness and withheld ages.
 func witnessPhrases(rows []results.Row) (lines []screen.Phrase) {
 	say := func(style screen.Style, format string, a ...any) {
 		lines = append(lines, screen.Phrase{Text: fmt.Sprintf(format, a...), Style: style})

@@ -80,7 +80,7 @@ func (s *session) Seek(to olaf.Time) string {
 	return ""
 }
 
-// barWidth is the width of a plan's time line in columns.
+// barWidth is the width of a plan's timeline in columns.
 const barWidth = 40
 
 func (s *session) jobsPage() tui.Page {

@@ -2,8 +2,9 @@ package screen
 
 import "math/bits"
 
-// ASCII replaces all other characters by similar ones of ASCII, cell by cell, for terminals that show nothing else. Curves in
-// braille become slopes and dashes, " ± " becomes "+/-", " ≤" becomes "<=", and what has no likeness becomes a question mark.
+// ASCII replaces all other characters with similar ASCII ones, cell by cell, for terminals that show only ASCII.
+// Braille curves become slopes and dashes, " ± " becomes "+/-", " ≤" becomes "<=", and characters without a likeness
+// become question marks.
 func (s *Screen) ASCII() {
 	for i := range s.cells {
 		c := &s.cells[i]
@@ -26,7 +27,7 @@ func (s *Screen) blank(i, beside int) bool {
 	return x >= 0 && x < s.width && s.cells[i+beside].Rune == ' '
 }
 
-// likenesses are the characters of ASCII that stand for others.
+// likenesses maps characters to similar ASCII ones.
 var likenesses = map[rune]rune{
 	'─': '-', '━': '-', '┄': '-', '│': '|', '┃': '|', '┆': '|', '‖': '|',
 	'▁': '_', '▂': '.', '▃': ':', '▄': '-', '▅': '=', '▆': '+', '▇': '*', '█': '#', '▀': '"', '▐': '#',
@@ -39,7 +40,7 @@ var likenesses = map[rune]rune{
 	'³': '3',
 }
 
-// asciiFor returns the character of ASCII that stands for another one.
+// asciiFor returns the ASCII character for another character.
 func asciiFor(c rune) rune {
 	switch l, ok := likenesses[c]; {
 	case ok:
@@ -52,7 +53,7 @@ func asciiFor(c rune) rune {
 	return '?'
 }
 
-// nearestStroke returns the stroke that is nearest to a pattern of braille: bit i of a pattern is its dot i + 1.
+// nearestStroke returns the stroke nearest to a braille pattern, whose bit i is dot i + 1.
 func nearestStroke(dots uint8) rune {
 	const left, right = 0b0100_0111, 0b1011_1000
 	if dots == 0 {
@@ -86,7 +87,7 @@ func horizontalStroke(height float64) rune {
 	return '_'
 }
 
-// meanRow returns the mean row of the dots of one column of braille, 0 at the top to 3; −1 if there are none.
+// meanRow returns the mean row of the dots in one braille column, from 0 at the top to 3, or −1 if there are none.
 func meanRow(column uint8) float64 {
 	sum, n := 0, 0
 	for row, bit := range [4]uint8{1, 2, 4, 0x40} {

@@ -228,7 +228,7 @@ func (s *session) failuresPage() tui.Page {
 		})
 }
 
-// listPage returns a page with a list of two columns.
+// listPage returns a page with a two-column list.
 func (s *session) listPage(title, first, second, about string, rows func() list.Rows) tui.Page {
 	columns := []list.Column{{Name: first, Width: 28}, {Name: second, Least: 12, Drop: 1}}
 	return tui.Page{Title: title, About: about, Rows: rows, Draw: func(f *tui.Frame, r screen.Region) {

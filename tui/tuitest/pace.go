@@ -8,7 +8,7 @@ import (
 	"github.com/olafctl/olaf/tui/pace"
 )
 
-// Jumping is a clock without real waits: each wait advances it at once, and each look by a microsecond. It starts in
+// Jumping is a clock without real waits: each wait advances it at once, and each reading by a microsecond. It starts in
 // 1970.
 type Jumping struct {
 	mu     sync.Mutex

@@ -38,7 +38,7 @@ const (
 	Forwarded  program.Class = iota // passed on unchanged
 	Consumed                        // added, the aggregator is incomplete
 	Completed                       // added and complete: the sum went to the server
-	Collided                        // the aggregator is another's: sent to the server with the collision mark
+	Collided                        // the aggregator belongs to another sum: sent to the server with the collision mark
 	Duplicate                       // already in an incomplete aggregator
 	Answered                        // already in a complete aggregator: the sum went to the server again
 	Flushed                         // retransmission: the aggregator's content went to the server, and it is free
@@ -96,8 +96,8 @@ func New(cfg program.Config) (*Switch, error) {
 	}, nil
 }
 
-// Configure sets the workers of a job. Jobs share the table, except those with a partition, which other jobs are
-// trusted to leave alone. An unconfigured job is treated like the first.
+// Configure sets the workers of a job. Jobs share the table. A job with a partition relies on other jobs not to use it.
+// An unconfigured job is treated like the first.
 func (s *Switch) Configure(j program.Job) error {
 	most := MaxMembers
 	if s.levels {

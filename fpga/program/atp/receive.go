@@ -105,7 +105,7 @@ func requiredCount(k *program.Job, p *program.Packet) uint16 {
 	return uint16(len(k.Members))
 }
 
-// sendCollided passes on a packet whose aggregator is another's, with the collision mark.
+// sendCollided passes on a packet whose aggregator is used by another sum, with the collision mark.
 func (s *Switch) sendCollided(p *program.Packet, lanes []uint32, out program.Out) {
 	s.out = *p
 	s.out.Flags |= program.Collision
@@ -166,7 +166,7 @@ func (s *Switch) markLeft(t *aggregator) {
 	s.counts[vectorsHeld] -= uint64(t.trace.Vectors)
 }
 
-// sendSum replaces the content of the current packet by the aggregator's sum and passes it on. Its ECN mark is the
+// sendSum replaces the content of the current packet with the aggregator's sum and passes it on. Its ECN mark is the
 // register's value before this packet: the packet's mark is lost, as in the released program.
 func (s *Switch) sendSum(k *program.Job, i int, p *program.Packet, marked bool, out program.Out) {
 	t := &s.slots[i]

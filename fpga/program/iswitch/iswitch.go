@@ -79,7 +79,7 @@ const (
 type slot struct {
 	sum   program.Packet
 	since olaf.Time
-	count uint16 // contributions; 0 means free, whatever the packet contains
+	count uint16 // contributions; 0 means free, regardless of the packet
 	// Under isw-x a sum that left is kept until the next round needs the slot. done is set when it left, final if
 	// it is the job's sum instead of a part for the parent. Its round is in progress, or over if done.
 	done  bool

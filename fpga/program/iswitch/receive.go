@@ -222,7 +222,7 @@ func (s *Switch) handleControl(from program.Port, p *program.Packet, out program
 		s.answerHelp(k, from, p, out)
 	case Halt:
 		out.Emit(program.Down, p, nil)
-	case Acknowledge: // answers a switch that asked nothing
+	case Acknowledge: // answers a switch that did not ask
 	default:
 		s.acknowledge(from, p, false, out)
 	}

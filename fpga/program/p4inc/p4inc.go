@@ -1,9 +1,9 @@
-// Package p4inc implements P4INC-AOI's switch program (Xie et al., §VI-B): an array of aggregators, partitioned
-// among jobs. Workers choose the aggregator of a packet. The switch adds packets of the aggregator's current
-// fragment, answers those of another with a congestion mark, sends the sum to all workers when it is complete, and
+// Package p4inc implements P4INC-AOI's switch program (Xie et al., §VI-B): an array of aggregators, partitioned among
+// jobs. Workers choose the aggregator of a packet. The switch adds packets of the aggregator's current fragment,
+// answers packets of other fragments with a congestion mark, sends the sum to all workers when it is complete, and
 // keeps it until the aggregator's next sum for workers that lost it. There is no parameter server.
 //
-// docs/papers/p4inc.md separates what is published from our decisions.
+// docs/papers/p4inc.md separates the published rules from our decisions.
 package p4inc
 
 import (

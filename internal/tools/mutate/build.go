@@ -49,7 +49,7 @@ func (r *runner) build(batch []*mutant) (*built, error) {
 	return b, nil
 }
 
-// overlay writes the changed files and the table that replaces the original ones by them.
+// overlay writes the changed files and the table that replaces the originals with them.
 func (r *runner) overlay(folder string, batch []*mutant, number map[*mutant]int) (string, error) {
 	place := map[string]string{}
 	write := func(original string, text []byte) error {

@@ -62,7 +62,7 @@ func recovers(fn *ast.FuncDecl) (found bool) {
 	return found
 }
 
-// becomes maps operators to those that they may be mistaken for.
+// becomes maps operators to others that they may be mistaken for.
 var becomes = map[token.Token][]token.Token{
 	token.EQL: {token.NEQ}, token.NEQ: {token.EQL},
 	token.LSS: {token.LEQ, token.GEQ}, token.LEQ: {token.LSS, token.GTR},
@@ -204,12 +204,12 @@ func (c *collector) useConstant(n *ast.Ident) {
 			c.replace(n, n.Pos(), n.End(), map[string]string{"true": "false", "false": "true"}[n.Name])
 		}
 	case constant.Int, constant.Float:
-		// A selector's package precedes the name, so the sum is written behind it.
+		// A selector's package precedes the name, so the sum is written after it.
 		c.out = append(c.out, c.addOne(n))
 	}
 }
 
-// addOne replaces a constant by NAME + 1; parentheses keep the precedence.
+// addOne replaces a constant with NAME + 1; parentheses keep the precedence.
 func (c *collector) addOne(n *ast.Ident) *mutant {
 	file := c.fset.File(n.Pos())
 	start := file.Offset(n.Pos())

@@ -20,7 +20,7 @@ import (
 // kept are the results of this and earlier runs on one package, one per line.
 type kept struct {
 	file  *os.File
-	tests string // digest of everything besides the mutant that decides whether it is noticed
+	tests string // digest of everything but the mutant that determines whether it is noticed
 	by    map[string]line
 }
 

@@ -70,7 +70,7 @@ func (b *built) measureBaseline() error {
 	return nil
 }
 
-// run runs one mutant with one judge after the other, until one notices it.
+// run runs one mutant with one judge after another, until one notices it.
 func (b *built) run(m *mutant) (fate, string, error) {
 	for _, j := range b.judges {
 		_, err := b.test(j, b.chosen(m))

@@ -109,8 +109,8 @@ func (s *source) unseen(all []*mutant, o options) []*mutant {
 	return left
 }
 
-// compiles checks the types of the package with the change. An unused import is no error: the original function is
-// still there.
+// compiles checks the types of the package with the change. An unused import is not an error, because the original
+// function is still there.
 func (s *source) compiles(m *mutant) bool {
 	trees := make([]*ast.File, 0, len(s.files))
 	for _, f := range s.files {

@@ -30,7 +30,7 @@ var (
 var participles = strings.Fields("told said held kept made shown given taken known seen done left sent had met drawn written built found " +
 	"meant lost begun grown thrown chosen spoken beside whole alone apart")
 
-// verbsInEd end like participles and are none.
+// verbsInEd are verbs that end like participles but are not.
 var verbsInEd = strings.Fields("need feed seed speed embed shed")
 
 // conventional names are fixed by the language and its interfaces.

@@ -1,4 +1,4 @@
-// Command prose counts habits of language in a tree's comments, names and pages, and checks them against limits that only
+// Command prose counts language habits in a tree's comments, names and pages, and checks them against limits that only
 // go down. CONTRIBUTING.md explains the rules.
 //
 //	prose [-top 40] [-limits FILE [-lower]] [FOLDER]
@@ -69,7 +69,7 @@ func run(out io.Writer, root, limits string, top int, lower bool) error {
 	return renameio.WriteFile(limits, []byte(formatLimits(figures)), 0o644)
 }
 
-// figure is a share in per cent or a number; lower is better.
+// figure is a percentage or a number; lower is better.
 type figure struct {
 	name  string
 	value float64
