@@ -40,7 +40,7 @@ func (e *NotBuilt) Error() string {
 // Unwrap returns ErrRefused.
 func (e *NotBuilt) Unwrap() error { return ErrRefused }
 
-// CheckProgramBuilt returns nil if the card was built with p, a *NotBuilt if not, or the error of a register read.
+// CheckProgramBuilt returns nil if the card was built with p, a *NotBuilt if not, or the error from a register read.
 func CheckProgramBuilt(d Device, p *program.Description) error {
 	has, err := hasAggregator(d)
 	if err != nil {
@@ -160,8 +160,8 @@ type write struct {
 	value uint32
 }
 
-// listWrites lists the register writes in address order. Engine cycles are written only on a model; on a card they
-// are fixed.
+// listWrites lists the register writes in address order. Engine cycles are written only to a model; on a card they are
+// fixed.
 func (c *QueueConfig) listWrites(capabilities uint32) []write {
 	discipline, _ := engine.FindDiscipline(c.Discipline)
 	mode := discipline.Code
@@ -331,8 +331,8 @@ var bankVersions = map[uint32]uint32{
 	regmap.AggregatorOccupancyCycles:   1<<24 | 4<<16,
 }
 
-// olderBank reads the counter bank of an aggregator block of some version. Counters added after that version read
-// 0.
+// olderBank reads the counter bank of an aggregator block with the given version. Counters added after that version
+// read 0.
 type olderBank struct {
 	regmap.Reader
 	version uint32
@@ -387,8 +387,8 @@ func ProgramCounters(d Registers, known []program.Description) (map[uint32]*olaf
 	return counters, nil
 }
 
-// HasGeneratorControl reports whether the generator of a device can lead its frames out of the card, by generator.control:
-// from register map 1.5 on. Older images answer there with a placeholder.
+// HasGeneratorControl reports whether the generator of a device can route its frames out of the card, by
+// generator.control, which exists from register map 1.5 on. Older images answer with a placeholder.
 func HasGeneratorControl(d Registers) (bool, error) {
 	version, err := d.Read32(regmap.CommonMapVersion)
 	return version >= 1<<24|5<<16, err

@@ -236,7 +236,7 @@ func (a Arithmetic) String() string {
 // Program is the state of one switch for one protocol. It is not safe for concurrent use. The same calls always
 // give the same results.
 type Program interface {
-	// Receive processes a packet that arrived from from at now, with its lanes, and returns its class. Resulting
+	// Receive processes a packet that arrived at now on port from, with its lanes, and returns its class. Resulting
 	// packets are emitted before it returns. The arguments are not retained. lanes is nil or p.Lanes long.
 	Receive(now olaf.Time, from Port, p *Packet, lanes []uint32, out Out) Class
 	// Configure admits or changes a job. Remove ends it and frees its slots. The error matches ErrConfig.
@@ -263,19 +263,20 @@ type Description struct {
 	Open       bool     // any H contributions complete a sum, so workers need not wait for results
 	Profiles   []string // values of Config.Profile, the default first
 	Arithmetic Arithmetic
-	// Completes describes how many contributions complete a sum and how to change that; empty for a program that
+	// Completes describes how many contributions complete a sum and how to change that. It is empty for a program that
 	// adds nothing.
 	Completes string
 	// Ledger declares the program's counters: first the arrivals by Class, then the contribution counters.
 	Ledger  *olaf.Ledger
 	Classes int              // number of classes
 	Actions map[string]uint8 // codes of control packets, by their names in vectors
-	// Tables are the tables that controllers write for its jobs; nil if controllers do not manage them. Stranger is
-	// the class of packets from workers that no table admits.
+	// Tables are the tables that controllers write for its jobs; nil if controllers do not manage them. Stranger is the
+	// class for packets from workers that no table admits.
 	Tables   []Table
 	Stranger Class
 	ToS      uint8 // of data on the wire, for switches that recognize data by it
-	// Above selects one of at least one parent switches; nil if the program does not select one.
+	// Above selects one of the given parent switches, of which there is at least one. It is nil if the program does not
+	// select one.
 	Above func([]netip.Addr) int
 	New   func(Config) (Program, error)
 }

@@ -195,7 +195,7 @@ func (c *Card) redirectOutput() error {
 	return err
 }
 
-// Server returns the parameter server's interface, for a capture; nil if the server is behind an interface of this
+// Server returns the parameter server's interface, for a capture; or nil if the server is behind an interface of this
 // machine.
 func (c *Card) Server() *netlab.Interface { return c.out.B }
 
@@ -203,7 +203,7 @@ func (c *Card) Server() *netlab.Interface { return c.out.B }
 // frames.
 func (c *Card) Workers() *netlab.Interface { return c.in[0].A }
 
-// SetVisible shows or hides the generator's frames to captures at Workers. Nothing must be sent meanwhile.
+// SetVisible shows or hides the generator's frames to captures at Workers. No frame may be sent meanwhile.
 func (c *Card) SetVisible(on bool) error { return c.generator.out.SetVisible(on) }
 
 // Identity returns the device's identity.

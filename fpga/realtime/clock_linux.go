@@ -104,8 +104,8 @@ var (
 	Output  = Thread{1, 1}
 )
 
-// PriorityRight lets timing threads run before all other programs. Without it they compete with them and carry
-// less.
+// PriorityRight lets timing threads run before all other programs. Without it the threads compete with other programs
+// and process fewer frames.
 var PriorityRight = netlab.Right{Name: "CAP_SYS_NICE", Number: unix.CAP_SYS_NICE,
 	For: "let threads that keep time go before other programs"}
 
@@ -125,7 +125,7 @@ func OwnThread(t Thread) {
 	_ = unix.SchedSetaffinity(0, &one)
 }
 
-// nthLast returns the n-th last processor of a set with more than n; the first ones handle most interrupts.
+// nthLast returns the n-th last processor of a set with more than n. The first processors handle most interrupts.
 func nthLast(set *unix.CPUSet, n int) int {
 	for cpu := 64*len(set) - 1; cpu >= 0; cpu-- {
 		if set.IsSet(cpu) {

@@ -60,7 +60,7 @@ func (c *Card) latchPlane(clear bool) error {
 	return nil
 }
 
-// saveCounts saves the counts of the plane before it is replaced. It must be empty.
+// saveCounts saves the counts of the plane before it is replaced. The plane must be empty.
 func (c *Card) saveCounts() error {
 	if err := c.latchPlane(false); err != nil {
 		return err

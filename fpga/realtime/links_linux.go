@@ -11,8 +11,8 @@ import (
 	"github.com/olafctl/olaf/internal/splitmix"
 )
 
-// Links emulates links of given rates in front of cables without one. The frames of a link leave one after another,
-// when their last bits would. One thread times all links.
+// Links emulates links with given rates before cables, which have no rate. The frames of a link leave one after
+// another, when their last bits would. One thread times all links.
 type Links struct {
 	clock clock
 	quit  atomic.Bool
@@ -77,7 +77,7 @@ func OpenLinks() *Links {
 	return l
 }
 
-// AddLink adds a link whose frames leave by a socket, and returns its number. The socket must have no other sender.
+// AddLink adds a link whose frames leave by a socket, and returns its number. No other code may send on the socket.
 func (l *Links) AddLink(out *netlab.Socket, c LinkConfig) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -2,11 +2,11 @@ package realtime
 
 import "sync/atomic"
 
-// Lock is a mutex whose waiters stay on their thread. A sync.Mutex is woken by the scheduler through threads that
-// other programs may keep from running. It is held for microseconds. The zero Lock is free.
+// Lock is a mutex whose waiters stay on their thread. The scheduler wakes the waiters of a sync.Mutex through threads
+// that other programs may keep from running. Locks are held for microseconds. The zero Lock is free.
 type Lock struct{ held atomic.Bool }
 
-// triesAwake is how often a waiter polls before it sleeps, so that a lock holder on its processor can run.
+// triesAwake is the number of polls before a waiter sleeps, so that a lock holder on its processor can run.
 const triesAwake = 1000
 
 // Lock waits until the lock is free and takes it.

@@ -200,12 +200,12 @@ func (c *Card) clearMeasured() error {
 	return c.clearCounters()
 }
 
-// timely is the frame rate that an output is known to serve in time: on a quiet machine nearly all runs report
-// their ages at it, at twice the rate two of three (docs/notes/kernel.md).
+// timely is the frame rate that an output is known to serve in time. On a quiet machine nearly all runs report ages at
+// this rate, and two of three at twice the rate (docs/notes/kernel.md).
 const timely = 5000
 
-// checkLoad refuses loads beyond half of the machine's full speed, which leaves time to be punctual, however few
-// frames they have. Its advice changes only the rates that are too high.
+// checkLoad refuses loads beyond half of the machine's full speed, which leaves time to be punctual, regardless of the
+// number of frames. Its advice changes only the rates that are too high.
 func (c *Card) checkLoad(limit int64, l *load) *regfile.Reason {
 	if limit == 0 || c.backend.AnyRate {
 		return nil
@@ -259,8 +259,8 @@ func (l *load) suggestFlags(offered, served, limit int64) string {
 	return strings.Join(flags, " ")
 }
 
-// fittingShare returns the factor by which a run's rates fit a machine with a capacity of limit frames per second
-// and an output that is in time. An unpaced output, at rate 0, has to serve what is offered.
+// fittingShare returns the factor by which a run's rates fit a machine with a capacity of limit frames per second and
+// an output that keeps its times. An unpaced output, at rate 0, must serve the offered rate.
 func fittingShare(offered, served, limit int64) float64 {
 	output := served
 	if output == 0 {

@@ -61,7 +61,7 @@ const (
 func (p *pacer) run() {
 	defer close(p.done)
 	OwnThread(Output)
-	var last int64 // when there was work last
+	var last int64 // when there was last work
 	for !p.quit.Load() {
 		if p.stepOutput() {
 			last = p.card.clock.now()

@@ -36,7 +36,7 @@ type Plane interface {
 type Backend struct {
 	Kind    string // of fpga.Identity
 	Address string // address that opens the device again
-	Build   string // name of what decides
+	Build   string // name of the deciding part
 	Mode    xdp.Mode
 	Rights  []netlab.Right // needed to load its planes
 	// Forwards is set if its planes forward packets between hosts; otherwise the switch's kernel does.

@@ -38,8 +38,8 @@ func (w *witness) addDecision(d *xdp.Decision) {
 	}
 }
 
-// readDecisions reads the decisions since its last call. It takes no lock, because the pacer would wait for it
-// while this thread does not run. The thread that changes the plane must be the one that calls it.
+// readDecisions reads the decisions since its last call. It takes no lock, because the pacer would have to wait
+// whenever this thread is not running. The thread that changes the plane must be the one that calls it.
 func (c *Card) readDecisions() error {
 	if c.plane == nil || c.witness.replayer == nil {
 		return nil
@@ -94,7 +94,7 @@ func (c *Card) Arrivals() ([]fpga.Arrival, error) {
 	last := int64(0)
 	for i := range w.arrivals {
 		d := &w.arrivals[i]
-		last = max(last, int64(d.AtNS)-zero) // processors may have read the clock in another order
+		last = max(last, int64(d.AtNS)-zero) // processors may have read the clock in a different order
 		out[i] = fpga.Arrival{At: olaf.Time(last) * olaf.Time(olaf.Nanosecond), Update: d.Update}
 	}
 	return out, nil

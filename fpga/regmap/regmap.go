@@ -25,7 +25,7 @@ type Access uint8
 const (
 	// ReadOnly registers refuse writes.
 	ReadOnly Access = iota
-	// ReadWrite registers read back what was written.
+	// ReadWrite registers read back the written value.
 	ReadWrite
 	// ClearOnOne registers contain sticky bits; writing 1 clears a bit.
 	ClearOnOne

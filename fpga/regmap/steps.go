@@ -5,30 +5,30 @@ type Step struct {
 	Addr  uint32
 	Write bool
 	Value uint32   // to write, or as read
-	Words []uint32 // to write to Addr, one after the other
+	Words []uint32 // to write to Addr, one after another
 }
 
-// ReadStep and WriteStep make steps.
+// ReadStep returns the step that reads a register.
 func ReadStep(addr uint32) Step { return Step{Addr: addr} }
 
 // WriteStep returns the step that writes a register.
 func WriteStep(addr, value uint32) Step { return Step{Addr: addr, Write: true, Value: value} }
 
-// Registers is access to registers.
+// Registers gives access to registers.
 type Registers interface {
 	Reader
 	Writer
 	WriteBurst(addr uint32, words []uint32) error
 }
 
-// Lister is a device for which a list of accesses is cheaper than the accesses alone, as it is far away.
+// Lister is a device for which a list of accesses is cheaper than single accesses, because it is far away.
 type Lister interface {
-	// DoSteps is Do for the device.
+	// DoSteps performs the steps like Do.
 	DoSteps(steps []Step) (done int, err error)
 }
 
-// Do carries out steps in order, stores what it reads in them, and stops at the first error. It returns the number of steps
-// without an error.
+// Do performs steps in order, stores the values read in them, and stops at the first error. It returns the number of
+// steps without an error.
 func Do(d Registers, steps []Step) (done int, err error) {
 	if far, ok := d.(Lister); ok {
 		return far.DoSteps(steps)

@@ -43,7 +43,7 @@ type Options struct {
 	TLS      *tls.Config   // nil for unix sockets and loopback
 	Patience time.Duration // timeout for one answer; 0 means 30 s
 	Address  string        // the device's address for messages; empty for grpc://TARGET
-	Why      func() error  // explains a broken connection; may be nil, and may return nil
+	Why      func() error  // explains a broken connection; may be nil and may return nil
 }
 
 // Device is a device behind an agent. It is not safe for concurrent use.
@@ -59,7 +59,7 @@ type Device struct {
 
 	request, reply []byte
 	counters       map[uint32]uint32 // values of the last snapshot; empty if unknown
-	fixed          map[uint32]uint32 // registers whose values are those of the image, which an agent never outlives
+	fixed          map[uint32]uint32 // registers with values fixed by the image, which does not change while an agent runs
 	ahead          ahead
 	inside         [2][]olaf.Contributor
 	side           int
@@ -198,7 +198,7 @@ func (d *Device) putWords(values ...uint32) {
 // Identity returns the served device's identity, with its address here.
 func (d *Device) Identity() fpga.Identity { return d.identity }
 
-// Served returns the served device's identity, as the agent knows it.
+// Served returns the served device's identity as the agent reports it.
 func (d *Device) Served() fpga.Identity { return *d.offers.Identity }
 
 // HasTap reports whether the agent provides the updates that reached the parameter server.
@@ -410,8 +410,8 @@ func (d *Device) requestJSON(op byte, into any) error {
 	return nil
 }
 
-// closePatience is the time for an agent to end the session. Without waiting, the next session of the same client
-// might find the device in use, as on a busy machine.
+// closePatience is the time for an agent to end the session. Without waiting, the same client's next session might find
+// the device in use, for example on a busy machine.
 const closePatience = 10 * time.Second
 
 // Close ends the session; the device keeps its state at the agent. A second Close does nothing.

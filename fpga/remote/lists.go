@@ -6,10 +6,10 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// ahead is what came with the answer to the last sleep: the next accesses usually request it.
+// ahead contains data from the answer to the last sleep, which the next accesses usually request.
 type ahead struct {
 	registers map[uint32]uint32 // each is used once, and only before the next request
-	drains    int               // that the updates answer, as no request was made since
+	drains    int               // drains that updates can still answer without a request
 	updates   []byte            // lists of updates, each after its length
 }
 
@@ -29,32 +29,31 @@ func (a *ahead) read(r *reader) error {
 	return nil
 }
 
-// drainsAhead is how often updates are drained after a sleep: while the generator runs, and again when the queue is empty, which
-// the registers of the same answer report. More drains request what arrived since.
+// drainsAhead is the number of drains that a sleep's answer serves: one while the generator runs, and one when the
+// queue is empty, as registers in the same answer report. Further drains send a request.
 const drainsAhead = 2
 
-// expire notes that a request is made, after which registers may have other values.
+// expire records that a request is made, after which register values may differ.
 func (a *ahead) expire() {
 	clear(a.registers)
 	a.drains = 0
 }
 
-// register returns a register's value that was read after the last sleep, once.
+// register returns a register's value read after the last sleep. It returns each value once.
 func (a *ahead) register(addr uint32) (uint32, bool) {
 	v, ok := a.registers[addr]
 	delete(a.registers, addr)
 	return v, ok
 }
 
-// take returns the lists of updates, and whether they are all that is known of. They are valid until
-// the next sleep.
+// take returns the lists of updates and whether they are current. They are valid until the next sleep.
 func (a *ahead) take() (fresh bool, updates []byte) {
 	fresh, updates = a.drains > 0, a.updates
 	a.drains, a.updates = a.drains-1, a.updates[:0]
 	return fresh, updates
 }
 
-// DoSteps carries out a list of accesses in one round trip (regmap.Do).
+// DoSteps performs a list of accesses in one round trip (regmap.Do).
 func (d *Device) DoSteps(steps []regmap.Step) (done int, err error) {
 	if !d.offers.Lists {
 		return regmap.Do(single{d}, steps)

@@ -29,7 +29,8 @@ type Tap interface {
 
 // Server offers one device to clients. It executes one access at a time.
 type Server struct {
-	// Admit, if set, returns why a user (user@host, as the client states) may not write, such as a reservation.
+	// Admit, if set, returns the reason why a user (user@host, as the client states) may not write, such as a
+	// reservation.
 	Admit func(user string) error
 
 	mu       sync.Mutex
@@ -139,7 +140,7 @@ func clientName(ctx context.Context) string {
 	return p.Addr.String()
 }
 
-// describeClient describes who writes, what and since when, if the client states it.
+// describeClient describes the writer, its command and its start time, if the client states them.
 func (g *greeting) describeClient(address string, since time.Time) string {
 	if g.User == "" {
 		return address
@@ -147,7 +148,7 @@ func (g *greeting) describeClient(address string, since time.Time) string {
 	return fmt.Sprintf("%s (%s, since %s)", caller.Plain(g.User), caller.Plain(g.Run), since.Format(time.TimeOnly))
 }
 
-// claimWriter takes the right to write, or returns the name of its holder and for how long that was silent.
+// claimWriter takes the right to write, or returns its holder's name and how long the holder has been silent.
 func (s *Server) claimWriter(who string, silence func() time.Duration) (other string, quiet time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -251,7 +252,7 @@ func (s *Server) answerLog(op byte, b []byte, r *reader) []byte {
 // atEnd reports whether all of a message was read and it was not too short.
 func (r *reader) atEnd() bool { return !r.short && len(r.b) == 0 }
 
-// movesIndex reports whether a read advances an index; its operands begin with the address.
+// movesIndex reports whether a read advances an index; operands begin with the address.
 func movesIndex(operands []byte) bool {
 	r := reader{b: operands}
 	addr := r.u32()
@@ -286,8 +287,8 @@ func (s *Server) writeRegister(b []byte, addr, value uint32) []byte {
 // maxSteps limits one list.
 const maxSteps = 1 << 16
 
-// appendList carries out a list. The answer contains the number of steps without an error, the values of the reads among them
-// in order, and the counters of the last snapshot.
+// appendList performs a list of accesses. The answer contains the number of steps without an error, the values of the
+// reads among them in order, and the counters of the last snapshot.
 func (s *Server) appendList(b []byte, r *reader, readOnly bool) []byte {
 	var l listed
 	var err error
@@ -312,7 +313,7 @@ func (s *Server) appendList(b []byte, r *reader, readOnly bool) []byte {
 // listed is the result of a list.
 type listed struct{ values, counters, answer []byte }
 
-// carryOut carries out one step of a list. A broken one sets r.short.
+// carryOut performs one step of a list. An incomplete step sets r.short.
 func (s *Server) carryOut(op byte, r *reader, l *listed) error {
 	addr := r.u32()
 	switch op {

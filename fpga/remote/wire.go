@@ -80,7 +80,7 @@ type greeting struct {
 	Ports    bool           `json:"ports,omitempty"`     // the device has network ports
 	Arrivals bool           `json:"arrivals,omitempty"`  // the device logs arrivals at its queue
 	Waits    bool           `json:"waits,omitempty"`     // its programs serve closed-loop hosts only
-	Lists    bool           `json:"lists,omitempty"`     // the server carries out lists of accesses
+	Lists    bool           `json:"lists,omitempty"`     // the server performs lists of accesses
 }
 
 func parseGreeting(b []byte) (g greeting, err error) {
@@ -109,7 +109,7 @@ const (
 	opCapture  = 'c' // answer: fpga.Capture as JSON
 	opPorts    = 'p' // answer: list of fpga.Port as JSON
 	opList     = 'm' // steps: opRead address, opWrite address and value, or opBurst address, number and words; answer: see appendList
-	opWatch    = 'y' // ps, 64 bit: opSleep, then what is read most often; answer: see appendWatched
+	opWatch    = 'y' // ps, 64 bit: opSleep, then the data read most often; answer: see appendWatched
 	opArrivals = 'l' // index of the first; answer: total number, and as many observations as fit
 )
 

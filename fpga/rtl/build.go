@@ -184,7 +184,7 @@ const (
 	buildTime   = 15 * time.Minute // maximum
 )
 
-// flags are Verilator's flags. Signals start with the cheapest value, because all that matter are reset.
+// flags are Verilator's flags. Signals start with the cheapest value, because all relevant ones are reset.
 var flags = []string{
 	"--cc", "--exe", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert", "--top-module", topName, "-Mdir",
 	"build", "-o", programName,
@@ -307,8 +307,8 @@ const (
 	profiled = "-fprofile-use -fprofile-partial-training -Wno-missing-profile"
 )
 
-// compileTwice builds the program twice, the second time with a profile of the first under a saturating stream,
-// which makes it a third faster. If the compiler writes no profile, the second build does without.
+// compileTwice builds the program twice, the second time with a profile of the first under a saturating stream, which
+// makes it a third faster. If the compiler writes no profile, the second build works without it.
 func (c *Config) compileTwice(ctx context.Context, folder string) (program string, err error) {
 	program = filepath.Join(folder, programName)
 	build := func(how string) error {

@@ -75,7 +75,7 @@ func startChild(program string, patience time.Duration, heard listener) (*child,
 	return c, nil
 }
 
-// makePipes returns the parent's and the child's ends, each to read and to write.
+// makePipes returns the parent's and the child's ends, one of each for reading and one for writing.
 func makePipes() (ours, theirs [2]*os.File, err error) {
 	if theirs[0], ours[1], err = os.Pipe(); err != nil {
 		return ours, theirs, fmt.Errorf("rtl: %w", err)
@@ -161,7 +161,7 @@ func (c *child) sendCommand(command []byte, clocks int64) error {
 	return nil
 }
 
-// setDeadline sets the deadline of the next answer.
+// setDeadline sets the deadline for the next answer.
 func (c *child) setDeadline(clocks int64) {
 	until := time.Now().Add(c.patience + time.Duration(clocks)*time.Second/clocksPerSecond)
 	_ = c.from.SetReadDeadline(until)

@@ -139,7 +139,7 @@ func (b *front) knowsFormat(f *flow) bool {
 	return f.Format == 0 || b.Aggregator != nil && uint32(f.Format) == b.program.Code && f.ToS == b.program.ToS
 }
 
-// admitsWorker reports whether the program's tables let a worker contribute to the cluster's sums.
+// admitsWorker reports whether the program's tables allow a worker to contribute to the cluster's sums.
 func (t *Twin) admitsWorker(c olaf.ClusterID, w olaf.WorkerID) bool {
 	l, has := t.tables.lookup.(aggregator.Admission)
 	return !has || t.front.Aggregator == nil || l.Admits(t.front.program, c, w)
@@ -161,7 +161,7 @@ func (t *Twin) followTables() {
 	}
 }
 
-// above caches the jobs with a parent switch, as of an epoch of the tables.
+// above caches the jobs that have a parent switch, for one epoch of the tables.
 type above struct {
 	epoch uint64
 	jobs  map[olaf.ClusterID]bool

@@ -169,7 +169,7 @@ func (t *Twin) bypassLatency(size int) olaf.Time {
 		return 0
 	}
 	cycles := beatsOf(size) + detourCycles
-	if t.cfg.ReadPorts == 1 { // the copier shares the port, as the output does
+	if t.cfg.ReadPorts == 1 { // the copier shares the port, as does the output
 		cycles += sharedCycles
 	}
 	return cycleTime(cycles)

@@ -122,8 +122,8 @@ func (l *downlinks) releaseMemory(a *answer) {
 	}
 }
 
-// answersWorkers reports whether a cluster's sums go to its workers. They do not if the tables name a parent
-// switch, which is reached by the uplink like the server.
+// answersWorkers reports whether a cluster's sums go to its workers. They do not if the tables name a parent switch,
+// which, like the server, is reached through the uplink.
 func (t *Twin) answersWorkers(c olaf.ClusterID) bool {
 	return t.queue.config.down.toWorkers && t.front.Aggregator != nil && !t.hasParentSwitch(c)
 }

@@ -9,17 +9,17 @@ import (
 
 // inlet is the port at which frames of another card's generator arrive.
 type inlet struct {
-	next    int64 // device cycle of the next arrival, never when there is none
+	next    int64 // device cycle of the next arrival, never if there is none
 	waiting []outsider
 	head    int // of waiting
-	// delay is how many cycles this card's clock is ahead of the other one's.
+	// delay is the number of cycles by which this card's clock is ahead of the other card's.
 	delay int64
 }
 
 // outsider is one frame of another card, on this card's clock.
 type outsider struct {
 	at         int64
-	zero       int64 // when the other card's run clock was 0
+	zero       int64 // cycle at which the other card's run clock was 0
 	flow       *flow
 	descriptor regmap.Descriptor
 	size       int
@@ -27,18 +27,18 @@ type outsider struct {
 	lanes      []int32
 }
 
-// reset forgets frames that have not arrived.
+// reset discards frames that have not arrived.
 func (i *inlet) reset() { i.waiting, i.head, i.next = i.waiting[:0], 0, never }
 
-// Reasons for which two twins are not joined: the time of the logic is known for a generator and a queue on one card only.
+// Reasons why two twins cannot be joined. The logic's timing is known only for a generator and a queue on one card.
 var (
 	errMeasured = fmt.Errorf("twin: %w: cards that keep the time of the logic can't be joined by a cable", fpga.ErrRefused)
 	errLanes    = fmt.Errorf("twin: %w: of two joined cards, one moves gradients and the other does not", fpga.ErrRefused)
 )
 
-// Join lays a cable from the second port of one card to the first port of another, which takes no time. Frames that
-// generator's generator sends by the wire arrive at queue, by whose tables they are known. From now on both clocks must go
-// on by the same steps, generator's first; observations at queue count on generator's run clock. The error matches
+// Join connects the second port of one card to the first port of another with a cable that adds no delay. Frames that
+// generator sends over the wire arrive at queue, whose tables identify them. From now on both clocks must advance by
+// the same steps, generator's first. Observations at queue are timed on generator's run clock. The error matches
 // fpga.ErrRefused.
 func Join(generator, queue *Twin) error {
 	if generator.cfg.ReadPorts != 0 || queue.cfg.ReadPorts != 0 {
@@ -51,11 +51,11 @@ func Join(generator, queue *Twin) error {
 	return nil
 }
 
-// RunStart returns the device cycle at which the run clock was 0 that packets and observations count on: of this card's
-// generator, or of the one whose frames arrive.
+// RunStart returns the device cycle at which the run clock for packets and observations was 0: that of this card's
+// generator, or of the card whose frames arrive.
 func (t *Twin) RunStart() int64 { return t.generator.zero }
 
-// sendOut sends the frame that the generator fires now by the wire.
+// sendOut sends the frame that the generator fires now over the wire.
 func (t *Twin) sendOut(f *flow, d *regmap.Descriptor, size int) {
 	if t.cable == nil {
 		return
@@ -73,7 +73,7 @@ func (t *Twin) sendOut(f *flow, d *regmap.Descriptor, size int) {
 	in.next = in.waiting[in.head].at
 }
 
-// receive takes the frame that arrives now.
+// receive accepts the frame that arrives now.
 func (t *Twin) receive() {
 	in := &t.inlet
 	x := &in.waiting[in.head]
@@ -86,7 +86,7 @@ func (t *Twin) receive() {
 	}
 }
 
-// lanesOf returns the gradient of the frame of a flow that is at hand, with Config.Wire.
+// lanesOf returns the gradient of a flow's current frame, if Config.Wire is set.
 func (t *Twin) lanesOf(f *flow) []int32 {
 	if f.lanes != nil {
 		return f.lanes

@@ -160,8 +160,8 @@ func (q *queue) setFreeze(t *Twin, on bool) {
 		q.frozen, q.frozenAt = true, now
 	case !on && q.frozen:
 		q.frozen = false
-		// Freezing lasts one cycle less than it took, so that queue time separates events before and after it. In
-		// the logic nothing arrives any more in the cycle of the command.
+		// Freezing lasts one cycle less than it took, so that queue time separates events before and after it. In the
+		// logic nothing more arrives in the cycle of the command.
 		length := now - q.frozenAt
 		if t.cfg.ReadPorts == 0 {
 			length--

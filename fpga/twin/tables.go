@@ -70,8 +70,8 @@ type flow struct {
 	misidentified bool
 	refused       bool // by the table of the program in front of the queue
 
-	far   *flow   // what it is to the card at the other end of the cable; nil before its first frame there
-	lanes []int32 // of a flow of another card: those of its frame that comes now; nil of one of this card's
+	far   *flow   // its flow at the card at the other end of the cable; nil before its first frame there
+	lanes []int32 // for another card's flow: lanes of its arriving frame; nil for this card's flows
 }
 
 // identifyFlow updates the cached table lookup of f.

@@ -80,7 +80,7 @@ type Twin struct {
 	generator generator
 	bus       bus
 	inlet     inlet
-	cable     *Twin // to whose port the generator's frames go that leave by the wire; nil loses them
+	cable     *Twin // receiver of the generator's frames that leave over the wire; nil loses them
 	server    server
 	counters  counters
 	tap       tap
@@ -169,7 +169,7 @@ func (t *Twin) Close() error {
 	return nil
 }
 
-// errEndOfTime: the virtual clock has reached its end.
+// errEndOfTime reports that the virtual clock has reached its end.
 var errEndOfTime = errors.New("the virtual clock ends 106 days after power-up")
 
 // Sleep lets d of virtual time pass, rounded up to whole cycles, and handles all events in it. It checks ctx every

@@ -31,7 +31,7 @@ type Exchange struct {
 	Waiting          int
 	Leaving          int // slot of the frame on the wire, -1 for none
 	Active           int // clusters with an update inside
-	Peak             int // most slots in use since the last clear
+	Peak             int // peak number of slots in use since the last clear
 	Bank             uint32
 	Updates          uint64 // sum of the counts of queued frames
 	OccupancyNS      uint64 // time integral of queued frames
@@ -104,7 +104,7 @@ func (q *Queue) Cluster(c olaf.ClusterID) (n ClusterCounts, err error) {
 	return n, nil
 }
 
-// epoch returns how often the clusters' counts were cleared.
+// epoch returns the number of times that the clusters' counts were cleared.
 func (q *Queue) epoch() (uint32, error) {
 	const offEpoch = 36 // bpf/queue.h
 	var state []byte

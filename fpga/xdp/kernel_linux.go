@@ -26,7 +26,7 @@ type Kernel interface {
 	BTF() error
 }
 
-// RunningKernel returns the kernel of this process. Probing it takes the rights to load programs.
+// RunningKernel returns the kernel of this process. Probing it requires the rights to load programs.
 func RunningKernel() Kernel { return running{} }
 
 type running struct{}
@@ -51,7 +51,7 @@ func (running) BTF() error {
 	return h.Close()
 }
 
-// Feature is something that not every kernel has.
+// Feature is a kernel feature that not every kernel has.
 type Feature struct {
 	Name, Use string
 	Since     string // Linux version

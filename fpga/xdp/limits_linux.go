@@ -23,7 +23,7 @@ func checkRoom(spec *ebpf.CollectionSpec) error {
 	return roomFor(len(spec.Maps)+len(spec.Programs)+spare, len(open), limit.Cur)
 }
 
-// roomFor compares the needed number of descriptors with the open and the allowed ones.
+// roomFor compares the number of needed descriptors with the open and the allowed ones.
 func roomFor(needed, open int, allowed uint64) error {
 	if uint64(open+needed) <= allowed {
 		return nil

@@ -5,7 +5,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LoadRights lists the capabilities that loading our programs takes.
+// LoadRights lists the capabilities needed to load our programs.
 var LoadRights = []netlab.Right{
 	{Name: "CAP_BPF", Number: unix.CAP_BPF, For: "load programs and make maps"},
 	{Name: "CAP_NET_ADMIN", Number: unix.CAP_NET_ADMIN, For: "load programs for network interfaces, and attach them"},

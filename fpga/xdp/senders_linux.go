@@ -18,7 +18,7 @@ type Sender struct {
 	Worker  olaf.WorkerID
 }
 
-// probes is how many places the programs search for a sender (bpf/senders.h).
+// probes is the number of places that the programs search for a sender (bpf/senders.h).
 const probes = 32
 
 var errFull = errors.New("no room")
@@ -52,7 +52,7 @@ func (p *programs) SetSenders(list []Sender) error {
 	return nil
 }
 
-// senderTable lays out senders as the programs search them: at the hash of the address, or shortly behind. It tries
+// senderTable lays out senders as the programs search them: at the hash of the address, or shortly after. It tries
 // other hash multipliers until all senders are within probes places.
 func senderTable(list []Sender, places int) ([]byte, error) {
 	multiplier := uint32(0x9E3779B1)

@@ -3,7 +3,8 @@ package suggest
 
 import "slices"
 
-// NearestNames returns up to n names, nearest first, that have more in common with the typed one than they differ.
+// NearestNames returns up to n names, nearest first, whose edit distance from the typed name is at most half its
+// length.
 func NearestNames(typed string, names []string, n int) []string {
 	distance := make(map[string]int, len(names))
 	var near []string

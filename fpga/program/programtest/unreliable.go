@@ -24,7 +24,7 @@ type flight[P any] struct {
 	packet P
 }
 
-// oneIn reports true once in twenty calls, at random.
+// oneIn returns true once in twenty calls on average, at random.
 func (w *Way[P]) oneIn() bool { return w.r.IntN(20) == 0 }
 
 // Send sends a packet.

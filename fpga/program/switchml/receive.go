@@ -79,7 +79,7 @@ func (s *Switch) handleRepeat(k *program.Tenant, i, v int, from program.Port, p 
 	return Answered
 }
 
-// startSet empties a set for the first packet of a sum, which overwrites its content, or for one that outlived its
+// startSet empties a set for the first packet of a sum, which overwrites its content, or for a packet that outlived its
 // set and starts another sum on top of it.
 func (s *Switch) startSet(now olaf.Time, t *set, first bool, p *program.Packet) {
 	if first {
@@ -125,7 +125,7 @@ func (s *Switch) countDown(t *set, workers int) bool {
 	return t.count == 0
 }
 
-// maxExponents returns the larger of each of two exponents, signed bytes.
+// maxExponents returns the larger of the two values for each of two exponents, which are signed bytes.
 func maxExponents(a, b uint64) uint64 {
 	high := max(int8(a>>8), int8(b>>8))
 	low := max(int8(a), int8(b))

@@ -1,7 +1,7 @@
 // Package switchml implements SwitchML's pool of slots as a switch program (Sapio et al., NSDI 2021; the rules are
-// those of its released P4 program). A worker chooses slot and set. The first packet of a set overwrites it, the
-// last is answered with the sum to all, and a repeat for a complete set is answered to its sender only. Two sets
-// per slot are enough if no packet outlives its set's next use.
+// those of its released P4 program). A worker chooses slot and set. The first packet of a set overwrites it, the last
+// sends the sum to all, and a repeat for a complete set sends it to the repeat's sender only. Two sets per slot are
+// enough if no packet outlives its set's next use.
 //
 // docs/papers/switchml.md separates the released code's rules from ours.
 package switchml
@@ -36,8 +36,8 @@ const (
 	Answered                        // already in a complete set: its result goes to the sender
 	Duplicate                       // already in an incomplete set
 	Mismatched                      // length differs from the set's
-	OutOfRange                      // of a slot that the job does not have
-	Stranger                        // of a job or a port that is not a member
+	OutOfRange                      // for a slot that the job does not have
+	Stranger                        // from a job or a port that is not a member
 	classes
 )
 

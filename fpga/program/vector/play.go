@@ -388,7 +388,7 @@ func parseLanes(a program.Arithmetic, data []string) ([]uint32, error) {
 	return out, nil
 }
 
-// laneEqual returns a comparison of lanes by bits. All NaNs are equal, because IEEE 754 leaves their bits open.
+// laneEqual returns a comparison of lanes by bits. All NaNs are equal, because IEEE 754 does not specify their bits.
 func laneEqual(a program.Arithmetic) func(want, have uint32) bool {
 	number := func(w uint32) bool { f := math.Float32frombits(w); return f == f }
 	return func(want, have uint32) bool {

@@ -108,8 +108,8 @@ func (s *Server) handleFinished(k *program.Tenant, child int, from program.Port,
 	out.Emit(program.Up, &s.out, nil)
 }
 
-// handleAsk helps a worker that misses results: it sends the result if it is kept, requests fragments missing
-// below, resends the sum up, and forwards the request.
+// handleAsk helps a worker that lacks results: it sends the result if it is stored, requests fragments missing below,
+// resends the sum up, and forwards the request.
 func (s *Server) handleAsk(k *program.Tenant, child int, from program.Port, p *program.Packet, out program.Out) {
 	var lost, onward, awaited uint64
 	for which := p.Bitmap; which != 0; which &= which - 1 {
@@ -152,7 +152,7 @@ func (s *Server) handleAsk(k *program.Tenant, child int, from program.Port, p *p
 	}
 }
 
-// reportAwaited names to a child the others whose fragment is missing, and returns them.
+// reportAwaited sends a child the list of others whose fragment is missing, and returns the list.
 func (s *Server) reportAwaited(k *program.Tenant, t *slot, fragment int, to program.Port, out program.Out) uint64 {
 	awaited := (uint64(1)<<len(k.Members) - 1) &^ t.bitmap
 	s.nameFragments(k, to, Awaits, fragment, awaited, t.epoch, out)

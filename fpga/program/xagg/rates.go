@@ -37,8 +37,8 @@ func newRates(children int, in, out olaf.Rate) *rates {
 	}
 }
 
-// setReady lets a child begin an epoch. The first child of a newer epoch ends the previous one. Children that are
-// behind still share.
+// setReady records that a child begins an epoch. The first child of a newer epoch ends the previous one. Children that
+// are behind still share.
 func (r *rates) setReady(child int, epoch uint16, most olaf.Rate) {
 	if !r.known || int16(epoch-r.epoch) > 0 {
 		r.known, r.epoch, r.granted = true, epoch, 0
@@ -121,9 +121,9 @@ func (r *rates) mustTell(child int, always bool) bool {
 	return true
 }
 
-// DivideRate divides a rate by max-min fairness: no child gets more than it asked for, and none could get more
-// without reducing a child with no more. The paper does not define the rule; its Fig. 1 agrees with this one. If
-// total is 0, all get what they asked for.
+// DivideRate divides a rate by max-min fairness: no child gets more than it requested, and none could get more without
+// reducing the share of a child that has no more. The paper does not define the rule; its Fig. 1 agrees with this one.
+// If total is 0, all get the rates they requested.
 func DivideRate(total olaf.Rate, asks []olaf.Rate) []olaf.Rate {
 	shares := slices.Clone(asks)
 	if total == 0 {

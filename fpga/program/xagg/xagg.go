@@ -30,7 +30,7 @@ const (
 	Group      = 1024
 )
 
-// DefaultSlots is a model of 16 MiB in fragments of Lanes; MaxSlots limits one to 17 GB.
+// DefaultSlots is a model of 16 MiB in fragments of Lanes; MaxSlots limits a model to 17 GB.
 const (
 	DefaultSlots = 1 << 14
 	MaxSlots     = 1 << 24
@@ -44,7 +44,7 @@ const (
 	Finished                  // from a child: it has sent fragments 0 to Seg − 1
 	Lost                      // to a child: these of its fragments are missing
 	Checked                   // to a child: none of its fragments is missing
-	// Ask comes from a worker that misses results. Round is its epoch, Value the first one used for the vector.
+	// Ask comes from a worker that lacks results. Round is its epoch, Value the first one used for the vector.
 	Ask
 	Renew // to a worker, from the management: the tree was changed for the Value-th time
 	// Begin comes from a worker whose job has Value vectors and that needs the epoch of the first. Seg numbers the
@@ -57,7 +57,8 @@ const (
 	// Leave comes from a worker that was answered and abandons its job. Value is 0 if another job replaced it.
 	Leave
 	Refuse // to a worker: its request Begin has no answer, for the reason Value; Seg is the request's
-	// Awaits answers an Ask for a fragment that is added and not complete: Bitmap selects the children it lacks.
+	// Awaits answers an Ask for a fragment that is added and not complete: Bitmap selects the children whose fragments
+	// are missing.
 	Awaits
 )
 
@@ -139,8 +140,8 @@ func New(cfg program.Config) (*Server, error) {
 		lanes: make([]uint32, cfg.Slots*cfg.LaneMemory)}, nil
 }
 
-// SetGroup sets how many packets of a child are acknowledged together, a power of two; 0 means Group. The error
-// matches program.ErrConfig.
+// SetGroup sets the number of a child's packets that are acknowledged together, a power of two; 0 means Group. The
+// error matches program.ErrConfig.
 func (s *Server) SetGroup(group int) error {
 	if group < 0 || bits.OnesCount(uint(group)) > 1 {
 		return fmt.Errorf("%w: groups of %d packets; use a power of two", program.ErrConfig, group)
@@ -215,20 +216,20 @@ func (s *Server) Reset() {
 	s.counts, s.used = [counters]uint64{}, 0
 }
 
-// Epochs returns the first epoch of a child's job with this number of vectors, or why there is none. A repeated
-// request, recognized by its ticket, gets the same answer, or the epoch of the job that replaced one without a sum.
-// action is Begin, or Still or Leave from a child that was answered before. Leave with 0 vectors means that the
+// Epochs returns the first epoch of a child's job with this number of vectors, or the reason why there is none. A
+// repeated request, recognized by its ticket, gets the same answer, or the epoch of the job that replaced one without a
+// sum. action is Begin, or Still or Leave from a child that was answered before. Leave with 0 vectors means that the
 // child was given another job in place of its own.
 type Epochs func(child int, action uint8, vectors uint64, ticket uint32) (first uint16, answer Answer)
 
 // Answer classifies the answer to a request for an epoch. The codes from TooLong on travel in a packet of Refuse.
 type Answer uint8
 
-// Answers. Unanswered applies to a child that no longer is a worker of the job.
+// Answers. Unanswered applies to a child that is no longer a worker of the job.
 const (
 	Answered         Answer = iota
 	Unanswered              // no packet leaves
-	TooLong                 // the job has more vectors than epochs can be kept apart for, or none
+	TooLong                 // the job has no vectors, or more than there are distinct epochs
 	EpochsSpent             // too many epochs went to jobs that never began
 	WorkerLeft              // a worker of the job gave up or ended, so that no more sums come
 	TooManyFragments        // the vector has more fragments than the model

@@ -1,6 +1,6 @@
-// Command gen generates registers.go, olaf_regs.svh and docs/reference/registers.md from the register map and the
-// lists of queues and programs. Run it by go generate in fpga/regmap. It imports both the map and the engine, and
-// passes the names of one to the other.
+// Command gen generates registers.go, olaf_regs.svh and docs/reference/registers.md from the register map and the lists
+// of queues and programs. Run it by go generate in fpga/regmap. It imports both the map and the engine, and passes the
+// engine's names to the map.
 package main
 
 import (

@@ -18,7 +18,7 @@ import (
 // programs lists the names: bpf/NAME.c is compiled to NAME_bpfel.o and embedded by NAME_bpfel.go.
 var programs = []string{"fifo", "olaf", "xagg"}
 
-// The compiler version is fixed, because another version makes other code than the one tested and measured.
+// The compiler version is fixed, because other versions generate code that was not tested and measured.
 const (
 	compiler = "clang-14"
 	stripper = "llvm-strip-14"
