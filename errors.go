@@ -27,7 +27,7 @@ type kindError struct {
 
 func (e *kindError) Error() string { return e.text }
 
-// NewError is errors.New with a kind. Errors that wrap it have the same kind, unless they declare another one.
+// NewError is errors.New with a kind. Errors that wrap it have the same kind, unless they declare a different kind.
 func NewError(k Kind, text string) error { return &kindError{k, text} }
 
 // List is a set of failures. Each is printed on its own line, because each has a separate remedy.

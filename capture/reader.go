@@ -268,8 +268,8 @@ func (p *rawPacket) unixNS() (int64, error) {
 	return (int64(seconds)+p.offset)*nsPerSecond + ns, nil
 }
 
-// removeFCS removes a frame check sequence, which a cut packet may have only in part. Frames that a host sends
-// itself have none, whatever the file states: their IPv4 packet fills the frame.
+// removeFCS removes a frame check sequence, which a cut packet may have only in part. Frames that a host sends itself
+// have none, regardless of the file's statement: their IPv4 packet fills the frame.
 func (p *rawPacket) removeFCS() {
 	if length, ok := ipv4End(p.data); ok && length+p.fcsBytes > p.wire {
 		return

@@ -144,13 +144,13 @@ func (u *union) add(list []*metric.Metric) {
 	}
 }
 
-// Declare gives a run that was read from a document the rows of d for its names.
+// Declare sets the declaration of a run that was read from a document to the rows of d for its names.
 func (r *Run) Declare(d *metric.Declaration) {
 	r.Counters, r.Metrics = r.Counters.Under(d.Ledger), r.Metrics.Under(d)
 	r.Declared = d.Among(r.Counters, r.Metrics)
 }
 
-// Declare gives a row that was read from a document the rows of d for its statistics.
+// Declare sets the metrics of a row that was read from a document to the rows of d for its statistics.
 func (r *Row) Declare(d *metric.Declaration) {
 	for k := range r.Stats {
 		if m := d.Metric(r.Stats[k].Name); m != nil {

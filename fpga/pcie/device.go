@@ -161,10 +161,11 @@ func (d *Device) Card() Card { return d.card }
 // Foreign returns why the image is not ours; empty if it is. Only a read-only session can open a foreign image.
 func (d *Device) Foreign() string { return d.foreign }
 
-// StaleReads returns how often a register was read again after a write because the first answer was outdated.
+// StaleReads returns the number of times that a register was read again after a write because the first answer was
+// outdated.
 func (d *Device) StaleReads() int { return d.stale }
 
-// LostReads returns how often a missing or wrong answer was corrected by a second read.
+// LostReads returns the number of times that a missing or wrong answer was corrected by a second read.
 func (d *Device) LostReads() int { return d.lies }
 
 // Read32 reads a register of the map, or of the shell's ranges that are safe to read. An answer of all ones is read

@@ -247,7 +247,7 @@ func (l *load) suggestFlags(offered, served, limit int64) string {
 		out = timely
 	}
 	var flags []string
-	if rate != offered && l.bursts == 1 { // all frames come at once, whatever the average rate
+	if rate != offered && l.bursts == 1 { // all frames come at once, regardless of the average rate
 		flags = append(flags, "--burst 1")
 	}
 	if rate != offered {

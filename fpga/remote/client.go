@@ -59,7 +59,7 @@ type Device struct {
 
 	request, reply []byte
 	counters       map[uint32]uint32 // values of the last snapshot; empty if unknown
-	fixed          map[uint32]uint32 // registers with values fixed by the image, which does not change while an agent runs
+	fixed          map[uint32]uint32 // registers fixed by the image, which never changes under an agent
 	ahead          ahead
 	inside         [2][]olaf.Contributor
 	side           int

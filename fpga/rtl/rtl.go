@@ -2,7 +2,7 @@
 // Verilator into a child process. It is a backend of fpga.Device in which every cycle is computed by the logic of
 // an FPGA (docs/notes/rtl.md).
 //
-// VNP4 is not included: the child asks for the worker of each source, and Config.Tables answers.
+// VNP4 is not included: the child requests the worker for each source, and Config.Tables answers.
 package rtl
 
 import (

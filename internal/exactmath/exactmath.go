@@ -212,7 +212,7 @@ func Pow(x, y float64) float64 {
 func powInt(x float64, n int64, power float64) (fraction float64, exponent int) {
 	square, of := math.Frexp(x)
 	for ; n != 0; n >>= 1 {
-		if of < -1<<12 || 1<<12 < of { // beyond every float64, whatever is left to multiply
+		if of < -1<<12 || 1<<12 < of { // beyond every float64, regardless of the remaining factors
 			return power, exponent + of
 		}
 		if n&1 == 1 {

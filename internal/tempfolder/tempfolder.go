@@ -55,7 +55,7 @@ func removeStale(parent string) {
 		}
 		lock, err := lockfile.Open(filepath.Join(folder, lockName), os.O_WRONLY, 0)
 		if errors.Is(err, fs.ErrNotExist) {
-			_ = os.Remove(folder) // if it is empty; a process about to lock it makes another one
+			_ = os.Remove(folder) // if it is empty; a process about to lock it makes another folder
 		}
 		if err != nil {
 			continue

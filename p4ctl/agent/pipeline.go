@@ -136,7 +136,7 @@ func (s *schema) fits(st *State) error {
 	return nil
 }
 
-// viewOf returns the part of the configuration that a GetForwardingPipelineConfig asks for.
+// viewOf returns the part of the configuration that a GetForwardingPipelineConfig requests.
 func (p *pipeline) viewOf(kind v1.GetForwardingPipelineConfigRequest_ResponseType) (
 	*v1.ForwardingPipelineConfig, error) {
 	c := p.config

@@ -80,8 +80,8 @@ func (c *Config) Check() error {
 	return nil
 }
 
-// code returns the lane that stands for the scale in frames. Sums of it show a worker with another scale: n workers
-// add up to n codes.
+// code returns the lane that represents the scale in frames. Sums of it show a worker with another scale: n workers add
+// up to n codes.
 func (c *Config) code() int32 {
 	h := math.Float64bits(c.Scale) * 0x9e3779b97f4a7c15
 	return int32(h>>49) | 1 // 15 bits, so that 65,535 codes add up within int32

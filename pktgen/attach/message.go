@@ -117,7 +117,7 @@ type Pushed struct {
 	Queue
 }
 
-// Pull asks for the model.
+// Pull requests the model.
 type Pull struct {
 	After uint32
 	Wait  uint32 // 1 waits for a version above After

@@ -115,7 +115,7 @@ func refuse(c net.Conn, code uint32, text string) {
 func turnAway(c net.Conn, code uint32, text string) {
 	_ = c.SetDeadline(time.Now().Add(greetingTime))
 	var buffer []byte
-	_, _ = Read(io.LimitReader(c, headSize+int64(sizes[KindHello].size)), &buffer) // whatever it is
+	_, _ = Read(io.LimitReader(c, headSize+int64(sizes[KindHello].size)), &buffer) // regardless of its kind
 	refuse(c, code, text)
 }
 

@@ -75,7 +75,7 @@ func (g *gather) keep(i int, lanes []uint32) {
 	copy(g.layout.cut(g.values, i), lanes)
 }
 
-// zero gives up packet i and replaces its values by 0.
+// zero gives up packet i and replaces its values with 0.
 func (g *gather) zero(i int) {
 	if g.values != nil {
 		clear(g.layout.cut(g.values, i))

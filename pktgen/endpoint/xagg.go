@@ -51,8 +51,8 @@ func (o *XAgg) check() error {
 	return nil
 }
 
-// hushes is how often the timeout doubles without packets. idles is the same if the parent has everything but no result
-// has arrived yet, because another worker is still computing.
+// hushes is the maximum number of doublings of the timeout without packets. idles is the same if the parent has
+// everything but no result has arrived yet: then another worker is still computing.
 const (
 	hushes = 6
 	idles  = 10
@@ -157,7 +157,7 @@ func (w *treeWorker) Superseded() bool { return w.replaced }
 // Refused returns the reason why the parent refused an epoch.
 func (w *treeWorker) Refused() string { return w.refused }
 
-// handleEpoch begins with the requested epoch, or begins again with another one.
+// handleEpoch begins with the requested epoch, or restarts with a different epoch.
 func (w *treeWorker) handleEpoch(now olaf.Time, p *program.Packet) {
 	first := uint16(p.Value)
 	if w.ticket != 0 && w.xagg.Ticket == 0 { // too late to switch

@@ -406,7 +406,7 @@ func (k *playing) mishap(to endpoint.Peer, p *program.Packet, lanes []uint32) {
 	k.release()
 }
 
-// release sends the packet that waits for another one.
+// release sends the packet that waits for the next packet.
 func (k *playing) release() {
 	if k.later.waits {
 		k.later.waits = false

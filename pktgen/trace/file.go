@@ -35,7 +35,7 @@ var noHeader [blockHeader]byte
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Writer writes a trace as a stream. Flushed updates stay readable whatever happens later.
+// Writer writes a trace as a stream. Flushed updates stay readable even if later writes fail.
 type Writer struct {
 	out     io.Writer
 	header  Header

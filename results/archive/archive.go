@@ -323,7 +323,7 @@ func readRuns(f *store.Folder) (*runsDocument, error) {
 	return document, nil
 }
 
-// declareRows gives the rows of a stored bench the declarations of their runs.
+// declareRows declares the rows of a stored bench as their runs are declared.
 func declareRows(bench *results.Bench, kept []Kept, d Declarations) {
 	for i := range bench.Rows {
 		row := &bench.Rows[i]

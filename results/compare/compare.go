@@ -300,8 +300,8 @@ func (p pair) name() string {
 	return p.a.queue + " → " + p.b.queue
 }
 
-// pairConfigurations pairs equal configurations and warns of those that only one side has. If each side has just
-// one, at the same output rate, these are paired whatever their names.
+// pairConfigurations pairs equal configurations and warns of those that only one side has. If each side has just one,
+// at the same output rate, these are paired regardless of their names.
 func (d *Document) pairConfigurations(a, b []key) (pairConfigurations []pair) {
 	if len(a) == 1 && len(b) == 1 && a[0].rate == b[0].rate {
 		return []pair{{a[0], b[0]}}
@@ -554,7 +554,7 @@ func diffSettings(a, b json.RawMessage) []Setting {
 // maxSettings is the number of differing settings that are printed.
 const maxSettings = 12
 
-// foldSettings replaces differing items of a list by one setting with the first and the last.
+// foldSettings replaces differing items of a list with one setting that has the first and the last.
 func foldSettings(settings []Setting) (out []Setting) {
 	lists := map[string]int{} // by name, index in out
 	for _, c := range settings {

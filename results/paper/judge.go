@@ -54,7 +54,7 @@ func (o Ours) MarkShortened(how string) Ours {
 }
 
 // Compare compares ours with every claim of the given experiments (olaf/table1), in the papers' order, or with all
-// claims if none are given. A claim without a value of ours is not testable here, and its note gives the reason.
+// claims if none are given. A claim for which we have no value is not testable here, and its note gives the reason.
 func Compare(ours Ours, experiments ...string) []results.PaperRow {
 	claims := ListClaims()
 	byID := make(map[string]*Claim, len(claims))

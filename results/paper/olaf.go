@@ -358,8 +358,8 @@ func rightOf(slow, fast *results.Row) Measured {
 	return m
 }
 
-// meanAggregations returns the mean number of aggregations per outgoing update. Its variation between runs is
-// bounded by that of the two counts in the ratio, whatever their correlation.
+// meanAggregations returns the mean number of aggregations per outgoing update. Its variation between runs is bounded
+// by that of the two counts in the ratio, regardless of their correlation.
 func meanAggregations(r *results.Row) results.Statistic {
 	mean := results.Float(0)
 	for _, p := range r.CDF {

@@ -52,7 +52,7 @@ func missingFolders(dir string) (folders []string, err error) {
 }
 
 // handOver makes the invoking user the owner of every file in the store that root owns. It stays inside the store's
-// folder, whatever links there are, and skips files with a second name elsewhere.
+// folder regardless of links and skips files with a second name elsewhere.
 func (s *Store) handOver() error {
 	if s.person == nil {
 		return nil

@@ -90,7 +90,7 @@ func (b *built) run(m *mutant) (fate, string, error) {
 	return survived, "", nil
 }
 
-// tryAgain gives a judge that exceeded its wall time a second try, since the machine may have been busy: ten times the
+// tryAgain runs a judge that exceeded its wall time again, since the machine may have been busy, with ten times the
 // judge's current time without a mutant. Exceeded processor time gets no second try.
 func (b *built) tryAgain(j judge, chosen string) error {
 	before := b.limits
