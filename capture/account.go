@@ -23,7 +23,7 @@ type Losses struct {
 	LinkErrors int64 `json:"link_errors,omitempty"`
 	// The next three follow each worker's sequence numbers, from the oldest one seen. Missing numbers were skipped and
 	// never arrived, Misordered ones arrived after a newer one, and Duplicates arrived twice. Behind a queue that
-	// merges or replaces, missing numbers are no loss: a merged update shows only its newest contributor.
+	// merges or replaces, missing numbers are not losses, because a merged update shows only its newest contributor.
 	Missing    int64 `json:"missing"`
 	Misordered int64 `json:"misordered"`
 	Duplicates int64 `json:"duplicates"`

@@ -119,7 +119,7 @@ func (d *Decoder) toRunClock(unixNS int64) (olaf.Time, error) {
 	return olaf.Time(ns * int64(olaf.Nanosecond)), nil
 }
 
-// countForeign counts a frame of another system.
+// countForeign counts a frame from another system.
 func (d *Decoder) countForeign(p *Packet) {
 	if d.Others == nil {
 		return

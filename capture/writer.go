@@ -47,7 +47,7 @@ type Interface struct {
 	ClockErrorNS *int64
 }
 
-// queueOutput describes the point between a queue and its receiver, which is no real interface. It names no
+// queueOutput describes the point between a queue and its receiver, which is not a real interface. It names no
 // operating system or hardware, so that the same run gives the same bytes on every machine.
 var queueOutput = Interface{Name: "olaf", SnapBytes: int(olaf.MaxFrame)}
 

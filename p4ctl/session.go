@@ -64,7 +64,7 @@ type Options struct {
 	DeviceID   uint64     // p4.DeviceID
 	ElectionID ElectionID // DefaultElectionID
 	Role       string     // the default role, the whole pipeline
-	// Succeed lets the session replace a primary that is gone: if there is no primary, Dial announces the id above
+	// Succeed allows the session to replace a primary that is gone: if there is no primary, Dial announces the id above
 	// the highest one that the server remembers. It never replaces a live primary.
 	Succeed  bool
 	ReadOnly bool        // no election: the session can only read

@@ -26,7 +26,7 @@ func (a *Age) Deliver(w Window, at, gen olaf.Time) (peak olaf.Duration) {
 	return peak
 }
 
-// Renew adds another update to the delivery just made, of which the newest update counts.
+// Renew adds another update to the latest delivery, whose newest update counts.
 func (a *Age) Renew(gen olaf.Time) { a.saw.newest = max(a.saw.newest, int64(gen)) }
 
 // Close integrates up to the end of a fixed window.

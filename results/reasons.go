@@ -12,8 +12,8 @@ const (
 	shownRuns    = 3
 )
 
-// Why describes why runs of the row were excluded: the first few reasons, each with its runs. It parses the prefix
-// that Summarise wrote, which stored documents contain too.
+// Why describes why runs of the row were excluded: the first few reasons, each with its runs. It parses the prefix that
+// Summarise wrote, which stored documents also contain.
 func (r *Row) Why() []string {
 	var order []string
 	runs := map[string][]string{}

@@ -74,8 +74,8 @@ func finishChecksum(b []byte) {
 	binary.BigEndian.PutUint16(b[offUDPChecksum:], uint16(sum))
 }
 
-// restoreTag inserts the VLAN tag that the kernel removed. b has vlanBytes of room in front of the frame; the result
-// is all of b.
+// restoreTag inserts the VLAN tag that the kernel removed. b has vlanBytes of room before the frame; the result is all
+// of b.
 func restoreTag(b []byte, tpid, tci uint16) []byte {
 	copy(b, b[vlanBytes:vlanBytes+2*macBytes])
 	binary.BigEndian.PutUint16(b[2*macBytes:], tpid)

@@ -255,8 +255,8 @@ func (p *Port) Drain() olaf.Time {
 	return p.clock.tickTime(p.now)
 }
 
-// Bypass queues a frame that is not an update beside the discipline; the two take turns at the output. taken is
-// false if Output.BypassSlots frames already wait. The caller identifies the frame by handle.
+// Bypass queues a frame that is not an update, outside the discipline. The two take turns at the output. taken is false
+// if Output.BypassSlots frames already wait. The caller identifies the frame by handle.
 func (p *Port) Bypass(now olaf.Time, size olaf.Size, handle int32) (taken, started bool) {
 	if p.bypass.n >= p.out.BypassSlots {
 		return false, false

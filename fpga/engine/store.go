@@ -64,8 +64,8 @@ func newStore(cfg Config) store {
 	}
 }
 
-// appendUpdate adds u behind the last waiting update and returns its slot, or NoSlot if there is no room. Like
-// every decision it moves only the update; moveLanes adds gradients and provenance.
+// appendUpdate adds u after the last waiting update and returns its slot, or NoSlot if there is no room. Like every
+// decision it moves only the update; moveLanes adds gradients and provenance.
 func (s *store) appendUpdate(now olaf.Time, u *olaf.Update) Slot {
 	occupied := s.countOccupied()
 	if int(occupied) == s.cfg.Slots {

@@ -170,7 +170,7 @@ func (f *Format) DecodeTruncated(b []byte, wire int) (View, error) {
 	return v, nil
 }
 
-// messageIn returns the message for a payload of n bytes, of which b was captured.
+// messageIn returns the message for a payload of n bytes; b is the captured part.
 func (f *Format) messageIn(b []byte, n int, tos uint8, reply bool) (*Message, error) {
 	var near, short *Message // the codes match, but the length does not or fields are missing
 	var odd *Field

@@ -16,7 +16,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// ErrUnknown reports that no such format.
+// ErrUnknown reports an unknown format name.
 var ErrUnknown = olaf.NewError(olaf.Usage, "unknown wire format")
 
 // Format is one wire format.

@@ -21,7 +21,7 @@ type listener struct {
 	done   chan struct{}
 }
 
-// waitMS is how long a listener sleeps before it checks for Close.
+// waitMS is the time that a listener sleeps before it checks for Close.
 const waitMS = 20
 
 // startListener passes every frame received at the interface to take.

@@ -60,7 +60,7 @@ type SwitchCounts struct {
 	Arrived  uint64 // frames of the format
 	Switched uint64 // of these, passed to the program
 	Passed   uint64 // of these, forwarded to a host
-	Strange  uint64 // frames of another format or without a known destination
+	Strange  uint64 // frames in another format or without a known destination
 	Left     uint64 // frames handed to links, one per receiver
 	// Held is the time integral of occupied slots up to Since, in slots × ps. Slots is the number occupied at
 	// Since, Most the peak.

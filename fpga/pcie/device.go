@@ -222,8 +222,8 @@ func (d *Device) readAgreed(addr uint32, w *word, v uint32) (uint32, error) {
 		ErrUnsteady)
 }
 
-// readTwice returns the first value read twice within a few reads, of which v was the first. If there is none, it
-// returns the last value and false.
+// readTwice returns the first value read twice within a few reads; v is the first read. If there is none, it returns
+// the last value and false.
 func (d *Device) readTwice(addr, v uint32) (uint32, bool) {
 	seen := [...]uint32{v, 0, 0, 0}
 	for i := 1; i < len(seen); i++ {

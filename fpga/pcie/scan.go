@@ -34,7 +34,7 @@ func isOpenNIC(id uint16) bool {
 		slices.Contains([]uint16{1, 2, 4, 8}, width))
 }
 
-// State is how far a card may be used.
+// State is the extent to which a card may be used.
 type State string
 
 const (

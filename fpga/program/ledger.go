@@ -38,7 +38,7 @@ func NewLedger(classes []olaf.Counter, output ...string) *olaf.Ledger {
 	return l
 }
 
-// ForwardPacket passes on a packet of another protocol: from a child up, from the uplink down.
+// ForwardPacket passes on a packet that belongs to another protocol: from a child up, from the uplink down.
 func ForwardPacket(from Port, p *Packet, lanes []uint32, out Out) {
 	to := Up
 	if from == Uplink {

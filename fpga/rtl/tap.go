@@ -70,9 +70,8 @@ func (t *tap) makePacket(kind twin.Kind, at olaf.Time, queued olaf.Duration, u *
 		}}
 }
 
-// Drain appends the updates delivered since the last Drain to buf, in order, and returns it. At is when the last
-// beat was on the bus, on the generator's run clock. Contributors (nil without provenance) are valid until the next
-// Drain.
+// Drain appends the updates delivered since the last Drain to buf, in order, and returns it. At is the time of the last
+// beat on the bus, on the generator's run clock. Contributors (nil without provenance) are valid until the next Drain.
 func (c *Card) Drain(buf []olaf.Observation) []olaf.Observation {
 	t := &c.tap
 	buf = append(buf, t.observations...)

@@ -7,7 +7,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// inlet is the port at which frames of another card's generator arrive.
+// inlet is the port at which frames from another card's generator arrive.
 type inlet struct {
 	next    int64 // device cycle of the next arrival, never if there is none
 	waiting []outsider
@@ -16,7 +16,7 @@ type inlet struct {
 	delay int64
 }
 
-// outsider is one frame of another card, on this card's clock.
+// outsider is one frame from another card, timed on this card's clock.
 type outsider struct {
 	at         int64
 	zero       int64 // cycle at which the other card's run clock was 0

@@ -25,7 +25,7 @@ type Exchange struct {
 	Started  bool // Slot, Update and AppendedNS describe the frame that starts
 	Slot     int  // -1 for none
 	Update   olaf.Update
-	// AppendedNS is when the slot was filled, AtNS when the exchange took place, both on the kernel's monotonic
+	// AppendedNS is the time when the slot was filled, AtNS the time of the exchange, both on the kernel's monotonic
 	// clock.
 	AppendedNS, AtNS uint64
 	Waiting          int

@@ -25,7 +25,7 @@ func (e *Event) before(f *Event) bool {
 	return e.What < f.What
 }
 
-// Queue is a two-stage calendar in front of a heap. The near future, two blocks of time, is divided into buckets of
+// Queue is a two-stage calendar followed by a heap. The near future, two blocks of time, is divided into buckets of
 // equal width; the current bucket is a small heap. Later events are stored by block, unordered, in chunks of memory
 // that are written and read sequentially, which is the only cache-friendly way with a hundred thousand pending events.
 // When time enters a block, the queue opens the next one: it distributes its events to buckets. Events beyond all

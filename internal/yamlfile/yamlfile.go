@@ -1,6 +1,6 @@
 // Package yamlfile reads hand-written files: topologies, jobs, specifications. It rejects unknown and duplicate fields,
 // wrong types and bad units with their lines, several at once. The result remembers its lines, so that later checks can
-// report the place of a mistake, too.
+// also report the place of a mistake.
 package yamlfile
 
 import (
@@ -105,7 +105,7 @@ func (f Format) DecodeWithLines(text []byte, into any) (Lines, error) {
 	return d.lines, errors.Join(d.errs...)
 }
 
-// checkSchema rejects a file of another kind.
+// checkSchema rejects a file whose schema differs from want.
 func (d *decoder) checkSchema(n *yaml.Node, want string) {
 	if want == "" || n.Kind != yaml.MappingNode {
 		return

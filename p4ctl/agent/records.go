@@ -20,7 +20,7 @@ const (
 	headerBytes    = len(journalMagic) + 8 + 4
 	recordHeader   = 9
 	recordPipeline = 1 // ForwardingPipelineConfig, which resets the tables; always the first record
-	recordBatch    = 2 // WriteRequest, of which only the updates count
+	recordBatch    = 2 // WriteRequest; only its updates count
 	maxRecord      = 128 << 20
 	version1       = 1
 	version2       = 2

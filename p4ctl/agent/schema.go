@@ -22,7 +22,7 @@ type schema struct {
 	added            []p4.Table // of switch programs
 }
 
-// build is what a device supports: the blocks with their sizes, and the tables of switch programs.
+// build describes a device's support: the blocks with their sizes, and the tables of switch programs.
 type build struct {
 	p4.Profile
 	programs []program.Description

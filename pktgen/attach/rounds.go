@@ -294,7 +294,7 @@ func (r *Rounds) Heard(p *program.Packet, lanes []uint32) error {
 	r.mu.Lock()
 	length, round := int32(len(r.flying.values)/4), int32(r.flying.round&lowRound)
 	r.mu.Unlock()
-	if int32(lanes[1]) != n*round { // of another round, once more
+	if int32(lanes[1]) != n*round { // from another round, a repeat
 		return nil
 	}
 	if sum := int32(lanes[2]); sum != n*length {

@@ -217,7 +217,7 @@ func (s *atpServer) acknowledge(t *atpSum) {
 	s.host.Send(Network, &s.out, values)
 }
 
-// Done reports whether every sum of the job is complete. The server answers repeats after that, too.
+// Done reports whether every sum of the job is complete. The server also answers repeats after that.
 func (s *atpServer) Done() bool {
 	return s.complete >= uint64(s.cfg.Updates)*uint64(s.cfg.Packets()) && len(s.line) == 0
 }

@@ -179,7 +179,7 @@ func (w *poolWorker) Receive(now olaf.Time, p *program.Packet, lanes []uint32) {
 }
 
 // ours reports whether a result belongs to this vector's packet in its place. The frame has no round, but a packet of
-// another vector has another place, unless the pool wrapped around in between.
+// another vector has a different place, unless the pool wrapped around in between.
 func (w *poolWorker) ours(p *program.Packet, i int) bool {
 	slot, set := w.place(i)
 	return int(p.Index) == w.sml.Base+slot && p.Flags&program.Set1 == set && w.due[slot] != Never && w.packet[slot] == i

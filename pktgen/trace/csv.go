@@ -59,8 +59,8 @@ func WriteCSV(out io.Writer, source Source) error {
 	}
 }
 
-// CSVSource reads updates from CSV. Columns may be in any order. Of the optional ones, a missing seq is counted and
-// others are 0. Lines that start with # are comments, except for the header written by WriteCSV.
+// CSVSource reads updates from CSV. Columns may be in any order. A missing seq column is filled by counting; other
+// missing optional columns are 0. Lines that start with # are comments, except for the header written by WriteCSV.
 type CSVSource struct {
 	header Header
 	rows   *csv.Reader

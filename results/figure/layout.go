@@ -24,7 +24,7 @@ const (
 	gutter                vg.Length = 10
 )
 
-// widened is how much wider than Liberation Sans a text may be in the font of an SVG's viewer.
+// widened is the maximum width of a text in the font of an SVG viewer, relative to Liberation Sans.
 const widened = 1.15
 
 func textFont() font.Font { return font.Font{Typeface: "Liberation", Variant: "Sans", Size: letters} }

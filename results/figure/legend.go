@@ -67,7 +67,7 @@ func (e *entry) swatch() vg.Length {
 	if e.bar || e.look == paperLook {
 		return 12
 	}
-	return 22 // a line has to show its dashes
+	return 22 // long enough to show a line's dashes
 }
 
 // newLegend arranges names in lines. A name wider than the page continues on the next line.

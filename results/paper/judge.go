@@ -33,7 +33,7 @@ type Other struct {
 	Assumption string
 	results.Statistic
 	Breaks string
-	// Judged requests a verdict under this assumption too.
+	// Judged requests a verdict under this assumption as well.
 	Judged bool
 }
 

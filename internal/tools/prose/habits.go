@@ -41,7 +41,7 @@ const (
 	longSentence = 30  // words
 )
 
-// place is where a habit was found.
+// place is the position of a habit.
 type place struct {
 	at, text string
 	habits   int

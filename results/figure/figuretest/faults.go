@@ -14,7 +14,7 @@ const (
 	thin = 0.5
 	// mostSeries is the number of distinguishable looks in one panel.
 	mostSeries = 6
-	// overhang is how far a marker may extend beyond the axes.
+	// overhang is the distance that a marker may extend beyond the axes.
 	overhang = 4.0
 	// leastHeight and leastWidth are the minimum size of the axes.
 	leastHeight, leastWidth = 60.0, 80.0
