@@ -257,7 +257,7 @@ func (k *playing) read(deadline time.Time) (int, error) {
 }
 
 func (k *playing) receive(p *program.Packet, lanes []uint32, from netip.AddrPort) {
-	if p.Kind != program.Control || p.Action != xagg.Awaits { // an aggregator that itself waits does not count as progress
+	if p.Kind != program.Control || p.Action != xagg.Awaits { // an aggregator that itself waits is not progress
 		k.heard = time.Now()
 	}
 	k.follow(p, from)

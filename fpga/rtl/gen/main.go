@@ -30,9 +30,9 @@ module olaf_map (
   input  logic [19:0] address,
   output logic        known,     // a register answers
   output logic [1:0]  access,    // 0 read only, 1 read and write, 2 write 1 to clear, 3 command
-  output logic        idle,      // writable only while its block is idle
+  output logic        idle,      // written only while its block rests
   output logic        wide,      // one of two words
-  output logic [31:0] writable,  // bits with a meaning
+  output logic [31:0] writable,  // bits that mean something
   output logic [31:0] reset
 );
   always_ff @(posedge clk) if (look) begin
