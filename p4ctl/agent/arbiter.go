@@ -99,7 +99,7 @@ func (a *arbiter) announce(c connection, m *v1.MasterArbitrationUpdate) (verdict
 	var ended []connection
 	if !known {
 		if a.countStreams(role) >= a.maxStreams {
-			oldest, _ := a.oldestIdle(role) // found by check
+			oldest, _ := a.oldestIdle(role) // check made sure of one
 			ended = []connection{oldest}
 			delete(a.streams, oldest)
 		}

@@ -41,7 +41,7 @@ func (s *Switch) handlePacket(now olaf.Time, from program.Port, p *program.Packe
 	case t.seg < p.Seg:
 		s.sendMark(from, p, out)
 		return Asynchron
-	case t.seg > p.Seg: // it came too early into a free aggregator, and cannot complete before this one
+	case t.seg > p.Seg: // it took a free aggregator too early, and cannot complete before this one
 		s.clearSum(t)
 		s.startFragment(now, i, p)
 	case t.bitmap&bit != 0:
