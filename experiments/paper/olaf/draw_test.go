@@ -71,7 +71,7 @@ var carriedOut = sync.OnceValues(func() (map[string]laidOut, error) {
 // pretend stores trainings as if they were finished: rewards that rise with every scheme and differ by seed.
 func pretend(folder, experiment string, runs int) error {
 	schemes := map[string][]scheme{"olaf/fig2": Fig2(), "olaf/fig3": Fig3(), "olaf/fig8": Fig8(),
-		"olaf/fig8-shared": fig8SharedSchemes(new(experiments.Options))}[experiment]
+		"olaf/fig8-shared": fig8SharedSchemes(new(experiments.Options)), "olaf/filter": filterSchemes(new(experiments.Options))}[experiment]
 	for k, s := range schemes {
 		c := s.Config
 		if c.Until > 0 { // as shortened in the quick versions
