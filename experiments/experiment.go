@@ -19,7 +19,7 @@ import (
 	"github.com/olafctl/olaf/results/paper"
 )
 
-// ErrUnknown: no such experiment.
+// ErrUnknown reports that there is no such experiment.
 var ErrUnknown = olaf.NewError(olaf.Usage, "unknown experiment")
 
 // Experiment reproduces one artefact of the paper.
@@ -29,9 +29,9 @@ type Experiment struct {
 	About    string // one line
 	Needs    string // its cost: wall time on two cores
 	OnDevice bool   // runs on a device; the others simulate, replay or train
-	// Simulates means that its runs are those of a Simulation, which can be stored one by one.
+	// Simulates is set if it runs a Simulation, whose runs can be stored one by one.
 	Simulates bool
-	Timed     bool // measures wall time, so that no two runs agree and none can replace another
+	Timed     bool // measures wall time, so no two runs agree and none can replace another
 	Long      bool // trains for many minutes: runs only on request
 	Run       func(context.Context, Options) (bench.Report, error)
 	Parts     *Parts // nil for an experiment that is not divided
@@ -39,7 +39,7 @@ type Experiment struct {
 	Spec func() bench.Spec
 	// Inputs contains up to five physical quantities that the predicted numbers depend on.
 	Inputs []Input
-	// Beside compares benches with this artefact, its own and those that a user derived from it. It may be nil.
+	// Beside compares benches with this artefact: its own bench and ones that a user derived from it. It may be nil.
 	Beside bench.Beside
 }
 
@@ -78,17 +78,16 @@ func (o *Options) specOf(spec func() bench.Spec) bench.Spec {
 	return s
 }
 
-// Options contains the options of every experiment. Zero values select the experiment's own defaults.
+// Options contains the options for every experiment. Zero values select the experiment's own defaults.
 type Options struct {
 	Device string
 	Access testbed.Access
 	Runs   int
 	Seed   uint64
-	Quick  bool // fewer runs or shorter ones, for a first look, with a note in the report
+	Quick  bool // fewer or shorter runs, for a first look, with a note in the report
 	// Changed is the one input that differs from the experiment's own; zero value: none.
 	Changed Input
-	// Trainings is the folder where experiments with long trainings store finished ones and find them again; empty for
-	// none.
+	// Trainings is the folder where experiments store long training runs and find them again; empty for none.
 	Trainings string
 	// Stream receives the events; it may be nil.
 	Stream *bench.Stream
@@ -200,7 +199,7 @@ func (s Set) ShortOnes() Set {
 	return slices.DeleteFunc(slices.Clone(s), func(e Experiment) bool { return e.Long })
 }
 
-// Seeds returns the number of seeds to run and the first of them; full and quick are the experiment's own numbers.
+// Seeds returns the number of seeds to run and the first seed; full and quick are the experiment's own numbers.
 func (o *Options) Seeds(full, quick int) (runs int, seed uint64) {
 	return o.resolveSeeds(full, quick, 1)
 }

@@ -32,7 +32,7 @@ func makeInputs(factor float64, names []string) []Input {
 	return all
 }
 
-// noInput is the changed input of runs without one. The zero value would not do: rows without a verdict are left out
+// noInput is the changed input of runs without one. The zero value does not work: rows without a verdict are left out
 // only if an input is set.
 var noInput = Input{Name: "nothing", Factor: 1}
 
@@ -45,7 +45,7 @@ func ScaleInput[T ~int | ~int64 | ~float64](o *Options, input string, v T) T {
 }
 
 // FindUnmoved returns the ids of e's predicted rows with a number that changing any one of its inputs does not move. A
-// number that depends on no input rests on no model, so it is no prediction. The runs are as long as o says.
+// number that depends on no input is not a prediction, because it rests on no model. The runs are as long as o says.
 func (e *Experiment) FindUnmoved(ctx context.Context, o Options) ([]string, error) {
 	o.Changed = noInput
 	still, err := e.readRows(ctx, o)

@@ -20,7 +20,7 @@ type Part struct {
 
 // Parts divides an experiment into parts.
 type Parts struct {
-	// Kind names the kind of its parts; experiments of one kind share their parts.
+	// Kind names the kind of part; experiments with the same kind share parts.
 	Kind string
 	// List returns the parts, in the order in which the experiment uses them.
 	List func(Options) ([]Part, error)
@@ -102,7 +102,8 @@ func (o *Options) Measure(ctx context.Context, s bench.Spec, stream *bench.Strea
 	return s.CombineShares(all, beside)
 }
 
-// Judged is what a reproduction needs of an experiment: its published numbers beside ours, and whether they are valid.
+// Judged is what a reproduction needs from an experiment: its published numbers beside ours, and whether they are
+// valid.
 type Judged interface {
 	Paper() []results.PaperRow
 	Err() error

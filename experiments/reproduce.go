@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// ErrMissed: a published number came out worse than its claim expects.
+// ErrMissed reports that a published number came out worse than its claim expects.
 var ErrMissed = olaf.NewError(olaf.Missed, "an expectation was missed")
 
 // ReproduceSchema names the document of a Reproduction.
@@ -38,9 +38,9 @@ type Reproduction struct {
 	All bool `json:"-"`
 }
 
-// Reproduce runs the experiments one after the other with run and compares every published number with ours. If the
-// choice includes all short experiments, it also lists the numbers that no experiment measured. On an error it returns
-// the results so far.
+// Reproduce runs the experiments in turn with run and compares every published number with ours. If the choice includes
+// all short experiments, it also lists the numbers that no experiment measured. On an error it returns the results so
+// far.
 func (s Set) Reproduce(ctx context.Context, chosen Set,
 	run func(context.Context, Experiment) (Judged, error)) (*Reproduction, error) {
 	r := &Reproduction{Schema: ReproduceSchema, Opposite: []string{}, Contradicting: map[string]int{},
@@ -145,11 +145,11 @@ func CheckExpected(rows []results.PaperRow) error {
 	return nil
 }
 
-// Document returns the JSON form, ReproduceSchema.
+// Document returns the JSON form, with schema ReproduceSchema.
 func (r *Reproduction) Document() any { return r }
 
-// WriteText prints every number of the systems that are implemented here, a line for each of the others, the verdicts
-// paper by paper, and the summary. With All it lists the others' numbers too.
+// WriteText prints every number of the systems implemented here, one line for each other system, the verdicts paper by
+// paper, and the summary. With All it lists the others' numbers too.
 func (r *Reproduction) WriteText(w io.Writer, v text.View) error {
 	here := tallySystems(r.Paper)
 	listed := slices.DeleteFunc(slices.Clone(r.Paper),

@@ -23,7 +23,7 @@ type systemTally struct {
 // tallies holds one tally per paper, in the order of the rows.
 type tallies []systemTally
 
-// tallySystems counts rows by paper. Rows that share one number of ours count once, by the worst of their verdicts.
+// tallySystems counts rows by paper. Rows with the same number of ours count once, with the worst of their verdicts.
 func tallySystems(rows []results.PaperRow) (all tallies) {
 	worst := worstOfRepeats(rows)
 	for i := range rows {
@@ -43,7 +43,7 @@ func tallySystems(rows []results.PaperRow) (all tallies) {
 	return all
 }
 
-// worstOfRepeats returns the verdict by which each row that repeats no other counts.
+// worstOfRepeats returns, for each row that is not a repeat, the worst verdict of it and its repeats.
 func worstOfRepeats(rows []results.PaperRow) map[string]paper.Verdict {
 	worst := map[string]paper.Verdict{}
 	for i := range rows {
@@ -79,8 +79,8 @@ func (all tallies) isTestable(system string) bool {
 	return slices.ContainsFunc(all, func(t systemTally) bool { return t.name == system && t.isTestable() })
 }
 
-// printTallies prints a paragraph per paper: its numbers by basis and verdict, or only their number for a system that is not
-// implemented here.
+// printTallies prints a paragraph per paper: its numbers by basis and verdict, or only their count for a system that is
+// not implemented here.
 func (all tallies) printTallies(p *text.Page, listed bool) {
 	for i := range all {
 		t := &all[i]
@@ -105,7 +105,7 @@ func (all tallies) printTallies(p *text.Page, listed bool) {
 	}
 }
 
-// noResult explains after a basis why its numbers are not results.
+// noResult explains, after the name of a basis, why its numbers are not results.
 var noResult = map[paper.Basis]string{
 	paper.Input:      " (put in as printed: no results)",
 	paper.Arithmetic: " (no model of ours is in them: no results)",

@@ -17,7 +17,7 @@ type Admission struct {
 func (a *Admission) IsAccepted() bool { return a.Together.Answer == Holds }
 
 // Admit verifies the running problem with the newcomers added (paper §6: admission control). On rejection it also
-// checks the running clusters alone, so that a newcomer is not blamed for their violation.
+// checks the running clusters alone, so that newcomers are not blamed for their violation.
 func Admit(ctx context.Context, running Problem, newcomers []Cluster, opt Options) (*Admission, error) {
 	if len(newcomers) == 0 {
 		return nil, bad("clusters", "there is no cluster to admit")

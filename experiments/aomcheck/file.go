@@ -18,7 +18,7 @@ import (
 // FileSchema is the optional schema name in a file.
 const FileSchema = "olafctl.verify-problem/v1"
 
-// ErrFile is the kind of errors in a file; the message names line and field.
+// ErrFile is matched by errors in a file; the message names line and field.
 var ErrFile = olaf.NewError(olaf.Usage, "bad verification file")
 
 // ParseFile parses a problem from YAML. The keys are those of docs/guide/proofs.md; unknown ones are rejected. The

@@ -104,7 +104,7 @@ func name(what string, u, k int) string { return fmt.Sprintf("%s.%d.%d", what, u
 func eq(equation string, u, k int) string { return fmt.Sprintf("%s u=%d k=%d", equation, u, k) }
 
 // arrivals declares A(u,k) = phase + k·interval + jitter, or the given A(u,k) + jitter. Without jitter A needs no
-// variable, so that all equal comparisons of phases are one atom for the solver.
+// variable, so equal comparisons of phases are one atom for the solver.
 func (m *model) arrivals(u int) stream {
 	c := &m.p.Clusters[u]
 	st := stream{c: c}
@@ -184,8 +184,8 @@ func (m *model) arrivedBefore(v, n, u, k int) smt.Bool {
 	return m.s.Lt(a, b)
 }
 
-// declareSends makes send decisions constants if they are given or unthrottled, else variables. The first update of a
-// cluster has no ACK before it and is always sent.
+// declareSends makes send decisions constants if they are given or unthrottled, else variables. A cluster's first
+// update precedes every ACK and is always sent.
 func (m *model) declareSends(u int) {
 	st := &m.streams[u]
 	for k := range st.arrival {

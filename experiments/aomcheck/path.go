@@ -29,7 +29,7 @@ func (p *Problem) finest() int64 {
 	return max((1<<60)/span, 1)
 }
 
-// pathOf converts a solver's values, in the unit of the script, to a path.
+// RandomPath draws a path that p allows, in steps of a thousandth of a tick.
 func (m *model) pathOf(values map[string]any) (*Path, error) {
 	rationals, perTick, err := m.rationals(values)
 	if err != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/experiments/netsim/tc"
 )
 
-// ErrProblem is the kind of errors in a problem; match it with errors.Is. The error is a *FieldError.
+// ErrProblem is matched by errors in a problem. The error is a *FieldError.
 var ErrProblem = olaf.NewError(olaf.Usage, "bad verification problem")
 
 // FieldError is an error in a field of a problem. It matches ErrProblem.
@@ -28,8 +28,8 @@ func (e *FieldError) Unwrap() error { return ErrProblem }
 type Model string
 
 const (
-	// Engine is the queue of docs/reference/semantics.md: a merged update takes the place of the waiting one, service
-	// time included, and one that finds all slots occupied is dropped.
+	// Engine is the queue of docs/reference/semantics.md: a merged update takes the place of the waiting one,
+	// including its service time, and an update that finds all slots occupied is dropped.
 	Engine Model = "engine"
 	// Paper is §12.3 as printed: D = A + Q·p/C without the update's service, an update overtaken by its successor
 	// restarts the wait, and departures of different clusters are at least p/C apart by assumption.
@@ -56,7 +56,7 @@ const (
 	// Departed averages over the delivered frames.
 	Departed Mean = "departed"
 	// AllUpdates is the paper's literal mean: replaced and unsent updates count with a peak of 0. It makes clusters
-	// look alike however rarely they deliver.
+	// look alike, no matter how rarely they deliver.
 	AllUpdates Mean = "all"
 )
 
@@ -323,7 +323,7 @@ func (p *Problem) validateObjective() error {
 	return bad("objective.kind", fmt.Sprintf("unknown objective %q; one of fairness, max-peak, mean, loss-free, per-cluster", o.Kind))
 }
 
-// Throttles reports whether the control ever keeps an update back: §5 lets workers send at will while Qmax ≥ N.
+// Throttles reports whether the control ever holds an update back: §5 lets workers send at will while Qmax ≥ N.
 func (p *Problem) Throttles() bool {
 	return p.Control.DeltaT > 0 && p.Slots < p.Control.Active
 }
@@ -356,7 +356,7 @@ func gcd[T ~int64](a, b T) T {
 	return a
 }
 
-// drawSteps is the resolution of Ps and the draws: a draw is i/1000, and the age of an ACK counts in steps of Δ̄T/1000.
+// drawSteps is the resolution of Ps and the draws: a draw is i/1000, and an ACK's age is measured in steps of Δ̄T/1000.
 const drawSteps = 1000
 
 // certain is a draw that only Ps = 1 reaches.

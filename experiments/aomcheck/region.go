@@ -68,7 +68,7 @@ func ParseAxis(s string) (Axis, error) {
 	return a, nil
 }
 
-// listedAxis parses values in the grammar of all sweeps. They must ascend, because a region is drawn.
+// listedAxis parses values in the grammar of all sweeps. They must ascend, because regions are plotted.
 func listedAxis(name, values string) (Axis, error) {
 	a := Axis{Name: name}
 	if err := a.choose(); err != nil {
@@ -123,7 +123,7 @@ func (a *Axis) add(v AxisValue) {
 	}
 }
 
-// round shortens times to whole microseconds if the range is in microseconds or more.
+// round rounds times to whole microseconds if the range is in microseconds or more.
 func (a *Axis) round(v AxisValue) AxisValue {
 	if a.Name != "slots" && v >= AxisValue(100*olaf.Microsecond) {
 		return v / AxisValue(olaf.Microsecond) * AxisValue(olaf.Microsecond)
@@ -214,9 +214,9 @@ type Region struct {
 	Partial bool
 }
 
-// Explore verifies p at every point of the axes. It calls done, if not nil, after each point. The error matches those
-// of Verify; a vacuous point has no answer and is not an error. If ctx is cancelled, the finished points are returned
-// with the error.
+// Explore verifies p at every point on the axes. It calls done, if not nil, after each point. The errors are those of
+// Verify; a vacuous point has no answer and is not an error. If ctx is cancelled, the finished points are returned with
+// the error.
 func Explore(ctx context.Context, p Problem, axes []Axis, opt Options, done func(n, of int)) (*Region, error) {
 	if len(axes) < 1 || len(axes) > 2 {
 		return nil, bad("vary", "one or two parameters can be varied at once")

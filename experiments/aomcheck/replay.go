@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// Fate is the outcome of one update on a path.
+// Fate is what became of one update on a path.
 type Fate uint8
 
 const (
@@ -32,7 +32,7 @@ type Delivery struct {
 	Peak          int64 // AoM just before; 0 for the first delivery, which has no peak
 }
 
-// Run is the result of a path in the queue.
+// Run is the result of sending a path through the queue.
 type Run struct {
 	Path       *Path
 	Deliveries [][]Delivery // by cluster

@@ -45,7 +45,7 @@ type window struct{ from, to int64 }
 // plotTeeth is the maximum number of deliveries of one cluster in the text plot.
 const plotTeeth = 14
 
-// widest centres a window on the run's worst peak, so wide that no cluster delivers more than plotTeeth frames in it.
+// widest centres a window on the run's worst peak, wide enough for plotTeeth deliveries of the busiest cluster.
 func (r *Run) widest() window {
 	var all window
 	var worst Delivery

@@ -7,13 +7,13 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Tight is the range of a proved bound's least value, to a twentieth of a service time.
+// Tight is the range that contains the least provable bound, to a twentieth of a service time.
 type Tight struct {
 	Proved   olaf.Duration // least bound that was proved
 	Violated olaf.Duration // greatest violated bound; -1 if none was found
 }
 
-// Tighten searches the least bound that can be proved, below that of a proved problem. It bisects, with one
+// Tighten searches for the least bound that can be proved, below that of a proved problem. It bisects, with one
 // verification per step, each under opt's time limit; an unknown answer counts as not proved. The error matches
 // ErrProblem for an objective without a bound, or is one of Verify's.
 func Tighten(ctx context.Context, p Problem, opt Options) (Tight, error) {

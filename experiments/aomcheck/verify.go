@@ -14,14 +14,14 @@ import (
 
 // Errors besides ErrProblem and those of package smt.
 var (
-	// ErrVacuous: no sample path satisfies the problem's assumptions, so any objective would be satisfied.
+	// ErrVacuous reports that no sample path satisfies the problem's assumptions, so any objective would hold.
 	ErrVacuous = olaf.NewError(olaf.Usage, "the assumptions contradict each other")
-	// ErrReplay: the solver's counter-example does not break the objective when replayed. It is a bug here or in a
-	// solver, and never a verdict.
+	// ErrReplay reports that the solver's counter-example does not break the objective when replayed. That is a bug
+	// here or in a solver, never a verdict.
 	ErrReplay = olaf.NewError(olaf.Failed, "counter-example does not replay")
 )
 
-// Answer is the answer of a verdict.
+// Answer is the answer in a verdict.
 type Answer string
 
 const (
@@ -33,7 +33,7 @@ const (
 // Options configures the search for an answer.
 type Options struct {
 	Solvers []smt.Solver  // default both
-	Agree   bool          // run all solvers to their end and require that they agree, instead of taking the first
+	Agree   bool          // run all solvers to completion and require that they agree
 	Limit   time.Duration // for the whole search; default a minute
 	// Simulate is the number of random sample paths tried on the engine before a solver is asked. A violation among
 	// them is an answer; no violation proves nothing.
@@ -56,7 +56,7 @@ var ways = []struct {
 	{name: "cvc5", solvers: []smt.Solver{smt.CVC5()}},
 }
 
-// Ways returns the names of the ways to ask solvers: the first answer of all, all in agreement, or one alone.
+// Ways returns the names of the ways to ask solvers: the first answer from any, agreement of all, or one alone.
 func Ways() (names []string) {
 	for _, w := range ways {
 		names = append(names, w.name)
@@ -101,8 +101,8 @@ type EngineView struct {
 	Judgement Judgement
 }
 
-// Verify answers p. The error matches ErrProblem, ErrVacuous, ErrReplay, or one of package smt's; the answer is Unknown
-// when time runs out.
+// Verify answers p. The error matches ErrProblem, ErrVacuous, ErrReplay, or an error of package smt; the answer is
+// Unknown if time runs out.
 func Verify(ctx context.Context, p Problem, opt Options) (*Verdict, error) {
 	p = p.WithDefaults()
 	if err := p.Validate(); err != nil {

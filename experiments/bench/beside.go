@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// predictOnTwin runs the plan on the twin, without engine cycles, which real wires do not have.
+// predictOnTwin runs the plan on the twin, without engine cycles, because real wires have none.
 func predictOnTwin(ctx context.Context, spec Spec, o *Options) ([][]results.Run, error) {
 	spec.Profile, spec.DequeueCycles, spec.MergeCycles = engine.Ideal, nil, nil
 	plan, err := NewPlan(spec)
@@ -66,7 +66,7 @@ func logOf(dev fpga.Device) (fpga.ArrivalLog, error) {
 	return log, nil
 }
 
-// replayArrivals sends logged arrivals through a queue that serves its output to the cycle. counts are those of the original
+// replayArrivals sends logged arrivals through a queue with a cycle-accurate output. counts are those of the original
 // run: only the ages of the result are meaningful.
 func (p *Plan) replayArrivals(c *Config, arrivals []fpga.Arrival, counts olaf.Counts) (*results.Run, error) {
 	q := p.queueConfig(c)

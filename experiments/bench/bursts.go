@@ -37,7 +37,7 @@ func (b *station) bookBursts(id RunID, run *results.Run) error {
 }
 
 // burstRate returns the rate inside bursts: all bits after the first frame of each, over the time from its first frame
-// to its last. 0 means that no burst had two frames.
+// to its last. 0 if no burst had two frames.
 func burstRate(schedule *pktgen.Schedule, arrivals []fpga.Arrival) results.Float {
 	w := schedule.Workload()
 	inside := uint64(w.LineRate.TimeToSend(w.Size)/olaf.Cycle) + 2 // for a frame at the line rate, rounded up

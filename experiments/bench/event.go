@@ -38,7 +38,7 @@ type Outline struct {
 	Config         json.RawMessage // everything that can affect the numbers: equal work has equal bytes
 	Configurations []Configuration
 	Seeds          []uint64
-	// Repeats means that the work alone determines its frames; for work on a device, the device decides.
+	// Repeats is set if the work alone determines its frames; for work on a device, the device decides.
 	Repeats bool
 }
 
@@ -60,7 +60,7 @@ func (o *Outline) hashConfig() string {
 }
 
 type (
-	// Started opens the stream: the testbed, if any, is programmed.
+	// Started opens the stream. The testbed, if any, is programmed.
 	Started struct {
 		Work       Work
 		Device     fpga.Identity // empty for a simulation
@@ -97,7 +97,7 @@ type (
 		Run    RunID
 		Result *results.Run
 	}
-	// Finished closes the stream. Err is nil after a complete run; Partial means that runs are missing.
+	// Finished closes the stream. Err is nil after a complete run; Partial is set if runs are missing.
 	Finished struct {
 		Err     error
 		Partial bool
@@ -120,7 +120,7 @@ type Sink interface {
 	Event(Event) error
 }
 
-// Progress is the newest state of an experiment, for readers at their own pace: a progress bar, a dashboard.
+// Progress is the newest state of an experiment, for readers that poll it: a progress bar, a dashboard.
 type Progress struct {
 	Work     Work // nil before the start
 	Device   fpga.Identity
@@ -206,7 +206,7 @@ func (s *Stream) publishEvent(e Event) error {
 	return nil
 }
 
-// updateBoard updates the board. Observations do not change it, so that the hot path copies nothing.
+// updateBoard updates the board. Observations do not change it, so the hot path copies nothing.
 func (s *Stream) updateBoard(e Event) {
 	switch e := e.(type) {
 	case Started:

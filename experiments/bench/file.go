@@ -17,7 +17,8 @@ import (
 // SpecSchema is the schema of the files that ParseFile reads.
 const SpecSchema = "olafctl.bench-spec/v1"
 
-// File is a specification file. Its fields are those of the plan in a document; missing ones are as in DefaultSpec.
+// File is a specification file. Its fields are those of the plan in the JSON output; missing ones are as in
+// DefaultSpec.
 type File struct {
 	Name   string `json:"-"` // path, for messages
 	Schema string `json:"schema"`

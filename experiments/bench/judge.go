@@ -28,7 +28,7 @@ func (b *station) judgeRun(id RunID, counters *fpga.Counters, ports []fpga.Port,
 	return run
 }
 
-// strangers lists what the queue counted of updates that the tables did not take for those of the bench's workers.
+// strangers lists the queue's counts of updates that its tables did not attribute to the bench's workers.
 func strangers(q *regmap.QueueCounters) (why []string) {
 	if n := q.Bypassed; n > 0 {
 		why = append(why, fmt.Sprintf("%s bypassed the queue: the tables do not know their workers", olaf.Plural(n, "update")))
@@ -95,7 +95,7 @@ func findDoubts(r *results.Run, ports []fpga.Port, c *fpga.Capture) []string {
 	return why
 }
 
-// captureDoubts reports what a capture's own counts contradict.
+// captureDoubts returns the reasons for doubt in a capture's own counts.
 func captureDoubts(r *results.Run, c *fpga.Capture, say func(string, ...any)) {
 	if more := -r.Counters.Of("capture_lost"); more > 0 {
 		say("%s handed over %s more than the queue delivered: something else sends OLAF frames there", c.Interface,
@@ -133,7 +133,7 @@ func withholdAges(r *results.Run, c *fpga.Capture, percent float64) bool {
 	return true
 }
 
-// LatePct is by how many per cent the output of a process, and the path from it to the server, may have raised a run's
+// LatePct is the percentage by which a process's output, and the path from it to the server, may have raised a run's
 // mean age. 5 is the accepted deviation from the twin's; one of them is reserved for an effect without a bound: which
 // of several updates finds no room when a frame is slightly late.
 const LatePct = 5 - 1
@@ -161,7 +161,7 @@ func whyLate(p *fpga.Pacing, c *results.Collector, mean, peak results.Float) str
 	}
 	way, stalls := ageIncrease(p, stamped, span, peak)
 	off := way + stalls
-	if in := mean - off; off <= LatePct*in/100 { // relative to an output in time, like the twin's
+	if in := mean - off; off <= LatePct*in/100 { // relative to a punctual output, like the twin's
 		return ""
 	}
 	return fmt.Sprintf("the mean age may be %v too high, by more than %d %% (it is %v): frames were stamped %v "+
@@ -179,8 +179,8 @@ func ageIncrease(p *fpga.Pacing, stamped, span, peak results.Float) (way, stalls
 	return way, (results.Float(p.StallAreaNS2) + results.Float(results.Float(p.StallNS)*peak)) / span
 }
 
-// PlaceLoss describes where frames were lost that the queue delivered but the capture did not receive: the first place
-// on their path where they are missing, or that reports a loss.
+// PlaceLoss describes where frames that left the queue were lost before they reached the capture: the first place on
+// their path where they are missing, or that reports a loss.
 func PlaceLoss(n olaf.Counts, ports []fpga.Port, c *fpga.Capture) string {
 	if c.Pacing != nil { // without a card, queue and socket are both on this machine
 		return fmt.Sprintf("%s lost %s: the queue delivered %d, %s handed over %d (its socket dropped %d)",

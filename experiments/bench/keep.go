@@ -23,12 +23,12 @@ const (
 	eventsFile = "events.jsonl" // the order in which runs ended, one per line
 )
 
-// ErrDiffers: a stored run gives different results when repeated.
+// ErrDiffers reports that a stored run gives different results when repeated.
 var ErrDiffers = olaf.NewError(olaf.Missed, "the run does not repeat")
 
 // Keeper is a sink that stores an experiment: what ran, delivered frames, every number. A twin and a simulation
-// reproduce their frames from the plan, so that those of the first seed are enough; for a card all are stored. Until
-// Finish the folder is marked incomplete, even if the process dies.
+// reproduce their frames from the plan, so the first seed's frames are enough; for a card all are stored. Until Finish
+// the folder is marked incomplete, even if the process dies.
 type Keeper struct {
 	store    *store.Store
 	started  time.Time
@@ -215,9 +215,9 @@ func (k *Keeper) Abort() error {
 	return k.writer.Abort()
 }
 
-// RepeatStored runs a stored experiment of the twin or the simulator again from its plan, with systems of a set, and compares
-// every run's numbers exactly. It returns the number of runs; 0 if the plan is not enough, as for a card. A difference
-// matches ErrDiffers and names the run.
+// RepeatStored runs a stored experiment of the twin or the simulator again from its plan, with systems of a set, and
+// compares every run's numbers exactly. It returns the number of runs; 0 if the plan is not enough, as on a card. A
+// difference matches ErrDiffers and names the run.
 func RepeatStored(ctx context.Context, systems system.Set, f *store.Folder, stream *Stream) (runs int, err error) {
 	var fixed essence
 	if err := json.Unmarshal(f.Manifest.Deterministic, &fixed); err != nil {
@@ -315,7 +315,7 @@ func describeDifference(kept *archive.Kept, made *results.Run) string {
 	return kept.Run.Differs(made)
 }
 
-// ErrNoRewind: a card's run cannot be reproduced.
+// ErrNoRewind reports that a card's run cannot be reproduced.
 var ErrNoRewind = errors.New("only what ran on a twin can be watched again")
 
 // KeptSpec returns the specification of a stored experiment for watching it again, with systems of a set. The error

@@ -106,8 +106,8 @@ func PlanOf(f *store.Folder, read func(raw []byte) error) (bool, error) {
 	return err == nil, err
 }
 
-// SameDocument compares a new report with a stored document, except for the provenance, and returns the fields that are
-// new since then. Like numbers of stored runs, it compares the fields of the stored document; it ignores reasons for
+// SameDocument compares a new report with a stored document, except for the provenance, and returns the fields added
+// since then. Like numbers of stored runs, it compares the fields of the stored document; it ignores reasons for
 // missing values, and treats 0 and missing as equal for zeroed metrics. The error matches ErrDiffers and names the
 // field.
 func SameDocument(f *store.Folder, readers result.Readers, again Report, metrics []*metric.Metric) (news []string,
@@ -124,7 +124,7 @@ func SameDocument(f *store.Folder, readers result.Readers, again Report, metrics
 	if err != nil {
 		return nil, err
 	}
-	if read != nil && read.Schema != result.Schema { // in the layout of today
+	if read != nil && read.Schema != result.Schema { // in today's layout
 		if kept, err = json.Marshal(read); err != nil {
 			return nil, err
 		}
@@ -137,7 +137,7 @@ func SameDocument(f *store.Folder, readers result.Readers, again Report, metrics
 	if err != nil {
 		return nil, err
 	}
-	if was["schema"] != is["schema"] { // another version had other words and fewer metrics
+	if was["schema"] != is["schema"] { // other versions had other words and fewer metrics
 		for _, words := range []string{"schema", "paper", "metrics", "found"} {
 			delete(was, words)
 			delete(is, words)

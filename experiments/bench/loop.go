@@ -72,7 +72,7 @@ func (b *station) hostsPlay(ctx context.Context, id RunID, net closedloop.Networ
 	return &wired.Played{Result: result}, err
 }
 
-// PlayLoop runs a plan's loop around the program alone, which gives the same hosts' results as next to the twin; follow
+// PlayLoop runs a plan's loop around the program alone, with the same results for the hosts as next to the twin; follow
 // may be nil.
 func (p *Plan) PlayLoop(ctx context.Context, config, index int, follow closedloop.Follow) (*closedloop.Result, error) {
 	c := &p.Configs[config]

@@ -16,8 +16,8 @@ import (
 
 // Loop describes closed-loop hosts connected to the device: each worker, and the server of each job if the system has
 // one, has its own link. The workload's clusters are the jobs, with equal numbers of workers; updates_per_worker is the
-// number of rounds, an output rate that of all links in both directions, and slots the size of the switch's table. Zero
-// options select the system's own.
+// number of rounds, an output rate is the rate of all links in both directions, and slots is the size of the switch's
+// table. Zero options select the system's defaults.
 type Loop struct {
 	Values  int           `json:"values"`          // per vector, 32 bits each
 	Model   string        `json:"model,omitempty"` // name of the model, for information
@@ -60,10 +60,10 @@ const (
 )
 
 // AheadCompute is the default compute time of asynchronous workers: three times the transmission time of a vector at
-// the default rate. It is longer for slower links.
+// the default rate. It is longer on slower links.
 const AheadCompute = olaf.Millisecond
 
-// Defaults on wires of this machine, whose links are timed by a thread and whose hosts sometimes wake up late, so that
+// Defaults on wires of this machine, whose links are timed by a thread and whose hosts sometimes wake up late, so
 // shorter silences mean nothing.
 const (
 	MeasuredRate    = 20 * olaf.Mbps
@@ -144,7 +144,7 @@ func LoopOptions() (names []string) {
 	return names
 }
 
-// CheckOptions rejects options, by flag, that apply to none of the systems, with the error for the system under test.
+// CheckOptions rejects options, by flag, that apply to none of the systems, with the error from the system under test.
 // The error matches system.ErrOptions. An existing specification is not checked, because stored runs may contain
 // options that their system ignored.
 func (s *Spec) CheckOptions(given ...string) error {
@@ -152,7 +152,7 @@ func (s *Spec) CheckOptions(given ...string) error {
 	for _, name := range s.Queues() {
 		found, err := s.Systems.Find(name)
 		if err != nil || !found.CanLoop() {
-			continue // the specification has a better error for this
+			continue // the specification's own check gives a better error
 		}
 		how, err := s.modeOf(found)
 		if err != nil {
@@ -410,7 +410,7 @@ func (p *Plan) loopJobs(c *Config) ([]program.Job, error) {
 	return closedloop.PlanJobs(net, job, parts, c.mode.Sync)
 }
 
-// clusterID returns a cluster's number in tables: for a loop, the job number on the wire.
+// clusterID returns a cluster's number in tables: in a loop, the job number on the wire.
 func (p *Plan) clusterID(c olaf.ClusterID) olaf.ClusterID {
 	if p.Spec.Loop != nil {
 		return c + closedloop.FirstJob
@@ -487,12 +487,12 @@ func (s *Spec) loopStatements(measured bool) []string {
 		"tables of the same length, and program counts cover all of them")
 }
 
-// whoseAge defines ages for closed-loop hosts.
+// whoseAge states what an age is for closed-loop hosts.
 const whoseAge = "an age is that of a job's model where its last worker has it, by the newest gradient inside, " +
 	"from when that was computed; a round holds one of every worker, so that ages by worker differ only by when " +
 	"each computed its own"
 
-// whoseAheadAge defines ages for asynchronous workers.
+// whoseAheadAge states what an age is for asynchronous workers.
 const whoseAheadAge = "an age is that of a job's model where its last worker has it, or its server where one has " +
 	"the weights, by the newest gradient inside, from when that was computed"
 

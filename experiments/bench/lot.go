@@ -12,9 +12,9 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// SingleConfig returns the specification of one of the systems of s at one output rate, alone: with the same seeds it gives
-// the numbers of that configuration in s. It drops everything that cannot affect them, so that equal configurations
-// have equal specifications.
+// SingleConfig returns the specification of a single system from s at one output rate. With the same seeds it gives
+// that configuration's numbers in s. It drops everything that cannot affect them, so that equal configurations have
+// equal specifications.
 func (s *Spec) SingleConfig(name string, rate olaf.Rate) (Spec, error) {
 	of, err := s.findSystem(name)
 	if err != nil {
@@ -41,15 +41,15 @@ func (s *Spec) SingleConfig(name string, rate olaf.Rate) (Spec, error) {
 	return one, nil
 }
 
-// Lots carries out lots of runs on private twins, which it reuses, because opening one takes longer than a short run.
-// All specifications must have the same systems. It is safe for concurrent use; concurrent lots use separate twins.
+// Lots executes lots of runs on private twins, which it reuses, because opening one takes longer than a short run. All
+// specifications must have the same systems. It is safe for concurrent use; concurrent lots use separate twins.
 type Lots struct {
 	mu   sync.Mutex
 	free []*testbed.Testbed
 }
 
-// Run carries out n runs of a specification with one configuration, from run number from on: the same runs as in the
-// whole experiment. A run reports itself if it is invalid.
+// Run executes a specification with one configuration n times, starting with run number from: the same runs as in the
+// whole experiment. An invalid run is marked as such.
 func (l *Lots) Run(ctx context.Context, s Spec, from, n int) (runs []results.Run, err error) {
 	o := s.Opening(testbed.Access{})
 	o.Cards = 1

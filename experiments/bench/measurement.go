@@ -21,7 +21,7 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// ErrInvalid: at least one run is invalid.
+// ErrInvalid reports that at least one run is invalid.
 var ErrInvalid = errors.New("invalid run")
 
 // Options selects where a single-queue experiment runs.
@@ -52,7 +52,7 @@ type Measurement struct {
 	Outcome *Outcome
 }
 
-// MeasureSpec runs spec to its end. If it is stopped early, it returns a report on the finished runs and the error.
+// MeasureSpec runs spec to completion. If it is stopped early, it returns a report on the finished runs and the error.
 func MeasureSpec(ctx context.Context, spec Spec, o Options) (*Measurement, error) {
 	plan, err := NewPlan(spec)
 	if err != nil {
@@ -161,7 +161,7 @@ func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
 			"slots_held is over the time from the first to the last delivery: the card's map is older than 1.4, and does not say over how many cycles it counted")
 	}
 	b.Statements = append(b.Statements, o.captured.listStatements()...)
-	for i := range b.Rows { // a configuration without a finished run has a row, too
+	for i := range b.Rows { // a configuration without a finished run has a row as well
 		b.Rows[i].Queue, b.Rows[i].OutRateBPS = o.Plan.Configs[i].Queue, int64(o.Plan.Configs[i].OutRate)
 	}
 	b.Comparisons = o.compareSystems()
@@ -190,7 +190,7 @@ func (s *Spec) splitStatements(rows []results.Row) (all []string) {
 	return all
 }
 
-// lostInFrontPct returns the percentage of updates lost in front of programs, over all runs.
+// lostInFrontPct returns the percentage of updates lost before they reached the programs, over all runs.
 func (o *Outcome) lostInFrontPct() float64 {
 	lost, sent := int64(0), int64(0)
 	for i, runs := range o.Runs {
@@ -238,7 +238,7 @@ func (r *Measurement) Result() *sheets.Result {
 // Sheets returns the tables of the report, with their figures.
 func (r *Measurement) Sheets() []table.Sheet { return sheets.Book(r.Result()).Sheets }
 
-// Document returns the JSON form, results.BenchSchema.
+// Document returns the JSON form, with schema results.BenchSchema.
 func (r *Measurement) Document() any { return r.Bench }
 
 // WriteText prints the results and the settings.
@@ -255,7 +255,7 @@ func (r *Measurement) WriteText(w io.Writer, v text.View) error {
 	}
 	profile := fmt.Sprintf(", profile %s", s.Profile)
 	if r.Outcome.sentHere() {
-		profile = "" // a program on the machine has no engine cycles
+		profile = "" // a program on this machine has no engine cycles
 	}
 	return text.Bench(w, v, r.Bench, fmt.Sprintf("%s on %s (%s)%s%s: %s in %s, %s of %s each, %v offered %s, %s, %s, seed %d",
 		s.Experiment, r.Outcome.Device.Address, r.Outcome.Device.Build, s.describeTopology(), profile,
@@ -285,8 +285,8 @@ func (s *Spec) describeUpdate() string {
 	return fmt.Sprintf("%d values in %d frames of %v", w.Values, w.Segments(), w.Size)
 }
 
-// describeArrivals describes the distribution of updates over time. If a program of this machine sends them, the rate inside a
-// burst is only planned.
+// describeArrivals describes the distribution of updates over time. If a program on this machine sends them, the rate
+// inside a burst is only planned.
 func (s *Spec) describeArrivals(planned bool) string {
 	if s.Trace != nil {
 		return "as " + s.Trace.Name + " tells"

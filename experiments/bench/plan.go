@@ -18,12 +18,12 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Config is one point of the measurement: a discipline at an output rate.
+// Config is one point in the measurement: a discipline at an output rate.
 type Config struct {
 	// Queue is the name in rows: the system and, in a plan with both topologies, S.
 	Queue   string    `json:"queue"`
 	OutRate olaf.Rate `json:"out_rate"`
-	// Topology is set if the plan has both, for those that answer workers.
+	// Topology is set if the plan has both topologies and this configuration answers workers.
 	Topology Topology `json:"topology,omitempty"`
 	// Engine cycles of 4 ns on the output (docs/reference/semantics.md, Engine cycles).
 	DequeueCycles int `json:"dequeue_cycles"`
@@ -118,7 +118,7 @@ func (p *Plan) generatorJob(source pktgen.Source) pktgen.Job {
 // workers of merged updates have no ages.
 func (p *Plan) queueConfig(c *Config) fpga.QueueConfig {
 	discipline, _ := engine.FindDiscipline(c.system.Discipline)
-	if p.Spec.Loop != nil { // its packets bypass the queue
+	if p.Spec.Loop != nil { // a loop's packets bypass the queue
 		return fpga.QueueConfig{Discipline: discipline.Name, Depth: 1, Program: c.system.SwitchProgram(),
 			H: p.Spec.workersPerJob()}
 	}
@@ -169,7 +169,7 @@ const speedupShare = 10
 const workerPort = 0
 
 // Tables returns the contents of VNP4-1 and VNP4-2: every worker's identity, the parameter server, and a multicast
-// group per cluster. With a switch program in front of the queue, its tables contain the workers.
+// group per cluster. If a switch program precedes the queue, the program's tables contain the workers.
 func (p *Plan) Tables() (p4ctl.Tables, error) {
 	w, a := &p.Spec.Workload, p.addressPlan()
 	t := p4ctl.Tables{Servers: []netip.Addr{a.Server}}

@@ -12,7 +12,8 @@ import (
 	"github.com/olafctl/olaf/fpga/twin"
 )
 
-// FrameRecorder provides every frame that left the card, while it records. Cards of a device that Records implement it.
+// FrameRecorder provides every frame that leaves the card while it records. Cards of a device that Records implement
+// it.
 type FrameRecorder interface {
 	// Record turns recording on or off, from the next configuration of the queue.
 	Record(on bool)
@@ -21,7 +22,7 @@ type FrameRecorder interface {
 }
 
 // Recording is a sink that writes a capture file of the first run, for the queue under test at its first output rate,
-// in its system's frames: what reached the parameter server or the workers, or for a loop what arrived anywhere. The
+// in its system's frames: what reached the parameter server or the workers or, in a loop, what arrived anywhere. The
 // file appears on Commit.
 type Recording struct {
 	file   *capture.File
@@ -66,7 +67,7 @@ func (s *Spec) Record(path string, force bool) (*Recording, error) {
 	return r, err
 }
 
-// endBytes is the length stored per frame at the ends: all of it, because gradients are added on the way.
+// endBytes is the length stored per frame at the ends: the whole frame, because gradients are added on the way.
 var endBytes = int(olaf.MaxFrame)
 
 // RecordEnds begins a capture file of the first run at both ends of a device: what workers sent and what reached the

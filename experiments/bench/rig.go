@@ -30,7 +30,7 @@ type Rig struct {
 }
 
 // Rig prepares a card for the plan's runs. Close releases their traffic and leaves the card open. It stops a running
-// generator, because its owner is gone if this process has exclusive access.
+// generator, whose owner must be gone because this process has exclusive access.
 func (p *Plan) Rig(card testbed.Card) (*Rig, error) {
 	accounts, tables := make([]*fpga.Account, len(p.Configs)), make([]built, len(p.Configs))
 	for i := range p.Configs {
@@ -63,8 +63,8 @@ func (p *Plan) Rig(card testbed.Card) (*Rig, error) {
 	return &Rig{Card: card, Generator: generator, Plan: p, accounts: accounts, tables: tables, traffic: t}, nil
 }
 
-// feedQueue leads the generator's frames to the device's queue, should they leave by the wire. A device whose register map is
-// older has no choice.
+// feedQueue directs the generator's frames to the device's queue if they would leave on the wire. A device with an
+// older register map has no choice.
 func feedQueue(dev fpga.Device) error {
 	if able, err := fpga.HasGeneratorControl(dev); err != nil || !able {
 		return err
@@ -106,7 +106,7 @@ type built struct {
 	memory olaf.Size
 }
 
-// readTable reads it from a device; zero if the configuration has no program there.
+// readTable reads the table's size from a device; zero if the configuration has no program there.
 func (p *Plan) readTable(dev fpga.Device, c *Config) (t built, err error) {
 	if p.Spec.Loop != nil || !c.system.Adds() {
 		return t, nil
@@ -159,8 +159,8 @@ func (r *Rig) describeFlows(ctx context.Context, c *Config) error {
 	return nil
 }
 
-// describeHosts sets the flows to the hosts of a loop, which the generator does not send for: their identities and
-// frame format.
+// describeHosts sets the flows to the identities and frame format of a loop's hosts, for which the generator sends
+// nothing.
 func (r *Rig) describeHosts(ctx context.Context, c *Config, parts *system.Parts) error {
 	wire, err := r.Plan.wireOn(r.Device, c)
 	if err != nil || wire == (pktgen.Wire{}) { // nothing for a card to parse

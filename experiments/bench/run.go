@@ -18,7 +18,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// ErrRun: a run did not reach its end.
+// ErrRun reports that a run did not finish.
 var ErrRun = errors.New("run failed")
 
 // Outcome contains the finished runs of a plan, by configuration and then by seed.
@@ -37,8 +37,8 @@ type Outcome struct {
 	captured captured
 }
 
-// RunPlan carries out plan on bed and publishes events to stream. It writes and verifies the tables, then runs every seed
-// on every configuration, in parallel on the testbed's cards; the result does not depend on their number.
+// RunPlan runs plan on bed and publishes events to stream. It writes and verifies the tables, then runs every seed on
+// every configuration, in parallel on the testbed's cards; the result does not depend on their number.
 //
 // If ctx ends or another controller takes the tables, it stops the generators, and returns the finished runs as a
 // partial outcome together with the cause.
@@ -177,14 +177,14 @@ func (r *runner) runCard(ctx context.Context, card testbed.Card) (err error) {
 	}
 }
 
-// station is one card and what is reused between its runs.
+// station is one card with the buffers reused between its runs.
 type station struct {
 	*runner
 	*Rig
 	collector    *results.Collector
 	observations []olaf.Observation
 	recorder     FrameRecorder // while the frames of a run are recorded
-	ends         testbed.Ends  // the same, for a device captured at both ends
+	ends         testbed.Ends  // captured at both ends of the device; else nil
 	packets      []twin.Packet
 }
 
@@ -277,7 +277,7 @@ func (b *station) prepareRun(ctx context.Context, id RunID) ([]fpga.Port, error)
 	return fpga.PortCounts(b.Device)
 }
 
-// watchRun starts the generator and waits until everything that was sent has arrived, or cannot arrive any more.
+// watchRun starts the generator and waits until everything that was sent has arrived or can no longer arrive.
 func (b *station) watchRun(ctx context.Context, id RunID) (counters fpga.Counters, err error) {
 	if err := b.runGenerator(ctx, id); err != nil {
 		return counters, err
@@ -329,7 +329,7 @@ func (b *station) expectsFrames(counters *fpga.Counters) bool {
 	return b.collector.ObservedCount() < int64(delivered)
 }
 
-// bookCapture records the quality of a run's capture and withholds what it makes doubtful.
+// bookCapture records the quality of a run's capture and withholds results that it makes doubtful.
 func (b *station) bookCapture(run *results.Run, seen *fpga.Capture) {
 	if seen == nil {
 		return
@@ -348,7 +348,7 @@ func (b *station) bookCapture(run *results.Run, seen *fpga.Capture) {
 // WatchStep is the device time between polls of the generator.
 const WatchStep = 100 * olaf.Microsecond
 
-// overdue is the tolerance for a generator's end. One that is busy for longer has stalled.
+// overdue is how late a generator may finish. One that is busy for longer has stalled.
 const overdue = 10 * olaf.Second
 
 // runGenerator starts the generator and collects arrivals until everything was sent.

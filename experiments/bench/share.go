@@ -40,7 +40,7 @@ type Shared struct {
 	DeparturesSum olaf.Duration        `json:"departures_sum"` // sum for the mean
 }
 
-// Run carries out a Share on a new twin. A Share read from JSON needs its systems set before.
+// Run runs a Share on a new twin. If the Share was read from JSON, the caller must set its systems first.
 func (s *Share) Run(ctx context.Context) (*Shared, error) {
 	plan, err := NewPlan(s.Spec)
 	if err != nil {

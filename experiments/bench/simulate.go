@@ -18,12 +18,11 @@ import (
 
 // SimulateOptions contains settings of a Simulation that do not change its numbers.
 type SimulateOptions struct {
-	// Stream receives all events; it may be nil. Without a sink the Collector's metrics are not needed, so that runs
-	// are only accounted for: Simulated.Runs then contains counters only, and a simulation costs no more than its
-	// Results.
+	// Stream receives all events; it may be nil. Without a sink the Collector's metrics are not needed, so
+	// Simulated.Runs contains counters only, and a simulation costs no more than its Results.
 	Stream *Stream
 	// First contains options for the first network under the first seed. If it has a watcher, the watcher ends that
-	// run, not the context, and the run is in addition to those that fill the cores.
+	// run, not the context, and the run is additional to one per core.
 	First netsim.Options
 	// Failed, if set, is called with the first error of a run, while a watched run may still continue.
 	Failed func(error)
@@ -89,7 +88,7 @@ func (r *simulator) runNetworks(ctx context.Context) error {
 	}
 	if r.First.Watcher != nil {
 		r.next.Store(1)
-		// Its watcher ends this run, so that it can be measured; the context would discard it.
+		// The watcher ends this run, so that it can be measured; the context would discard it.
 		work(func(ctx context.Context) error {
 			return r.runNetwork(context.WithoutCancel(ctx), results.NewCollector(results.Config{}), 0)
 		})
@@ -117,7 +116,7 @@ func (r *simulator) runRemaining(ctx context.Context) error {
 	}
 }
 
-// runNetwork carries out one run completely.
+// runNetwork simulates and accounts for one run.
 func (r *simulator) runNetwork(ctx context.Context, c *results.Collector, ordinal int) error {
 	id := RunID{Config: ordinal % len(r.Networks), Index: ordinal / len(r.Networks)}
 	network, seed := &r.Networks[id.Config], r.Seeds[id.Index]

@@ -37,7 +37,7 @@ type simulationFile struct {
 type networkFile struct {
 	Name     string          `json:"name"`
 	Topology json.RawMessage `json:"topology"`
-	// Sends is the digest of arrivals read from a file, which the topology only names.
+	// Sends is the digest of the arrivals file, which the topology only names.
 	Sends string `json:"sends_sha256,omitempty"`
 }
 
@@ -106,7 +106,7 @@ func (s *Simulation) FrameBytes() (bytes float64) {
 // Simulated is the result of a Simulation.
 type Simulated struct {
 	Simulation *Simulation
-	// Runs and Results are by network, in the order of the seeds that every network has finished. A run that breaks an
+	// Runs and Results are indexed by network, then by the seeds that every network has finished. A run that breaks an
 	// accounting identity is invalid: it is in Runs, but not in Results.
 	Runs    [][]results.Run
 	Results [][]*netsim.Result

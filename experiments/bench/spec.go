@@ -1,6 +1,6 @@
 // Package bench runs measurements: a Spec defines the work, a Plan fixes every seed and setting, a testbed (a card or
-// its twin) or a Simulation of networks carries it out, and a stream of Events reports progress. The result is a
-// Report; a Keeper stores it in the run store, from which it can be run again.
+// its twin) or a Simulation of networks runs it, and a stream of Events reports progress. The result is a Report; a
+// Keeper stores it in the run store, from which it can be run again.
 package bench
 
 import (
@@ -33,14 +33,14 @@ type Spec struct {
 	Accelerator bool `json:"accelerator,omitempty"`
 	// Topology selects where results go: to a server, back to the workers, or both in turn.
 	Topology Topology `json:"topology,omitempty"`
-	// Loop configures closed-loop hosts; nil for open loop.
+	// Loop configures closed-loop hosts; nil for an open loop.
 	Loop *Loop `json:"loop,omitempty"`
 	// Systems is the set of available systems. It is not in the JSON form, whose readers must set it.
 	Systems system.Set `json:"-"`
 
 	Workload pktgen.Burst `json:"workload"`
-	// Trace replaces the bursts by a recorded training; only workers, clusters, updates, size and rates of Workload
-	// then apply.
+	// Trace replaces the bursts with a recorded training run; only workers, clusters, updates, size and rates of
+	// Workload then apply.
 	Trace    *TraceTraffic `json:"trace,omitempty"`
 	OutRates []olaf.Rate   `json:"out_rates"`
 	Slots    int           `json:"slots"`
@@ -200,8 +200,8 @@ func (s *Spec) checkUnit() error {
 	return nil
 }
 
-// Opening returns the options for opening a specification's testbed. An access without programs gets those of the
-// systems.
+// Opening returns the options for opening a specification's testbed. An access without programs gets the systems'
+// programs.
 func (s *Spec) Opening(access testbed.Access) testbed.OpenOptions {
 	if access.Programs == nil {
 		access.Programs = s.Systems.Programs()

@@ -94,7 +94,8 @@ func (p *Plan) answersWorkers(c *Config) bool {
 // Answers reports whether results of one of the plan's configurations go back to the workers.
 func (p *Plan) Answers(config int) bool { return p.answersWorkers(&p.Configs[config]) }
 
-// addAnswering adds to a plan with both topologies the configurations for S: the same ones, for the systems that answer.
+// addAnswering adds the configurations for S to a plan with both topologies: the same ones, for the systems that
+// answer.
 func (p *Plan) addAnswering() {
 	if p.Spec.Topology != ToBoth {
 		return

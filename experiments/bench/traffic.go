@@ -11,9 +11,9 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// TraceTraffic is a recorded training in place of a workload's bursts. A recording is scaled to the workload's workers,
-// clusters, updates, frame and mean rate, separately for every run with its seed. An already scaled trace is played
-// unchanged, the same in every run.
+// TraceTraffic is a recorded training run in place of a workload's bursts. A recording is scaled to the workload's
+// workers, clusters, updates, frame and mean rate, separately for every run with its seed. An already scaled trace is
+// played unchanged, the same in every run.
 type TraceTraffic struct {
 	Name      string  `json:"name"`
 	Digest    string  `json:"sha256"` // of the recording
@@ -23,10 +23,10 @@ type TraceTraffic struct {
 	Jitter    float64 `json:"jitter"`
 	// MaxDeparture is the largest deviation of a frame from its instant in the trace before a run counts as invalid.
 	MaxDeparture olaf.Duration `json:"max_departure"`
-	// Updates is the number in a trace that is played unchanged; 0 for a recording that is scaled.
+	// Updates is the number of updates in a trace that is played unchanged; 0 for a recording that is scaled.
 	Updates uint64 `json:"updates,omitempty"`
-	// Fragments is the number of consecutive frames of an update. The workload's workers and clusters are those of all
-	// fragments then; see trace.Splitter. 0 is one frame.
+	// Fragments is the number of consecutive frames of an update. The workload's workers and clusters then count every
+	// fragment; see trace.Splitter. 0 means one frame.
 	Fragments int `json:"fragments,omitempty"`
 
 	recording *trace.Recording
@@ -66,9 +66,9 @@ func NewTraceTraffic(name string, w *pktgen.Burst) (t *TraceTraffic, err error) 
 // Values returns how many values an update of the recording has.
 func (t *TraceTraffic) Values() int { return t.values }
 
-// Split cuts every update into frames of the workload's size, and gives the workload their workers and clusters. The
-// mean rate stays that of all frames of a recording; a trace that is played unchanged has as many times its rate. The
-// error matches trace.ErrScaling.
+// Split cuts every update into frames of the workload's size, and gives the workload their workers and clusters. For a
+// recording, the mean rate of all frames stays the same; for a trace played unchanged, it grows with the number of
+// frames. The error matches trace.ErrScaling.
 func (t *TraceTraffic) Split(w *pktgen.Burst, frames int) error {
 	p, err := trace.SplitPlacement(w.Placement, frames)
 	if err != nil || frames == 1 {
@@ -82,7 +82,7 @@ func (t *TraceTraffic) Split(w *pktgen.Burst, frames int) error {
 	return nil
 }
 
-// split returns how updates are cut, for measuring.
+// split returns how updates are cut, for the measurement.
 func (t *TraceTraffic) split(w *pktgen.Burst) results.Split {
 	if t == nil || t.Fragments < 2 {
 		return results.Split{}
@@ -225,7 +225,7 @@ func (t *traceTraffic) openFile() (pktgen.Source, error) {
 	return t.newSchedule(reader, int(t.Updates))
 }
 
-// newSchedule plays so many updates of a source.
+// newSchedule returns a schedule that plays the given number of updates from a source.
 func (t *traceTraffic) newSchedule(source trace.Source, updates int) (_ pktgen.Source, err error) {
 	if n := t.frames(); n > 1 {
 		if source, err = trace.NewSplitter(source, n); err != nil {

@@ -9,11 +9,11 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// ErrAccounting matches every broken accounting identity.
+// ErrAccounting is matched by errors about broken accounting identities.
 var ErrAccounting = olaf.ErrAccounting
 
-// checkAccounts verifies that the simulator neither created nor lost updates: every update sent was delivered, dropped by an
-// engine, replaced, lost on a link, or is still in the network. It also checks every engine's own identities.
+// checkAccounts verifies that the simulator neither created nor lost updates: every update sent was delivered, dropped
+// by an engine, replaced or lost on a link, or is still in the network. It also checks every engine's own identities.
 func (s *sim) checkAccounts() error {
 	var saturated uint64
 	for i := range s.ports {
@@ -48,7 +48,7 @@ func (f *Fate) sumParts() uint64 {
 	return f.Delivered + f.Dropped + f.Replaced + f.LostOnLinks + f.Queued + f.Flying
 }
 
-// countFates counts the updates sent by their outcome.
+// countFates counts the sent updates by outcome.
 func (s *sim) countFates() Fate {
 	t := &s.meter.total
 	f := Fate{Sent: t[countSent], Delivered: t[countUpdates], Dropped: t[countDroppedUpdates],
@@ -93,9 +93,9 @@ func networkCounts(window metric.Values) olaf.Counts {
 	return c
 }
 
-// sumTotals returns the account of every update of the whole run, including the warm-up, with the network taken as one
-// queue: merges and losses at any hop count, transfers to the next hop do not. Updates in flight at the end count as
-// queued, frames lost on links as flushed. It also contains the counts after the warm-up.
+// sumTotals returns the account of all updates in the whole run, including the warm-up, with the network taken as one
+// queue: it counts merges and losses at any hop, but not transfers to the next hop. Updates in flight at the end count
+// as queued, frames lost on links as flushed. It also contains the counts after the warm-up.
 func (s *sim) sumTotals(window metric.Values) olaf.Counts {
 	t, f := &s.meter.total, s.countFates()
 	c := networkCounts(window)

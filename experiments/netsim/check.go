@@ -35,7 +35,7 @@ func (c *checker) addError(p Pos, key, format string, args ...any) {
 	}
 }
 
-// Check checks t before anything runs. Every error matches ErrTopology and names file, line and fix.
+// Check checks t before anything runs. Every error matches ErrTopology and names the file, line and fix.
 func (t *Topology) Check() error {
 	c := &checker{t: t, kind: map[string]string{}}
 	c.checkGeneral()
@@ -96,7 +96,7 @@ func (c *checker) checkFilter() {
 	}
 }
 
-// FiltersReward reports whether any queue of t has a reward filter, and passes single updates.
+// FiltersReward reports whether any queue in t has a reward filter, and passes single updates.
 func (t *Topology) FiltersReward() bool {
 	filters := func(queue string) bool { return slices.Contains(engine.FilteringNames(), queue) }
 	return t.Waiting == nil && t.Program == "" && (filters(t.Queue) ||
@@ -296,7 +296,7 @@ func (c *checker) checkCluster(k *Clusters) {
 	}
 }
 
-// shortestPeriod returns the shortest period that a worker of k may have.
+// shortestPeriod returns the shortest possible period of a worker in k.
 func (k *Clusters) shortestPeriod() olaf.Duration {
 	return olaf.Duration(float64(k.Period) * (1 - float64(k.Spread)))
 }

@@ -38,7 +38,7 @@ type gone struct{ frames, updates uint64 }
 
 // delivery is a job's sum while it is being received by the server.
 type delivery struct {
-	inside uint64 // contributors, as in its packets; always 0 for asynchronous workers
+	inside uint64 // contributors, as in its packets; always 0 with asynchronous workers
 	seen   []uint32
 	left   int
 	newest int64 // ns, of the last complete sum
@@ -98,7 +98,7 @@ func (e *loopMeter) OnSend(_ olaf.Time, worker int) {
 	e.seqs[worker]++
 }
 
-// OnSumPacket implements closedloop.Observer. The server has a sum once it has all packets of it.
+// OnSumPacket implements closedloop.Observer. The server has a sum once it has all of the sum's packets.
 func (e *loopMeter) OnSumPacket(now olaf.Time, p *program.Packet) {
 	job := int(p.Job - closedloop.FirstJob)
 	d := &e.heard[job]
@@ -195,7 +195,7 @@ func (e *loopMeter) OnDrop(now olaf.Time, p *program.Packet) {
 func (e *loopMeter) OnLoss(_ olaf.Time, p *program.Packet) { e.removeLost(p, &e.lost) }
 
 // removeLost removes gradients that are lost for good from those in flight. Synchronous workers send them again, and
-// results on the way down were already at the server.
+// results on the way down have already been at the server.
 func (e *loopMeter) removeLost(p *program.Packet, of *gone) (n int) {
 	if e.Mode.Sync || p.Kind == program.Result {
 		return 0
@@ -261,7 +261,7 @@ func (e *loopMeter) takeSnapshot(at olaf.Time, takeSnapshot *closedloop.Look) *S
 	return v
 }
 
-// countFates counts the gradients sent by their outcome.
+// countFates counts the sent gradients by outcome.
 func (e *loopMeter) countFates() Fate {
 	t := &e.outside.sim.meter.total
 	f := Fate{Sent: t[countSent], Delivered: t[countUpdates], Dropped: e.dropped.updates, LostOnLinks: e.lost.updates}
@@ -271,7 +271,7 @@ func (e *loopMeter) countFates() Fate {
 	return f
 }
 
-// countStalled counts the clusters without a delivery for so long that their workers must have tried again many times.
+// countStalled counts the clusters without a delivery for so long that their workers must have retried many times.
 func (e *loopMeter) countStalled(end olaf.Time) (n int) {
 	const tries = 10
 	for i := range e.heard {
@@ -323,7 +323,7 @@ func (e *loopMeter) checkAccounts(run *closedloop.Result) error {
 	return nil
 }
 
-// sumTotals returns the account of every gradient of the whole run, with the network taken as one queue. A gradient in a
+// sumTotals returns the account of all gradients in the whole run, with the network taken as one queue. A gradient in a
 // sum, or in a lost part of one, counts as merged into it.
 func (e *loopMeter) sumTotals(window metric.Values) olaf.Counts {
 	t, f := &e.outside.sim.meter.total, e.countFates()

@@ -8,7 +8,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrLong rejects runs that would take long unless confirmed.
+// ErrLong reports that a run would take long and needs confirmation.
 var ErrLong = olaf.NewError(olaf.Usage, "this would take long")
 
 const (

@@ -12,7 +12,7 @@ import (
 
 // Jobs runs the clusters of a topology as closed-loop jobs on the same switches, links, slots and workers. A gradient
 // takes as long as the gap between open-loop updates. The server is above the switches, answers every sum, and measures
-// the ages, so that the statistics equal those of open-loop runs.
+// the ages, so the statistics are those of open-loop runs.
 type Jobs struct {
 	System  *system.System
 	Mode    *system.Mode

@@ -2,8 +2,8 @@ package netsim
 
 import "github.com/olafctl/olaf"
 
-// A link delivers frames in order, a constant delay later. It is therefore a queue in which only the first frame needs
-// an event, and its memory is accessed sequentially.
+// A link delivers frames in order after a constant delay. It is therefore a queue in which only the first frame needs
+// an event, and whose memory is accessed sequentially.
 
 // frame is an update, or a background packet, on the link behind a port. It fits in one cache line.
 type frame struct {

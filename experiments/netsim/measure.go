@@ -61,8 +61,8 @@ func (s *sim) measureGroups(all *measured, cluster func(i int) *measured) []Grou
 	return out
 }
 
-// measureCluster measures a cluster over a window, minus early updates that were counted as sent too soon. It calls
-// visit with the age of each worker, missing if it has none.
+// measureCluster measures a cluster over a window, minus updates that were counted as sent too early. It calls visit
+// with the age of each worker, missing if it has none.
 func (s *sim) measureCluster(i int, w results.Window, early uint64,
 	visit func(worker int32, age results.Float)) *measured {
 	c, k := &s.clusters[i], &s.meter.clusters[i]

@@ -6,7 +6,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// meter measures during a run. Ages and counts cover the window only, total the whole run.
+// meter collects a run's counts and ages. They cover the window only, total the whole run.
 type meter struct {
 	window   results.Window
 	from     int64
@@ -28,7 +28,7 @@ type clusterMeter struct {
 	peaks results.Peaks
 }
 
-// workerMeter fits in a cache line.
+// workerMeter is a worker's part of the meter; it fits in a cache line.
 type workerMeter struct {
 	age      results.Age
 	last     uint32 // last delivery that contained this worker
@@ -58,8 +58,8 @@ func (t *Topology) Window() results.Window {
 	return w
 }
 
-// countSend counts an update that a worker sends, generated at gen. sumSent later counts it for the cluster: the worker is
-// in the cache here, the cluster is not.
+// countSend counts an update that a worker sends, generated at gen. sumSent later counts it for the cluster: here the
+// worker is in the CPU cache, the cluster is not.
 func (m *meter) countSend(w *worker, gen int64) {
 	m.total[countGenerated]++
 	m.total[countSent]++

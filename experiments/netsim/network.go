@@ -70,7 +70,7 @@ type hop struct {
 	leaf     int32 // -1: no workers here
 }
 
-// Resolve checks t, finds its routes and returns the first error that prevents a run.
+// Resolve checks t and finds its routes; it returns the first error that prevents a run.
 func (t *Topology) Resolve() error {
 	if t.Waiting == nil {
 		_, err := buildNetwork(t)
@@ -389,7 +389,7 @@ func (a *activity) advance(at int64) {
 	a.epoch = epoch
 }
 
-// recordUpdate records an update of a cluster, which counts for weight.
+// recordUpdate records an update from a cluster, with the given weight.
 func (a *activity) recordUpdate(at int64, cluster olaf.ClusterID, weight uint32) {
 	a.advance(at)
 	last := &a.last[cluster]

@@ -5,9 +5,9 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// externalMeter measures a network that something else simulates, such as a trace or closed-loop hosts, over the same window
-// and with the same statistics. Clusters are numbered over all entries of the topology, workers over all clusters.
-// Calls must be in the order of time.
+// externalMeter measures a network that is simulated elsewhere, as in a trace or with closed-loop hosts, over the same
+// window and with the same statistics. Clusters are numbered over all entries of the topology, workers over all
+// clusters. Calls must be in the order of time.
 type externalMeter struct {
 	sim   *sim
 	owner []int32 // by worker, its cluster

@@ -10,7 +10,8 @@ import (
 	"github.com/olafctl/olaf/internal/yamlfile"
 )
 
-// ErrTopology matches every rejected topology. The message names the fix, and file and line if there are any.
+// ErrTopology is matched by the error for any rejected topology. The message names the fix, and the file and line if
+// known.
 var ErrTopology = olaf.NewError(olaf.Usage, "bad topology")
 
 // Error is one mistake in a topology.

@@ -16,7 +16,7 @@ const (
 	less = "use fewer workers, updates or runs"
 )
 
-// Efforts adds up the cost of jobs that run one after the other, each for several seeds in parallel.
+// Efforts adds up the cost of jobs that run in turn, each for several seeds in parallel.
 type Efforts struct{ total closedloop.Effort }
 
 // Add adds a number of runs of a job with the given cost each.

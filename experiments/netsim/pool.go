@@ -32,7 +32,7 @@ type line[T any] struct {
 
 func (l *line[T]) len() int { return int(l.tail - l.head) }
 
-// at returns the item after i others.
+// at returns item i, counted from the first.
 func (l *line[T]) at(i int) *T {
 	return &l.items[int(l.head+uint32(i))&(len(l.items)-1)]
 }

@@ -78,7 +78,7 @@ func (s *sim) offerUpdate(to, c int32, u *olaf.Update, inside []olaf.Contributor
 	}
 }
 
-// delayFrame delays the arrival of the frame on the wire after a merge that made it wait.
+// delayFrame delays the arrival of the frame on the wire after a merge that delayed it.
 func (s *sim) delayFrame(p *port) {
 	if _, sending := p.output.Sending(); !sending {
 		return

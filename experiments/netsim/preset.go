@@ -176,7 +176,7 @@ func multihopPreset() *Topology {
 
 func ns3FIFO() *Topology {
 	hop := 100 * olaf.Microsecond
-	const framing = 30 // 8 B UDP, 20 B IPv4 and 2 B PPP around 1000 B
+	const framing = 30 // 8 B of UDP, 20 B of IPv4 and 2 B of PPP around 1000 B
 	half := func(group string, id int, at string) Clusters {
 		return Clusters{
 			Group: group, ID: id, Count: 5, Workers: 10, At: Names{at}, Period: 100 * olaf.Millisecond,

@@ -44,7 +44,7 @@ type Result struct {
 	Control    bool
 	Seed       uint64
 	Window     string
-	Time       olaf.Duration `json:"-"` // simulated time, including the warm-up
+	Time       olaf.Duration `json:"-"` // simulated, including the warm-up
 	Events     uint64
 	Values     metric.Values // within the window; updates, ages in ns, and shares in per cent, as named
 	Background [2]uint64
@@ -61,7 +61,7 @@ type Result struct {
 	swept metric.Values // sweep statistics
 }
 
-// Of returns the named number of the run, missing if there is none.
+// Of returns the run's value with the given name, missing if there is none.
 func (r *Result) Of(name string) results.Float { return r.Values.Of(name) }
 
 // SweepValues returns the run's values of SweepStatistics.

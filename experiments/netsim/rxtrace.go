@@ -50,9 +50,9 @@ func (x *RxWriter) Flush() error {
 	return x.err
 }
 
-// ImportRx measures a receive trace of any simulator, in the format of RxHeader, as a run of t: t assigns workers to
-// clusters and defines the averaging window. The result has no losses and no ports. Errors name file and line and match
-// ErrTopology.
+// ImportRx measures a receive trace from any simulator, in the format of RxHeader, as a run of t, which assigns workers
+// to clusters and defines the averaging window. The result has no losses and no ports. Errors name file and line and
+// match ErrTopology.
 func ImportRx(t *Topology, name string, r io.Reader) (*Result, error) {
 	o, err := newExternalMeter(t)
 	if err != nil {

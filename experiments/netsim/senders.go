@@ -64,8 +64,8 @@ func (s *sim) reachFirst(i int32) {
 	s.scheduleUpdate(i)
 }
 
-// generateUpdate handles the update that a worker just generated: transmission control decides whether to send it over the access
-// link.
+// generateUpdate handles an update that a worker has just generated: transmission control decides whether to send it
+// over the access link.
 func (s *sim) generateUpdate(i int32) {
 	w := &s.workers[i]
 	if s.decideSend(w) {

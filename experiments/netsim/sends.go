@@ -37,7 +37,7 @@ func (t *Topology) SetSends(name string, r io.Reader) error {
 	return nil
 }
 
-// SendsDigest returns a digest of the arrivals set by SetSends, which Document only names; empty without any.
+// SendsDigest returns a digest of the arrivals set by SetSends, which Document only names; empty if none were set.
 func (t *Topology) SendsDigest() string {
 	if t.sends == nil {
 		return ""
@@ -49,8 +49,8 @@ func (t *Topology) SendsDigest() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// LateSends returns the number of sends in the file and how many of them come at or after the end of the run, so that
-// they are ignored.
+// LateSends returns the number of sends in the file and how many are ignored because they come at or after the end of
+// the run.
 func (t *Topology) LateSends() (late, all int) {
 	end := olaf.Time(t.Warmup + t.Duration)
 	at, _ := slices.BinarySearchFunc(t.sends, end, func(s Send, end olaf.Time) int { return cmp.Compare(s.At, end) })

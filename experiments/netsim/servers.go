@@ -40,8 +40,7 @@ type ack struct {
 	status  tc.Status
 }
 
-// sendAck sends one copy of an ACK down to a hop, at an instant not before now, nor before an earlier one to the same
-// hop.
+// sendAck sends one copy of an ACK down to a hop, not before now, nor before an earlier ACK to the same hop.
 func (s *sim) sendAck(c int32, tr *tree, h int32, at int64, status tc.Status) {
 	i := tr.hops[h].uplink
 	p := &s.ports[i]
@@ -57,7 +56,7 @@ func (s *sim) sendAck(c int32, tr *tree, h int32, at int64, status tc.Status) {
 	s.pushAck(&p.acks, kindAck|uint64(i), ack{at, s.arrivalOrder(), c, h, status})
 }
 
-// pushAck adds an ACK to those on a link. Only the first one has an event.
+// pushAck adds an ACK to a link. Only the first one has an event.
 func (s *sim) pushAck(acks *line[ack], what uint64, a ack) {
 	*acks.push() = a
 	if acks.len() == 1 {
@@ -95,7 +94,7 @@ func (s *sim) passAck(i int32) {
 		ack{s.now + src.transmit + src.delay, s.arrivalOrder(), a.cluster, c.listen + h.leaf, status})
 }
 
-// hearAck delivers an ACK to all workers of a cluster behind one switch at once: their links are identical, so that they
+// hearAck delivers an ACK to all workers of a cluster behind one switch at once: their links are identical, so they
 // share one state, unless links lose ACKs.
 func (s *sim) hearAck(i int32) {
 	a := s.popAck(&s.sources[i].acks, kindHeard|uint64(i))

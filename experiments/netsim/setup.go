@@ -24,7 +24,7 @@ func newSim(t *Topology, n *network, opt Options) *sim {
 	s.addExtras()
 	s.queue = calendar.NewQueue(len(s.workers)+len(s.extras)+4*len(n.ports), s.estimateHorizon())
 	s.queue.Opening = s.prefetchWorkers
-	// Without a decision at the generation, and without ns-3's order of equal instants, that event can be omitted.
+	// Without a decision at generation time, and without ns-3's order for equal instants, that event can be omitted.
 	if s.direct = !t.Control.Enabled && !s.ns3; !s.direct {
 		s.waiting = make([]access, len(s.workers))
 	}

@@ -26,12 +26,12 @@ type Options struct {
 	// Progress receives the completed share of simulated time, at least every million events.
 	Progress func(share float64)
 	// Record receives every packet at the server in wire format, for closed-loop networks; its bytes are valid during
-	// the call. Servers of other networks are covered by Observer.
+	// the call. For servers in other networks, use Observer.
 	Record func(*capture.Packet) error
 }
 
-// Run simulates t and measures it. The same topology gives the same Result on every machine. It ends early, with the
-// context's error, only when the context ends. Errors of the topology match ErrTopology; a broken accounting identity,
+// Run simulates t and measures it. The same topology gives the same Result on every machine. It ends early only when
+// the context ends, with the context's error. Errors of the topology match ErrTopology; a broken accounting identity,
 // which would be a bug in this package, matches ErrAccounting.
 func Run(ctx context.Context, t *Topology, opt Options) (*Result, error) {
 	if t.Waiting != nil {
@@ -81,7 +81,7 @@ type sim struct {
 	now    int64
 	order  uint64 // of the current event, among those at its instant
 	end    int64
-	limit  int64 // a pause is due before any event from here on
+	limit  int64 // a pause is due before any event from this instant on
 	events uint64
 	rest   uint64 // number of events until the next pause
 	number uint64 // of the latest scheduled event
@@ -105,7 +105,7 @@ type sim struct {
 	servers   []serverState
 
 	byID    []int32      // cluster id → index
-	update  olaf.Update  // being offered; a field, so that it need not escape
+	update  olaf.Update  // being offered; a field, so that it does not escape
 	view    engine.Frame // being sent; a field for the same reason
 	touched int64        // keeps prefetch loads alive
 	meter   meter
@@ -147,7 +147,7 @@ const (
 	often  = 1 << 14
 )
 
-// pauseRun handles watcher, progress and cancellation before the event at next; on means that the run continues.
+// pauseRun handles watcher, progress and cancellation before the event at next; on reports whether the run continues.
 func (s *sim) pauseRun(ctx context.Context, next int64) (on bool, err error) {
 	next = min(next, s.end)
 	interval := uint64(seldom)
@@ -183,8 +183,8 @@ func (s *sim) prefetchWorkers(next []calendar.Event) {
 	s.touched ^= touched
 }
 
-// prefetchInside prefetches the measurements of the workers in the next few frames on a link, also together. It acts once
-// per few frames and only on links with many.
+// prefetchInside prefetches the measurements of the workers in the next few frames on a link, also together. It acts
+// once every few frames, and only on links with many.
 func (s *sim) prefetchInside(l *link) {
 	const few = 8
 	if l.line.head%few != 0 || l.len() < 2*few {

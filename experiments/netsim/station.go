@@ -32,7 +32,7 @@ type station struct {
 // addingSystem returns the system of the switches' program. The error matches system.ErrUnknown.
 func (t *Topology) addingSystem() (*system.System, error) { return t.systems.Adding().Find(t.Program) }
 
-// AddUp sets the switches' program to that of s, with open-loop workers. H becomes the number of workers in the first
+// AddUp sets the switches' program to s's, with open-loop workers. H becomes the number of workers in the first
 // cluster.
 func (t *Topology) AddUp(s *system.System) {
 	t.Queue, t.Waiting, t.Program, t.H = s.Discipline, nil, s.Name, 1
@@ -108,7 +108,7 @@ func (n *network) addPrograms(t *Topology) error {
 	return nil
 }
 
-// installProgram creates the switch's program, in front of its ports.
+// installProgram creates the switch's program, which precedes its ports.
 func (st *station) installProgram(d *program.Description, h int) error {
 	own := *d
 	own.New = func(cfg program.Config) (p program.Program, err error) {

@@ -44,7 +44,7 @@ func (t *tally) counts() olaf.Counts {
 type scope uint8
 
 const (
-	ofParts  scope = 1 << iota // clusters, their groups, and the whole run
+	ofParts  scope = 1 << iota // clusters, their groups and the whole run
 	ofRuns                     // the whole run only
 	ofSweeps                   // each value of a sweep, over its runs
 )
@@ -91,26 +91,26 @@ var statistics = []statistic{
 		Doc: "copies of ACKs lost on links, at failed links or for lack of room, over the whole run"}),
 }
 
-// countStatistic returns the statistic of a counter that networks declare for the time after the warm-up.
+// countStatistic returns the statistic for a counter that networks declare for the time after the warm-up.
 func countStatistic(count int, of scope, name, column string) statistic {
 	c := metric.OfWindow().Counters[metric.OfWindow().Index(name)]
 	c.Column = column
 	return statistic{metric.CountOf(&c), of, count, &c}
 }
 
-// eventStatistic returns the statistic of a counter over the whole run that only the simulator has.
+// eventStatistic returns the statistic for a counter that only the simulator has, over the whole run.
 func eventStatistic(count int, c olaf.Counter) statistic {
 	return statistic{metric.CountOf(&c), ofRuns, count, &c}
 }
 
-// benchStatistic returns a statistic that benches have too.
+// benchStatistic returns a statistic that benches also have.
 func benchStatistic(name string, of scope, column string) statistic {
 	row := *metric.ByName(name)[0]
 	row.Column = column
 	return statistic{Metric: &row, of: of}
 }
 
-// shareStatistic returns the statistic of a share of the updates sent after the warm-up.
+// shareStatistic returns the statistic for a share of the updates sent after the warm-up.
 func shareStatistic(name string, of scope, column string) statistic {
 	row := *metric.WindowShare(name)
 	row.Column = column
@@ -131,7 +131,7 @@ var ledger = func() *olaf.Ledger {
 	return l
 }()
 
-// Statistics of clusters, groups and whole runs; of runs alone; and of sweeps.
+// Statistics for clusters, groups and whole runs; for runs alone; and for sweeps.
 var partStatistics, runStatistics, sweepStatistics = listStatistics(ofParts), listStatistics(ofParts | ofRuns),
 	listStatistics(ofSweeps)
 

@@ -72,8 +72,8 @@ type SweepPoint struct {
 	Value   olaf.Duration `json:"-"`
 	ValueNS float64       `json:"value_ns"`
 	Stats   results.Stats `json:"*"`
-	// Delivered is, per bin of the period, the share of delivered updates, alone or merged, of the workers whose phase
-	// is in it; missing if there are none.
+	// Delivered contains, for each bin of the period, the share of updates delivered, alone or merged, from workers
+	// whose phase is in the bin; missing if there are none.
 	Delivered []results.Float `json:"delivered_by_phase"`
 }
 

@@ -30,7 +30,7 @@ func (s *sim) measureTables(now int64) (all tables) {
 	return all
 }
 
-// meanOver returns an area's mean over the window; missing if that is empty.
+// meanOver returns an area's mean over the window; missing if the window is empty.
 func (t *tables) meanOver(area float64) results.Float {
 	if t.span == 0 {
 		return results.Missing()
@@ -50,7 +50,7 @@ var tableStatistics = []struct {
 		func(t *tables) results.Float { return t.meanOver(t.bytes) }},
 }
 
-// ofTables returns a metric that closed-loop hosts have too.
+// ofTables returns a metric that closed-loop hosts also have.
 func ofTables(h metric.Host, column string) metric.Metric {
 	return metric.Metric{Name: h.Name, Title: h.Title, Unit: h.Unit, Doc: h.Doc, Column: column}
 }
@@ -71,7 +71,7 @@ func TableStatistics() (rows []*metric.Metric) {
 	return rows
 }
 
-// summingStatistics lists the metrics of runs with adding switches.
+// summingStatistics lists the metrics for runs with adding switches.
 var summingStatistics = slices.Concat(runStatistics, TableStatistics())
 
 // runValues returns the values of the whole run up to an instant.

@@ -28,7 +28,7 @@ type Topology struct {
 	Queue    string        `yaml:"queue"`  // default discipline of output ports
 	Update   olaf.Size     `yaml:"update"` // L2 frame of an update
 	// RewardFilter compares rewards before updates merge (paper §3), up to RewardThreshold apart. Rewards are standard
-	// normal, as in a bench; without the filter all are 0.
+	// normal, as in a bench; without the filter they are all 0.
 	RewardFilter    bool    `yaml:"reward_filter,omitempty"`
 	RewardThreshold float64 `yaml:"reward_threshold,omitempty"`
 	// Timing is exact (default): integer ps, remainders carried, departures before arrivals at equal instants; or ns3:
@@ -53,7 +53,7 @@ type Topology struct {
 	Clusters   []Clusters   `yaml:"clusters"`
 	Background []Background `yaml:"background,omitempty"`
 	Schedule   []Change     `yaml:"schedule,omitempty"`
-	// Expect contains expectations for the results, in the syntax of package expect. They are not checked here.
+	// Expect contains expectations on the results, in the syntax of package expect. They are not checked here.
 	Expect []string `yaml:"expect,omitempty"`
 }
 
@@ -125,7 +125,7 @@ type Access struct {
 	Loss     float64       `yaml:"loss,omitempty"` // share of frames lost in each direction, 0 to 1
 }
 
-// Clusters describes Count identical clusters with ids from ID on and Workers workers each.
+// Clusters describes Count identical clusters with Workers workers each and ids from ID up.
 type Clusters struct {
 	Pos      `yaml:"-"`
 	Group    string        `yaml:"group,omitempty"` // groups for averages in reports
@@ -139,12 +139,12 @@ type Clusters struct {
 	Period   olaf.Duration `yaml:"period,omitempty"`
 	Phase    Span          `yaml:"phase,omitempty"`  // each worker's offset, fixed for the run; if absent, anywhere in the period
 	Jitter   olaf.Duration `yaml:"jitter,omitempty"` // upper limit of each send's random delay
-	Spread   Percent       `yaml:"spread,omitempty"` // each worker's period differs by up to this share in either direction
+	Spread   Percent       `yaml:"spread,omitempty"` // each worker's period differs by up to this share either way
 	Start    olaf.Duration `yaml:"start,omitempty"`
 	Stop     olaf.Duration `yaml:"stop,omitempty"` // if absent, the end
 }
 
-// Background is other traffic than the training's: it bypasses the engines and shares the links.
+// Background is traffic that is not from training: it bypasses the engines and shares the links.
 type Background struct {
 	Pos      `yaml:"-"`
 	At       string        `yaml:"at"`

@@ -6,8 +6,8 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Watcher observes a run, and may slow, pause or end it. A run has only virtual time: a watcher can slow it by waiting
-// before it returns. It cannot change results, except by ending the run.
+// Watcher observes a run, and may slow, pause or end it. A run has only virtual time, so a watcher can slow it by
+// waiting before it returns. It cannot change results, except by ending the run.
 type Watcher interface {
 	// Before is called between events: before the first, whenever the last returned instant is reached, every few
 	// thousand events, and once at the end, with the end as next. last and next are the instants of the latest and the

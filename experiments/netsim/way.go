@@ -13,7 +13,7 @@ type way struct {
 	homes    []int // by cluster, the switch of its workers
 }
 
-// waySwitch is one switch in the tree.
+// waySwitch is a switch in the tree.
 type waySwitch struct {
 	*Switch
 	parent int // index of the parent, less than its own; -1 for the server

@@ -31,7 +31,7 @@ type source struct {
 	delay      int64
 	lossy      bool // workers' links are lossy
 
-	// The packets on the workers' links. The links are identical, so that one queue per direction is enough.
+	// The packets on the workers' links. The links are identical, so one queue per direction is enough.
 	sent line[entering]
 	acks line[ack]
 }
@@ -62,7 +62,7 @@ type worker struct {
 	number   olaf.WorkerID
 }
 
-// cable is a worker's link; it exists only if some of them are lossy.
+// cable is a worker's link; it exists only if some links are lossy.
 type cable struct{ up, down node.Direction }
 
 // access is the queue for a worker's link; it exists only if sends have separate events.

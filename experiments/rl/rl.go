@@ -232,7 +232,7 @@ func (c *Config) Check() error {
 // longestNS bounds iterations to eleven days: times in picoseconds have 63 bits, which are 106 days.
 const longestNS = 1e15
 
-// longestIterationNS returns an upper bound of an iteration's duration, whose last episode is completed.
+// longestIterationNS returns an upper bound on an iteration's duration, including the completion of its last episode.
 func (c *Config) longestIterationNS() float64 {
 	steps := float64(c.PPO.Steps)*(1+c.StepsSpread) + lander.MaxSteps
 	return steps * (float64(c.Cost.StepNS) + float64(c.PPO.Epochs)*float64(c.Cost.SampleNS)) * c.Spread

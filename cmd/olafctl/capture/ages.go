@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// agesShown is the number of clusters in the table; documents list all.
+// agesShown is the maximum number of clusters in the table. The JSON output lists all.
 const agesShown = 16
 
 // addAges adds the ages as counters of a CSV document. A missing age has an empty value and the reason as its meaning.

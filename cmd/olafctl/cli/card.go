@@ -47,7 +47,7 @@ func (f *CardFlags) addFlags(cmd *cobra.Command) {
 	f.driver.addFlags(cmd)
 }
 
-// AccessCard returns how to reach the device at an address, with the capture and the tables' driver of a card.
+// AccessCard returns how to reach the device at an address, including the capture and the table driver for a card.
 func (f *CardFlags) AccessCard(cmd *cobra.Command, env *Env, address string) (testbed.Access, error) {
 	a, err := env.Access()
 	if err != nil {
@@ -107,7 +107,7 @@ func (f *CardFlags) openFar(ctx context.Context, a *testbed.Access, at sshlink.A
 	return frames, nil
 }
 
-// cardFlagNames are the flags about a card that an agent on its host takes, too.
+// cardFlagNames lists the card flags that the agent on the card's host accepts as well.
 var cardFlagNames = []string{"capture", "stamps", "server-port", "vnp4-1", "vnp4-2"}
 
 // listFlags returns the flags about a card as arguments for the agent on its host.

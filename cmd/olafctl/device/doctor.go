@@ -94,7 +94,7 @@ func (x *doctor) runChecks(ctx context.Context, env *cli.Env, device *cli.Device
 	return nil
 }
 
-// examine checks a card of this host, and reports whether it could be opened.
+// examine checks a card in this host and reports whether it could be opened.
 func (x *doctor) examine(env *cli.Env, row *testbed.Device, name string) (opened bool, err error) {
 	access, err := env.Access()
 	if err != nil {

@@ -182,7 +182,7 @@ func lookInto(env *cli.Env, s *store.Store, e *store.Entry) (differs, found stri
 	return differs, text.Brief(&b)
 }
 
-// summariseDocument returns the summary of another kind of run; empty if the kind has none.
+// summariseDocument returns the summary of a run that is stored as a document; "" if its kind has none.
 func summariseDocument(env *cli.Env, f *store.Folder) string {
 	var raw json.RawMessage
 	if f.ReadJSON(archive.DocumentFile, &raw) != nil {

@@ -23,7 +23,7 @@ func NewProgram(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// listedProgram is a program in the list's document.
+// listedProgram is one program in the JSON output of the list.
 type listedProgram struct {
 	Name       string            `json:"name"`
 	Profiles   []string          `json:"profiles"`

@@ -325,7 +325,7 @@ func forwardAbility(n *netlab.Node) Ability {
 // leastDescriptors is the number of files that a process opens for the largest tree, of 64 workers, with a margin.
 const leastDescriptors = 1024
 
-// descriptorAbility checks the limit of open files.
+// descriptorAbility checks the limit on open files.
 func descriptorAbility() Ability {
 	var limit unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {

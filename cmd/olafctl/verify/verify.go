@@ -281,7 +281,7 @@ func nameFlag(err error) error {
 	return cli.UsageError("--%s: %s%s", field, where, fault.Why)
 }
 
-// isAxisError reports whether an error is in an axis of a region, which only a flag can give.
+// isAxisError reports whether an error concerns an axis of a region. Only flags set axes.
 func isAxisError(fault *aomcheck.FieldError) bool { return strings.HasPrefix(fault.Field, "vary") }
 
 // searchOptions returns the options of the search.

@@ -15,11 +15,11 @@ import (
 
 // Kinds of solver errors; match them with errors.Is.
 var (
-	// ErrAbsent: the solver's program is not on PATH.
+	// ErrAbsent reports that the solver's program is not on PATH.
 	ErrAbsent = olaf.NewError(olaf.Failed, "solver not installed")
-	// ErrSolver: a solver crashed or gave an invalid answer.
+	// ErrSolver reports that a solver crashed or gave an invalid answer.
 	ErrSolver = olaf.NewError(olaf.Failed, "solver failed")
-	// ErrDisagree: one solver found a script satisfiable and the other did not.
+	// ErrDisagree reports that one solver found a script satisfiable and another did not.
 	ErrDisagree = olaf.NewError(olaf.Failed, "solvers disagree")
 )
 
@@ -43,13 +43,13 @@ type Solver struct {
 	Package string   // Debian package
 }
 
-// Z3 and CVC5 are the two tested solvers. z3 uses its older simplex, which needs about half the time of the default one
+// Z3 and CVC5 are the two tested solvers. z3 uses its older simplex, which takes about half as long as the default one
 // on these scripts (docs/guide/proofs.md).
 func Z3() Solver {
 	return Solver{Name: "z3", Program: "z3", Args: []string{"-smt2", "-in", "smt.arith.solver=2"}, Package: "z3"}
 }
 
-// CVC5: see Z3.
+// CVC5 returns the cvc5 solver; see Z3.
 func CVC5() Solver {
 	return Solver{Name: "cvc5", Program: "cvc5", Args: []string{"--lang=smt2", "--quiet"}, Package: "cvc5"}
 }
@@ -72,7 +72,8 @@ func (v Solver) Find() (string, error) {
 	return path, nil
 }
 
-// Run runs the solver on the script until ctx ends, which gives Unknown. The error matches ErrAbsent or ErrSolver.
+// Run runs the solver on the script until ctx ends, in which case the status is Unknown. The error matches ErrAbsent or
+// ErrSolver.
 func (v Solver) Run(ctx context.Context, script []byte) (Answer, error) {
 	answer := Answer{Solver: v.Name}
 	path, err := v.Find()
@@ -171,7 +172,7 @@ func First(ctx context.Context, solvers []Solver, script []byte) (Answer, error)
 	return Answer{}, failed
 }
 
-// All runs all solvers to their end and requires that definite answers agree. The error matches ErrDisagree if they do
+// All runs all solvers to completion and requires that definite answers agree. The error matches ErrDisagree if they do
 // not.
 func All(ctx context.Context, solvers []Solver, script []byte) (Answer, error) {
 	var best Answer

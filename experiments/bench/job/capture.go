@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 )
 
-// ErrFrames: a system's packets have no frame format to capture.
+// ErrFrames reports that a system's packets have no frame format to capture.
 var ErrFrames = olaf.NewError(olaf.Usage, "nothing to capture")
 
 // Captures writes the frames that arrive at every host and switch in a run, in the system's own format: one pcapng per
@@ -25,8 +25,8 @@ type Captures struct {
 	err    error
 }
 
-// Capture prepares a job's files and taps its frames; the job must run only once. The error matches ErrFrames,
-// system.ErrOptions if frames cannot number its packets, or capture.ErrExists unless force is set.
+// Capture prepares a job's files and taps its frames; the job must not run more than once. The error matches ErrFrames,
+// system.ErrOptions if its frames have no room for packet numbers, or capture.ErrExists unless force is set.
 func Capture(s *Spec, folder string, force bool) (*Captures, error) {
 	parts, err := s.Mode.Parts(&s.Options)
 	if err != nil {
@@ -59,7 +59,7 @@ func Capture(s *Spec, folder string, force bool) (*Captures, error) {
 	return c, nil
 }
 
-// hear writes a frame to the file of the node where it arrived; the first error is returned by Commit.
+// hear writes a frame to the file for the node where it arrived; the first error is returned by Commit.
 func (c *Captures) hear(f *closedloop.Frame) {
 	if c.err != nil {
 		return

@@ -51,14 +51,14 @@ func (r *Clustered) Err() error {
 		olaf.Plural(len(r.Stalled), "run"))
 }
 
-// shown lists the numbers that are meaningful for a job without an end.
+// shown lists the numbers that are meaningful for an endless job.
 var shown = []string{"iteration_ns", "staleness_updates", "staleness_vectors", "aom_newest_ns", "slots_held",
 	"slots_held_peak", "memory_bytes", "frames", "wire_bytes"}
 
 // stalled counts the clusters without recent deliveries at the end.
 var stalled = result.NewMetric("stalled_clusters", "Clusters that stood still", "")
 
-// Stats returns the numbers that are meaningful for workers that wait until time is over.
+// Stats returns the numbers that are meaningful for workers that wait until the time is up.
 func (r *Clustered) Stats() (stats results.Stats) {
 	for _, m := range jobMetrics {
 		if slices.Contains(shown, m.Name) {
@@ -72,10 +72,10 @@ func (r *Clustered) Stats() (stats results.Stats) {
 	return append(stats, results.Stat{Metric: stalled, Statistic: results.Describe(values, "no run")})
 }
 
-// Totals returns the counters of hosts and switches over all runs.
+// Totals returns the counters from hosts and switches over all runs.
 func (r *Clustered) Totals() map[string]int64 { return r.totals() }
 
-// Lines describes what the statistics of a network do not contain.
+// Lines describes what a network's statistics leave out.
 func (r *Clustered) Lines() (lines []string) {
 	iteration, here, held := r.Number("iteration_ns"), r.Number("aom_newest_ns"), r.Number("slots_held")
 	lines = append(lines, r.Spec.Mode.About+fmt.Sprintf(

@@ -13,10 +13,10 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// ErrHung: a job did not reach its end.
+// ErrHung reports that a job did not finish.
 var ErrHung = olaf.NewError(olaf.Failed, "the job hung")
 
-// Spec is a job of one system, which defines the values per packet.
+// Spec is a job for one system, which defines the values per packet.
 type Spec struct {
 	System  *system.System
 	Mode    *system.Mode
@@ -52,7 +52,7 @@ func (s *Spec) Check() error {
 	return nil
 }
 
-// Outcome contains the results of a job over its seeds.
+// Outcome contains a job's results over its seeds.
 type Outcome struct {
 	Spec    *Spec                // with the values per packet
 	Runs    []*closedloop.Result // in the order of the seeds, including hung ones
@@ -109,7 +109,7 @@ func Play(ctx context.Context, s *Spec, seed uint64, follow closedloop.Follow) (
 	return closedloop.Run(ctx, s.Network, j, parts, s.Mode.Sync, seed)
 }
 
-// describe computes the statistics over the runs that reached their end, and counts the hung ones.
+// describe computes the statistics over the runs that finished, and counts the hung ones.
 func (o *Outcome) describe() {
 	rows := closedloop.ListRows()
 	values := make([][]metric.Float, len(rows))
@@ -155,7 +155,7 @@ func (o *Outcome) Number(name string) results.Statistic {
 	return results.Describe(nil, "no number of that name")
 }
 
-// Err returns nil if every run reached its end. The error matches ErrHung.
+// Err returns nil if every run finished. The error matches ErrHung.
 func (o *Outcome) Err() error {
 	if o.Hung == 0 {
 		return nil

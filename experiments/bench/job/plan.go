@@ -22,12 +22,12 @@ type Plan struct {
 	Statements []string        `json:"statements"`
 	Jobs       []*Spec         `json:"jobs"`
 	Printed    []Printed       `json:"printed,omitempty"` // numbers for comparison with papers
-	// Partial means that the plan contains the finished part of an interrupted one.
+	// Partial is set if the plan contains only the finished part of an interrupted one.
 	Partial bool `json:"partial,omitempty"`
 }
 
-// Run runs all jobs, one after the other. It calls done, if not nil, after each run. If ctx ends, it also returns a
-// report on the finished part, with a plan for that part; nil if nothing was finished.
+// Run runs all jobs in turn. It calls done, if not nil, after each run. If ctx ends, it also returns a report on the
+// finished part, with a plan for that part; nil if nothing was finished.
 func (p *Plan) Run(ctx context.Context, done func()) (*Report, error) {
 	var outcomes []*Outcome
 	seeds := p.Seeds
@@ -104,7 +104,7 @@ func ReadSpec(systems system.Set, raw []byte) (*Spec, error) {
 func ReadPlan(systems system.Set, raw []byte) (*Plan, error) {
 	var f struct {
 		Plan
-		Jobs []json.RawMessage `json:"jobs"` // instead of the plan's
+		Jobs []json.RawMessage `json:"jobs"` // replaces the plan's
 	}
 	if err := json.Unmarshal(raw, &f); err != nil {
 		return nil, err

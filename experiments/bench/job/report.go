@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// EarlierSchema names the documents of jobs of earlier versions, without their version.
+// EarlierSchema is the schema, without its version, of job documents from earlier versions.
 const EarlierSchema = "olafctl.job"
 
 // experiment is the name of stored jobs.
@@ -30,7 +30,7 @@ type Report struct {
 // ReplayPlan returns the plan that reproduces the report.
 func (r *Report) ReplayPlan() any { return r.Plan }
 
-// report returns the result of a plan's outcomes.
+// report returns the result from a plan's outcomes.
 func (p *Plan) report(outcomes []*Outcome) *Report {
 	r := &Report{result.New(experiment, "", p.Config), p, outcomes}
 	r.Title, r.Seeds, r.Partial, r.PaperRows = p.Title, p.Seeds, p.Partial, p.comparePrinted(outcomes)
@@ -66,7 +66,7 @@ func (r *Report) addCounters(o *Outcome, of func(*closedloop.Result) *olaf.Count
 	}
 }
 
-// resultRow returns the outcome as a row of a document.
+// resultRow returns the outcome as a row in a document.
 func (o *Outcome) resultRow(metrics result.Metrics, seeds []uint64) result.Row {
 	row := result.Row{Name: o.Spec.Name(), Config: o.Spec.config(), Runs: len(o.Runs) - o.Hung, Invalid: o.Hung,
 		BySeed: o.bySeed(seeds), Totals: o.totals()}
@@ -154,7 +154,7 @@ func (o *Outcome) Row() results.Row {
 	return row
 }
 
-// NamedRow returns the outcome as a row of a name, with its single runs and without statistics.
+// NamedRow returns the outcome as a row with the given name, with its single runs and without statistics.
 func (o *Outcome) NamedRow(name string, seeds []uint64) result.Row {
 	return result.Row{Name: name, Runs: len(o.Runs) - o.Hung, Invalid: o.Hung, Stats: results.Stats{},
 		BySeed: o.bySeed(seeds)}
@@ -279,7 +279,7 @@ func (s *Spec) config() config {
 }
 
 // iterations returns the number that compares systems, and its description: the time between updates if an update is
-// the same work in all of them, else the time per gradient.
+// the same amount of work in all of them, else the time per gradient.
 func iterations(same bool) (name, words string) {
 	if same {
 		return "iteration_ns", "between updates"

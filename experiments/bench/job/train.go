@@ -14,18 +14,18 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// Trained is the result of a training by a job.
+// Trained is the result of training with a job.
 type Trained struct {
 	Curves  [][]rl.Point // by worker, one point per gradient
 	Weights ppo.Weights  // of worker 0, at the end
-	Equal   bool         // every worker has the same weights, to the last bit
+	Equal   bool         // every worker has the same weights, bit for bit
 	Network *closedloop.Result
 }
 
-// Train trains c's workers, who are one job, with s: gradients travel in s's packets, as float32 or as s's integers,
+// Train trains c's workers, which form one job, with s: gradients travel in s's packets, as float32 or as s's integers,
 // and every host steps by the mean of what it applies. The same arguments give the same result on any number of
-// processors (of one GOARCH and GOAMD64). It calls told, if not nil, with every gradient, in order of virtual time.
-// Layout, computing and updates come from c. A training that diverged has a result and an error that matches
+// processors (of one GOARCH and GOAMD64). It calls told, if not nil, for every gradient, in order of virtual time.
+// Layout, computing and updates come from c. If training diverges, it returns a result and an error that matches
 // rl.ErrDiverged.
 func Train(ctx context.Context, c rl.Config, s *Spec, told func(worker int, p rl.Point)) (*Trained, error) {
 	s.Options.Floats = true
@@ -46,7 +46,7 @@ func Train(ctx context.Context, c rl.Config, s *Spec, told func(worker int, p rl
 	job.Begin, job.Values, job.Applied = t.begin, t.values, t.applySum
 	updates := c.Iterations
 	if !s.Mode.Sync && parts.Server == nil {
-		// As many gradients as the others: an update contains several, from any workers.
+		// Stop after as many gradients as other systems: an update contains several, from any workers.
 		fan := s.Options.H
 		if fan == 0 {
 			fan = c.Workers
@@ -165,8 +165,8 @@ func (t *training) land() {
 	}
 }
 
-// Build returns the parts of a job whose vectors have so many float32 values, and the job with its layout, for callers
-// that compute the vectors.
+// Build returns the parts of a job whose vectors have the given number of float32 values, and the job with its layout,
+// for callers that compute the vectors.
 func (s *Spec) Build(values int, updates uint32) (system.Parts, closedloop.Job, error) {
 	built := *s
 	built.Options.Floats = true

@@ -19,7 +19,7 @@ type Speed olaf.Duration
 // AsFastAsPossible runs a session without pacing.
 const AsFastAsPossible Speed = 0
 
-// RealTime is a second per second, the speed of a card.
+// RealTime is one second per second, a card's speed.
 const RealTime = Speed(olaf.Second)
 
 // SpeedSteps returns the steps for Faster and Slower, slowest first; AsFastAsPossible follows the last one.
@@ -102,7 +102,7 @@ func (Stop) live()     {}
 func (Watch) live()    {}
 func (Rerun) live()    {}
 
-// frameInterval is the interval at which a player advances and publishes: 15 times a second.
+// frameInterval is the interval at which a player advances and publishes: a fifteenth of a second.
 const frameInterval = time.Second / 15
 
 // busyShare limits the work per tick without pacing, so that commands are executed promptly.
@@ -167,7 +167,7 @@ func newPlaying(session watchable, speed Speed, paused bool, pace Pace) *Player 
 // Snapshot returns the newest snapshot without waiting.
 func (p *Player) Snapshot() *Snapshot { return p.board.Load() }
 
-// Do queues a command without waiting. It drops the command and returns false if sixty-four are waiting.
+// Do queues a command without waiting. If sixty-four are waiting, it drops the command and returns false.
 func (p *Player) Do(c Command) bool {
 	select {
 	case p.commands <- c:
@@ -285,7 +285,7 @@ func (p *Player) setPaused(on bool) {
 	}
 }
 
-// replaceSession replaces the session by one with another plan; if that cannot be opened, the old one stays.
+// replaceSession replaces the session with one for another plan; if that cannot be opened, the old one stays.
 func (p *Player) replaceSession(ctx context.Context, c Rerun) error {
 	session, err := p.session.openRerun(ctx, c)
 	if session != nil {

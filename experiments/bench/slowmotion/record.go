@@ -9,7 +9,8 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// Limits of a live session's memory. Older data is not lost: seeking replays the run, and the twin is deterministic.
+// Limits of a live session's memory. Older data is not lost, because seeking replays the run and the twin is
+// deterministic.
 const (
 	rememberedUpdates = 1 << 16
 	rememberedEvents  = 1 << 12
@@ -150,10 +151,10 @@ func (m *mean) value() results.Float {
 	return results.Float(m.sum / float64(m.n))
 }
 
-// unknownLeft means that the number of remaining updates is unknown.
+// unknownLeft marks the number of remaining updates as unknown.
 const unknownLeft = -1
 
-// reset clears the record for a run in which each worker sends so many updates; nil if unknown.
+// reset clears the record for a run with the given number of updates per worker; nil if unknown.
 func (r *record) reset(place pktgen.Placement, updates []int64, segments, slots int, width olaf.Duration,
 	window olaf.Duration) {
 	clusters := place.Clusters
@@ -197,7 +198,7 @@ func (r *record) advanceTime(at olaf.Time) {
 	r.now = at
 }
 
-// Arrival records the queue's decision about an update, and about those in one that a program made.
+// Arrival records the queue's decision about an update, and about the contributors if a program made it.
 func (r *record) Arrival(at olaf.Time, class engine.Class, slot engine.Slot, u *olaf.Update,
 	inside []olaf.Contributor) {
 	at -= r.zero
@@ -235,7 +236,7 @@ func (r *record) Arrival(at olaf.Time, class engine.Class, slot engine.Slot, u *
 
 func generatedAt(u *olaf.Update) olaf.Time { return olaf.Time(u.GenNS) * olaf.Time(olaf.Nanosecond) }
 
-// eventBefore returns the instant of the newest stored event before another; 0 if there is none.
+// eventBefore returns the instant of the newest stored event before the given instant; 0 if there is none.
 func (r *record) eventBefore(now olaf.Time) olaf.Time {
 	for n := r.events.next - 1; n >= r.events.firstStored(); n-- {
 		if at := r.events.at(n).At; at < now {
@@ -419,8 +420,8 @@ func (r *record) deliverCluster(at olaf.Time, u *olaf.Update) (before, after ola
 	return before, after
 }
 
-// modelTime returns the generation time of a model after a frame of an update arrives, and whether that changes its age:
-// an update in several segments is as old as its oldest part.
+// modelTime returns a model's generation time after a frame of an update arrives, and whether it changes the model's
+// age: an update in several segments is as old as its oldest part.
 func (r *record) modelTime(v *results.Vector, seq uint32, generated olaf.Time) (olaf.Time, bool) {
 	if r.segments < 2 {
 		return generated, true
@@ -461,7 +462,7 @@ func (r *record) deliverWorker(cluster olaf.ClusterID, worker olaf.WorkerID, seq
 	if !younger {
 		return
 	}
-	if w.seen == r.observed { // the frame contained an earlier update of this worker: one delivery, and the newest counts
+	if w.seen == r.observed { // the frame contained an earlier update of this worker: one delivery; the newest counts
 		w.age.Renew(generated)
 		return
 	}
@@ -469,7 +470,7 @@ func (r *record) deliverWorker(cluster olaf.ClusterID, worker olaf.WorkerID, seq
 	w.age.Deliver(firstToLast, at, generated)
 }
 
-// currentAge returns the age of a sawtooth that continues; missing for others.
+// currentAge returns the age in a sawtooth that has not ended; missing for others.
 func (r *record) currentAge(a *results.Age, left int64, at olaf.Time) results.Float {
 	age, known := a.At(at)
 	if !known || left == 0 || r.over {
@@ -671,7 +672,7 @@ func (m *meter) rate(at olaf.Time) float64 {
 	return float64(sum) / span.Seconds()
 }
 
-// series stores a whole run in a bounded number of points: when they are used up, it merges neighbours.
+// series stores a whole run in a bounded number of points. When they are used up, it merges neighbours.
 type series struct {
 	width  olaf.Duration
 	points []SeriesPoint

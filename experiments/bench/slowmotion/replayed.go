@@ -23,7 +23,7 @@ type Arrival struct {
 type Capture struct {
 	Name     string
 	Arrivals []Arrival // in order of time
-	// NoAges is why there are no ages; empty if there are. Coarse is why the queue's counts are not valid either.
+	// NoAges is the reason why there are no ages, if so; Coarse, why the queue's counts are not valid either.
 	NoAges, Coarse string
 
 	Queue  string
@@ -31,7 +31,7 @@ type Capture struct {
 	Output engine.Output
 }
 
-// replayed is a capture being replayed through a queue, and watched like a session. It has no device and no tables.
+// replayed is a capture that is replayed through a queue and watched like a session. It has no device and no tables.
 type replayed struct {
 	capture Capture
 	plan    *bench.Plan
@@ -46,7 +46,7 @@ type replayed struct {
 	done    bool
 	stopped bool
 	sending bool // a frame was on the wire at the last call of started
-	left    bool // a frame left since then
+	left    bool // a frame has left since then
 	watched olaf.ClusterID
 }
 
@@ -291,7 +291,7 @@ func (l *replayed) Life(queue int, update int64) (Life, bool) {
 	return life, ok
 }
 
-// Inspect reports that a capture has no tables and no registers.
+// Inspect returns an error, because a capture has no tables or registers.
 func (l *replayed) Inspect(context.Context) (*Inspection, error) {
 	return &Inspection{Role: "none", Target: l.capture.Name,
 		TablesError: fmt.Errorf("%w: a capture has no tables and no registers", bench.ErrSpec)}, nil

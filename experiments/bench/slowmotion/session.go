@@ -29,7 +29,7 @@ type Options struct {
 	Index  int // index of the seed, from 0
 }
 
-// Session is one run of a plan, watched while it happens: the queue under test and, with Spec.Versus, the other one
+// Session is one run of a plan, watched while it happens: the queue under test and, with Spec.Versus, a second queue
 // with the same input and time axis. It is programmed exactly as by Run; device time passes only in Advance and Step.
 // It is not safe for concurrent use.
 type Session struct {
@@ -117,7 +117,7 @@ func (l *Session) Rewind(ctx context.Context) error {
 	w := &l.plan.Spec.Workload
 	length := olaf.Duration(w.Seconds() * float64(olaf.Second))
 	l.now, l.end, l.done, l.left = 0, olaf.Time(length), false, 0
-	// Fine at first, for slow motion: the series doubles its width as the run grows.
+	// The series starts fine, for slow motion, and doubles its width as the run grows.
 	width := max(length/(16*seriesPoints)/olaf.Cycle, 1) * olaf.Cycle
 	burst := olaf.Duration(float64(w.Size.Bits()) * float64(w.BurstPackets) / float64(w.MeanRate) * float64(olaf.Second))
 	for _, c := range l.cards {
@@ -155,10 +155,10 @@ func (c *card) startGenerator() error {
 // Now returns the run time.
 func (l *Session) Now() olaf.Time { return l.now }
 
-// IsDone reports whether everything was sent and has left.
+// IsDone reports whether all updates were sent and have left.
 func (l *Session) IsDone() bool { return l.done }
 
-// ErrOwnTime: the device's time cannot be paused, scaled or stepped.
+// ErrOwnTime reports that the device's time cannot be paused, scaled or stepped.
 var ErrOwnTime = errors.New("a card runs in real time; only a twin can be paused, stepped and slowed down")
 
 // IsSampled reports whether the device runs in its own time and is only polled, by Sample.
@@ -410,7 +410,7 @@ func (l *Session) Snapshot() (*Snapshot, error) {
 // Watch selects the cluster whose deliveries are in snapshots.
 func (l *Session) Watch(cluster olaf.ClusterID) { l.watched = cluster }
 
-// Life returns the history of an update in the queue with an index; false if it is unknown.
+// Life returns the history of an update in the queue with the given index; false if it is unknown.
 func (l *Session) Life(queue int, update int64) (Life, bool) {
 	if queue < 0 || queue >= len(l.cards) {
 		return Life{}, false
@@ -552,8 +552,8 @@ func (q *QueueSnapshot) hideUncertain(c *fpga.Capture, over bool) {
 	q.clearAges()
 }
 
-// openRerun returns a session with another plan on the same device. A polled device has one card, so that the old session
-// is closed first; otherwise it stays open until the new one is.
+// openRerun returns a session with another plan on the same device. A polled device has one card, so the old session is
+// closed first; otherwise it stays open until the new one opens.
 func (l *Session) openRerun(ctx context.Context, c Rerun) (watchable, error) {
 	plan, err := bench.NewPlan(c.Spec)
 	if err != nil {

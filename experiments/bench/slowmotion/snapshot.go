@@ -16,10 +16,9 @@ type Snapshot struct {
 	Device fpga.Identity
 	Rate   int // index of the specification's output rate, from 0
 	Seed   uint64
-	// Sampled means that the device provides only counters and deliveries, not single slots, and that times are those
-	// of the capture.
+	// Sampled is set if the device provides only counters and deliveries, not single slots, with the capture's times.
 	Sampled bool
-	// Logs means that the device logs the arrivals at its queue, so that there will be a Pair.
+	// Logs is set if the device logs the arrivals at its queue, so there will be a Pair.
 	Logs bool
 
 	State State
@@ -71,7 +70,7 @@ type QueueSnapshot struct {
 
 	Counters olaf.Counts
 	Invalid  string // the broken accounting identity; empty for none
-	// Pair compares the run with the twin's, of its plan and of the logged arrivals; nil before its end.
+	// Pair compares the run with the twin's runs of the plan and of the logged arrivals; nil before its end.
 	Pair   *results.Row
 	Merges []int64 // delivered frames by how many aggregations they carried
 	Series []SeriesPoint
@@ -102,7 +101,7 @@ type ClusterSnapshot struct {
 	Replaced  int64
 	Dropped   int64
 	Delivered int64 // frames
-	// Done means that nothing more can come: all its updates were sent, and none is in the queue. Its sawtooth has
+	// Done is set if nothing more can come: all its updates were sent, and none is in the queue. Its sawtooth has
 	// ended.
 	Done bool
 	AoM  [olaf.Readings]results.Float // ns, now; missing before the first delivery and at the end
@@ -118,7 +117,7 @@ func (c *ClusterSnapshot) LostPct() float64 {
 	return 100 * float64(c.Dropped+c.Replaced) / float64(c.Sent)
 }
 
-// SeriesPoint contains a queue's activity in one interval that ends at At.
+// SeriesPoint contains a queue's activity in the interval that ends at At.
 type SeriesPoint struct {
 	At        olaf.Time
 	AoM       [olaf.Readings]float64   // ns, mean over clusters at At; 0 if none has an age
@@ -192,7 +191,7 @@ type Life struct {
 	Cluster olaf.ClusterID
 	Frame   int64 // -1 if it entered none
 	With    []Member
-	// ReplacedBy took its place in the frame; it may be nil.
+	// ReplacedBy is the update that took its place in the frame; it may be nil.
 	ReplacedBy *Member
 	Started    olaf.Time // negative: not yet
 	Delivered  olaf.Time // negative: not yet

@@ -38,7 +38,7 @@ type host struct {
 	arrived   atomic.Uint64 // frames of the format
 	strange   atomic.Uint64
 	failed    error
-	wrong     int // packets of sums that are not one contribution of every worker
+	wrong     int // packets of sums that are not one contribution per worker
 	torn      int // sums with only some correct packets
 	updates   uint64
 	gradients uint64    // in the updates after the first
@@ -49,7 +49,7 @@ type host struct {
 	addresses olaf.Addresses
 }
 
-// pollEvery is how often a host looks whether its vector is computed.
+// pollEvery is the interval at which a host checks whether its vector is computed.
 const pollEvery = 100 * olaf.Microsecond
 
 // mostWait is the longest sleep between checks for the end.
@@ -175,7 +175,7 @@ func (h *host) takeFrame(b []byte) {
 	if p.Job == 0 { // the frame does not name it
 		p.Job = closedloop.FirstJob + olaf.ClusterID(h.job)
 	}
-	if !h.server && p.Kind == program.Data && !v.Message.Past { // both have the same format
+	if !h.server && p.Kind == program.Data && !v.Message.Past { // both use the same format
 		p.Kind = program.Result
 	}
 	if from, known := h.run.nodes[v.Outer().SrcIP]; known && p.Kind == program.Control &&
@@ -193,7 +193,7 @@ func (h *host) takeFrame(b []byte) {
 	h.end.Receive(now, &p, lanes)
 }
 
-// completeTrace completes a packet with its sender's trace, and checks its values against that.
+// completeTrace completes a packet with its sender's trace, and checks its values against it.
 func (h *host) completeTrace(from [4]byte, p *program.Packet, lanes []uint32) {
 	r := h.run
 	t := r.inside.takeTrace(way{r.nodes[from], h.number})
@@ -231,7 +231,7 @@ func (h *host) Compute(vector uint32) {
 	h.computed = h.run.runTime().Add(olaf.Duration(float64(j.Compute) * (1 + float64(j.Jitter*(float64(2*unit)-1)))))
 }
 
-// Message implements endpoint.Host. Software has its real cost here.
+// Message implements endpoint.Host. Software takes its real time here.
 func (h *host) Message() {
 	if heard := h.run.job.Observer; heard != nil && !h.server {
 		h.run.doLocked(func(now olaf.Time) { heard.OnSend(now, h.number) })

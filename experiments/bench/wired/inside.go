@@ -8,14 +8,14 @@ import (
 )
 
 // The contents of asynchronous workers' sums are neither known in advance nor in the frames. They are recorded in this
-// process instead: the sender of a frame stores its trace and the receiver finds it, because frames arrive in order on
-// a lossless path; and the switch records which gradients it passes to the program. The values verify this: a sum must
+// process instead. The sender of a frame stores its trace, and the receiver finds it, because frames arrive in order on
+// a lossless path. The switch records which gradients it passes to the program. The values verify this: a sum must
 // equal the sum of the gradients in its trace.
 
 // way is the path of frames from one node to another.
 type way struct{ from, to int }
 
-// Gradient is a worker's vector, by the number of the host.
+// Gradient identifies a worker's vector by the host's number.
 type Gradient struct {
 	Host   int
 	Vector uint32
@@ -40,7 +40,7 @@ type place struct {
 	seg uint64
 }
 
-// insides records the contents of frames in flight and of sums.
+// insides records the contents of sums and of frames in flight.
 type insides struct {
 	mu       sync.Mutex
 	ways     map[way][]program.Trace

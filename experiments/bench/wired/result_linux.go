@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// meter measures during a run.
+// meter collects the rounds and finishing times of a run.
 type meter struct {
 	rounds     int         // number of rounds with sums of all workers; 0 for asynchronous workers
 	made, have []olaf.Time // by job and round: when the last gradient was ready, and when the last worker had the sum
@@ -83,7 +83,7 @@ func (m *meter) recordDone(h *host, now olaf.Time) {
 	}
 }
 
-// makeResult computes the result.
+// makeResult computes the run's result.
 func (r *run) makeResult() (*Played, error) {
 	m := &r.meter
 	end := m.last
@@ -181,7 +181,7 @@ func (r *run) computeTimes(c *closedloop.Result) {
 	}
 }
 
-// mean computes a mean.
+// mean accumulates a mean.
 type mean struct {
 	sum metric.Float
 	n   int

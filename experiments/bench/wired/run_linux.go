@@ -51,8 +51,8 @@ type run struct {
 }
 
 // Run runs a job through the program that parts.Root makes; sync means that workers wait for the complete sum. The
-// error matches ErrNetwork for simulator-only settings, netlab.ErrRights if a right is missing, or is the parts' own,
-// or the context's.
+// error matches ErrNetwork for simulator-only settings, netlab.ErrRights if a right is missing, or comes from the parts
+// or the context.
 func Run(ctx context.Context, net closedloop.Network, job closedloop.Job, parts system.Parts, sync bool,
 	seed uint64) (*Played, error) {
 	r := &run{net: &net, job: &job, parts: &parts, seed: splitmix.MixBits(seed)}
@@ -62,8 +62,8 @@ func Run(ctx context.Context, net closedloop.Network, job closedloop.Job, parts 
 	return r.play(ctx)
 }
 
-// RunWork is Run for workers that wait for the complete sum and whose vectors are computed by work, which also ends the
-// run. Sums are not checked.
+// RunWork is Run for workers that wait for the complete sum. work computes their vectors and ends the run. Sums are not
+// checked.
 func RunWork(ctx context.Context, net closedloop.Network, job closedloop.Job, parts system.Parts, work Work,
 	seed uint64) (*Played, error) {
 	return (&run{net: &net, job: &job, parts: &parts, seed: splitmix.MixBits(seed), work: work}).play(ctx)
@@ -198,7 +198,7 @@ func (r *run) recordLeaving(outer *frame.Outer, p *program.Packet) {
 
 func (r *run) place(p *program.Packet) place { return place{int(p.Job - closedloop.FirstJob), p.Seg} }
 
-// leastMTU is Ethernet's.
+// leastMTU is Ethernet's MTU.
 const leastMTU = 1500
 
 // addHost creates a host at a port of the switch.
@@ -299,8 +299,8 @@ func (r *run) tapFrame(node int, v *frame.View, p *program.Packet, lanes []uint3
 	})
 }
 
-// lookEvery is the interval of checks for the end of a run, and arriveTime the longest time for frames in flight: their
-// receiver may wait for most of a second, while the kernel prefers real-time threads.
+// lookEvery is the interval between checks for the end of a run, and arriveTime the longest time for frames in flight:
+// their receiver may wait for most of a second, while the kernel prefers real-time threads.
 const (
 	lookEvery  = time.Millisecond
 	arriveTime = 2 * time.Second
@@ -310,7 +310,7 @@ const (
 func (r *run) playHosts(ctx context.Context) error {
 	r.begun = time.Now()
 	r.sw.Start()
-	hosts, playing := errgroup.WithContext(ctx) // it ends with the first failure
+	hosts, playing := errgroup.WithContext(ctx) // cancelled at the first failure
 	for _, h := range r.hosts {
 		hosts.Go(h.playHost)
 	}

@@ -1,6 +1,6 @@
 // Package wired runs closed-loop hosts around a switch with real wires: workers and servers in separate namespaces run
-// the state machines of pktgen/endpoint in real time, with a system's own frames between them and a device's program.
-// It has the inputs and results of package closed, as far as this machine's clocks and wires allow.
+// the state machines of pktgen/endpoint in real time, exchanging a system's own frames with a device's program. It has
+// the inputs and results of package closed, as far as this machine's clocks and wires allow.
 package wired
 
 import (
@@ -35,7 +35,7 @@ type Played struct {
 	Faults []string // other reasons why the run is invalid
 }
 
-// values generates the workers' vectors and the expected sums: integers so small that their sums are exact in any
+// values generates the workers' vectors and the expected sums: integers small enough for sums to be exact in any
 // arithmetic and order.
 type values struct {
 	seed    uint64
@@ -102,7 +102,7 @@ func (s *values) sumOfAll(job int, round uint32) []uint32 {
 	return sum
 }
 
-// countWrong returns the number of packets of a sum that are not one contribution of every worker.
+// countWrong returns the number of packets of a sum that are not one contribution per worker.
 func (s *values) countWrong(sum []uint32, job int, round uint32, perPacket int) (packets int) {
 	want := s.sumOfAll(job, round)
 	for first := 0; first < len(want); first += perPacket {

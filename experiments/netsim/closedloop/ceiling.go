@@ -9,8 +9,8 @@ import (
 // CeilingAbout describes the metric of GoodputCeiling.
 const CeilingAbout = "of values, where a worker's link carries nothing but full packets of them"
 
-// GoodputCeiling returns the upper limit of goodput from the links: the rate of values, in bit/s, if a worker's link carries
-// only full packets, averaged over the workers of a job. It ignores hosts, servers and switches.
+// GoodputCeiling returns the upper limit that links set on goodput: the rate of values, in bit/s, if a worker's link
+// carries only full packets, averaged over the workers of a job. It ignores hosts, servers and switches.
 func GoodputCeiling(net *Network, parts *system.Parts) int64 {
 	full := program.Packet{Kind: program.Data, Job: FirstJob, Lanes: uint16(parts.PerPacket)}
 	size := parts.FrameSize(&full, false)
@@ -22,7 +22,8 @@ func GoodputCeiling(net *Network, parts *system.Parts) int64 {
 		parts.PerPacket)) / int64(net.Workers)
 }
 
-// goodputCeiling returns the rate of values, in bit/s, on a link that carries only frames of one size with so many lanes.
+// goodputCeiling returns the rate of values, in bit/s, on a link that carries only frames of one size with the given
+// number of lanes.
 func (l *Link) goodputCeiling(size olaf.Size, lanes int) int64 {
 	values := float64(lanes) * float64(olaf.LaneBytes)
 	rate := int64(float64(l.Rate) * values / float64(size+l.Overhead))

@@ -8,7 +8,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// ErrConfig matches every rejected configuration.
+// ErrConfig is matched by the error for any rejected configuration.
 var ErrConfig = olaf.NewError(olaf.Usage, "bad network")
 
 // Link is a symmetric cable between two nodes.
@@ -18,10 +18,10 @@ type Link struct {
 	Overhead olaf.Size // on the line per frame: preamble, check sequence, gap
 	Loss     float64   // share of lost frames, 0 to 1
 	Every    int       // every n-th frame is lost as well, per direction; 0 for none
-	// Frame is the minimum time per frame, of any length: the limit of a host's network card. The queue that it causes
-	// is in front of the link.
+	// Frame is the minimum time per frame, of any length: the limit of a host's network card. The resulting queue is
+	// before the link.
 	Frame olaf.Duration
-	// Mark is the amount waiting at a switch's port from which arriving frames get a congestion mark; 0 marks none.
+	// Mark is the backlog at a switch's port from which arriving frames get a congestion mark; 0 marks none.
 	Mark olaf.Size
 }
 
@@ -50,8 +50,8 @@ type Network struct {
 	Trunk   Link // between switches; defaults to Link
 	// Access contains the links of the first workers, if they differ; the others use Link.
 	Access []Link
-	// Through makes the switch forward a frame while it is still arriving (cut-through), like one between servers,
-	// instead of storing it first.
+	// Through makes the switch forward a frame while it is still arriving (cut-through), like a switch between
+	// servers, instead of storing it first.
 	Through bool
 	// Tree runs the program on servers that are connected to the switch like workers; nil runs it on switches.
 	Tree *Tree
@@ -69,11 +69,11 @@ type Network struct {
 type Job struct {
 	endpoint.Layout
 	Updates uint32
-	// Compute is the time of a gradient at a worker, uniform within ± Jitter of it; Apply is the time of an update at a
-	// worker, ServerApply at a server.
+	// Compute is the time for a gradient at a worker, uniform within ± Jitter of it; Apply is the time for an update
+	// at a worker, ServerApply at a server.
 	Compute, Apply, ServerApply olaf.Duration
 	Jitter                      float64
-	// Late is the additional time of each gradient, by worker; missing entries are 0.
+	// Late is the additional time for each gradient, by worker; missing entries are 0.
 	Late []olaf.Duration
 	// Begin, if set, returns the compute time in place of Compute, Jitter and Late. It is called when a worker starts
 	// to compute.
@@ -85,10 +85,10 @@ type Job struct {
 	Applied func(now olaf.Time, host int, a *endpoint.Aggregate) `json:"-"`
 	// Tap, if set, is called with every frame that arrives at a host or at a switch.
 	Tap func(f *Frame) `json:"-"`
-	// Observer, if set, is notified of the events to measure.
+	// Observer, if set, is notified of the measured events.
 	Observer Observer `json:"-"`
 	Follow   Follow   `json:"-"` // may be nil
-	// Limit ends a job that is not finished by then; the result is then Hung. 0 means an hour.
+	// Limit is the time after which an unfinished job is stopped; its result is Hung. 0 means an hour.
 	Limit olaf.Duration
 	// Apart spreads the starts of hosts over this time, by the seed.
 	Apart olaf.Duration

@@ -9,9 +9,9 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 )
 
-// Framer converts frames from a tap to bytes, in a system's own format. Gradients are not simulated except in
-// trainings; other frames are cut after their headers. The wire format does not contain generation times and
-// contributors; the number of vectors in a sum becomes a comment.
+// Framer converts frames from a tap to bytes, in a system's own format. Gradients are simulated only in training; other
+// frames are cut after their headers. The wire format does not contain generation times and contributors; the number of
+// vectors in a sum becomes a comment.
 type Framer struct {
 	format  *frame.Format
 	nodes   []olaf.Addresses // their own addresses are SrcMAC, SrcIP and SrcPort
@@ -22,7 +22,7 @@ type Framer struct {
 // headersKept is the length stored of frames without computed lanes.
 const headersKept = 128
 
-// NewFramer assigns addresses to a network's nodes; server means that jobs have servers.
+// NewFramer assigns addresses to a network's nodes; server reports whether jobs have servers.
 func NewFramer(format *frame.Format, n *Network, server bool) *Framer {
 	f := &Framer{format: format, workers: max(1, n.Jobs) * n.Workers, buffer: make([]byte, olaf.MaxFrame)}
 	for i := range n.NodeNames(server) {

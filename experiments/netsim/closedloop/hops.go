@@ -10,12 +10,12 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Hops is a tree of switches in place of racks. The workers of a job are on one of them, which runs the program; the
+// Hops is a tree of switches in place of racks. A job's workers are on one of them, which runs the program; the
 // switches above forward its sums. All paths end at the root, in the parameter server's place: it runs the program too
 // and answers sums if the system has no server, or else forwards them to the job's server.
 type Hops struct {
 	Switches []Hop // root first
-	Homes    []int // by job, the index of its workers' switch
+	Homes    []int // by job, the index of the workers' switch
 }
 
 // Hop is a switch in the tree.
@@ -25,15 +25,14 @@ type Hop struct {
 	Slots  int  // frames that each port can hold besides the one on the wire; 0 for no limit
 }
 
-// Observer is notified of the events in a network that are measured.
+// Observer is notified of the measured events in a network.
 type Observer interface {
 	// OnCompute reports that a gradient is ready, OnSend that its message begins.
 	OnCompute(now olaf.Time, worker int)
 	OnSend(now olaf.Time, worker int)
-	// OnSumPacket reports a packet of a complete sum at the root or its server, once for each time that it is sent from
-	// there.
+	// OnSumPacket reports a packet of a complete sum at the root or its server, each time it is sent from there.
 	OnSumPacket(now olaf.Time, p *program.Packet)
-	// OnDrop reports a packet that found a port full, OnLoss one that was lost on a link.
+	// OnDrop reports a packet that found a port full, OnLoss one lost on a link.
 	OnDrop(now olaf.Time, p *program.Packet)
 	OnLoss(now olaf.Time, p *program.Packet)
 }
@@ -63,7 +62,7 @@ func (h *Hops) checkHops(n *Network) error {
 	return nil
 }
 
-// within is the link of a server to the root, which contains it.
+// within is the link from a server to the root that contains it.
 var within = Link{Rate: 1_000_000 * olaf.Gbps}
 
 // addHops creates the switches of the tree, their wires and routes.
@@ -94,7 +93,7 @@ func (s *sim) addHops(n *Network) {
 	}
 }
 
-// setRootMembers records the root's ports to the jobs.
+// setRootMembers records the root's ports towards the jobs.
 func (s *sim) setRootMembers(n *Network) {
 	root := &s.switches[0]
 	root.members = make([][]program.Port, s.jobs)
@@ -158,7 +157,7 @@ func (s *sim) computePorts(r *Result) {
 	}
 }
 
-// portAt returns the port in front of a wire at an instant, with its busy time reduced by but.
+// portAt returns the port before a wire at an instant, with its busy time reduced by but.
 func (w *wire) portAt(at, but int64) Port {
 	p := Port{In: w.Frames, Left: w.Frames, Busy: metric.Missing()}
 	if w.Line != nil {

@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// meter measures during a run.
+// meter collects the measurements of a run.
 type meter struct {
 	sim       *sim
 	doneHosts int

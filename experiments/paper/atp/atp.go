@@ -48,7 +48,7 @@ func seedsOf(o *experiments.Options, full, quick int) (seeds []uint64) {
 // amounts are the switch's aggregators, relative to the need of one job at its peak.
 var amounts = []string{"0.5pta", "1pta", "1.5pta", "2pta", "3pta"}
 
-// sharingSeeds is the number of runs of a cell: only the hosts' start times are random.
+// sharingSeeds is the number of runs per cell. They differ only in the hosts' start times, so few are enough.
 const sharingSeeds = 3
 
 func runSharing(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {

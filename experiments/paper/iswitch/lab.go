@@ -25,7 +25,7 @@ type Model struct {
 	Sync, AsyncPS, AsyncISwitch float64
 }
 
-// Models returns those of Tables 3 to 5.
+// Models returns the models in Tables 3 to 5.
 func Models() []Model {
 	return []Model{
 		{"dqn", "DQN", 6_724_248 / 4, 1, micro(12_070), true, 1.40e6, 6.30e6, 3.50e6},

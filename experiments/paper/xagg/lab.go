@@ -54,7 +54,7 @@ type Model struct {
 	Size        olaf.Size
 }
 
-// Models returns those of Figs. 13 to 20.
+// Models returns the models in Figs. 13 to 20.
 func Models() []Model {
 	return []Model{
 		{"inception-v3", "Inception-V3", 25e6}, {"resnet50", "ResNet50", 97e6}, {"alexnet", "AlexNet", 233e6},

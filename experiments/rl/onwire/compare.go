@@ -20,7 +20,7 @@ import (
 // ErrKind: a stored comparison has no trainings of a kind.
 var ErrKind = olaf.NewError(olaf.Usage, "no such trainings")
 
-// Side is a stored comparison as one side of another one: its trainings as single runs, and its curves.
+// Side is a stored comparison used as one side of a new one: its training runs, each as a single run, and its curves.
 type Side struct {
 	compare.Side
 	curves []*curve

@@ -23,7 +23,7 @@ type Config struct {
 	RewardScale float32 `json:"reward_scale"` // keeps value targets from dominating the policy on the shared trunk
 }
 
-// Defaults returns values that learn with asynchronous workers.
+// Defaults returns hyperparameters that work with asynchronous workers.
 func Defaults() Config {
 	return Config{Steps: 512, Epochs: 4, Minibatch: 64, LearnRate: 1e-4, Gamma: 0.995, Lambda: 0.98, Clip: 0.2,
 		Entropy: 0.003, ValueWeight: 0.5, MaxNorm: 0.5, RewardScale: 0.01}

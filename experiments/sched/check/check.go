@@ -82,8 +82,8 @@ type checking struct {
 	verdict Verdict
 }
 
-// link contains the connections between two units: the number before slot 0, and the numbers from the ascending
-// slots in at on.
+// link contains the connections between two units: the number before slot 0, and the numbers from each slot in at, in
+// ascending order.
 type link struct {
 	before int
 	at     []int
