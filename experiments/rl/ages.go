@@ -10,9 +10,9 @@ import (
 	"github.com/olafctl/olaf/experiments/rl/ppo"
 )
 
-// MeanAge returns the mean Age of Model per cluster of a finished training, in ns: what its queue makes of the updates in the
-// learning curves, from a cluster's first arrival to the last update of any worker. Transmission control sends some of them
-// only, which curves do not show; it is an error.
+// MeanAge returns the mean Age of Model per cluster of a finished training, in ns: the effect of its queue on the
+// updates in the learning curves, from a cluster's first arrival to the last update of any worker. It returns an error
+// with transmission control, because curves do not show which updates were sent.
 func MeanAge(c *Config, curves [][]Point) (float64, error) {
 	if c.Control != nil {
 		return 0, fmt.Errorf("%w: the ages of a training with transmission control do not follow from its curves", ErrConfig)
@@ -62,7 +62,7 @@ type age struct {
 	started               bool
 }
 
-// fallTo lowers the age to that of the newest update in an arrival.
+// fallTo lowers the age to the age of the newest update in an arrival.
 func (a *age) fallTo(d *arrival) {
 	now := float64(d.at) / float64(olaf.Nanosecond)
 	newest := uint64(0)

@@ -1,6 +1,6 @@
 package rl
 
-// Flights is the number of episodes without exploring that judge a policy.
+// Flights is the number of episodes, without exploration, that judge a policy.
 const Flights = 20
 
 // Tenth returns the number of iterations per part of a learning curve: a tenth of all, at least one.

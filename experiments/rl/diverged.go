@@ -7,13 +7,13 @@ import (
 	"github.com/olafctl/olaf/experiments/rl/ppo"
 )
 
-// ErrDiverged is the kind of errors of trainings whose weights or gradients became NaN or infinite, or whose weights grew
-// beyond MaxGrowth.
+// ErrDiverged is matched by errors from training whose weights or gradients became NaN or infinite, or whose weights
+// grew beyond MaxGrowth.
 var ErrDiverged = olaf.NewError(olaf.Failed, "the training diverged")
 
-// MaxGrowth is the ratio of the norm of a model's weights to that of its initial weights above which its training has
-// diverged. In trainings that improve the reward the ratio stays below 1.5. It passes 5 with a learn rate of 0.03 and 50 with
-// one of 1, where the reward falls below that of the untrained policy.
+// MaxGrowth is the ratio of the norm of a model's weights to that of its initial weights above which training has
+// diverged. While training improves the reward, the ratio stays below 1.5. It passes 5 with a learning rate of 0.03 and
+// 50 with a rate of 1, where the reward falls below the untrained policy's.
 const MaxGrowth = 10
 
 // CheckWeights returns an error that matches ErrDiverged if a cluster's weights are not finite or grew beyond MaxGrowth.
@@ -28,7 +28,7 @@ func (c *Config) CheckWeights(cluster int, w *ppo.Weights) error {
 	return nil
 }
 
-// checkWeights returns the error of the first cluster that diverged, and their number.
+// checkWeights returns the error for the first cluster that diverged, and the number of clusters that did.
 func (o *Outcome) checkWeights(c *Config) (n int, first error) {
 	for i := range o.Weights {
 		if err := c.CheckWeights(i, &o.Weights[i]); err != nil {

@@ -15,7 +15,7 @@ import (
 // fractionBits is the fixed point of gradient lanes, Q16.16 (docs/reference/semantics.md, Update on the wire).
 const fractionBits = 16
 
-// arrival is a frame at a parameter server: the mean of the updates inside, or of their packets for one place.
+// arrival is a frame at a parameter server: the mean of the contained updates, or of their packets for one place.
 type arrival struct {
 	at       olaf.Time
 	cluster  olaf.ClusterID
@@ -24,7 +24,7 @@ type arrival struct {
 	reward   float64
 	count    int
 	inside   []olaf.Contributor
-	status   tc.Status // of the queue, for the answer
+	status   tc.Status // of the queue, for answers
 }
 
 // network carries updates from workers to servers.
@@ -68,7 +68,7 @@ type queued struct {
 	gradient ppo.Weights
 	slots    int     // in updates
 	seen     []int64 // when a cluster's newest update arrived, ns; -1 for never
-	windowNS int64   // for which a cluster counts as active after that
+	windowNS int64   // for which a cluster then counts as active
 }
 
 func newNetwork(c *Config, deliver func(*arrival)) (network, error) {
@@ -117,7 +117,7 @@ func (n *queued) send(now olaf.Time, u *olaf.Update, _ float64, g *ppo.Weights) 
 // packets returns the number of packets per update.
 func (n *queued) packets() int { return (len(n.lanes) + n.packet - 1) / n.packet }
 
-// toFixed converts to Q16.16 with rounding and saturation. NaN becomes 0; a training ends before it sends one.
+// toFixed converts to Q16.16 with rounding and saturation. NaN becomes 0; training ends before it sends one.
 func toFixed(v float32) int32 {
 	f := math.RoundToEven(float64(v) * (1 << fractionBits))
 	if f != f {

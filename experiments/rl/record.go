@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
-// TraceHeader returns the trace header of the training c: everything that determines its bytes.
+// TraceHeader returns the trace header for the training c: everything that determines its bytes.
 func TraceHeader(c *Config, clock string, payload bool) (trace.Header, error) {
 	job, err := json.Marshal(c)
 	if err != nil {
@@ -47,7 +47,7 @@ func TraceHeader(c *Config, clock string, payload bool) (trace.Header, error) {
 	return h, nil
 }
 
-// recordFlush is the number of updates that a recording may lose in a power failure.
+// recordFlush is the maximum number of updates that a recording loses in a power failure.
 const recordFlush = 256
 
 // Recorder is an Observer that writes a trace file. The caller must close the file, also after an interrupt.

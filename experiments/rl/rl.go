@@ -1,9 +1,9 @@
-// Package rl trains LunarLander pilots by asynchronous PPO with many workers and one parameter server per cluster,
-// as the paper's workloads do (§2.1, §8.2): it records real traces, and it trains through an emulated network.
+// Package rl trains LunarLander pilots by asynchronous PPO with many workers and one parameter server per cluster, as
+// the paper's workloads do (§2.1, §8.2): it records real traces, and it trains through an emulated network.
 //
-// Workers fly and learn on their own goroutines; when their updates are ready is counted in virtual time by a cost
-// model, so that the same configuration gives the same bytes on any number of processors (of one GOARCH and
-// GOAMD64). A wall clock is available too, for recordings of a real machine.
+// Workers fly and learn on their own goroutines. A cost model determines in virtual time when their updates are ready,
+// so the same configuration gives the same bytes on any number of processors (of one GOARCH and GOAMD64). A wall clock
+// is also available, to record a real machine.
 package rl
 
 import (
@@ -21,7 +21,7 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 )
 
-// ErrConfig is the kind of errors in a training's configuration.
+// ErrConfig is matched by errors in a training configuration.
 var ErrConfig = olaf.NewError(olaf.Usage, "cannot train")
 
 // Values of Config, in the order in which help lists them.
@@ -30,7 +30,7 @@ const (
 	Async = "async"
 	// Periodic averages Threshold updates and then answers all workers; no worker waits (iSwitch style).
 	Periodic = "periodic"
-	// Sync averages one update of each worker, and all workers wait for it (SwitchML style).
+	// Sync averages one update from each worker, and all workers wait for it (SwitchML style).
 	Sync = "sync"
 
 	// Delta reads the paper's g as (weights after local PPO − weights before)/γ, which learns.
@@ -41,7 +41,8 @@ const (
 
 	// NoGate accepts every update.
 	NoGate = "none"
-	// MaxGate accepts an update only if its reward exceeds the best one accepted: the literal reading, which stalls.
+	// MaxGate accepts an update only if its reward exceeds the best accepted so far: the literal reading, which
+	// stalls.
 	MaxGate = "max"
 	// EMAGate compares with a running mean of the received rewards.
 	EMAGate = "ema"
@@ -50,8 +51,8 @@ const (
 
 	// CommonStart begins all workers of a cluster and its server from the same weights.
 	CommonStart = "common"
-	// FirstStart lets every worker draw and submit its own; the server begins from those of the first to answer, the
-	// fastest, and discards the others (paper §2.1).
+	// FirstStart lets every worker draw and submit its own; the server begins from the weights that arrive first, the
+	// fastest worker's, and discards the others (paper §2.1).
 	FirstStart = "first"
 
 	// Ideal delivers every update at once.
@@ -79,12 +80,12 @@ type Network struct {
 	Slots int       `json:"slots,omitempty"`
 	Frame olaf.Size `json:"frame,omitempty"` // 0 uses the minimum for the network's weights
 	// Lanes is the number of values per packet if an update takes several packets. Each is queued, merged, lost and
-	// stepped separately, and the queue has as many times the slots. 0 puts an update into one frame.
+	// stepped separately, and the number of slots is multiplied accordingly. 0 puts an update into one frame.
 	Lanes int `json:"lanes,omitempty"`
 	// Profile is the profile of the engine's cycles, engine.Calibrated or engine.Ideal.
 	Profile engine.Profile `json:"profile,omitempty"`
 	// RewardFilter compares the rewards of an arrival and of the waiting update before they merge (paper §3).
-	// RewardThreshold is the difference in reward up to which they do.
+	// RewardThreshold is the maximum difference in reward for merging.
 	RewardFilter    bool    `json:"reward_filter,omitempty"`
 	RewardThreshold float64 `json:"reward_threshold,omitempty"`
 }
@@ -104,7 +105,7 @@ type Cost struct {
 	SampleNS int64 `json:"sample_ns"` // one sample in one epoch
 }
 
-// Config is a complete training.
+// Config is the configuration of a training run.
 type Config struct {
 	pktgen.Placement
 	Iterations int `json:"iterations"` // per worker
@@ -160,8 +161,8 @@ func Defaults() Config {
 	}
 }
 
-// ParseConfig parses a training: the configuration alone, or the document that a training prints. The error matches
-// ErrConfig.
+// ParseConfig parses the configuration of a training run: the configuration alone, or the document that training
+// prints. The error matches ErrConfig.
 func ParseConfig(text []byte) (*Config, error) {
 	var document struct {
 		Config json.RawMessage `json:"config"`
@@ -229,7 +230,7 @@ func (c *Config) Check() error {
 	return c.checkNetwork()
 }
 
-// longestNS bounds iterations to eleven days: times in picoseconds have 63 bits, which are 106 days.
+// longestNS limits iterations to eleven days: times in picoseconds have 63 bits, which is 106 days.
 const longestNS = 1e15
 
 // longestIterationNS returns an upper bound on an iteration's duration, including the completion of its last episode.

@@ -1,6 +1,6 @@
 package rl
 
-// emaRate is the rate at which a gate's running reward follows.
+// emaRate is the rate at which a gate's running reward follows new rewards.
 const emaRate = 0.1
 
 // ServerStats counts a parameter server's frames, updates and steps.
@@ -20,7 +20,7 @@ type server struct {
 	bar      float64   // r_g
 	hasBar   bool
 	gathered int // updates in running, for Periodic and Sync
-	quorum   int // updates per step there
+	quorum   int // updates per step in these modes
 	stats    ServerStats
 }
 

@@ -28,7 +28,7 @@ type Point struct {
 	Reward float64
 }
 
-// Outcome is the result of a training. After an interrupt it contains the part done.
+// Outcome is the result of training. After an interrupt it contains the finished part.
 type Outcome struct {
 	Curves  [][]Point // by worker, one point per iteration
 	Servers []ServerStats
@@ -59,7 +59,7 @@ type worker struct {
 	startNS  int64
 	finishNS int64 // valid if known
 	cost     int64
-	usualNS  float64 // running mean of the cost, for normalised periods
+	usualNS  float64 // running mean cost, for normalised periods
 	seq      uint32
 	control  tc.Controller
 }
@@ -86,9 +86,9 @@ const (
 	usualRate      = 0.1 // rate at which the running mean of a worker's cost follows
 )
 
-// Train runs c in virtual time. observer may be nil. If the context ends, it returns the part done with the
-// context's error. Configuration errors match ErrConfig. A training that diverged has an outcome and an error that matches
-// ErrDiverged.
+// Train runs c in virtual time. observer may be nil. If the context ends, it returns the finished part with the
+// context's error. Configuration errors match ErrConfig. If training diverges, it returns an outcome and an error that
+// matches ErrDiverged.
 func Train(ctx context.Context, c Config, observer Observer) (*Outcome, error) {
 	t, err := newTraining(&c, observer)
 	if err != nil {
@@ -347,8 +347,8 @@ func gradientNorm(g *ppo.Weights) float32 {
 	return float32(math.Sqrt(sum))
 }
 
-// onArrival handles an arrival at a parameter server: it steps, then answers the contributors or all workers with
-// the stepped part.
+// onArrival handles an arrival at a parameter server: it steps, then sends the stepped part to the contributors or all
+// workers.
 func (t *training) onArrival(a *arrival) {
 	s := t.servers[a.cluster]
 	broadcast := s.parts[a.place].receive(a.gradient, a.reward, a.count)
@@ -395,7 +395,7 @@ func (t *training) close() {
 	t.out.EndNS = t.now
 }
 
-// Evaluate runs episodes without exploring, one per seed, and returns the mean reward.
+// Evaluate runs episodes without exploration, one per seed, and returns the mean reward.
 func Evaluate(weights *ppo.Weights, seeds int) float64 {
 	var policy ppo.Policy
 	policy.Load(weights)

@@ -41,7 +41,7 @@ func TrainLive(ctx context.Context, c Config, clock Clock, observer Observer) (*
 	return &t.out, ctx.Err()
 }
 
-// live is a training on a wall clock; the mutex guards all state that workers share.
+// live is training on a wall clock; the mutex guards all state that workers share.
 type live struct {
 	*training
 	mu     sync.Mutex

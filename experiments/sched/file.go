@@ -108,7 +108,7 @@ func (c *checker) rate(at yamlfile.Pos, key string, r olaf.Rate) {
 	}
 }
 
-// within checks that a number is in 0 … most.
+// within checks that a number is from 0 to most.
 func (c *checker) within(at yamlfile.Pos, key, of string, n, most int) {
 	if n < 0 || n > most {
 		c.fail(at, key, "%s has %s %d; 0 to %d", of, key, n, most)
@@ -239,7 +239,7 @@ func (c *checker) job(j *Job) {
 		c.fail(j.Pos, "workers", "%s has %d workers; at most %d", of, total, MaxWorkers)
 	}
 	if server := c.unit(j.Pos, "server", j.Server); server == nil || !known || len(c.errs) > 0 {
-		return // their consequences are for the next try
+		return // errors that follow from these can wait for the next attempt
 	}
 	c.memory(j, of)
 	c.reachable(j, of)

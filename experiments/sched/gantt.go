@@ -164,7 +164,7 @@ func (g *gantt) setUp() []int {
 	return counts
 }
 
-// eachChange calls f for every change of connections, with slot −1 for those before slot 0.
+// eachChange calls f for every change of connections, with slot −1 for connections before slot 0.
 func (g *gantt) eachChange(f func(pair [2]string, slot, more int)) {
 	live := map[[2]string]int{}
 	for _, c := range g.plan.Problem.Connections {

@@ -104,7 +104,7 @@ func (in *Instance) member(j *Job, partial bool) Member {
 	return m
 }
 
-// Finish returns when a job is done that sends last in slot last and is aggregated by a unit's switch or NoSwitch.
+// Finish returns when a job is done whose last sending slot is last and which a unit's switch, or NoSwitch, aggregates.
 func (in *Instance) Finish(m *Member, last, unit int) olaf.Duration {
 	end := in.Problem.Slot * olaf.Duration(last+1)
 	if m.IsOffloaded(unit) {

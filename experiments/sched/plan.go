@@ -12,7 +12,7 @@ import (
 // PlanSchema is the schema name of a Plan.
 const PlanSchema = "olafctl.schedule/v1"
 
-// ErrPlan is the kind of errors in a plan document: invalid JSON, another schema, an invalid problem. Package check
+// ErrPlan is matched by errors in a plan document: invalid JSON, another schema, an invalid problem. Package check
 // finds the faults of a well-formed plan.
 var ErrPlan = olaf.NewError(olaf.Usage, "bad plan")
 
@@ -28,7 +28,7 @@ type Plan struct {
 	Proof       *Proof       `json:"proof,omitempty"` // for a solver's plan
 }
 
-// Policy describes the maker of a plan.
+// Policy describes how a plan was made.
 type Policy struct {
 	Name    string  `json:"name"` // tw, fcfs, milp; any other for a foreign plan
 	Repairs Repairs `json:"repairs"`
@@ -53,7 +53,7 @@ type Change struct {
 	Count   int       `json:"count"`
 }
 
-// Outcome contains a plan's results by its maker.
+// Outcome contains a plan's results, as computed by its maker.
 type Outcome struct {
 	CTBTI            olaf.Duration `json:"ct_bti"`           // first arrival until last finish, for the finished jobs only
 	TotalJCT         olaf.Duration `json:"total_jct"`        // arrival to finish, summed over the finished jobs
@@ -61,7 +61,7 @@ type Outcome struct {
 	Unfinished       []string      `json:"unfinished,omitempty"`
 }
 
-// MeanJCT returns the mean time from arrival to finish over the finished ones of jobs.
+// MeanJCT returns the mean time from arrival to finish over the finished jobs among jobs.
 func (o *Outcome) MeanJCT(jobs int) olaf.Duration {
 	if n := jobs - len(o.Unfinished); n > 0 {
 		return o.TotalJCT / olaf.Duration(n)
@@ -69,13 +69,13 @@ func (o *Outcome) MeanJCT(jobs int) olaf.Duration {
 	return 0
 }
 
-// Proof is a solver's result about the least CT-BTI.
+// Proof is a solver's result on the least CT-BTI.
 type Proof struct {
 	Solver string `json:"solver"`
 	Status Status `json:"status"`
 	// Bound is a lower bound on the CT-BTI of any schedule in this model, if the solver is right.
 	Bound olaf.Duration `json:"bound"`
-	// GapPct is an upper bound of the plan's distance from the least: 100·(CT-BTI − bound)/CT-BTI.
+	// GapPct is an upper bound on the plan's distance from the least: 100·(CT-BTI − bound)/CT-BTI.
 	GapPct float64 `json:"gap_pct"`
 	// From names the policy whose plan is the result because the solver found no better one in time; otherwise
 	// empty.
@@ -92,7 +92,7 @@ const (
 	Limited Status = "time limit" // neither
 )
 
-// ParsePlan parses a plan; name is for messages. The error matches ErrPlan or, for the problem in it, ErrProblem.
+// ParsePlan parses a plan; name is for messages. The error matches ErrPlan or, for the contained problem, ErrProblem.
 func ParsePlan(name string, text []byte) (*Plan, error) {
 	p := &Plan{}
 	if err := json.Unmarshal(text, p); err != nil {
@@ -112,7 +112,7 @@ func ParsePlan(name string, text []byte) (*Plan, error) {
 	return p, nil
 }
 
-// order sorts the assignments by the problem's jobs, with those of unknown jobs last.
+// order sorts the assignments by the problem's jobs, with assignments to unknown jobs last.
 func (p *Plan) order() {
 	place := make(map[string]int, len(p.Problem.Jobs))
 	for i := range p.Problem.Jobs {
@@ -161,7 +161,7 @@ func Differences(a, b *Problem) []string {
 	return d
 }
 
-// differences are lines about differences.
+// differences collects lines about differences.
 type differences []string
 
 func (d *differences) say(what string, x, y any) {

@@ -10,10 +10,10 @@ import (
 // JobsSchema names the file format that Parse reads.
 const JobsSchema = "olafctl.jobs/v1"
 
-// ErrProblem is the kind of errors in a problem. The message names file, line and fix, if known.
+// ErrProblem is matched by errors in a problem. The message names the file, line and fix, if known.
 var ErrProblem = olaf.NewError(olaf.Usage, "bad jobs")
 
-// Error is one fault of a problem.
+// Error is one fault in a problem.
 type Error struct {
 	File string // empty for a problem built in memory
 	Line int    // 0 if unknown
@@ -60,7 +60,7 @@ type Unit struct {
 	// number of equal units name1, name2 …; default one, called name
 	Count      int       `yaml:"count,omitempty" json:"-"`
 	Ports      int       `yaml:"ports" json:"ports"`                                 // to the optical cross-connect
-	INC        int       `yaml:"inc,omitempty" json:"inc"`                           // jobs that the switch can aggregate for at a time
+	INC        int       `yaml:"inc,omitempty" json:"inc"`                           // jobs that the switch can aggregate at a time
 	SwitchRate olaf.Rate `yaml:"switch_rate,omitempty" json:"switch_rate,omitempty"` // up and down together; default unlimited
 	// for the segments of all jobs; default limited by inc only
 	Memory olaf.Size `yaml:"memory,omitempty" json:"memory,omitempty"`
@@ -101,8 +101,8 @@ const (
 	MaxRate    = olaf.Rate(1e15)
 )
 
-// Longest returns the maximum number of slots of a schedule: a million, or fewer long ones, since virtual time ends
-// after 53 days.
+// Longest returns the maximum number of slots of a schedule: a million, or fewer if they are long, since virtual time
+// ends after 53 days.
 func (p *Problem) Longest() int { return int(min(1<<20, (1<<62)/p.Slot)) }
 
 // ArrivalSlot returns the first slot in which j can send, for slots of the given length.
@@ -125,7 +125,7 @@ func (p *Problem) WithSlot(slot olaf.Duration) *Problem {
 	return &c
 }
 
-// WithMesh returns the problem with fixed connections, those of WithConnections.
+// WithMesh returns the problem with the connections of WithConnections, fixed.
 func (p *Problem) WithMesh() *Problem {
 	c := p.WithConnections()
 	c.Fixed = true
@@ -146,7 +146,7 @@ func (p *Problem) WithConnections() *Problem {
 	for v := range p.Units {
 		free[v], count[v] = p.Units[v].Ports, make([]int, n)
 	}
-	// Units at equal distance on a ring are connected in one round, so that remaining ports are spread evenly, too.
+	// Units at equal distance on a ring are connected in one round, so that remaining ports are also spread evenly.
 	for joined := true; joined; {
 		joined = false
 		for distance := 1; distance <= n/2; distance++ {

@@ -11,19 +11,19 @@ import (
 	"github.com/olafctl/olaf/internal/exactmath"
 )
 
-// Workloads are networks and jobs like those of the paper's evaluation (§VII), generated from a seed. What the paper
-// does not print (the share of jobs that are spread over units, the time of an update, the reconfiguration time, the
-// switches' bandwidth) is a field with our value.
+// Workloads are networks and jobs like those in the paper's evaluation (§VII), generated from a seed. Parameters that
+// the paper does not print (the share of jobs that are spread over units, the time for an update, the reconfiguration
+// time, the switches' bandwidth) are fields with our values.
 
 // WorkloadKind is the kind of a workload's jobs.
 type WorkloadKind string
 
 // The kinds.
 const (
-	// DML jobs are trainings: 2, 4, 8 or 16 workers with 102 to 548 MB each (§VII-C).
+	// DML jobs train models: 2, 4, 8 or 16 workers with 102 to 548 MB each (§VII-C).
 	DML WorkloadKind = "dml"
-	// MapReduce jobs are shuffles to one reducer, with heavy-tailed widths and volumes like those of coflow traces. The
-	// paper's 500 jobs of Facebook's trace are not printed; medians and tails here are ours.
+	// MapReduce jobs are shuffles to one reducer, with heavy-tailed widths and volumes as in coflow traces. The
+	// paper's 500 jobs from Facebook's trace are not printed; the medians and tails are ours.
 	MapReduce WorkloadKind = "mapreduce"
 	// Testbed has the four racks of §VII-B: 2 or 4 workers per job in two racks with GPUs, servers in two with CPUs.
 	Testbed WorkloadKind = "testbed"
@@ -38,7 +38,7 @@ type Workload struct {
 	Jobs  int          `json:"jobs"`
 	Units int          `json:"units"`
 	Ports int          `json:"ports"` // per unit
-	INC   int          `json:"inc"`   // jobs that a switch aggregates for
+	INC   int          `json:"inc"`   // jobs that a switch aggregates
 	// Joined connects all units evenly before slot 0.
 	Joined bool `json:"joined,omitempty"`
 	// PerSecond is the rate of the Poisson process of arrivals; 0 for all at once.
@@ -55,8 +55,8 @@ type Workload struct {
 	Seed            uint64        `json:"seed"`
 }
 
-// PaperWorkload returns the simulation of §VII-C with the given number of jobs, with our values for what it does not
-// print.
+// PaperWorkload returns the simulation of §VII-C with the given number of jobs, with our values for the parameters that
+// it does not print.
 func PaperWorkload(jobs int, seed uint64) Workload {
 	return Workload{
 		Kind: DML, Jobs: jobs, Units: 64, Ports: 24, INC: 4, PerSecond: 20, Local: 0.6, Volume: [2]olaf.Size{102e6, 548e6},
@@ -138,8 +138,8 @@ func (s *Workload) place(j *Job, units []Unit, random *rand.Rand) {
 	case Testbed:
 		workers = []int{2, 4}[random.IntN(2)]
 	case MapReduce:
-		// Widths up to 64, equally many in each octave; volumes log-normal with a median of 30 MB, 5 % of them above
-		// 800 MB.
+		// Widths are up to 64, equally many in each octave. Volumes are log-normal with a median of 30 MB; 5 % are
+		// above 800 MB.
 		workers = 1 << random.IntN(6)
 		workers += random.IntN(workers)
 		j.Volume = olaf.Size(min(max(30e6*exactmath.Exp(2*exactmath.NormFloat64(random)), 1e6), 1e10))

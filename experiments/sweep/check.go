@@ -27,17 +27,17 @@ type SpotCheck struct {
 	Do    func(context.Context, Job) (json.RawMessage, error)
 }
 
-// longestCheck is the longest job that is repeated.
+// longestCheck is the duration of the longest job that is repeated.
 const longestCheck = time.Minute
 
-// taken is a result from another machine.
+// taken is a result that another machine computed.
 type taken struct {
 	unit
 	store.Single
 	machine int
 }
 
-// Check repeats results of other machines in this process: the given share of all, and at least one of every worker
+// Check repeats results from other machines in this process: the given share of all, and at least one from every worker
 // with repeatable results. A result that differs is stored beside the first one, and its description names both makers.
 func (e *Engine) Check(ctx context.Context, c SpotCheck) (machines []sweep.Checked, differences []string, err error) {
 	able, machines := e.groupByWorker(c.Share)
@@ -109,8 +109,8 @@ func (e *Engine) whyNotRepeatable(by *store.Maker, share float64) string {
 	return ""
 }
 
-// chooseResults draws results at random, so that no worker can predict them: one of every machine, then others up to the
-// total.
+// chooseResults draws results at random, so that no worker can predict them: one from every machine, then others up to
+// the total.
 func chooseResults(able [][]taken, total int) (chosen []taken) {
 	var rest []taken
 	for _, one := range able {

@@ -1,5 +1,5 @@
 // Package sweep varies the options of a command over a grid or a list. A File describes the sweep, a Plan fixes every
-// cell and seed, and worker processes carry out lots of runs. Each result is stored under a key of everything that can
+// cell and seed, and worker processes execute lots of runs. Each result is stored under a key of everything that can
 // affect it and is never computed twice, so that an interrupted sweep can continue, with the same result for any number
 // of processes.
 //
@@ -52,16 +52,16 @@ type Command struct {
 	// Metrics lists the metrics of runs, Headline the default ones.
 	Metrics  []*metric.Metric
 	Headline []string
-	// Runs is the default number per cell. Once means that every run of a cell gives the same result.
+	// Runs is the default number per cell. Once is set if every run of a cell gives the same result.
 	Runs int
 	Once bool
-	// Timed means that results depend on wall time, so that repetitions may differ.
+	// Timed is set if results depend on wall time, so that repetitions may differ.
 	Timed bool
 	// Resolve reads the settings common to all cells; file is one in the command's own format, or empty.
 	Resolve func(file string, options []Option) (Resolver, error)
 	// Run carries out some runs of a cell, beginning with run number from.
 	Run func(ctx context.Context, spec json.RawMessage, from, runs int) (*sweep.Lot, error)
-	// Patience rejects a cell if a single run would take so long that it must be a mistake; it may be nil.
+	// Patience rejects a cell if a single run would take unreasonably long; it may be nil.
 	Patience func(spec json.RawMessage) error
 	// Piece, if set, replaces Run for work that is not a set of runs.
 	Piece func(ctx context.Context, spec json.RawMessage) (json.RawMessage, error)

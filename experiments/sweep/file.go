@@ -99,7 +99,7 @@ const (
 )
 
 // Resolve fixes every cell. It reports all invalid cells together, before anything runs. The error matches ErrSpec, or
-// ErrLarge for more than a million cells without large, or is the command's own.
+// ErrLarge for more than a million cells without large, or comes from the command.
 func (f *File) Resolve(all Commands, large bool) (*Plan, error) {
 	c, err := all.Find(f.Command)
 	if err != nil {
@@ -210,8 +210,8 @@ func (f *File) sortOptions(c *Command) (sortOptions []Option, err error) {
 	return sortOptions, nil
 }
 
-// plainNumber writes a whole number as it is read, 010 as 10, so that the document holds the number that decided its cells.
-// What is no whole number stays as it is, for the command to refuse.
+// plainNumber normalises an integer, such as 010 to 10, so that the document contains the number that decided its
+// cells. It returns other values unchanged, for the command to reject.
 func (c *Command) plainNumber(option, value string) string {
 	i := slices.IndexFunc(c.Fields, func(f Field) bool { return f.Name == option })
 	if i < 0 || c.Fields[i].Type != grid.Whole {

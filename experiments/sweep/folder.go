@@ -34,10 +34,10 @@ const (
 	idTime      = "20060102-150405"
 )
 
-// ErrHeld: another olafctl is working on the sweep.
+// ErrHeld reports that another olafctl is working on the sweep.
 var ErrHeld = olaf.NewError(olaf.Usage, "another olafctl works on this sweep")
 
-// Folders contains the folders of unfinished sweeps.
+// Folders is the folder that contains the folders of unfinished sweeps.
 type Folders struct {
 	store *store.Store
 	dir   string
@@ -278,7 +278,7 @@ func (f *Folder) storeFiles(w *store.Writer, d *sweep.Document, cells []sweep.Ou
 type Essence struct {
 	Cells  int    `json:"cells"`
 	Digest string `json:"digest"`
-	Found  string `json:"found,omitempty"` // in a few words; empty for sweeps of older versions
+	Found  string `json:"found,omitempty"` // in a few words; empty for sweeps from older versions
 }
 
 // EssenceOf reads the summary; ok is false if the run is not a sweep.
@@ -305,7 +305,7 @@ func writeCell(w io.Writer, o *sweep.Outcome) error {
 	return err
 }
 
-// IsKept reports whether a run of the store is a sweep.
+// IsKept reports whether a run in the store is a sweep.
 func IsKept(f *store.Folder) bool {
 	_, err := os.Stat(f.Path(resultsFile))
 	return err == nil

@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// PlanSchema is the schema of a Plan. Plans of the first version were analysed by the rules of sweep.SchemaV1.
+// PlanSchema is the schema of a Plan. Plans in the first version were analysed by the rules of sweep.SchemaV1.
 const (
 	PlanSchema   = "olafctl.sweep-plan/v2"
 	planSchemaV1 = "olafctl.sweep-plan/v1"
@@ -22,11 +22,11 @@ const (
 
 // Orders in which cells start.
 const (
-	Random = "random" // so that drift affects all cells alike
+	Random = "random" // so that drift affects all cells equally
 	Grid   = "grid"
 )
 
-// Plan is a completely resolved sweep. Equal plans of one build have equal digests on any machine.
+// Plan is a completely resolved sweep. Equal plans from one build have equal digests on any machine.
 type Plan struct {
 	Schema  string          `json:"schema"`
 	ID      string          `json:"id"`
@@ -89,7 +89,7 @@ func (p *Plan) chooseSubject(c *Command) {
 	}
 }
 
-// makeCells makes the cells: every combination of the given ones and the command's own.
+// makeCells makes the cells: every combination of the given axes and the command's own.
 func (p *Plan) makeCells(r Resolver, cells, own [][]string) error {
 	var faults faults
 	for _, given := range cells {

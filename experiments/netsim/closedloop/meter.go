@@ -23,7 +23,7 @@ type meter struct {
 	jobs          []jobMeter
 	served        uint64 // packets that reached servers
 	arrived       uint64 // frames that arrived at hosts and switches
-	switched      uint64 // those of them that a program received
+	switched      uint64 // arrived frames that a program received
 	marked        uint64 // packets with a congestion mark
 
 	stale staleness
@@ -42,7 +42,7 @@ type hostMeter struct {
 	updates uint64
 	first   int64 // when the first update was applied
 	last    int64
-	// gradients counts those in the updates after the first.
+	// gradients counts the gradients in updates after the first.
 	gradients uint64
 	ages      [stamps]results.Age
 }
@@ -109,7 +109,7 @@ func (m *meter) recordOutput(o *emitter, to program.Dest, p *program.Packet) {
 	}
 }
 
-// recordApply records that a host has a complete sum and begins to apply it.
+// recordApply records that a host has received a complete sum and begins to apply it.
 func (m *meter) recordApply(h *host, a *endpoint.Aggregate) {
 	k := &m.hosts[h.number]
 	if k.trace, k.vectors = a.Trace, a.Vectors; k.updates > 0 {

@@ -31,11 +31,11 @@ type station struct {
 }
 
 // shape defines the numbering of a network's nodes: the workers of the first job, of the second, …, the servers of all,
-// the root, then racks. A rack contains the same workers of every job.
+// the root, then racks. A rack contains the same workers from every job.
 type shape struct {
 	jobs, workers, ends, racks, perRack int
 
-	places []int // by job, the index of its switch in a tree of switches; nil for racks
+	places []int // by job, the index of its switch in the tree of switches; nil for racks
 }
 
 func shapeOf(n *Network, server bool) shape {
@@ -234,8 +234,8 @@ func (s *sim) admitJob(parts *system.Parts, p program.Program, at, j int) error 
 	return p.Configure(job)
 }
 
-// checkFan rejects sums of fewer vectors than a switch has children, for synchronous workers. Run accepts them,
-// because stored runs have them.
+// checkFan rejects sums of fewer vectors than a switch has children, for synchronous workers. Run accepts them, because
+// stored runs contain them.
 func (s *sim) checkFan(parts *system.Parts) error {
 	for j := range s.jobs {
 		at := 0

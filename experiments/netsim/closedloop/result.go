@@ -16,10 +16,10 @@ type Result struct {
 	Duration metric.Float
 
 	Iteration   metric.Float // between updates of the weights, mean over the hosts that store them
-	Gradient    metric.Float // the same divided by the gradients in an update
+	Gradient    metric.Float // Iteration divided by the gradients in an update
 	Summed      metric.Float // first gradient ready → last sum at the root or the server; for synchronous jobs that have one
 	Aggregation metric.Float // last gradient ready → last worker has the sum; for synchronous jobs
-	Goodput     metric.Float // bit/s of gradient values that a worker sent and received back
+	Goodput     metric.Float // bit/s of gradient values that a worker sent and got back
 	// Staleness of a contribution when it is applied: updates since its weights were read, and the contributions in
 	// them.
 	StaleUpdates, StaleVectors metric.Float
@@ -35,8 +35,8 @@ type Result struct {
 	Marked              uint64       // packets with a congestion mark
 	Busiest             metric.Float // share of the time that the busiest wire was busy
 	Frames, Lost, Bytes uint64
-	// Of the frames that were not lost: those that arrived, those of them that a switch's program received, and those
-	// in flight at the end.
+	// Counts of frames that were not lost: frames that arrived, arrived frames that a switch's program received, and
+	// frames in flight at the end.
 	Arrived, Switched, Underway uint64
 	HeldLast                    int // slots at the end
 	Slots                       int // of all tables
@@ -47,7 +47,7 @@ type Result struct {
 
 	Endpoints olaf.Counts // over all hosts
 	Program   olaf.Counts // over all switches; empty for switches that only forward
-	Below     olaf.Counts // the same without the root; servers of a tree are below the switch
+	Below     olaf.Counts // Program without the root; a tree's servers are below the switch
 }
 
 // Port contains the counts of one switch output.
@@ -62,11 +62,11 @@ type Row struct {
 	metric.Host
 	Of  func(*Result) metric.Float
 	Why string
-	// Zeroed means that earlier versions stored 0 for a missing value.
+	// Zeroed is set if earlier versions stored 0 for a missing value.
 	Zeroed bool
 }
 
-// Reasons why numbers are missing, for more than one row.
+// Reasons for missing numbers that more than one row uses.
 const (
 	noSum   = "no sum of all is made at a root or a server"
 	noTable = "no switch has a table"
@@ -131,7 +131,7 @@ func (r *Result) tableMemory() metric.Float {
 	return metric.Float(r.Memory)
 }
 
-// Of returns the named number of a run; missing if there is none.
+// Of returns a run's number with the given name; missing if there is none.
 func (r *Result) Of(name string) metric.Float {
 	for i := range rows {
 		if rows[i].Name == name {
@@ -141,7 +141,7 @@ func (r *Result) Of(name string) metric.Float {
 	return metric.Missing()
 }
 
-// makeResult computes the Result. The error matches olaf.ErrAccounting if an identity is broken.
+// makeResult computes the run's Result. The error matches olaf.ErrAccounting if an identity is broken.
 func (s *sim) makeResult() (*Result, error) {
 	r := &Result{Hung: s.meter.doneHosts < len(s.hosts), Duration: nanoseconds(s.now), Events: s.events}
 	if err := errors.Join(s.countEndpoints(r), s.countPrograms(r), s.countWires(r)); err != nil {
@@ -278,7 +278,7 @@ func (s *sim) computeTimes(r *Result) {
 	}
 }
 
-// computeSumTimes computes the means over sums: until they were made, and until all workers had them.
+// computeSumTimes computes the mean times over sums: until a sum was made, and until all workers had it.
 func (s *sim) computeSumTimes(r *Result) {
 	var aggregation, summed series
 	for i, at := range s.meter.summed {
@@ -310,7 +310,7 @@ func (s *sim) computeJobs(r *Result) {
 	}
 }
 
-// series computes a mean.
+// series accumulates a mean.
 type series struct {
 	sum float64
 	n   int

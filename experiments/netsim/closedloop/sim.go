@@ -37,12 +37,12 @@ type sim struct {
 	shape
 	seed uint64
 	sync bool
-	// atWorkers means that workers apply sums themselves, and servers only add.
+	// atWorkers is set if workers apply sums themselves, and servers only add.
 	atWorkers bool
 	net       *Network
 	job       *Job
 	grove     *grove          // of servers; nil if switches run the program
-	renewal   *program.Packet // packet for workers when it changes
+	renewal   *program.Packet // packet to workers when the tree changes
 	future    *calendar.Queue
 	now       int64
 	number    uint64
@@ -79,7 +79,7 @@ type packet struct {
 	first bool // packet of a message
 }
 
-// size returns the length of its frame. Replies between workers bypass the aggregators.
+// size returns the length of the packet's frame. Replies between workers bypass the aggregators.
 func (p *packet) size(s *sim) olaf.Size {
 	past := p.to != endpoint.Network
 	if p.Kind >= program.Control { // its length depends on its content
@@ -92,15 +92,15 @@ func (p *packet) size(s *sim) olaf.Size {
 	return last.size
 }
 
-// sized caches the length of the last frame of a kind; most have the same.
+// sized caches the length of the last frame of a kind; most have the same length.
 type sized struct {
 	lanes uint16
 	past  bool
 	size  olaf.Size
 }
 
-// Run simulates a job. sync means that workers wait for one another, so that rounds can be measured. The same arguments
-// give the same Result. The error matches ErrConfig, or is the parts' or the context's own.
+// Run simulates a job. sync means that workers wait for one another, so rounds can be measured. The same arguments give
+// the same Result. The error matches ErrConfig, or comes from the parts or the context.
 func Run(ctx context.Context, net Network, job Job, parts system.Parts, sync bool, seed uint64) (*Result, error) {
 	s, err := newSim(&net, &job, &parts, sync, seed)
 	if err != nil {
@@ -352,7 +352,8 @@ func (s *sim) nextEdge() int64 {
 	return (s.now + c - 1) / c * c
 }
 
-// showPacket shows a packet addressed to a host to a program that only forwards, and returns when it leaves.
+// showPacket passes a packet addressed to a host to a program that only forwards it, and returns when the packet
+// leaves.
 func (s *sim) showPacket(at int, from program.Port, p *packet) int64 {
 	s.meter.switched++
 	s.switches[at].Program.Receive(olaf.Time(s.now), from, &p.Packet, p.lanes, nowhere{})

@@ -11,7 +11,7 @@ import (
 // Frame is a frame at its arrival; its references are valid during the call. Nodes are numbered as in NodeNames.
 type Frame struct {
 	At     olaf.Time // arrival of the last bit
-	From   int       // node that created it
+	From   int       // node that created the frame
 	To     int       // node where it arrived
 	For    int       // host that it is addressed to; To for packets to switches
 	Past   bool      // addressed to a host, bypassing the aggregators

@@ -25,16 +25,17 @@ type TreeServer struct {
 	Link   Link
 }
 
-// Kill makes a server fail during a job. After a while management notices, moves its children to its parent, and makes
-// the workers send their vectors again.
+// Kill makes a server fail during a job. After a while management notices, moves the server's children to its parent,
+// and makes the workers resend their vectors.
 type Kill struct {
 	Server  int // any but the root
 	At      olaf.Duration
 	Noticed olaf.Duration // after At
 }
 
-// Load takes a part of a server's link away during a job. Management compares the servers' remaining rates at intervals and
-// takes the server out of the tree, as if it had failed, once its children get more at its parent (XAgg §V, discussion).
+// Load takes away part of a server's link during a job. Management compares the servers' remaining rates at intervals
+// and takes the server out of the tree, as if it had failed, once its children get more at its parent (XAgg §V,
+// discussion).
 type Load struct {
 	Server int // any but the root
 	At     olaf.Duration
@@ -220,7 +221,7 @@ func (s *sim) deliverToServer(place int, i int32) {
 	s.processPacket(1+place, from, i)
 }
 
-// everybody is the target of frames that the switch copies to all workers.
+// everybody is the target for frames that the switch copies to all workers.
 const everybody int32 = -1
 
 // forwardPacket forwards packet i at the switch.
@@ -296,7 +297,7 @@ func (s *sim) planKill() error {
 	return nil
 }
 
-// planLoad schedules the load of a server and management's next comparison after it.
+// planLoad schedules a server's load and management's next comparison after it.
 func (s *sim) planLoad() error {
 	if s.grove == nil || s.grove.tree.Load == nil {
 		return nil
@@ -312,7 +313,7 @@ func (s *sim) planLoad() error {
 	return nil
 }
 
-// loadServer leaves a server a part of its link, in both directions.
+// loadServer reduces a server's link to a part, in both directions.
 func (s *sim) loadServer() {
 	l := s.grove.tree.Load
 	link := &s.grove.tree.Servers[l.Server].Link

@@ -22,8 +22,8 @@ type Snapshot struct {
 	Program                olaf.Counts // over all switches; empty for switches that only forward
 }
 
-// JobSnapshot is the progress of a job: the number of rounds that all workers have received, and the number of workers
-// that have received more.
+// JobSnapshot is the progress of a job: the number of rounds that all workers have received, and how many workers have
+// received more.
 type JobSnapshot struct {
 	Rounds uint32
 	Ahead  int
@@ -62,7 +62,7 @@ type LinkSnapshot struct {
 	Busy                metric.Float // share of the time so far; a frame on it counts in full
 }
 
-// SwitchSnapshot is the state of a switch: the root first, then racks.
+// SwitchSnapshot is the state of a switch. The root comes first, then racks.
 type SwitchSnapshot struct {
 	Name  string
 	Slots int
@@ -74,7 +74,7 @@ type SwitchSnapshot struct {
 // MostSlots is the maximum number of held slots per switch in a snapshot.
 const MostSlots = 1024
 
-// HeldSlot is a slot in use.
+// HeldSlot is a slot that is in use.
 type HeldSlot struct {
 	Place int
 	program.Slot

@@ -12,18 +12,18 @@ type Direction struct {
 	Bytes        uint64 // handed over, without per-frame overhead
 	Busy         int64  // ps
 
-	below uint64 // a frame is lost if its draw is below this
+	below uint64 // frames are lost if their draw is below this
 	every uint64 // a frame is lost if its number is a multiple of this; 0 for none
 	salt  uint64
 }
 
-// SetLoss makes a direction lose a share of its frames, 0 to 1, and also every n-th; 0 for none. The draw for each frame
-// depends only on its number there, the seed and the direction's number, not on events elsewhere.
+// SetLoss makes a direction lose a share of its frames, 0 to 1, and also every n-th; 0 for none. The draw for a frame
+// depends only on its number in this direction, the direction's number and the seed, not on events elsewhere.
 func (d *Direction) SetLoss(share float64, every int, seed uint64, number int) {
 	d.below, d.every, d.salt = uint64(share*(1<<63)), uint64(every), splitmix.MixBits(seed^uint64(number+1)<<32)
 }
 
-// Carry counts a frame that takes so many ps of the link, and reports whether it is lost there.
+// Carry counts a frame that takes the given time on the link, in ps, and reports whether it is lost there.
 func (d *Direction) Carry(size olaf.Size, takes int64) (lost bool) {
 	d.Busy += takes
 	d.Bytes += uint64(size)
@@ -35,13 +35,13 @@ func (d *Direction) Carry(size olaf.Size, takes int64) (lost bool) {
 	return false
 }
 
-// Wire is a direction of a link with a FIFO queue in front of it.
+// Wire is a direction of a link, preceded by a FIFO queue.
 type Wire struct {
 	Direction
 	Delay int64     // ps
 	Least int64     // ps for any frame
-	Mark  olaf.Size // amount waiting from which frames are marked; 0 marks none
-	// Through means cut-through: a frame leaves while it is still arriving, but not before its first bit.
+	Mark  olaf.Size // backlog from which frames are marked; 0 marks none
+	// Through selects cut-through: a frame leaves while it is still arriving, but not before its first bit.
 	Through bool
 	Line    *Line // of waiting frames; nil for no limit
 	Free    int64 // time in ps at which the next frame can leave
@@ -107,7 +107,8 @@ type Line struct {
 	starts []int64 // when each begins to leave
 }
 
-// NewLine returns a line with room for so many frames besides the one on the wire, or nil, which means no limit, for 0.
+// NewLine returns a line with room for the given number of frames besides the one on the wire. For 0 it returns nil,
+// which means no limit.
 func NewLine(slots int) *Line {
 	if slots == 0 {
 		return nil
@@ -135,7 +136,7 @@ func (l *Line) admitFrame(at, free int64) bool {
 	return true
 }
 
-// Waiting returns the number of frames waiting at an instant, which is not before the last frame's.
+// Waiting returns the number of frames waiting at an instant, which is not before the last frame's arrival.
 func (l *Line) Waiting(at int64) (n int) {
 	for _, start := range l.starts {
 		if start > at {

@@ -7,7 +7,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Law decides from a worker's ACKs how probably it sends a new update.
+// Law computes from a worker's ACKs the probability that it sends a new update.
 type Law interface {
 	// Probability returns Ps at now, 0 to 1, for a worker that has received at least one ACK.
 	Probability(a *Acks, now olaf.Time) float64
@@ -21,7 +21,7 @@ const (
 	PaperLaw LawName = "paper"
 	// FullLaw is the paper's law while the last ACK's queue was full, and 1 otherwise: the binary state of §5.
 	FullLaw LawName = "full"
-	// ExtrapolateLaw replaces N by the occupancy that the last two ACKs lead to: the paper's future work (§10).
+	// ExtrapolateLaw replaces N with the occupancy extrapolated from the last two ACKs: the paper's future work (§10).
 	ExtrapolateLaw LawName = "extrapolate"
 	// NoLaw sends every update.
 	NoLaw LawName = "none"

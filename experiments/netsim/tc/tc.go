@@ -1,6 +1,6 @@
 // Package tc is the worker's side of OLAF's transmission control (paper §5): from the queue status in ACKs, it decides
-// whether to send a new update. It has no clock and no random source, so that a simulator and a real worker can use the
-// same code.
+// whether to send a new update. It has no clock and no random source, so a simulator and a real worker can use the same
+// code.
 package tc
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Status is the queue status in an ACK: N, Qmax and Qn of the paper. The zero Status is what a server sends, to be
+// Status is the queue status in an ACK: N, Qmax and Qn in the paper. The zero Status is what a server sends, to be
 // overwritten on the way.
 type Status struct {
 	Active    uint32 // N: active clusters, or senders if configured so
@@ -47,7 +47,7 @@ type Slope string
 const (
 	// Urgency is v = 1/Δ̄T, per second; the default.
 	Urgency Slope = "1/threshold"
-	// Fairness is v = Δ̄T, its number of seconds taken per second.
+	// Fairness is v = Δ̄T, with its number of seconds taken as a rate per second.
 	Fairness Slope = "threshold"
 )
 
@@ -95,12 +95,12 @@ func (c Config) Probability(a *Acks, now olaf.Time) float64 {
 	return c.SendProbability(a.Last, a.age(now))
 }
 
-// Acks is what a worker knows from its ACKs. A law may assume at least one.
+// Acks is a worker's knowledge from its ACKs. A law may assume at least one.
 type Acks struct {
 	Last Status
 	At   olaf.Time // of Last
-	// Before is the occupancy in the ACK before, at BeforeAt, if Followed is true: if that came from a queue of the same
-	// size, and earlier.
+	// Before is the occupancy in the previous ACK, at BeforeAt. It is valid if Followed is true: the previous ACK is
+	// older and from a queue of the same size.
 	Before   uint32
 	BeforeAt olaf.Time
 	Followed bool
@@ -109,13 +109,13 @@ type Acks struct {
 // age returns the time since the last ACK.
 func (a *Acks) age(now olaf.Time) olaf.Duration { return now.Sub(a.At) }
 
-// Controller is one worker's state: what it knows from ACKs. The zero Controller has received no ACK and sends freely.
+// Controller is one worker's state, derived from its ACKs. The zero Controller has received no ACK and sends freely.
 type Controller struct {
 	acks    Acks
 	listens bool
 }
 
-// OnAck records the status of an ACK received at now. It ignores one that is older than the last.
+// OnAck records the status of an ACK received at now. It ignores an ACK that is older than the last.
 func (c *Controller) OnAck(now olaf.Time, s Status) {
 	a := &c.acks
 	if c.listens && now < a.At {

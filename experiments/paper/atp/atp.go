@@ -1,6 +1,6 @@
 // Package atp reproduces the claims of the slides on "ATP: In-network Aggregation for Multi-tenant Learning" (NSDI
-// 2021) about jobs that share a switch, on simulated hosts. The slides print no measured number; hosts are those of a
-// published run on ATP's stack.
+// 2021) about jobs that share a switch, on simulated hosts. The slides print no measured number; the hosts are modelled
+// on a published run of ATP's stack.
 package atp
 
 import (
@@ -125,7 +125,7 @@ func sayMiddle(t *result.Result) {
 		t.Blocks[i].Rows[worst].Name, 1/float64(t.Blocks[i].Rows[worst].Cells[0].Mean), float64(t.Blocks[k].Rows[worst].Cells[1].Mean))
 }
 
-// findPTA searches the fewest aggregators with which a single job has 99 % of its maximum throughput.
+// findPTA searches for the fewest aggregators with which a single job has 99 % of its maximum throughput.
 func findPTA(ctx context.Context, set system.Set, m Model) (int, error) {
 	throughput := func(n int) (float64, error) {
 		c := Setting{System: program.Describe().Name, Model: m, Jobs: 1, Workers: LabWorkers, Aggregators: n,

@@ -20,7 +20,7 @@ type Grid struct {
 	Amounts  []string  // of aggregators, as parsed by Aggregators
 	Losses   []float64 // shares of frames
 
-	apart results.Statistic // for the last amount, the difference of the two ways to share, in per cent
+	apart results.Statistic // for the last amount, the difference between the two ways to share, in per cent
 	found []*job.Outcome    // for Cells, in their order
 }
 
@@ -63,7 +63,7 @@ func (g *Grid) Cells(set system.Set) (cells []Cell, err error) {
 // Outcomes returns the results of Cells, in their order, after the grid was run.
 func (g *Grid) Outcomes() []*job.Outcome { return g.found }
 
-// Config is the configuration of a grid in documents.
+// Config is a grid's configuration in documents.
 type Config struct {
 	System      string        `json:"system"`
 	Profile     string        `json:"program_profile,omitempty"`
@@ -102,7 +102,7 @@ func (g *Grid) config(seeds []uint64) *Config {
 	}
 }
 
-// measure is a block of a grid.
+// measure is a block in a grid.
 type measure struct {
 	name, unit string
 	of         func(*job.Outcome) results.Statistic
@@ -117,7 +117,7 @@ var measures = []measure{
 	{"sent again, of packets of vectors", "%", func(o *job.Outcome) results.Statistic { return share(o.Endpoints.Of("packets_resent"), o) }},
 }
 
-// share returns a count in per cent of the packets that workers sent for the first time, over all runs.
+// share returns a count as a percentage of the packets that workers sent for the first time, over all runs.
 func share(n int64, o *job.Outcome) results.Statistic {
 	first := o.Endpoints.Of("packets_sent")
 	if o.Spec.System.Program != nil && o.Program.Index("released") >= 0 {
@@ -135,7 +135,7 @@ func exactly(v float64) results.Statistic {
 	return results.Statistic{Mean: f, Min: f, Max: f, N: 1}
 }
 
-// over returns how much longer one's jobs take than another's, seed by seed, converted by a function.
+// over returns how much longer one outcome's jobs take than another's, seed by seed, converted by a function.
 func over(a, b *job.Outcome, tell func(float64) float64) results.Statistic {
 	var ratios []results.Float
 	for i := range a.Runs {
@@ -187,7 +187,7 @@ func (g *Grid) play(ctx context.Context, cells []Cell, seeds []uint64, done func
 	return seeds, nil
 }
 
-// tell adds the results to a table. In a grid that was interrupted, the last row may have empty cells.
+// tell adds the results to a table. In an interrupted grid, the last row may have empty cells.
 func (g *Grid) tell(cells []Cell, t *result.Result, prefix string) {
 	blocks := make([]result.Block, len(measures))
 	for i, m := range measures {
@@ -218,7 +218,7 @@ func (g *Grid) tell(cells []Cell, t *result.Result, prefix string) {
 	t.Blocks = append(t.Blocks, blocks...)
 }
 
-// line returns a row of one measure.
+// line returns a row for one measure.
 func (g *Grid) line(name string, row []*job.Outcome, m measure) result.Line {
 	line := result.Line{Name: name}
 	for _, o := range row {

@@ -47,19 +47,18 @@ func FindModel(name string) (Model, error) {
 	return Model{}, fmt.Errorf("%w: no model is called %q; there are %s", system.ErrOptions, name, strings.Join(ModelNames(), ", "))
 }
 
-// The cluster of the slides: hosts with one 100G card each around one switch. The packet rate of a card and the delay
-// of a packet are from a run on ATP's stack that was published for another system (A2TP): 450 aggregators and 49.4
-// Gbps.
+// The cluster of the slides: hosts with one 100G card each around one switch. A card's packet rate and a packet's delay
+// are from a run on ATP's stack that was published for another system (A2TP): 450 aggregators and 49.4 Gbps.
 const (
 	LabWorkers = 2 // per job; nine hosts are three jobs with two workers and a server
 	LabJobs    = 3
 	labRate    = 100 * olaf.Gbps
-	labHop     = 5 * olaf.Microsecond // of a link with its hosts: a quarter of the round trip
+	labHop     = 5 * olaf.Microsecond // for a link with its hosts: a quarter of the round trip
 	labFrame   = 50 * olaf.Nanosecond // 20 million packets per second and direction
 	labMark    = 1000 * 80            // bytes: 1000 cells of the released program's threshold
 )
 
-// LabLink is a link of that cluster.
+// LabLink is a link in that cluster.
 func LabLink() closedloop.Link {
 	return closedloop.Link{Rate: labRate, Delay: labHop, Overhead: 24, Frame: labFrame, Mark: labMark}
 }
@@ -79,7 +78,7 @@ type Setting struct {
 	Jobs        int
 	Workers     int     // of a job
 	Aggregators int     // in the switch; for SwitchML slots of the pool
-	Window      int     // default what the peak needs, within the job's aggregators
+	Window      int     // default: as many as the peak needs, within the job's aggregators
 	Fraction    float64 // share of the gradient that is simulated
 	Updates     uint32
 	Loss        float64
@@ -123,7 +122,7 @@ func (c *Setting) Spec(set system.Set) (*job.Spec, error) {
 	return spec, nil
 }
 
-// window returns what the peak needs, within the job's aggregators.
+// window returns the window that the peak needs, within the job's aggregators.
 func (c *Setting) window() int {
 	if c.Window > 0 {
 		return c.Window

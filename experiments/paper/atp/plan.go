@@ -85,5 +85,5 @@ func (r *Report) Configurations() (rows []results.Row) {
 	return rows
 }
 
-// RunsFile contains the single runs of documents of earlier versions, which job.NamedRuns reads.
+// RunsFile contains the single runs for documents from earlier versions; job.NamedRuns reads it.
 const RunsFile = "by_seed.json"

@@ -59,7 +59,7 @@ func bounds(values []float64) (low, high float64) {
 	return low, high
 }
 
-// scales are the clusters of Fig. 15.
+// scales are the clusters in Fig. 15.
 var scales = []int{4, 6, 9, 12}
 
 func runFig15(ctx context.Context, l *lab, o experiments.Options) (bench.Report, error) {

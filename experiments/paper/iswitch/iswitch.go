@@ -1,6 +1,6 @@
 // Package iswitch reproduces "Accelerating Distributed Reinforcement Learning with In-Switch Computing" (ISCA 2019),
 // one file per artefact, on simulated hosts around its accelerator. The hosts' costs per message are fitted to two of
-// the paper's four trainings; the other two are predicted.
+// the paper's four training runs; the other two are predicted.
 package iswitch
 
 import (
@@ -62,7 +62,7 @@ func Printed(m Model, spec *job.Spec, at int) []job.Printed {
 		lab.Options.Bound = staleness
 	}
 	lab.Network, lab.Job = Lab(spec.System, spec.Mode, m, LabWorkers, false, &lab.Options)
-	lab.Job.Updates, lab.Job.Limit = spec.Job.Updates, spec.Job.Limit // number of iterations in the means
+	lab.Job.Updates, lab.Job.Limit = spec.Job.Updates, spec.Job.Limit // number of iterations in means
 	if !reflect.DeepEqual(lab.Network, spec.Network) || !reflect.DeepEqual(lab.Job, spec.Job) ||
 		!reflect.DeepEqual(lab.Options, spec.Options) {
 		return nil
@@ -93,7 +93,7 @@ const updates = 6
 // lab runs jobs on the paper's cluster and caches them, since the artefacts share many.
 type lab struct {
 	set     system.Set
-	options *experiments.Options // whose changed input applies
+	options *experiments.Options // with the changed input
 	done    map[key]*job.Outcome
 }
 

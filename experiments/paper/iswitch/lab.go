@@ -11,17 +11,17 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// Model is one of the paper's four trainings as seen by the network.
+// Model is one of the paper's four training workloads, as the network sees it.
 type Model struct {
 	Name, Title string
 	Values      int // float32 in a gradient, from the layer sizes of the implementations named in the paper
-	Messages    int // messages per gradient: DDPG has two networks
-	// Compute is the time of a gradient: the interval of asynchronous iSwitch (Table 5), which hides everything else.
+	Messages    int // per gradient: DDPG has two networks
+	// Compute is the time for a gradient: the interval of asynchronous iSwitch (Table 5), which hides everything else.
 	Compute olaf.Duration
-	// Fitted marks a model whose times the hosts' costs were fitted to; the others are predictions.
+	// Fitted marks a model to whose times the hosts' costs were fitted; the other models are predictions.
 	Fitted bool
-	// Iterations of the paper's trainings: synchronous, and asynchronous with a server and with iSwitch (Tables 4 and
-	// 5).
+	// Iterations in the paper's training runs: synchronous, and asynchronous with a server and with iSwitch (Tables 4
+	// and 5).
 	Sync, AsyncPS, AsyncISwitch float64
 }
 
@@ -58,15 +58,15 @@ func (m *Model) Basis(ideal bool) string {
 	return "Basis: predicted: what hosts take for a message was fitted to DQN and PPO alone (iSwitch, Tables 4 and 5)."
 }
 
-// LabLink is 10 Gbps Ethernet with the line's overhead per frame.
+// LabLink is 10 Gbps Ethernet, with the line's overhead per frame.
 func LabLink() closedloop.Link {
 	return closedloop.Link{Rate: 10 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Overhead: 24}
 }
 
 func micro(us int64) olaf.Duration { return olaf.Duration(us) * olaf.Microsecond }
 
-// costs are the software costs of a message on a host, by system: fitted to DQN and PPO in Table 4, two numbers to two
-// published ones each. A2C and DDPG are predictions.
+// costs are the software costs per message on a host, by system. They are fitted to DQN and PPO in Table 4: two numbers
+// to two published ones each. A2C and DDPG are predictions.
 var costs = map[string]closedloop.Costs{
 	"ps":      {PerMessage: micro(1150), PerMiB: micro(1120)},
 	"ring":    {PerMessage: micro(1800), PerMiB: micro(1830)},
@@ -91,9 +91,9 @@ const (
 )
 
 // Lab returns the paper's cluster for one system, mode and model: 10 Gbps Ethernet, the accelerator's 256 bits at 200
-// MHz. An iSwitch without a given table gets the board's; longer vectors wrap around in it. Asynchronous workers send
-// whole vectors, for which a table is built that the board could not contain. Other systems with answering switches
-// have the message costs of iSwitch's hosts; no paper has them on this cluster. ideal omits the hosts' costs.
+// MHz. An iSwitch without a given table gets the board's table, in which longer vectors wrap around. Asynchronous
+// workers send whole vectors, for which a table is built that the board could not contain. Other systems with answering
+// switches have the message costs of iSwitch's hosts; no paper has them on this cluster. ideal omits the hosts' costs.
 func Lab(s *system.System, mode *system.Mode, m Model, workers int, ideal bool, o *system.Options) (closedloop.Network, closedloop.Job) {
 	own := program.Describe().Name
 	net := closedloop.Network{

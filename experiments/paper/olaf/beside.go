@@ -12,7 +12,7 @@ import (
 const calibrated = "the burst length, cluster weights and engine cycles were calibrated on the published numbers, " +
 	"so agreement is a fit, not a prediction"
 
-// besideTable1 compares a bench of two queues with Table 1 and the reductions of the text.
+// besideTable1 compares a bench of two queues with Table 1 and the reductions in the text.
 func besideTable1(s *bench.Spec, b *results.Bench) ([]results.PaperRow, []string) {
 	if s.Versus == "" {
 		return nil, nil

@@ -12,8 +12,8 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// control compares control laws on the networks of Tables 2 and 3. The paper has one law and no numbers for others, so that
-// it judges no claim.
+// control compares control laws on the networks of Tables 2 and 3. The paper has one law and no numbers for others, so
+// this experiment judges no claim.
 var control = experiments.Experiment{
 	Name:      "olaf/control",
 	Artefact:  "Tables 2 and 3",

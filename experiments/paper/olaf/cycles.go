@@ -40,7 +40,7 @@ type cyclesConfig struct {
 	Refit    refit      `json:"refit"`
 }
 
-// cyclesCells are the counts of Table 1 that depend on the engine's cycles, and FIFO's, which do not.
+// cyclesCells are the counts in Table 1 that depend on the engine's cycles, and FIFO's counts, which do not.
 var cyclesCells = []struct {
 	name, queue string
 	rate        olaf.Rate
@@ -72,7 +72,7 @@ func runCycles(ctx context.Context, set system.Set, o experiments.Options) (benc
 	return t.Result, nil
 }
 
-// cyclesTable gets a row in every block for each profile.
+// cyclesTable is the table with a row for each profile in every block.
 type cyclesTable struct {
 	*result.Result
 	o     *experiments.Options
@@ -126,7 +126,7 @@ func counter(name string) func(*results.Run) float64 {
 	return func(r *results.Run) float64 { return float64(r.Counters.Of(name)) }
 }
 
-// cellsOfTable1 returns the cells of Table 1: the paper's numbers, ours, and the deviation in per cent.
+// cellsOfTable1 returns the cells of Table 1: the paper's numbers, ours, and the percentage deviation.
 func cellsOfTable1(out *bench.Outcome) (columns []string, printed, ours, off []results.Statistic) {
 	published := map[string]float64{}
 	for _, claim := range paper.ListClaims() {
@@ -206,7 +206,7 @@ func (t *cyclesTable) fig7(ctx context.Context, c *cyclesConfig, p engine.Profil
 	return nil
 }
 
-// speedups returns those of a curve at an output rate, one per seed.
+// speedups returns the speed-ups in a curve at an output rate, one per seed.
 func (c *Fig7Config) speedups(ctx context.Context, recording *trace.Recording, v fig7Variant,
 	rate olaf.Rate) (values []float64, err error) {
 	for _, seed := range c.Seeds {
@@ -222,7 +222,7 @@ func (c *Fig7Config) speedups(ctx context.Context, recording *trace.Recording, v
 	return values, nil
 }
 
-// conclude states which structure comes near without a fitted number, and what depends on the fit.
+// conclude states which structure comes close without a fitted number, and what depends on the fit.
 func (t *cyclesTable) conclude() {
 	worst := func(profile string, cells ...string) float64 {
 		most := 0.0

@@ -22,7 +22,7 @@ var fig10 = experiments.Experiment{
 	Inputs:    multiHopInputs,
 }
 
-// alphas are the points of the figure: SW1's output over SW2's.
+// alphas are the points in the figure: SW1's output over SW2's.
 var alphas = []float64{0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}
 
 func runFig10(ctx context.Context, o experiments.Options) (bench.Report, error) {
@@ -55,7 +55,7 @@ func runFig10(ctx context.Context, o experiments.Options) (bench.Report, error) 
 	return report, nil
 }
 
-// fig10Readings are the readings of an age. FIFO's printed age fits per worker.
+// fig10Readings are the readings of an age. FIFO's printed age fits the reading per worker.
 var fig10Readings = []struct {
 	name    string
 	printed bool

@@ -41,10 +41,10 @@ func Fig2() []scheme {
 	return []scheme{{"async", async}, {"periodic", periodic}, {"sync", sync}, {"sync, 8 x step", long}}
 }
 
-// fig2Schemes returns those of the figure in the requested length.
+// fig2Schemes returns the figure's schemes in the requested length.
 func fig2Schemes(o *experiments.Options) []scheme { return shorten(Fig2(), o) }
 
-// shorten shortens trainings over iterations if the options ask for it.
+// shorten reduces the iterations of training runs if the options ask for it.
 func shorten(schemes []scheme, o *experiments.Options) []scheme {
 	if o.Quick {
 		for i := range schemes {
@@ -97,7 +97,7 @@ func runFig2(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	return f, err
 }
 
-// shortIterations describes by how much --quick shortened trainings; empty for full ones.
+// shortIterations describes how much --quick shortened training; empty at full length.
 func shortIterations(o *experiments.Options, schemes []scheme) string {
 	if !o.Quick {
 		return ""
@@ -105,8 +105,8 @@ func shortIterations(o *experiments.Options, schemes []scheme) string {
 	return fmt.Sprintf("%d of %d iterations", schemes[0].Config.Iterations, rl.Defaults().Iterations)
 }
 
-// trainingsOf returns every scheme with every seed, seed by seed, so that an interrupted figure has all schemes for the
-// first seeds.
+// trainingsOf returns every scheme with every seed, ordered by seed, so that an interrupted figure has all schemes for
+// the first seeds.
 func trainingsOf(schemes []scheme, runs int, seed uint64) (jobs []rl.Config) {
 	for i := range runs {
 		for _, s := range schemes {

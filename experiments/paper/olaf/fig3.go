@@ -27,7 +27,7 @@ var fig3 = experiments.Experiment{
 // fig3Reward is the reward whose first crossing is timed: half-way between crashing and landing.
 const fig3Reward = 0
 
-// Fig3 returns asynchronous trainings that differ only in the number of workers.
+// Fig3 returns asynchronous training schemes that differ only in the number of workers.
 func Fig3() []scheme {
 	var schemes []scheme
 	for _, n := range []int{1, 2, 4, 8, 16} {
@@ -38,7 +38,7 @@ func Fig3() []scheme {
 	return schemes
 }
 
-// fig3Schemes returns those of the figure in the requested length.
+// fig3Schemes returns the figure's schemes in the requested length.
 func fig3Schemes(o *experiments.Options) []scheme { return shorten(Fig3(), o) }
 
 func runFig3(ctx context.Context, o experiments.Options) (bench.Report, error) {

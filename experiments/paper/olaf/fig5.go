@@ -25,8 +25,8 @@ var fig5 = experiments.Experiment{
 	},
 }
 
-// fig5Sends are the updates of the run: cluster 1 keeps the output busy, and of cluster 0 worker 2's second update replaces its
-// first, and worker 1's is merged.
+// fig5Sends are the updates of the run: cluster 1 keeps the output busy; in cluster 0, worker 2's second update
+// replaces its first, and worker 1's is merged.
 var fig5Sends = []fig5Send{
 	{AtNS: 0, Cluster: 0, Worker: 1}, {AtNS: 1000, Cluster: 1, Worker: 3},
 	{AtNS: 2000, Cluster: 0, Worker: 2}, {AtNS: 2600, Cluster: 0, Worker: 2},
@@ -86,7 +86,7 @@ func runFig5(o *experiments.Options) (bench.Report, error) {
 	return r.Result, nil
 }
 
-// Deliver implements engine.Sink: the age of cluster 0 falls to that of the newest update inside.
+// Deliver implements engine.Sink: the age of cluster 0 falls to that of the newest update in the frame.
 func (r *fig5Run) Deliver(d *engine.Departure) {
 	now, u := float64(d.At)/float64(olaf.Microsecond), &d.Frame.Update
 	r.addStep(fmt.Sprintf("cluster %d leaves with %s", u.Cluster, olaf.Plural(int(u.Count), "update")), now)
@@ -106,7 +106,7 @@ func (r *fig5Run) addPoint(at, age float64) {
 	r.ages.Y = append(r.ages.Y, result.Describe([]float64{age}))
 }
 
-// addStep adds what the engine contains of cluster 0 after a step.
+// addStep adds cluster 0's content of the engine after a step.
 func (r *fig5Run) addStep(what string, at float64) {
 	inside := results.Describe(nil, "none waits")
 	d := r.port.Discipline()

@@ -33,7 +33,7 @@ type Fig7Config struct {
 	Updates  int            `json:"updates"` // N, of each worker
 	Slots    int            `json:"slots"`
 	Frame    olaf.Size      `json:"frame"`
-	Rate     olaf.Rate      `json:"rate"` // offered by all workers together
+	Rate     olaf.Rate      `json:"rate"` // offered by all workers in total
 	OutRates []olaf.Rate    `json:"out_rates"`
 	Active   []int          `json:"active_clusters"` // clusters that send at once; 0 means all
 	Profile  engine.Profile `json:"profile"`
@@ -64,7 +64,7 @@ type fig7Point struct {
 	speedup, half          float64
 	tFIFO, tOlaf           float64 // µs
 	lostFIFO, lostOlaf     float64
-	resentFIFO, resentOlaf float64 // share of those sent
+	resentFIFO, resentOlaf float64 // share of updates sent
 }
 
 func runFig7(ctx context.Context, o experiments.Options) (bench.Report, error) {
@@ -119,7 +119,7 @@ func loadTrace(name string) (r *trace.Recording, err error) {
 	return trace.LoadRecording(reader)
 }
 
-// fig7Variant is one curve: how many clusters send at once, or the closed loop.
+// fig7Variant is one curve: a number of clusters that send at once, or the closed loop.
 type fig7Variant struct {
 	active int
 	closed bool
@@ -240,7 +240,7 @@ func (c *Fig7Config) judge(f *result.Result, o *experiments.Options, variants []
 	f.Compare(ours)
 }
 
-// speedups returns a curve's by output rate and seed.
+// speedups returns a curve's speed-ups by output rate and seed.
 func speedups(curve [][]fig7Point) [][]results.Float {
 	values := make([][]results.Float, len(curve))
 	for r := range curve {

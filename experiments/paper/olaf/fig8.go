@@ -27,16 +27,16 @@ var fig8 = experiments.Experiment{
 	Parts:    trainings(fig8Schemes, 5, 1),
 }
 
-// fig8Periods is the length of the trainings in mean periods of a worker.
+// fig8Periods is the length of a training run in mean periods of a worker.
 const fig8Periods = 100
 
-// Fig8 returns trainings with 24 workers in 12 clusters, one model each, behind 8 slots, offering 60 Gbps: the figure's
-// networks, and Olaf with a server whose step for a merged update is multiplied by its number of updates.
+// Fig8 returns training schemes with 24 workers in 12 clusters, one model each, behind 8 slots, offering 60 Gbps: the
+// figure's networks, and Olaf with a server whose step for a merged update is multiplied by its number of updates.
 func Fig8() []scheme {
 	base := rl.Defaults()
 	base.Placement = pktgen.Placement{Workers: 24, Clusters: 12}
 	base.PPO.Steps, base.PPO.LearnRate = 384, 3e-4
-	base.Iterations = 4 * fig8Periods // a limit; time ends the training
+	base.Iterations = 4 * fig8Periods // only a limit; time ends the training
 	frame := olaf.FrameSize(ppo.Params)
 	period := olaf.Duration(float64(base.Workers) * float64(frame.Bits()) / float64(base.Network.Rate) * float64(olaf.Second))
 	base.Until = fig8Periods * period
@@ -57,7 +57,7 @@ func Fig8() []scheme {
 	}
 }
 
-// fig8Schemes returns those of the figure in the requested length.
+// fig8Schemes returns the figure's schemes in the requested length.
 func fig8Schemes(o *experiments.Options) []scheme {
 	schemes := Fig8()
 	if o.Quick {
@@ -93,7 +93,7 @@ func runFig8(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	return f.Result, err
 }
 
-// fig8Trainings is a figure of trainings through congested networks, including the ideal one.
+// fig8Trainings is a figure of training runs through congested networks and the ideal one.
 type fig8Trainings struct {
 	*result.Result
 	schemes []scheme
@@ -105,7 +105,7 @@ type fig8Trainings struct {
 // fig8Spans is the number of spans in which the rewards are averaged.
 const fig8Spans = 10
 
-// trainFig8 runs the trainings, draws their rewards and describes what happened to their updates. It returns nil if
+// trainFig8 trains the schemes, draws their rewards and describes what happened to their updates. It returns nil if
 // nothing was finished.
 func trainFig8(ctx context.Context, o *experiments.Options, name, artefact string, schemes []scheme) (*fig8Trainings, error) {
 	runs, seed := o.Seeds(5, 1)
@@ -149,7 +149,7 @@ func (f *fig8Trainings) finalReward(l *learned) float64 {
 	return rl.Periods(l.Curves, fig8Spans, f.untilNS)[fig8Spans-1]
 }
 
-// over says by how much one scheme ends above another at an output rate, and returns its gain.
+// over states by how much one scheme ends above another at an output rate, and returns its gain.
 func (f *fig8Trainings) over(rate, olaf, fifo string) results.Statistic {
 	ol, fi := f.final[olaf], f.final[fifo]
 	gain := gains(f.schemes, f.done, olaf, fifo, fig8Spans, f.untilNS)
@@ -158,8 +158,8 @@ func (f *fig8Trainings) over(rate, olaf, fifo string) results.Statistic {
 	return gain
 }
 
-// gains returns by how many per cent more reward one scheme gained than another, seed by seed, from the first tenth of
-// the ideal network's run to the end.
+// gains returns how much more reward, in per cent, one scheme gained than another, seed by seed, from the first tenth
+// of the ideal network's run to the end.
 func gains(schemes []scheme, done [][]*learned, better, than string, spans int, untilNS int64) results.Statistic {
 	curves := map[string][]*learned{}
 	for i, s := range schemes {

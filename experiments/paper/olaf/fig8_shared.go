@@ -20,7 +20,7 @@ var fig8Shared = experiments.Experiment{
 	Parts:    trainings(fig8SharedSchemes, 5, 1),
 }
 
-// fig8SharedSchemes returns those of Fig. 8 except the weighted one, and Olaf with one read port. FIFO merges nothing,
+// fig8SharedSchemes returns Fig. 8's schemes except the weighted one, and Olaf with one read port. FIFO merges nothing,
 // so its profile does not matter; with two ports a frame of 8,884 B takes 0.1 % longer than under ideal.
 func fig8SharedSchemes(o *experiments.Options) []scheme {
 	all := fig8Schemes(o)

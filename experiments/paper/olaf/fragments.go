@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// splitUpdates cuts the updates of a recorded training into more and more frames. The paper leaves open what that costs
+// splitUpdates cuts the updates of a recorded training run into more and more frames. The paper leaves open what that costs
 // (§10), so that it judges no claim.
 func splitUpdates(set system.Set) experiments.Experiment {
 	return experiments.Experiment{
@@ -37,7 +37,7 @@ const fragmentsExpected = "expected before the first run, after a look at 2 and 
 const fragmentsMissed = "missed: with 8 slots for each place OLAF tears fewer than a quarter of the updates, as it loses next to " +
 	"none and fragments mostly meet the same neighbours; in 8 slots a whole model gets over 3 times as old as its frames"
 
-// fragmentValues are the values of an update of lander8, and fragmentCounts how many frames it is cut into.
+// fragmentValues is the number of values in an update of lander8; fragmentCounts are the numbers of frames to cut it into.
 const fragmentValues = 2205
 
 var fragmentCounts = []int{1, 2, 4, 8, 16, 32, 64}
@@ -111,7 +111,7 @@ func addFragments(ctx context.Context, o *experiments.Options, f *result.Result,
 	if err != nil {
 		return err
 	}
-	t.MaxDeparture = 20 * olaf.Microsecond // frames of 9 kB of several workers wait for each other
+	t.MaxDeparture = 20 * olaf.Microsecond // 9 kB frames from several workers wait for each other
 	if err := t.Split(&s.Workload, frames); err != nil {
 		return err
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// EarlierSchema names the documents of Tables 2 and 3 of earlier versions, without their version.
+// EarlierSchema is the schema, without its version, of documents with Tables 2 and 3 from earlier versions.
 const EarlierSchema = "olafctl.multihop"
 
 // MultiHopConfig is the configuration of Tables 2 and 3 and Fig. 10. The paper gives the topology, the periods and the
@@ -42,7 +42,7 @@ type MultiHopConfig struct {
 	Seeds     []uint64      `json:"seeds"`
 }
 
-// MultiHop returns the configuration of Table 2; the others change one field each.
+// MultiHop returns the configuration of Table 2; the other experiments change one field each.
 func MultiHop(runs int, seed uint64) MultiHopConfig {
 	const ms = olaf.Millisecond
 	c := MultiHopConfig{
@@ -119,13 +119,13 @@ type multiHopRow struct {
 	runs  []*netsim.Result // valid ones
 }
 
-// cell is a number of these tables and how to compute it for a run or a group.
+// cell is a number in these tables, with how to compute it for a run or a group.
 type cell struct {
 	*metric.Metric
 	of func(metric.Values) results.Float
 }
 
-// The numbers of rows and of their groups, in the order of documents. A new one is a row here.
+// The numbers of rows and of their groups, in the order of documents. To add one, add a row here.
 var (
 	rowCells = []cell{
 		namedCell("window_sent", "Updates sent", ""),
@@ -178,7 +178,7 @@ func inMS(name, title, ns string) cell {
 	return c
 }
 
-// over describes numbers of every run.
+// over describes the numbers from every run.
 func over(runs []*netsim.Result, cells []cell, part func(*netsim.Result) metric.Values) (stats results.Stats) {
 	for _, c := range cells {
 		values := make([]float64, 0, len(runs))
@@ -210,13 +210,14 @@ type variantConfig struct {
 	Law    tc.LawName   `json:"tc_law,omitempty"`    // empty for the paper's
 }
 
-// merges reports whether a frame may contain updates of several workers, as Olaf's do and FIFO's do not.
+// merges reports whether a frame may contain updates from several workers, as with Olaf but not FIFO.
 func (r *multiHopRow) merges() bool {
 	discipline, _ := engine.FindDiscipline(r.queue)
 	return discipline.Merges
 }
 
-// readings returns the one that the paper's numbers fit, FIFO's ages per worker and Olaf's per cluster, and the other.
+// readings returns the reading that fits the paper's numbers, per worker for FIFO and per cluster for Olaf, and the
+// other reading.
 func (r *multiHopRow) readings() (published, other reading) {
 	if r.merges() {
 		return perCluster, perWorker
@@ -230,7 +231,7 @@ func (r *multiHopRow) publishedAge(group int) results.Statistic {
 	return *r.Groups[group].Stats.Of(fits.age.Name)
 }
 
-// otherAge returns it under the other reading.
+// otherAge returns a group's age under the other reading.
 func (r *multiHopRow) otherAge(group int) results.Statistic {
 	_, other := r.readings()
 	return *r.Groups[group].Stats.Of(other.age.Name)
@@ -248,7 +249,7 @@ func (r *multiHopRow) bySeed(group int, by reading) []results.Float {
 	return values
 }
 
-// publishedBySeed returns those of published.
+// publishedBySeed returns a group's ages by seed under the reading that fits.
 func (r *multiHopRow) publishedBySeed(group int) []results.Float {
 	fits, _ := r.readings()
 	return r.bySeed(group, fits)
@@ -284,7 +285,7 @@ func (r *multiHopTable) report() bench.Report {
 }
 
 // simulateVariants runs variants with their configurations and returns their rows, except for variants without a valid
-// run. After an interrupt the rows are over the seeds that all have finished.
+// run. After an interrupt the rows are over the seeds that all variants have finished.
 func simulateVariants(ctx context.Context, experiment string, o *experiments.Options, seeds []uint64, points []point) (*bench.Simulated, []multiHopRow, error) {
 	s := &bench.Simulation{Experiment: experiment, Seeds: seeds}
 	for _, p := range points {
@@ -308,7 +309,7 @@ func simulateVariants(ctx context.Context, experiment string, o *experiments.Opt
 	return out, rows, err
 }
 
-// point is one network of an experiment.
+// point is one network in an experiment.
 type point struct {
 	name    string
 	variant variant
@@ -354,7 +355,7 @@ func (r *multiHopTable) ours(ours paper.Ours, name string, m, senders *multiHopR
 	}
 }
 
-// countingSenders returns a number under the N that is not the paper's.
+// countingSenders returns a number under the meaning of N that is not the paper's.
 func countingSenders(m paper.Measured) paper.Other {
 	return paper.Other{Assumption: "N = senders", Statistic: m.Statistic, Breaks: m.Breaks, Judged: true}
 }
@@ -368,7 +369,7 @@ func (r *multiHopTable) sayReadings() {
 	r.Say("drop-tail locks the phases of periodic senders: FIFO's ages depend on the seed, so the interval belongs to the number")
 }
 
-// ReadEarlier reads a Table 2 or 3 of an earlier version.
+// ReadEarlier reads a Table 2 or 3 from an earlier version.
 func ReadEarlier(document []byte) (*result.Result, error) {
 	var d struct {
 		result.Result

@@ -1,4 +1,4 @@
-// Package olaf reproduces the OLAF paper, one file per artefact: its tables, its figures, and the claims of its text.
+// Package olaf reproduces the OLAF paper, one file per artefact: its tables, its figures, and the claims in its text.
 package olaf
 
 import (

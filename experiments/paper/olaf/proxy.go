@@ -9,9 +9,9 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// correlateAges returns, over seeds, Spearman's correlation between the mean age and the time to a reward of a seed's trainings: the
-// paper takes the age for a proxy of that time (§§1, 2.2). The reward is the lowest that any of them ends with. A server that
-// weighs updates by their count changes the time without the age, so that it is left out.
+// correlateAges returns, over seeds, Spearman's correlation between the mean age and the time to a reward in a seed's
+// training runs: the paper takes the age as a proxy for that time (§§1, 2.2). The reward is the lowest final reward of
+// any of them. A server that weighs updates by their count changes the time but not the age, so it is left out.
 func (f *fig8Trainings) correlateAges() (results.Statistic, error) {
 	var all []float64
 	for seed := range f.done[0] {
@@ -51,7 +51,7 @@ func (f *fig8Trainings) countWeighted() (n int) {
 	return n
 }
 
-// findTimeTo returns the span, with fraction, at which a curve first reaches a value, which its last point has.
+// findTimeTo returns the span, with fraction, at which a curve first reaches a value, which its last point reaches.
 func findTimeTo(curve []float64, value float64) float64 {
 	for i, v := range curve {
 		if v < value {
@@ -77,7 +77,7 @@ func correlateRanks(a, b []float64) float64 {
 	return ab / math.Sqrt(aa*bb)
 }
 
-// rankValues returns the ranks of values from 1; equal ones share their mean.
+// rankValues returns the ranks of values from 1; equal values share their mean rank.
 func rankValues(values []float64) []float64 {
 	sorted := slices.Sorted(slices.Values(values))
 	out := make([]float64, len(values))

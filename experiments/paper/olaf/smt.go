@@ -25,7 +25,7 @@ var solved = experiments.Experiment{
 	Run:      runSolved,
 }
 
-// fairnessCase is one of the text's two: both clusters every 100 ms, or one of them every 300 ms.
+// fairnessCase is one of the text's two cases: both clusters every 100 ms, or one of them every 300 ms.
 type fairnessCase struct {
 	Name     string        `json:"name"`
 	Interval olaf.Duration `json:"second_interval"`

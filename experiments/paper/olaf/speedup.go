@@ -17,7 +17,7 @@ import (
 // open loop (workers send at the trace's instants) or closed loop (a worker sends its next update an interval after the
 // answer to the last, and sends lost ones again). Everything runs in virtual time and is deterministic.
 
-// errUnfinished: the replay ended before every worker had N updates delivered.
+// errUnfinished reports that the replay ended before every worker had N updates delivered.
 var errUnfinished = errors.New("the replay ended too early")
 
 // fig7Queue is the queue under test.
@@ -32,7 +32,7 @@ type fig7Queue struct {
 // replayResult is one replay.
 type replayResult struct {
 	T        olaf.Duration // until the last worker's Nth update was delivered
-	Half     olaf.Duration // until this was so for half of the workers
+	Half     olaf.Duration // until this was true for half of the workers
 	Sent     uint64        // updates offered until then, retransmissions included
 	Resent   uint64        // retransmissions, closed loop only
 	Stats    engine.Stats
@@ -128,7 +128,7 @@ func replayOpen(source trace.Source, b fig7Queue, n int) (*replayResult, error) 
 // replayLoop configures workers and server in a closed loop.
 type replayLoop struct {
 	AckDelay olaf.Duration // from the server's last bit to the worker's next iteration
-	Timeout  olaf.Duration // from sending to sending again without an answer
+	Timeout  olaf.Duration // from sending to resending without an answer
 	Limit    uint64        // updates sent at most, a guard against starvation
 }
 
@@ -151,9 +151,9 @@ type closedLoop struct {
 	resent  uint64
 }
 
-// replayClosed runs the workers of scaler in a closed loop until n updates of each are delivered. A worker's next update is
-// ready an interval after the answer to the last one; it is sent again after a timeout. Intervals come from scaler,
-// whose clusters must not take turns. The error matches errUnfinished.
+// replayClosed runs the workers of scaler in a closed loop until n updates of each are delivered. A worker's next
+// update is ready an interval after the answer to the last one; it is resent after a timeout. Intervals come from
+// scaler, whose clusters must not take turns. The error matches errUnfinished.
 func replayClosed(scaler *trace.Scaler, b fig7Queue, loop replayLoop, n int) (*replayResult, error) {
 	h := scaler.Header()
 	c := newReplayCounter(h.Workers, uint32(n))

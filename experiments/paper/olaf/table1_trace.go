@@ -38,7 +38,7 @@ func table1Trace(set system.Set) experiments.Experiment {
 	}
 }
 
-// traceVariant is one way of averaging the 60 Gbps.
+// traceVariant is one way to average the 60 Gbps.
 type traceVariant struct {
 	Name      string  `json:"name"`
 	Averaging string  `json:"averaging,omitempty"`
@@ -156,7 +156,7 @@ func publishedCells(cell int) result.Series {
 	return s
 }
 
-// measuredCells returns our curve of a cell over the output rates, ascending.
+// measuredCells returns our curve of a cell over ascending output rates.
 func measuredCells(name string, cell int, o *bench.Outcome) result.Series {
 	s := result.Series{Name: name}
 	for i := len(o.Plan.Configs) - 1; i >= 0; i-- {

@@ -35,7 +35,7 @@ var table2 = experiments.Experiment{
 	},
 }
 
-// unlike returns the difference of two rows' published ages, in the group with the larger one.
+// unlike returns the difference between two rows' published ages, in the group with the larger one.
 func (r *multiHopRow) unlike(o *multiHopRow) paper.Measured {
 	var most paper.Measured
 	for g := range r.Groups {

@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/results/paper"
 )
 
-// table3 reproduces the same with half of the clusters three times slower (§8.3, Table 3).
+// table3 reproduces Table 2's setting with half of the clusters three times slower (§8.3, Table 3).
 var table3 = experiments.Experiment{
 	Name:      "olaf/table3",
 	Artefact:  "Table 3",
@@ -49,7 +49,7 @@ func (r *multiHopRow) gap() float64 {
 	return math.Abs(float64(r.publishedAge(0).Mean - r.publishedAge(1).Mean))
 }
 
-// narrowsFrom returns by how much the gap between the groups is smaller than in another row, seed by seed.
+// narrowsFrom returns how much smaller the gap between the groups is than in another row, seed by seed.
 func (r *multiHopRow) narrowsFrom(before *multiHopRow) paper.Measured {
 	return paper.Over(paper.Gap(before.publishedBySeed(0), before.publishedBySeed(1)), paper.Gap(r.publishedBySeed(0), r.publishedBySeed(1)))
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// claimsOfText judges what the paper says in words about its micro-benchmark (§§8.1 and 10).
+// claimsOfText judges the paper's verbal claims about its micro-benchmark (§§8.1 and 10).
 func claimsOfText(set system.Set) experiments.Experiment {
 	return experiments.Experiment{
 		Name:     "olaf/text",
@@ -68,7 +68,7 @@ func measureText(ctx context.Context, s bench.Spec, o *experiments.Options) (*be
 	return m.Outcome, nil
 }
 
-// listValues returns a number of every run of a configuration.
+// listValues returns a number from every run of a configuration.
 func listValues(out *bench.Outcome, queue string, rate olaf.Rate, of func(*results.Run) float64) (values []results.Float) {
 	for config := range out.Plan.Configs {
 		if c := &out.Plan.Configs[config]; c.Queue == queue && c.OutRate == rate {
@@ -124,7 +124,7 @@ func scaleValues(values []results.Float, by float64) []results.Float {
 	return out
 }
 
-// percentFewer returns how many per cent fewer b is than a, seed by seed, where each of b counts as several.
+// percentFewer returns by how many per cent b is below a, seed by seed, where each unit of b counts as several.
 func percentFewer(a, b []results.Float, each float64) paper.Measured {
 	var values []results.Float
 	for i := range a {

@@ -23,19 +23,19 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// keptVersion is part of the name of a stored training; change it when trainings compute something else.
+// keptVersion is part of a stored training run's name; change it when training computes something else.
 const keptVersion = "1"
 
-// learned is the part of a training's result that figures use.
+// learned is the part of a training result that figures use.
 type learned struct {
 	Curves  [][]rl.Point `json:"curves"` // by worker
 	EndNS   int64        `json:"end_ns"`
 	Network engine.Stats `json:"network"`
 }
 
-// trainAll runs all trainings, one after the other, each on all processors. Finished ones are stored in o.Trainings, if
-// set, and reused, so that an interrupted run continues. Results are in order; after an error or an interrupt the
-// missing ones are nil.
+// trainAll carries out all training runs in turn, each on all processors. It stores finished runs in o.Trainings, if
+// set, and reuses them, so that an interrupted figure continues. Results are in order; after an error or an interrupt
+// the missing ones are nil.
 func trainAll(ctx context.Context, o *experiments.Options, jobs []rl.Config) ([]*learned, error) {
 	out := make([]*learned, len(jobs))
 	for i := range jobs {
@@ -49,10 +49,10 @@ func trainAll(ctx context.Context, o *experiments.Options, jobs []rl.Config) ([]
 	return out, nil
 }
 
-// perTraining is the number of progress steps of one training.
+// perTraining is the number of progress steps per training run.
 const perTraining = 100
 
-// share reports the progress within one training of several.
+// share reports the progress within one of several training runs.
 type share struct {
 	o            *experiments.Options
 	config       *rl.Config
@@ -104,8 +104,8 @@ func learn(ctx context.Context, c rl.Config, progress rl.Observer) (*learned, er
 	return &learned{Curves: outcome.Curves, EndNS: outcome.EndNS, Network: outcome.Network}, nil
 }
 
-// trainings divides a figure into its trainings: every scheme with every seed, with the numbers of seeds in full and
-// quickly.
+// trainings divides a figure into its training runs: every scheme with every seed, for the full and the quick number of
+// seeds.
 func trainings(schemes func(*experiments.Options) []scheme, full, quick int) *experiments.Parts {
 	return &experiments.Parts{
 		Kind: "olaf/training",
@@ -135,7 +135,7 @@ func trainings(schemes func(*experiments.Options) []scheme, full, quick int) *ex
 	}
 }
 
-// keptPath returns the path of a training, which depends on its whole configuration.
+// keptPath returns the path of a training run, which depends on its whole configuration.
 func keptPath(folder string, c *rl.Config) (string, error) {
 	if folder == "" {
 		return "", nil
@@ -148,7 +148,7 @@ func keptPath(folder string, c *rl.Config) (string, error) {
 	return filepath.Join(folder, "training-"+hex.EncodeToString(sum[:8])+".json"), nil
 }
 
-// readKept returns a training that was finished before, or nil.
+// readKept returns a training run that was finished before, or nil.
 func readKept(path string) (*learned, error) {
 	if path == "" {
 		return nil, nil
@@ -191,7 +191,7 @@ func overIterations(name string, seeds []*learned, block int) result.Series {
 	}
 }
 
-// overTime returns the mean reward in n equal spans until endNS, over seeds; spans after a training's end have no
+// overTime returns the mean reward in n equal spans until endNS, over seeds; spans after the training's end have no
 // value.
 func overTime(name string, seeds []*learned, n int, endNS int64, unitNS float64) result.Series {
 	s := result.Series{Name: name}

@@ -20,7 +20,7 @@ import (
 // Experiments lists the paper's experiments in its order.
 func Experiments() experiments.Set { return with(milp.Find) }
 
-// with lists the experiments for a function that finds a solver.
+// with lists the experiments, given a function that finds a solver.
 func with(find func(name string) (milp.Solver, error)) experiments.Set {
 	table1 := func(ctx context.Context, o experiments.Options) (bench.Report, error) { return runTable1(ctx, find, o) }
 	one := func(name, artefact, about, needs string, run func(context.Context, experiments.Options) (bench.Report,
@@ -48,10 +48,10 @@ type assumption struct {
 	change func(*sched.Workload)
 }
 
-// judged starts from an even mesh: the paper names no other connections before the first slot.
+// judged starts from an even mesh, because the paper names no other connections before the first slot.
 var judged = assumption{"an even mesh before the first slot", func(s *sched.Workload) { s.Joined = true }}
 
-// assumptions returns the judged one and others: no connections before the first slot, and scarce optics.
+// assumptions returns the judged assumption and others: no connections before the first slot, and scarce optics.
 func assumptions() []assumption {
 	return []assumption{
 		judged,
@@ -99,7 +99,7 @@ const (
 	incTW
 )
 
-// number is a measurement of an experiment's cells by seed for a claim; for a curve, point by point.
+// number is a measurement from an experiment's cells, by seed, for a claim; for a curve, point by point.
 type number struct {
 	claim string
 	of    func(cells []policy.Cell) paper.Measured
@@ -141,7 +141,7 @@ func (g *grid) run(ctx context.Context, f *result.Result, o *experiments.Options
 	return nil
 }
 
-// take stores a number as the judged one or under another assumption. It does not replace an existing number.
+// take stores a number as the judged number or under another assumption. It does not replace an existing number.
 func take(ours paper.Ours, id string, m paper.Measured, a assumption, judges bool) {
 	kept, there := ours[id]
 	switch {
@@ -153,7 +153,7 @@ func take(ours paper.Ours, id string, m paper.Measured, a assumption, judges boo
 	}
 }
 
-// saving returns by how many per cent one scenario is below another, as the mean over the cells of every seed.
+// saving returns the percentage by which one scenario is below another, as the mean over the cells of every seed.
 func saving(m policy.Metric, scenario, below int) func([]policy.Cell) paper.Measured {
 	return func(cells []policy.Cell) paper.Measured {
 		return paper.Of(perSeed(cells, func(c *policy.Cell, seed int) float64 {
@@ -166,7 +166,7 @@ func saving(m policy.Metric, scenario, below int) func([]policy.Cell) paper.Meas
 	}
 }
 
-// ahead returns by how much one scenario is below the least of others, as the mean over the cells of every seed.
+// ahead returns by how much one scenario is below the least of the others, as the mean over the cells of every seed.
 func ahead(m policy.Metric, scenario int, others ...int) func([]policy.Cell) paper.Measured {
 	return func(cells []policy.Cell) paper.Measured {
 		return paper.Of(perSeed(cells, func(c *policy.Cell, seed int) float64 {

@@ -16,7 +16,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// The lines of Table I, and those with an optimum.
+// The lines of Table I, and the lines with an optimum.
 var (
 	tableJobs = []int{40, 50, 60, 80, 100}
 	provable  = 60
@@ -43,14 +43,14 @@ func heuristics() []column {
 		}}}
 }
 
-// small returns the workload of a line: 8 units like those of the simulations.
+// small returns the workload of a line: 8 units like those in the simulations.
 func small(jobs int) sched.Workload {
 	s := sched.PaperWorkload(jobs, 0)
 	s.Units = 8
 	return s
 }
 
-// tally contains the outcomes of a column by line and seed; an empty one for a seed without a plan.
+// tally contains a column's outcomes by line and seed; empty for a seed without a plan.
 type tally map[string]map[int][]sched.Outcome
 
 func (t tally) add(column string, jobs int, o sched.Outcome) {
@@ -137,7 +137,7 @@ func lineProblem(a assumption, o *experiments.Options, jobs int, seed uint64) (*
 	return sched.GenerateProblem(s)
 }
 
-// prove searches the optimum for the first seeds. Without a solver or a proof in time there is no number.
+// prove searches for the optimum for the first seeds. Without a solver or a proof in time there is no number.
 func prove(ctx context.Context, find func(string) (milp.Solver, error), done tally, t *result.Result, ours paper.Ours,
 	o *experiments.Options, seeds int, first uint64) error {
 	solver, err := find("")
@@ -225,7 +225,7 @@ func span(done tally) (low, high results.Statistic) {
 }
 
 // gaps returns how far the heuristics are above the optimum, for the seeds that have one, next to the printed gaps and
-// the ones derived from printed numbers.
+// the gaps derived from printed numbers.
 func gaps(done tally) result.Block {
 	b := result.Block{Name: "above the optimum", Unit: "%", Columns: []string{"fcfs", "tw", "tw printed", "tw by the printed seconds"}}
 	printed := map[int][2]float64{40: {17.1, 20.6}, 50: {15.9, 18.8}, 60: {16.4, 19.6}}

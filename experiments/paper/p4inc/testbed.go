@@ -15,8 +15,8 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// model is one of Fig. 5's trainings: two sizes are printed, the others are those of the usual implementations. The
-// compared ratio does not depend on them.
+// model is one of the models trained in Fig. 5. Two sizes are printed; the others are from the usual implementations.
+// The compared ratio does not depend on them.
 type model struct {
 	Name   string    `json:"name"`
 	Volume olaf.Size `json:"volume"`
@@ -72,8 +72,8 @@ func exactly(v float64) results.Statistic {
 	return results.Statistic{Mean: f, Min: f, Max: f, N: 1}
 }
 
-// rackAssumptions returns the judged one, no connections before the first slot, and jobs of several iterations, whose
-// gradients are then one volume.
+// rackAssumptions returns the judged assumption, no connections before the first slot, and jobs of several iterations,
+// whose gradients are then one volume.
 func rackAssumptions() []assumption {
 	return []assumption{judged, assumptions()[1], {fmt.Sprintf("%d iterations a job", iterations), func(s *sched.Workload) {
 		judged.change(s)
@@ -83,10 +83,10 @@ func rackAssumptions() []assumption {
 	}}}
 }
 
-// iterations is the number of iterations of a job that has several.
+// iterations is the number of iterations in a job that has several.
 const iterations = 20
 
-// rackJobs are the numbers of jobs of Figs. 6 and 7.
+// rackJobs are the numbers of jobs in Figs. 6 and 7.
 var rackJobs = []float64{10, 20, 40, 60}
 
 // racks plans the testbed's jobs for ResNet50 and VGG16 under every assumption, and compares the numbers with the

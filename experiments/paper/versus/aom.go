@@ -27,7 +27,7 @@ import (
 type Load struct {
 	Name  string
 	About string
-	// arrivals returns one seed's arrivals, in order of time.
+	// arrivals returns one seed's arrivals, in time order.
 	arrivals func(seed uint64, updates int) ([]arrival, error)
 }
 
@@ -82,7 +82,7 @@ func burstArrivals(seed uint64, updates int) ([]arrival, error) {
 	return arrivalsOf(schedule), nil
 }
 
-// recordedArrivals returns a training of LunarLander, scaled to the load as a bench scales it.
+// recordedArrivals returns a LunarLander training run, scaled to the load as in a bench.
 func recordedArrivals(seed uint64, updates int) (all []arrival, err error) {
 	reader, closer, err := trace.Open(trace.Builtin + "lander8")
 	if err != nil {
@@ -108,7 +108,7 @@ func recordedArrivals(seed uint64, updates int) (all []arrival, err error) {
 	return all, schedule.Err()
 }
 
-// arrivalsOf returns the updates of a source as arrivals.
+// arrivalsOf returns a source's updates as arrivals.
 func arrivalsOf(source pktgen.Source) []arrival {
 	descriptors := make([]regmap.Descriptor, source.Total())
 	descriptors = descriptors[:source.Fill(descriptors)]
@@ -181,7 +181,7 @@ type Setting struct {
 	Slots int
 }
 
-// Settings returns the variants shown beside the base setting. No order is expected for them.
+// Settings returns the variants shown beside the base setting. No order is expected in them.
 func Settings() []Setting {
 	return []Setting{
 		{Name: "own frames", About: "iSwitch's frame is 14 B shorter than OLAF's for the same 48 lanes", Frames: true},
@@ -241,7 +241,7 @@ func (s *Setting) newPort(of *system.System, rate olaf.Rate, sink engine.Sink) (
 	return port, err
 }
 
-// newInlet returns the unit in front of a program; nil lets all frames pass at once.
+// newInlet returns the unit before a program; nil lets all frames pass at once.
 func (s *Setting) newInlet(of *system.System) *aggregator.Inlet {
 	if !s.Accelerator {
 		return nil

@@ -21,14 +21,14 @@ type player struct {
 	links        int // number of links between sending a gradient and receiving the sum
 }
 
-// players contains two systems whose switch sends the sums itself, and one whose sums pass the job's server.
+// players contains two systems whose switch sends the sums itself, and one whose sums pass through the job's server.
 var players = []player{{"iswitch, in rounds", "iswitch", 2}, {"switchml", "switchml", 2}, {"atp p4ml", "atp", 4}}
 
 // meanGap returns a worker's mean time between gradients without waiting, in ps: the mean gap of poisson.
 func meanGap() float64 { return float64(offered.TimeToSend(size+overhead)) * workers }
 
-// newJob returns the job of every cluster. A gradient of one frame takes one Poisson gap after the worker has the last
-// sum.
+// newJob returns the job of every cluster. A gradient, of one frame, is ready one Poisson gap after the worker has the
+// last sum.
 func (p *player) newJob(set system.Set, rate olaf.Rate, updates int, seed uint64) (*closedloop.Network, *closedloop.Job,
 	*system.Parts, error) {
 	s, err := set.Find(p.system)
@@ -198,6 +198,5 @@ func judgeRounds(t *result.Result, newest, arithmetic, beside *result.Block) {
 		"rounds decide themselves")
 }
 
-// besideRounds is the column for comparison with rounds: workers that do not wait, with as many gradients per sum, H =
-// 3.
+// besideRounds is the column to compare with rounds: workers that do not wait, with as many gradients per sum, H = 3.
 const besideRounds = 1

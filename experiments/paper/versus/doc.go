@@ -1,2 +1,2 @@
-// Package versus compares systems of different papers on one bench, which no paper has done.
+// Package versus compares systems from different papers on one bench, which no paper has done.
 package versus

@@ -170,7 +170,7 @@ func compareLoad(ctx context.Context, load string, traffic [][]arrival, topology
 	all []Contestant, c *config, done func()) ([]result.Block, error) {
 	what := []struct{ name, unit string }{{"AoM, newest", "ns"}, {"AoM, oldest", "ns"}, {"lost", "%"}}
 	if topology == ToWorkers {
-		what = what[:2] // its links are unbounded
+		what = what[:2] // links to workers are unbounded
 	}
 	blocks := make([]result.Block, len(what))
 	for i, b := range what {
@@ -183,7 +183,7 @@ func compareLoad(ctx context.Context, load string, traffic [][]arrival, topology
 	for i := range all {
 		done()
 		if topology == ToWorkers && all[i].System.Program == nil {
-			continue // it sends its workers no answers
+			continue // the system does not answer its workers
 		}
 		for b := range blocks {
 			blocks[b].Columns = append(blocks[b].Columns, all[i].Name)

@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// crosser is a system over several hops, as a column.
+// crosser is a system across several hops, as a column.
 type crosser struct {
 	name, system string
 	waiting      *netsim.Waiting // nil for open-loop workers

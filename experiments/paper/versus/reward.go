@@ -49,7 +49,7 @@ var learners = []learner{
 	{fmt.Sprintf("iswitch sync, step × %d", allSteps), "iswitch", "sync", system.Options{}, allSteps},
 }
 
-// trained is the part of a training's result that the figure uses.
+// trained is the part of a training result that the figure uses.
 type trained struct {
 	Curves [][]rl.Point `json:"curves"`
 	EndNS  int64        `json:"end_ns"`
@@ -57,7 +57,7 @@ type trained struct {
 	Steps uint64 `json:"steps"`
 }
 
-// training contains all parameters of one training.
+// training contains all parameters of one training run.
 type training struct {
 	Learner string    `json:"learner"`
 	Config  rl.Config `json:"config"`
@@ -89,7 +89,7 @@ func rewardOf(o *experiments.Options) *rewardConfig {
 	return c
 }
 
-// training returns the training of a learner under one seed.
+// training returns a learner's training under one seed.
 func (c *rewardConfig) training(l *learner, seed uint64) training {
 	t := training{l.name, c.Training, c.Rate}
 	t.Config.Seed = seed
@@ -99,7 +99,7 @@ func (c *rewardConfig) training(l *learner, seed uint64) training {
 	return t
 }
 
-// rewardParts divides the comparison into its trainings.
+// rewardParts divides the comparison into its training runs.
 func rewardParts(set system.Set) *experiments.Parts {
 	return &experiments.Parts{
 		Kind: "versus/training",
@@ -230,7 +230,7 @@ func describePoint(curves [][]float64, at int) results.Statistic {
 	return results.Describe(values, "no training came that far")
 }
 
-// train runs one training through the learner's system.
+// train carries out one training run through the learner's system.
 func (l *learner) train(ctx context.Context, set system.Set, c rl.Config, rate olaf.Rate) (*trained, error) {
 	s, err := set.Find(l.system)
 	if err != nil {

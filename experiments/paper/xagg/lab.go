@@ -48,7 +48,7 @@ func fullPacket(p *system.Parts) *program.Packet {
 	return &program.Packet{Kind: program.Data, Lanes: uint16(p.PerPacket)}
 }
 
-// Model is one of the paper's five.
+// Model is one of the paper's five models.
 type Model struct {
 	Name, Title string
 	Size        olaf.Size

@@ -17,7 +17,8 @@ import (
 const loadExpected = "expected before the first run: a server with a tenth of its link makes an iteration several times longer, since " +
 	"all workers wait for the slowest; moved to the root, its children bring that below twice an iteration without load"
 
-// The job of the experiment: as many values as a thousand packets have, and a burst of load on S1 after the second iteration.
+// The job of the experiment: as many values as in a thousand packets, and a burst of load on S1 after the second
+// iteration.
 const (
 	loadUpdates = 12
 	loadValues  = 256_000

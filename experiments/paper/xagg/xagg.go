@@ -46,13 +46,13 @@ type column struct{ paper, system string }
 // variant is a way to run a system; the zero value changes nothing.
 type variant struct {
 	name      string
-	slots     int           // of a switch's pool; default the system's
+	slots     int           // of a switch's pool; default: the system's
 	undivided bool          // workers don't ask for rates
 	timeout   olaf.Duration // until a loss is suspected; default the system's
 }
 
-// fig1Variants are the unchanged systems, and systems reduced to the example: a pool of the fewest slots that keep W2's
-// half link busy, no messages about rates, and none about losses, which a queue of half a second would cause without
+// fig1Variants are the unchanged systems, and systems reduced to the example: a pool with the fewest slots that keep
+// W2's half link busy, and no messages about rates or about losses, which a queue of half a second would cause without
 // rates.
 var fig1Variants = []variant{{name: "as it comes"}, {name: "two slots, no rates, no time-outs", slots: 2,
 	undivided: true, timeout: 10 * olaf.Second}}
@@ -98,7 +98,7 @@ func run(ctx context.Context, set system.Set, name string, v variant, build func
 	return o, o.Err()
 }
 
-// withoutRates returns a mode whose workers know of no line, and so do not ask for a rate.
+// withoutRates returns a mode whose workers know no line rate and so do not request a rate.
 func withoutRates(m *system.Mode) *system.Mode {
 	bare := *m
 	bare.Parts = func(o *system.Options) (system.Parts, error) {
@@ -155,7 +155,7 @@ func only(v float64) results.Statistic {
 // fig1Time is when the root has the last sum of the example.
 type fig1Time struct{ summed, packet float64 } // ns; packet is a full one on W2's half link
 
-// deviation returns how far the time is from a published one in seconds, in packets; later is above 0.
+// deviation returns how far the time is from a published one, given in seconds, in packets; positive if later.
 func (f *fig1Time) deviation(seconds float64) float64 {
 	return (f.summed - float64(seconds*1e9)) / f.packet
 }

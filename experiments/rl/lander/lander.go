@@ -52,7 +52,7 @@ const (
 	sideAway      = 12.0
 	sideHeight    = 14.0
 	sideLever     = 17.0 // the original uses 17 px here and 14 px for the height: part of its physics
-	terrainPoints = 12   // number of heights drawn; there is one chunk fewer
+	terrainPoints = 12   // number of heights drawn, one more than chunks
 	chunks        = terrainPoints - 1
 
 	velocityIterations = 6 * 30
@@ -207,8 +207,8 @@ func (t touch) setLegs(a, b *box2d.B2Body, down bool) {
 func (touch) PreSolve(box2d.B2ContactInterface, box2d.B2Manifold)         {}
 func (touch) PostSolve(box2d.B2ContactInterface, *box2d.B2ContactImpulse) {}
 
-// Step advances the world by one fiftieth of a second. terminated means that the lander crashed, left the world or
-// came to rest; truncated means that MaxSteps have passed, after which a learner bootstraps.
+// Step advances the world by one fiftieth of a second. terminated reports whether the lander crashed, left the world or
+// came to rest; truncated, whether MaxSteps have passed, after which a learner bootstraps.
 func (w *World) Step(action Action) (observation Observation, reward float64, terminated, truncated bool) {
 	w.last = action
 	fuel := w.fire(action)

@@ -38,7 +38,7 @@ func (w *World) Picture() *image.RGBA {
 		}
 		drawBody(canvas, w.hull, hull)
 	}
-	return canvas.Image().(*image.RGBA) // vgimg always paints on an image.RGBA
+	return canvas.Image().(*image.RGBA) // vgimg always draws on an image.RGBA
 }
 
 func (w *World) drawGround(canvas vg.Canvas) {
@@ -121,7 +121,7 @@ func Fly(seed uint64, pilot func(Observation) Action, see func(*World)) (reward 
 	}
 }
 
-// Film plays one episode like Fly and returns it as an animation at its true speed, every second step.
+// Film plays one episode like Fly and returns it as an animation at true speed, with every second step.
 func Film(seed uint64, pilot func(Observation) Action) (*gif.GIF, float64) {
 	palette := shades(space, moon, hull, leg, flag, flame)
 	var film gif.GIF

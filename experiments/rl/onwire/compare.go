@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// ErrKind: a stored comparison has no trainings of a kind.
+// ErrKind reports that a stored comparison has no training runs of a kind.
 var ErrKind = olaf.NewError(olaf.Usage, "no such trainings")
 
 // Side is a stored comparison used as one side of a new one: its training runs, each as a single run, and its curves.
@@ -27,9 +27,9 @@ type Side struct {
 	config *Comparison
 }
 
-// SideOf returns a side of a stored comparison. With a kind it contains only such trainings, named after their systems,
-// so that one kind can be compared with the other; otherwise both, each with its own name. The error matches ErrKind,
-// or is the store's.
+// SideOf returns a side of a stored comparison. With a kind it contains only such training runs, named after their
+// systems, so that one kind can be compared with the other; otherwise both, each with its own name. The error matches
+// ErrKind, or comes from the store.
 func SideOf(f *store.Folder, kind string) (*Side, error) {
 	c, r, err := Load(f)
 	if err != nil {
@@ -58,7 +58,7 @@ func SideOf(f *store.Folder, kind string) (*Side, error) {
 	return s, nil
 }
 
-// run returns a training as a run for comparison; named adds the kind to its name.
+// run returns a training run for comparison; named adds the kind to its name.
 func (c *Comparison) run(t *Training, named bool) results.Run {
 	r := results.Run{Queue: t.System, Seed: t.Seed, Declared: new(metric.Declaration), Invalid: t.Invalid,
 		Decisions: t.Decisions}
@@ -73,14 +73,14 @@ func (c *Comparison) run(t *Training, named bool) results.Run {
 	return r
 }
 
-// number is a value of a training with its metric.
+// number is a value from a training run with its metric.
 type number struct {
 	metric metric.Metric
 	value  metric.Float
 }
 
-// numbers returns the numbers of a training: its learning curve in parts, and the counts of its updates. All trainings
-// of a comparison have the same metrics, also those that ended early, so that none looks like one from another build.
+// numbers returns the numbers of a training run: its learning curve in parts, and the counts of its updates. All runs
+// in a comparison have the same metrics, even if they ended early, so that none seems to come from another build.
 func (c *Comparison) numbers(t *Training) (all []number) {
 	block := c.Training.Tenth()
 	add := func(value float64, m metric.Metric) {

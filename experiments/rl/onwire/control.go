@@ -35,7 +35,7 @@ func (c *Control) Sends(now olaf.Time) bool {
 	return c.controller.Decide(c.law, now, c.draws.Float64())
 }
 
-// controlArgs returns the arguments of 'olafctl testbed worker' for a training's transmission control.
+// controlArgs returns the arguments of 'olafctl testbed worker' for the transmission control of a training run.
 func controlArgs(c *rl.Config) []string {
 	if c.Control == nil {
 		return nil

@@ -37,20 +37,21 @@ type Comparison struct {
 // experiment is the name of stored comparisons.
 const experiment = "train"
 
-// Axis labels of learning curves.
+// Axis labels for learning curves.
 const (
 	xLabel = "iterations of a worker"
 	yLabel = "mean reward of all workers"
 )
 
-// Of returns the training of a system with a seed.
+// Of returns the training configuration for a system with a seed.
 func (c *Comparison) Of(system string, seed uint64) rl.Config {
 	t := c.Training
 	t.Network, t.Seed = t.Network.Through(system), seed
 	return t
 }
 
-// TrainingTime returns the duration of one training on a testbed: the slowest worker flies all its iterations.
+// TrainingTime returns the duration of one training run on a testbed, in which the slowest worker flies all its
+// iterations.
 func TrainingTime(c *rl.Config) time.Duration {
 	frequency := 0.0 // updates of all workers per update of the slowest one
 	for k := range c.Workers {
@@ -60,7 +61,7 @@ func TrainingTime(c *rl.Config) time.Duration {
 	return time.Duration(float64(c.Iterations) * frequency * one * float64(time.Second))
 }
 
-// Updates returns the number of updates in all trainings together.
+// Updates returns the total number of updates in all training runs.
 func (c *Comparison) Updates() int {
 	n := c.Training.Workers * c.Training.Iterations * len(c.Systems) * len(c.Seeds)
 	if c.Device != "" {
@@ -96,7 +97,7 @@ func (k *curve) series(c *rl.Config) result.Series {
 	return s
 }
 
-// over returns a statistic over all trainings.
+// over returns a statistic over all training runs.
 func (k *curve) over(of func(*Training) float64) results.Statistic {
 	values := make([]float64, len(k.trainings))
 	for i, t := range k.trainings {
@@ -105,7 +106,8 @@ func (k *curve) over(of func(*Training) float64) results.Statistic {
 	return result.Describe(values)
 }
 
-// Run carries out all trainings. An invalid one on a testbed makes the report invalid and is left out of the curves.
+// Run carries out all training runs. An invalid one on a testbed makes the report invalid and is left out of the
+// curves.
 func (c *Comparison) Run(ctx context.Context) (*Report, error) {
 	r := &Report{}
 	for _, system := range c.Systems {
@@ -153,7 +155,7 @@ func (c *Comparison) simulate(ctx context.Context, t *rl.Config) (*Training, err
 	}, nil
 }
 
-// invalidBy returns the reasons for which a training is invalid: its error, if any.
+// invalidBy returns the reasons why a training run is invalid: its error, if any.
 func invalidBy(err error) []string {
 	if err == nil {
 		return nil
@@ -161,7 +163,7 @@ func invalidBy(err error) []string {
 	return []string{err.Error()}
 }
 
-// realTraining returns a training on a testbed, with the counts of its device and hosts.
+// realTraining returns a training run on a testbed, with the counts from its device and hosts.
 func realTraining(t *rl.Config, out *Outcome) *Training {
 	q := out.Queue
 	f := &Training{
@@ -177,7 +179,7 @@ func realTraining(t *rl.Config, out *Outcome) *Training {
 	return f
 }
 
-// arrivedPct returns the percentage of a training's updates that reached the servers, by the place of their packets.
+// arrivedPct returns the percentage of a training run's updates that reached the servers, by packet place.
 func arrivedPct(t *rl.Config, places []uint64) (pct []float64) {
 	for _, n := range places {
 		pct = append(pct, percentage(n, uint64(t.Workers*t.Iterations)))
@@ -203,7 +205,7 @@ func quotient(part, of uint64) float64 {
 	return float64(part) / float64(of)
 }
 
-// figure draws trainings from their data alone.
+// figure draws training runs from their data alone.
 func (c *Comparison) figure(all []*Training) *result.Result {
 	f := experiments.NewResult(experiment, "learning curves", &experiments.Options{Quick: c.Quick}, c)
 	panel := result.Panel{Name: "Learning curves", XLabel: xLabel, YLabel: yLabel}
@@ -234,7 +236,7 @@ func (c *Comparison) figure(all []*Training) *result.Result {
 	return f
 }
 
-// curves returns the curves of every system, the real one before the simulated. Invalid trainings are left out.
+// curves returns the curves of every system, the real one before the simulated. Invalid runs are left out.
 func (c *Comparison) curves(all []*Training) (curves []*curve) {
 	for _, system := range c.Systems {
 		for _, real := range []bool{true, false} {
@@ -252,7 +254,7 @@ func (c *Comparison) curves(all []*Training) (curves []*curve) {
 	return curves
 }
 
-// sayQueues adds statements about trainings through queues.
+// sayQueues adds statements about training through queues.
 func (c *Comparison) sayQueues(f *result.Result, curves []*curve) {
 	period := TrainingTime(&c.Training) / time.Duration(c.Training.Iterations)
 	for _, k := range curves {
@@ -296,7 +298,7 @@ func (k *curve) placeShares() (all []string) {
 
 func roundToUS(ns int64) time.Duration { return time.Duration(ns).Round(time.Microsecond) }
 
-// sayWitnessed adds statements from testbeds about their trainings. period is that of the slowest worker, on average.
+// sayWitnessed adds statements from testbeds about their training runs. period is the slowest worker's mean period.
 func (k *curve) sayWitnessed(f *result.Result, period time.Duration) {
 	var decisions olaf.Decisions
 	var late, workers olaf.Quantiles

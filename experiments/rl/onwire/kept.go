@@ -19,14 +19,14 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// Training is one training with the evidence for its validity.
+// Training is one training run with the evidence for its validity.
 type Training struct {
 	System  string       `json:"system"`
 	Seed    uint64       `json:"seed"`
 	Real    bool         `json:"real"`   // with real packets; else simulated
-	Curves  [][]rl.Point `json:"curves"` // by worker, one point an iteration
+	Curves  [][]rl.Point `json:"curves"` // by worker, one point per iteration
 	Greedy  float64      `json:"greedy_reward"`
-	LostPct float64      `json:"lost_pct"`       // of the updates, lost or replaced; 0 if workers wait
+	LostPct float64      `json:"lost_pct"`       // updates lost or replaced; 0 if workers wait
 	Inside  float64      `json:"updates_inside"` // per delivered one; 0 if workers wait
 	// ArrivedPct is the percentage of updates that reached the server, by the place of their packets; empty if workers
 	// wait.
@@ -42,7 +42,7 @@ type Training struct {
 	Invalid       []string          `json:"invalid,omitempty"`
 }
 
-// Kinds of trainings.
+// Kinds of training runs.
 const (
 	Real      = "real"      // packets between processes
 	Simulated = "simulated" // network
@@ -62,10 +62,10 @@ func (t *Training) kind() string {
 	return Simulated
 }
 
-// name returns the name of its curve.
+// name returns the name of the training run's curve.
 func (t *Training) name() string { return t.System + ", " + titles[t.kind()] }
 
-// Report is a figure with the trainings in its curves.
+// Report is a figure with the training runs in its curves.
 type Report struct {
 	*result.Result
 	Trainings []*Training
@@ -86,13 +86,13 @@ func (r *Report) Files() (map[string][]byte, error) {
 	return map[string][]byte{TrainingsFile: b.Bytes()}, nil
 }
 
-// IsKept reports whether a run of the store is a comparison of trainings.
+// IsKept reports whether a run in the store is a comparison of training runs.
 func IsKept(f *store.Folder) bool {
 	_, err := os.Stat(f.Path(TrainingsFile))
 	return err == nil
 }
 
-// Load reads a comparison from the store, with its trainings.
+// Load reads a comparison from the store, with its training runs.
 func Load(f *store.Folder) (*Comparison, *Report, error) {
 	var document struct {
 		result.Result
@@ -124,17 +124,17 @@ func Load(f *store.Folder) (*Comparison, *Report, error) {
 
 // Proof contains the results of a verification.
 type Proof struct {
-	Repeated   int   // simulated trainings with the same result, to the last bit
-	Real       int   // trainings that cannot be repeated
-	Invalid    int   // invalid ones of these
-	Identities int   // valid identities of these
+	Repeated   int   // simulated runs with the same result, bit for bit
+	Real       int   // runs that cannot be repeated
+	Invalid    int   // invalid ones among these
+	Identities int   // valid identities in these
 	Decisions  int64 // of the kernel, equal to the engine's
 	Digests    int   // of weights that all workers ended with
 }
 
-// Verify recomputes a stored comparison: the curves from the trainings, and the simulated trainings from their
-// configuration. Trainings with real packets must fulfil their identities. s is for workers that wait for sums, else
-// nil; c and r come from Kept. A difference matches archive.ErrMismatch.
+// Verify recomputes a stored comparison: the curves from the training runs, and the simulated runs from their
+// configuration. Runs with real packets must satisfy their identities. s is for workers that wait for sums, else nil; c
+// and r come from Kept. A difference matches archive.ErrMismatch.
 func (c *Comparison) Verify(ctx context.Context, r *Report, s *Sums) (*Proof, error) {
 	again := c.figure(r.Trainings)
 	if why := results.Difference(r.Panels, again.Panels); why != "" {
@@ -163,7 +163,7 @@ func (c *Comparison) Verify(ctx context.Context, r *Report, s *Sums) (*Proof, er
 	return p, nil
 }
 
-// repeat repeats a simulated training.
+// repeat repeats a simulated training run.
 func (c *Comparison) repeat(ctx context.Context, t *Training, s *Sums) (*Training, error) {
 	if c.Job != nil {
 		return c.simulateSums(ctx, s, t.Seed)
@@ -172,7 +172,7 @@ func (c *Comparison) repeat(ctx context.Context, t *Training, s *Sums) (*Trainin
 	return c.simulate(ctx, &config)
 }
 
-// checkReal checks the evidence for a training with real packets.
+// checkReal checks the evidence for a training run with real packets.
 func (p *Proof) checkReal(t *Training) error {
 	p.Real++
 	if len(t.Invalid) > 0 {

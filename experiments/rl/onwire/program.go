@@ -28,11 +28,11 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// ErrProgram: the program that computes failed.
+// ErrProgram reports that the program that computes failed.
 var ErrProgram = olaf.NewError(olaf.Failed, "the program failed")
 
-// Program is a training whose computation is a command: one process for each worker, and one for the server if the
-// system has weights there. The processes attach to workers and a server with real packets between them.
+// Program is training that is computed by a command: one process for each worker, and one for the server if the system
+// has weights there. The processes attach to workers and a server that exchange real packets.
 type Program struct {
 	Command  string    `json:"command"` // for a shell
 	Systems  []string  `json:"systems"`
@@ -41,18 +41,18 @@ type Program struct {
 	Workers  int       `json:"workers"`
 	Clusters int       `json:"clusters"`
 	Values   int       `json:"values"` // of the longest vector
-	Lanes    int       `json:"lanes"`  // int32 of a frame
+	Lanes    int       `json:"lanes"`  // int32 per frame
 	Scale    float64   `json:"scale"`
-	Slots    int       `json:"slots,omitempty"`    // of a queue, for each frame of a vector
+	Slots    int       `json:"slots,omitempty"`    // in a queue, for each frame of a vector
 	OutRate  olaf.Rate `json:"out_rate,omitempty"` // of a queue
 
 	// Olafctl starts a worker or a server: its name and its arguments.
 	Olafctl func(args ...string) *exec.Cmd `json:"-"`
 	Say     func(format string, a ...any)  `json:"-"` // progress; needed
-	Told    func(p Point)                  `json:"-"` // gets every point; needed
+	Told    func(p Point)                  `json:"-"` // receives every point; required
 }
 
-// Check returns an error that matches attach.ErrConfig if the fields do not make a training.
+// Check returns an error that matches attach.ErrConfig if the fields are not a valid training.
 func (p *Program) Check() error {
 	c := attach.Config{Workers: p.Workers, Largest: p.Values, Lanes: p.Lanes, Scale: p.Scale}
 	if p.Command == "" || p.Workers < 1 || p.Clusters < 1 || p.Clusters > p.Workers || len(p.Seeds) == 0 ||
@@ -64,24 +64,24 @@ func (p *Program) Check() error {
 	return c.Check()
 }
 
-// Frames returns how many frames the longest vector takes through a queue.
+// Frames returns how many frames the longest vector takes in a queue.
 func (p *Program) Frames() int { return attach.PushLayout(p.Values, p.Lanes).Packets() }
 
-// Point is what a worker's program reported: a JSON object with loss and reward on a line of its output.
+// Point is a report from a worker's program: a JSON object with loss and reward on a line of its output.
 type Point struct {
 	AtNS   int64    `json:"at_ns"` // since the first one of any worker
 	Loss   *float64 `json:"loss,omitempty"`
 	Reward *float64 `json:"reward,omitempty"`
 }
 
-// ProgramRun is one training.
+// ProgramRun is one training run.
 type ProgramRun struct {
 	System string            `json:"system"`
 	Seed   uint64            `json:"seed"`
-	TookNS int64             `json:"took_ns"` // from the first point on
+	TookNS int64             `json:"took_ns"` // since the first point
 	Points [][]Point         `json:"points"`  // by worker
 	Counts map[string]uint64 `json:"counts"`  // of the queue or the kernel's program
-	Server json.RawMessage   `json:"server"`  // report of its daemon
+	Server json.RawMessage   `json:"server"`  // its daemon's report
 	Daemon []json.RawMessage `json:"workers"`
 }
 
@@ -91,7 +91,7 @@ type place struct {
 	start   func(*exec.Cmd) (testbed.Process, error)
 }
 
-// stand is a testbed for one training: where daemons run, their arguments, and whether a program computes at the
+// stand is a testbed for one training run: where daemons run, their arguments, and whether a program computes at the
 // server.
 type stand struct {
 	workers  []place
@@ -101,14 +101,14 @@ type stand struct {
 	computes bool // at the server
 	end      func(context.Context) (counts map[string]uint64, err error)
 
-	// Of an ideal network, which has no daemons: whether workers wait for sums, and what gets every vector.
+	// For an ideal network, which has no daemons: whether workers wait for sums, and the receiver of every vector.
 	ideal, waits bool
-	// Of a job whose workers wait: its systems.
+	// For a job whose workers wait: its systems.
 	job  *Jobs
 	seen func(worker int, v *attach.Seen)
 }
 
-// attempt is a training that runs.
+// attempt is a training run in progress.
 type attempt struct {
 	*Program
 	*stand
@@ -133,7 +133,7 @@ type computation struct {
 	errors bytes.Buffer
 }
 
-// run trains once. Everything that it started has ended when it returns.
+// run trains once. When it returns, everything that it started has ended.
 func (p *Program) run(ctx context.Context, s *stand, system string, seed uint64) (_ *ProgramRun, err error) {
 	folder, remove, err := tempfolder.MakeFolder()
 	if err != nil {
@@ -184,7 +184,7 @@ func (p *Program) run(ctx context.Context, s *stand, system string, seed uint64)
 	return r, net.complete(r)
 }
 
-// addPath appends a folder to a search path; what is there already comes first.
+// addPath appends a folder to a search path.
 func addPath(path, folder string) string {
 	if path == "" {
 		return folder
@@ -232,7 +232,7 @@ func (a *attempt) startDaemons(ctx context.Context) error {
 	return nil
 }
 
-// daemon starts a worker or server, and waits for the line that it listens if it prints one.
+// daemon starts a worker or server. If it prints a line when it listens, daemon waits for that line.
 func (a *attempt) daemon(ctx context.Context, at place, args []string, prints bool) error {
 	listening := make(chan struct{})
 	var once sync.Once
@@ -275,10 +275,10 @@ func (a *attempt) startPrograms(ctx context.Context) error {
 	return nil
 }
 
-// endTime is how long a program may take to end once it is asked to, or its worker or server has ended.
+// endTime is how long a program may take to end after it is asked to or its worker or server has ended.
 const endTime = 5 * time.Second
 
-// program starts the command for worker k, or for the server with k = -1. Its environment is that of torchrun and the
+// program starts the command for worker k, or for the server with k = -1. Its environment is torchrun's, with the
 // socket.
 func (a *attempt) program(ctx context.Context, k int) error {
 	role := "worker"
@@ -312,7 +312,7 @@ func (a *attempt) program(ctx context.Context, k int) error {
 	return nil
 }
 
-// readLines takes the points out of a program's output, and passes the other lines on.
+// readLines extracts the points from a program's output and passes on the other lines.
 func (a *attempt) readLines(k int, name string, out io.Reader) {
 	for s := bufio.NewScanner(out); s.Scan(); {
 		p := Point{AtNS: time.Since(a.began).Nanoseconds()}
@@ -327,10 +327,10 @@ func (a *attempt) readLines(k int, name string, out io.Reader) {
 	}
 }
 
-// missingHint is added to the error of a Python program that lacks a module. The package olaf itself is always there.
+// missingHint is added to the error from a Python program that lacks a module. The package olaf is always available.
 const missingHint = "name the interpreter that has the module in --program, such as /usr/bin/python3, or set PYTHONPATH"
 
-// ended returns why a program failed, nil if it did not.
+// ended returns why a program failed, or nil if it did not.
 func (c *computation) ended() error {
 	if c.err == nil {
 		return nil
@@ -342,7 +342,7 @@ func (c *computation) ended() error {
 	return err
 }
 
-// finish waits for the workers' programs, lets the network drain, and ends the rest.
+// finish waits for the workers' programs, lets the network drain, and ends the other processes.
 func (a *attempt) finish(ctx context.Context) (*ProgramRun, error) {
 	if err := a.awaitPrograms(ctx); err != nil {
 		return nil, err
@@ -367,7 +367,7 @@ func (a *attempt) finish(ctx context.Context) (*ProgramRun, error) {
 	return r, err
 }
 
-// rebase counts time from the first point on, so that the programs' own start is in no curve.
+// rebase makes times relative to the first point, so that curves exclude the programs' start-up.
 func (r *ProgramRun) rebase() {
 	first := r.TookNS
 	for _, points := range r.Points {
@@ -460,7 +460,7 @@ func (a *attempt) stopDaemon(ctx context.Context, d *child) (report json.RawMess
 	return append(json.RawMessage(nil), d.last...), nil
 }
 
-// kill ends what still runs.
+// kill ends the processes that still run.
 func (a *attempt) kill() {
 	for _, d := range a.daemons {
 		_ = d.process.Signal(os.Kill) // most have ended
@@ -473,13 +473,13 @@ func (a *attempt) kill() {
 	}
 }
 
-// ProgramReport is the document of trainings by a program, with all points beside it.
+// ProgramReport is the document for training by a program, with all points beside it.
 type ProgramReport struct {
 	*result.Result
 	Runs []*ProgramRun
 }
 
-// ProgramFile is the file beside the document: a ProgramRun a line.
+// ProgramFile is the file beside the document, with a ProgramRun per line.
 const ProgramFile = "programs.jsonl"
 
 // Files implements bench.Attaching.
@@ -493,7 +493,7 @@ func (r *ProgramReport) Files() (map[string][]byte, error) {
 	return map[string][]byte{ProgramFile: b.Bytes()}, nil
 }
 
-// report draws the loss and the reward of all systems over updates and over time.
+// report draws the loss and reward of all systems over updates and over time.
 func (p *Program) report(runs []*ProgramRun) *ProgramReport {
 	r := &ProgramReport{Result: experiments.NewResult("program", "learning curves", &experiments.Options{}, p),
 		Runs: runs}
@@ -521,7 +521,7 @@ func (p *Program) report(runs []*ProgramRun) *ProgramReport {
 	return r
 }
 
-// roundTime leaves three digits or four.
+// roundTime rounds to three or four digits.
 func roundTime(d time.Duration) time.Duration {
 	unit := time.Duration(1)
 	for d/unit >= 10_000 {
@@ -530,7 +530,7 @@ func roundTime(d time.Duration) time.Duration {
 	return d.Round(unit)
 }
 
-// fate summarises what became of the updates.
+// fate summarises the fates of the updates.
 func (r *ProgramRun) fate() string {
 	c := r.Counts
 	if rounds, waits := c["rounds"]; waits {
@@ -548,7 +548,7 @@ func (r *ProgramRun) fate() string {
 		c["lane_saturations"])
 }
 
-// curvePoints is how many points a curve has.
+// curvePoints is the number of points in a curve.
 const curvePoints = 10
 
 // curvesOf returns the mean over workers of a system's numbers in ten parts, by updates and by time, over seeds.
@@ -585,7 +585,7 @@ func curvesOf(system string, runs []*ProgramRun, value func(*Point) *float64) (u
 	return updates, times
 }
 
-// mean returns the mean of the points that match, none if none does.
+// mean returns the mean of the matching points; none if there are none.
 func (r *ProgramRun) mean(value func(*Point) *float64, match func(i, n int, q *Point) bool) []float64 {
 	sum, n := 0.0, 0
 	for _, points := range r.Points {

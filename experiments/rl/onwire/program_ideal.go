@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
-// ideal is a network in this process that loses nothing and takes no time: programs attach to it as they do to daemons.
+// ideal is a network in this process that loses nothing and takes no time. Programs attach to it as to daemons.
 type ideal struct {
 	*Program
 	ctx     context.Context
@@ -23,12 +23,12 @@ type ideal struct {
 	rounds  []*attach.Rounds
 	pushes  []*attach.Pushes
 	updates *attach.Updates
-	server  sync.Mutex // takes frames one by one
+	server  sync.Mutex // receives frames one by one
 	tasks   sync.WaitGroup
 }
 
-// startIdeal opens the sockets of an ideal network, for workers that wait for sums or for workers that do not and a
-// server. seen gets every vector; nil for none.
+// startIdeal opens the sockets of an ideal network, for workers that wait for sums, or for a server and workers that do
+// not wait. seen, if not nil, receives every vector.
 func (a *attempt) startIdeal(ctx context.Context, waits bool, seen func(worker int, v *attach.Seen)) (*ideal, error) {
 	n := &ideal{Program: a.Program}
 	n.ctx, n.fail = context.WithCancelCause(ctx)
@@ -61,7 +61,7 @@ func (a *attempt) startIdeal(ctx context.Context, waits bool, seen func(worker i
 	return n, nil
 }
 
-// awaited returns the workers whose vector of a round is not there yet.
+// awaited returns the workers whose vector for a round has not arrived yet.
 func (n *ideal) awaited(round uint32) (lacking []int) {
 	for k, w := range n.rounds {
 		if w.Accepted() <= round {
@@ -101,8 +101,8 @@ func (n *ideal) listen(socket string, h attach.Handler) error {
 	return nil
 }
 
-// ended returns what a worker or the server is told to do when its program ends. The others go on, but not with sums
-// that need its vectors.
+// ended returns the function to call when the program of a worker or the server ends. Other programs continue, except
+// with sums that need its vectors.
 func (n *ideal) ended(worker int) context.CancelCauseFunc {
 	return func(why error) {
 		switch {
@@ -128,7 +128,7 @@ func (n *ideal) push(w *attach.Pushes) {
 	}
 }
 
-// deliver has the server answer an update, frame by frame.
+// deliver makes the server answer an update, frame by frame.
 func (n *ideal) deliver(w *attach.Pushes, lanes []uint32, reward int32) {
 	n.server.Lock()
 	defer n.server.Unlock()
@@ -180,15 +180,15 @@ func (n *ideal) close(why error) {
 	}
 }
 
-// end ends the network and waits for it.
+// end stops the network and waits for it.
 func (n *ideal) end() {
 	n.fail(nil)
 	n.close(nil)
 	n.tasks.Wait()
 }
 
-// Record runs the programs over an ideal network and writes every vector into a trace: when it was ready, on the wall
-// clock, and what it was. With waits the workers wait for sums. The error matches ErrProgram if a program fails.
+// Record runs the programs over an ideal network and writes every vector to a trace, with the wall-clock time at which
+// it was ready. With waits the workers wait for sums. The error matches ErrProgram if a program fails.
 func (p *Program) Record(ctx context.Context, file *trace.File, waits bool) error {
 	var mu sync.Mutex
 	next := make([]uint32, p.Workers)

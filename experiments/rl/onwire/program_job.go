@@ -18,19 +18,19 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// Jobs are the systems through which programs train whose workers wait for the sum of all: simulated, or with real
-// frames through a switch in this process.
+// Jobs are the systems for training by programs whose workers wait for the complete sum: simulated, or with real frames
+// through a switch in this process.
 type Jobs struct {
 	Specs map[string]*job.Spec // by the systems' names
 	Wired bool
-	// Compute is the time of a vector in virtual time; 0 is the time that the program takes, one worker at a time.
+	// Compute is the virtual time for a vector; 0 means the time that the program takes, one worker at a time.
 	Compute olaf.Duration
 }
 
-// mostRounds bounds a training through a job.
+// mostRounds limits a training run through a job.
 const mostRounds = 1 << 20
 
-// RunJobs trains through every system under every seed.
+// RunJobs trains through every system with every seed.
 func (p *Program) RunJobs(ctx context.Context, jobs *Jobs) (*ProgramReport, error) {
 	var runs []*ProgramRun
 	for _, name := range p.Systems {
@@ -73,11 +73,11 @@ type member struct {
 	rounds   *attach.Rounds
 	ctx      context.Context // until its client ends
 	bye      context.CancelFunc
-	answered time.Time   // when its client could begin to compute
+	answered time.Time   // when its client could start to compute
 	vectors  [2][]uint32 // of even and odd rounds, float32
 	rewards  [2]float32  // of the same
-	vector   uint32      // number of the newest one
-	sum      *attach.Sum // that its client has not got yet
+	vector   uint32      // number of the newest vector
+	sum      *attach.Sum // that its client has not received yet
 	values   []uint32
 	readyNS  []int64 // on the run's clock, by vector
 	begun    bool    // the client computes
@@ -95,7 +95,7 @@ func (a *attempt) startJob(ctx context.Context, jobs *Jobs) (*jobNet, error) {
 	}
 	n.network = n.spec.Network
 	n.network.Workers = a.Workers
-	if n.Wired && n.parts.Numbers > 0 { // frames number packets over all rounds
+	if n.Wired && n.parts.Numbers > 0 { // packet numbers in frames span all rounds
 		n.job.Updates = uint32(min(mostRounds, n.parts.Numbers/n.job.Packets()))
 	}
 	c := attach.Config{System: a.system, Waits: true, Workers: a.Workers, Largest: a.Values,
@@ -135,7 +135,7 @@ func (n *jobNet) addMember(c attach.Config, socket string) error {
 	return nil
 }
 
-// awaited returns the workers whose vector of a round is not there yet.
+// awaited returns the workers whose vector for a round has not arrived yet.
 func (n *jobNet) awaited(round uint32) (lacking []int) {
 	for k, m := range n.members {
 		if m.rounds.Accepted() <= round {
@@ -145,7 +145,7 @@ func (n *jobNet) awaited(round uint32) (lacking []int) {
 	return lacking
 }
 
-// mostTime bounds the virtual time of a training, which ends with its programs.
+// mostTime limits the virtual time of a training run, which ends with its programs.
 const mostTime = 30 * 24 * 3600 * olaf.Second
 
 // play runs the job until its programs end.
@@ -172,13 +172,13 @@ func (n *jobNet) play() {
 	n.finish(err)
 }
 
-// finish keeps why the job ended, and tells programs that go on.
+// finish records why the job ended and notifies the programs that still run.
 func (n *jobNet) finish(err error) {
 	if cause := context.Cause(n.ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
 	}
 	n.err = err
-	for _, m := range n.members { // a program that goes on gets the reason
+	for _, m := range n.members { // a program that still runs receives the reason
 		if err != nil {
 			break
 		}
@@ -191,7 +191,7 @@ func (n *jobNet) finish(err error) {
 	}
 }
 
-// isOver reports whether a client ended and all have their sums, or the job failed.
+// isOver reports whether a client ended and all clients have their sums, or the job failed.
 func (n *jobNet) isOver() bool {
 	ended := false
 	for _, m := range n.members {
@@ -203,13 +203,13 @@ func (n *jobNet) isOver() bool {
 	return ended || n.ctx.Err() != nil
 }
 
-// takeVector keeps what a client handed over.
+// takeVector stores a vector from a client.
 func (n *jobNet) takeVector(k int, vector uint32, h *attach.Handed) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	m := n.members[k]
 	into := &m.vectors[vector%2]
-	*into = append((*into)[:0], make([]uint32, n.Values)...) // shorter vectors end in zeros
+	*into = append((*into)[:0], make([]uint32, n.Values)...) // shorter vectors are padded with zeros
 	for i := range len(h.Values) / 4 {
 		(*into)[i] = binary.LittleEndian.Uint32(h.Values[4*i:])
 	}
@@ -225,10 +225,11 @@ func (n *jobNet) takeVector(k int, vector uint32, h *attach.Handed) {
 	}
 }
 
-// hintAfter is when a long computation is remarked. While its time is measured the other programs have no answers.
+// hintAfter is the time after which a hint about a long computation is printed. While its time is measured, the other
+// programs get no answers.
 const hintAfter = 10 * time.Second
 
-// never is the computing time of a worker whose client ended.
+// never is the computing time for a worker whose client ended.
 const never = olaf.Duration(math.MaxInt64 / 4)
 
 // begin lets a worker's client compute, and returns how long it took.
@@ -283,7 +284,7 @@ func (n *jobNet) handOver(now olaf.Time, k int, vector uint32) []uint32 {
 	return m.vectors[vector%2]
 }
 
-// applied keeps a worker's sum for its client.
+// applied stores a worker's sum for its client.
 func (n *jobNet) applied(_ olaf.Time, host int, a *endpoint.Aggregate) {
 	if host >= len(n.members) {
 		return
@@ -317,14 +318,14 @@ func (n *jobNet) close(why error) {
 	}
 }
 
-// end ends the job and waits for it.
+// end stops the job and waits for it.
 func (n *jobNet) end() {
 	n.fail(nil)
 	n.close(nil)
 	n.tasks.Wait()
 }
 
-// failure returns why the job itself failed, nil if it did not.
+// failure returns why the job itself failed, or nil if it did not.
 func (n *jobNet) failure() error {
 	select {
 	case <-n.played:
@@ -336,10 +337,10 @@ func (n *jobNet) failure() error {
 	return nil
 }
 
-// complete adds what the job knows to a run whose programs have ended.
+// complete adds the job's data to a run whose programs have ended.
 func (n *jobNet) complete(r *ProgramRun) error {
 	for _, m := range n.members {
-		m.bye() // also for one that ended without a word
+		m.bye() // also for clients that ended without a message
 	}
 	<-n.played
 	n.end()

@@ -15,8 +15,8 @@ import (
 	"github.com/olafctl/olaf/pktgen/attach"
 )
 
-// RunSums trains by a system whose aggregator is the kernel's program, under every seed, in namespaces that end with
-// the trainings. mode is where the program meets packets; empty is native.
+// RunSums trains with a system whose aggregator is the kernel's program, with every seed, in namespaces that end with
+// the training. mode is the program's hook; empty means native.
 func (p *Program) RunSums(ctx context.Context, mode string) (_ *ProgramReport, err error) {
 	bed, err := p.sumBed(mode)
 	if err != nil {
@@ -39,7 +39,7 @@ func (p *Program) RunSums(ctx context.Context, mode string) (_ *ProgramReport, e
 	return p.report(runs), nil
 }
 
-// sumBed brings up workers around one aggregator, with cables for frames of so many lanes.
+// sumBed sets up workers around one aggregator, with cables for frames with the given number of lanes.
 func (p *Program) sumBed(mode string) (*lab.Lab, error) {
 	if mode == "" {
 		mode = string(xdp.Native)

@@ -14,8 +14,8 @@ import (
 	"github.com/olafctl/olaf/p4ctl"
 )
 
-// RunQueues trains through every queue under every seed, on a testbed that was opened for Workers hosts with Frames
-// addresses each. An ideal network needs no testbed, which may be nil for it.
+// RunQueues trains through every queue with every seed, on a testbed that was opened for Workers hosts with Frames
+// addresses each. For an ideal network the testbed may be nil.
 func (p *Program) RunQueues(ctx context.Context, bed *testbed.Testbed) (*ProgramReport, error) {
 	var runs []*ProgramRun
 	for _, system := range p.Systems {
@@ -43,7 +43,7 @@ func (p *Program) cluster(k int) olaf.ClusterID {
 	return olaf.ClusterID(k * p.Clusters / p.Workers)
 }
 
-// queueStand configures the testbed's queue for one training.
+// queueStand configures the testbed's queue for one training run.
 func (p *Program) queueStand(ctx context.Context, bed *testbed.Testbed, system string) (*stand, error) {
 	hosts, device, frames := bed.Hosts, bed.Cards[0].Device, p.Frames()
 	tables := p4ctl.Tables{Servers: []netip.Addr{hosts.Server.Address}}

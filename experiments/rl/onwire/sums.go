@@ -18,7 +18,7 @@ import (
 )
 
 // Learner is a worker that waits for the integer sum of all workers' gradients, and steps its weights by their mean:
-// all workers have the same weights, to the last bit.
+// all workers have the same weights, bit for bit.
 type Learner struct {
 	config  *rl.Config
 	pilot   *rl.Pilot
@@ -28,7 +28,7 @@ type Learner struct {
 	curve   []rl.Point
 }
 
-// NewLearner returns worker k of a training by sums. The error matches rl.ErrConfig.
+// NewLearner returns worker k for training by sums. The error matches rl.ErrConfig.
 func NewLearner(c *rl.Config, k int) (*Learner, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -61,7 +61,7 @@ func (l *Learner) Apply(a *endpoint.Aggregate) {
 // Learned is a learner's final report.
 type Learned struct {
 	Curve  []rl.Point `json:"curve"`
-	Greedy float64    `json:"greedy_reward"` // of the weights, without exploring
+	Greedy float64    `json:"greedy_reward"` // of the weights, without exploration
 	Digest string     `json:"weights_sha256"`
 }
 
@@ -74,7 +74,7 @@ func (l *Learner) Report() Learned {
 	return Learned{Curve: l.curve, Greedy: rl.Evaluate(&l.weights, rl.Flights), Digest: hex.EncodeToString(h.Sum(nil))}
 }
 
-// Summed is the result of a training by sums: one policy, that of all workers.
+// Summed is the result of training by sums: one policy, common to all workers.
 type Summed struct {
 	Curves [][]rl.Point
 	Greedy float64
@@ -82,22 +82,22 @@ type Summed struct {
 	Kernel map[string]uint64 // counters of the program
 }
 
-// sumLanes is the number of values per packet of sums.
+// sumLanes is the number of values per packet in sums.
 const sumLanes = 256
 
-// SumJob returns the common settings of workers and server in a training by sums.
+// SumJob returns the common settings of workers and server in training by sums.
 func SumJob(c *rl.Config) process.Job {
 	return process.Job{ID: olaf.ClusterID(1), Workers: c.Workers, Values: ppo.Params, Lanes: sumLanes,
 		Vectors: c.Iterations}
 }
 
-// Sums configures the comparison of a training by sums: on a device, and the simulated job.
+// Sums configures the comparison of training by sums on a device with the simulated job.
 type Sums struct {
 	Mode     string // hook of the program in the kernel; empty for native
 	Simulate func(context.Context, rl.Config) (curves [][]rl.Point, greedy float64, err error)
 }
 
-// RunSums carries out the trainings of one system whose workers wait for sums. An invalid one on a device makes the
+// RunSums carries out the training runs of one system whose workers wait for sums. An invalid one on a device makes the
 // report invalid and is left out of the curves.
 func (c *Comparison) RunSums(ctx context.Context, s *Sums) (*Report, error) {
 	r := &Report{}
@@ -139,7 +139,7 @@ func (c *Comparison) simulateSums(ctx context.Context, s *Sums, seed uint64) (*T
 	return &Training{System: c.Systems[0], Seed: seed, Curves: curves, Greedy: greedy, Invalid: invalidBy(err)}, nil
 }
 
-// saySums adds statements about trainings by sums.
+// saySums adds statements about training by sums.
 func (c *Comparison) saySums(f *result.Result, curves []*curve) {
 	f.Say("%d workers wait for the sum of all gradients before they go on; %s; each iteration's mean over all workers, ± the 95 %% interval over seeds",
 		c.Training.Workers, olaf.Plural(len(c.Seeds), "seed"))

@@ -17,9 +17,9 @@ import (
 	"github.com/olafctl/olaf/internal/tempfolder"
 )
 
-// TrainSums trains c with workers as processes whose gradients the kernel sums, all of them for every step, in separate
-// namespaces that end with the training. mode is the program's hook; empty means native. The error matches ErrInvalid
-// if an identity does not hold.
+// TrainSums trains c with workers that are processes in separate namespaces, which end with the training. For every
+// step the kernel sums the gradients of all workers. mode is the program's hook; empty means native. The error matches
+// ErrInvalid if an identity does not hold.
 func TrainSums(ctx context.Context, c rl.Config, mode string, o Options) (_ *Summed, err error) {
 	text, err := json.Marshal(&c)
 	if err != nil {
@@ -56,7 +56,7 @@ func TrainSums(ctx context.Context, c rl.Config, mode string, o Options) (_ *Sum
 	return readSummed(&c, r, o)
 }
 
-// Line rates of a worker and of the aggregator in a training by sums, whose vectors are short.
+// Line rates of a worker and of the aggregator in training by sums, whose vectors are short.
 const (
 	sumLine = 200 * olaf.Mbps
 	sumRate = 400 * olaf.Mbps

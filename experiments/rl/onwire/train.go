@@ -24,18 +24,18 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// ErrHost: a program on a host ended too early.
+// ErrHost reports that a program on a host ended too early.
 var ErrHost = olaf.NewError(olaf.Failed, "a program of the training ended")
 
-// ErrInvalid: a training is invalid.
+// ErrInvalid reports that a training run is invalid.
 var ErrInvalid = olaf.NewError(olaf.Failed, "invalid training")
 
-// Options configures a training beyond its configuration, whose Network is the queue for its packets.
+// Options contains settings for training besides its configuration, whose Network is the queue for its packets.
 type Options struct {
 	// Command returns the command of a worker or a server, given its name and arguments, for 'olafctl worker' and
 	// 'olafctl ps'.
 	Command func(args ...string) *exec.Cmd
-	// Told, if set, is called with every update of a worker, in no order between workers.
+	// Told, if set, is called for every update from a worker, with no order between workers.
 	Told func(worker int, p rl.Point)
 }
 
@@ -51,21 +51,21 @@ type Listening struct {
 	Listening netip.AddrPort `json:"listening"`
 }
 
-// WorkerReport is the last line of a worker.
+// WorkerReport is a worker's last output line.
 type WorkerReport struct {
 	Worker olaf.WorkerID `json:"worker"`
 	process.Report
 }
 
-// ServerReport is the last line of a server.
+// ServerReport is a server's last output line.
 type ServerReport struct {
 	process.Report
 	Servers []rl.ServerStats `json:"servers"`
 	Places  []uint64         `json:"places,omitempty"` // updates in all packets, by place in a gradient
-	Greedy  float64          `json:"greedy_reward"`    // of cluster 0's policy, without exploring
+	Greedy  float64          `json:"greedy_reward"`    // of cluster 0's policy, without exploration
 }
 
-// Outcome is the result of a training.
+// Outcome is the result of a training run.
 type Outcome struct {
 	Curves    [][]rl.Point      `json:"-"`
 	Workers   []WorkerReport    `json:"workers"`
@@ -87,10 +87,10 @@ type Check struct {
 // Holds reports whether both sides are equal.
 func (c *Check) Holds() bool { return c.Left == c.Right }
 
-// HostCounts returns the numbers of hosts and addresses of a testbed for a training.
+// HostCounts returns the numbers of hosts and addresses that a testbed needs for training.
 func HostCounts(c *rl.Config) (workers, addresses int) { return c.Workers, GradientLayout().Packets() }
 
-// Rates that eight workers on two processors can offer in time while they fly, and an output that they overload
+// Rates that eight workers on two processors can offer on time while they fly, and an output that they overload
 // threefold.
 const (
 	TimelyRate    = 1800 * olaf.Kbps
@@ -132,14 +132,14 @@ func buildTables(c *rl.Config, h *testbed.Hosts) p4ctl.Tables {
 	return t.WithGroups(0)
 }
 
-// witness is a device that reports how well it worked.
+// witness is a device that reports on the quality of its work.
 type witness interface {
 	Decisions() (*olaf.Decisions, error)
 	Pacing() *fpga.Pacing
 	Faults() []string
 }
 
-// run is the state of a training.
+// run is the state of a training run.
 type run struct {
 	Options
 	config  *rl.Config
@@ -150,9 +150,9 @@ type run struct {
 	workers []*child
 }
 
-// Train trains c on a testbed that was opened for it. The queue has as many slots per packet of an update as c has, so
-// that as many updates fit. The error matches ErrHost, ErrInvalid with a complete outcome, or is the device's or the
-// context's.
+// Train trains c on a testbed that was opened for it. The queue has c's number of slots for each packet of an update,
+// so as many updates fit. The error matches ErrHost, or ErrInvalid with a complete outcome, or comes from the device or
+// the context.
 func Train(ctx context.Context, c rl.Config, bed *testbed.Testbed, o Options) (*Outcome, error) {
 	r := &run{Options: o, config: &c, bed: bed, device: bed.Cards[0].Device,
 		out: &Outcome{Curves: make([][]rl.Point, c.Workers)}}
@@ -169,7 +169,7 @@ func Train(ctx context.Context, c rl.Config, bed *testbed.Testbed, o Options) (*
 	return r.out, r.judge()
 }
 
-// play runs all programs to their ends.
+// play runs all programs until they end.
 func (r *run) play(ctx context.Context) error {
 	if err := r.start(ctx); err != nil {
 		return err
@@ -180,7 +180,8 @@ func (r *run) play(ctx context.Context) error {
 	return r.end(ctx)
 }
 
-// because returns why a training failed: a part of the testbed that is gone, rather than the programs' errors about it.
+// because returns why a training run failed: the failed part of the testbed, if any, rather than the programs' errors
+// about it.
 func (r *run) because(ctx context.Context, err error) error {
 	if bed, ok := r.device.(interface{ CheckIntact() error }); ok && ctx.Err() == nil {
 		return cmp.Or(bed.CheckIntact(), err)
@@ -310,7 +311,7 @@ func launch(start func(*exec.Cmd) (testbed.Process, error), name string, cmd *ex
 	return k, nil
 }
 
-// awaitEnd waits for a program that has ended, and returns why it failed.
+// awaitEnd waits for a program to end and returns why it failed.
 func (k *child) awaitEnd() error {
 	err := k.process.Wait()
 	k.lines.Wait()
@@ -339,7 +340,7 @@ func (k *child) report(ctx context.Context, into any) error {
 // look is the interval for reading the device's log while workers train.
 const look = 20 * olaf.Millisecond
 
-// watch waits until all workers have ended; it is an error if the server ends first.
+// watch waits until all workers have ended; it returns an error if the server ends first.
 func (r *run) watch(ctx context.Context) error {
 	for left := len(r.workers); left > 0; {
 		if err := r.device.Sleep(ctx, look); err != nil {
@@ -407,7 +408,7 @@ func (r *run) count() error {
 	return nil
 }
 
-// queueCounts returns what a device counted of its queue.
+// queueCounts returns a device's counts for its queue.
 func queueCounts(d fpga.Device) (map[string]uint64, error) {
 	counters, err := fpga.Snapshot(d)
 	if err != nil {

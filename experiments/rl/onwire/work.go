@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// parts is the number of packets per gradient: as few as the kernel can merge.
+// parts is the number of packets per gradient: the fewest that the kernel can merge.
 const parts = (ppo.Params + process.MaxOpenLanes - 1) / process.MaxOpenLanes
 
 // GradientLayout returns how a gradient is divided into packets that can be merged.
@@ -41,7 +41,7 @@ type Pilot struct {
 	weights ppo.Weights // newest
 }
 
-// NewPilot returns the work of worker k of a training. The error matches rl.ErrConfig.
+// NewPilot returns the work of worker k in a training run. The error matches rl.ErrConfig.
 func NewPilot(c *rl.Config, k int) (*Pilot, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
@@ -87,7 +87,7 @@ type Servers struct {
 	gradient []float32
 }
 
-// NewServers returns the servers of a training. The error matches rl.ErrConfig.
+// NewServers returns the servers for a training run. The error matches rl.ErrConfig.
 func NewServers(c *rl.Config) (*Servers, error) {
 	if err := c.Check(); err != nil {
 		return nil, err

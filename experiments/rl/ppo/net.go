@@ -1,9 +1,9 @@
-// Package ppo learns to fly lander.World by proximal policy optimisation (Schulman et al., 2017) with a network
-// small enough for one frame: 8-40-40 tanh units, then four action logits and a value on the shared trunk.
+// Package ppo learns to fly lander.World with proximal policy optimisation (Schulman et al., 2017) with a network small
+// enough for one frame: 8-40-40 tanh units, then four action logits and a value on the shared trunk.
 //
-// Data are flat float32 slices, and no sample allocates. Products are rounded before they are added, so that
-// compilers for machines with fused multiply-add give the same bits; tanh and exp are our own for the same reason.
-// The Box2D port does not guarantee that: results are bit-identical only for one GOARCH and GOAMD64.
+// Data are flat float32 slices, and no sample allocates. Products are rounded before they are added, so that compilers
+// for machines with fused multiply-add give the same bits; the package has its own tanh and exp for the same reason.
+// The Box2D port does not guarantee this: results are bit-identical only for one GOARCH and GOAMD64.
 package ppo
 
 import (
@@ -89,7 +89,7 @@ type pass struct {
 	prob     [actions]float32
 	logProb  [actions]float32
 	value    float32
-	d1, d2   [Hidden]float32 // scratch of the backward pass
+	d1, d2   [Hidden]float32 // scratch for the backward pass
 	dOutputs [outputs]float32
 }
 

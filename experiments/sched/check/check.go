@@ -1,6 +1,6 @@
-// Package check checks whether a plan respects its network and serves its jobs. It uses only the problem and the
-// plan and shares no code with the planners: it recomputes every constraint of package sched from names and the
-// plan's rates, and the plan's claims.
+// Package check checks whether a plan respects its network and serves its jobs. It uses only the problem and the plan
+// and shares no code with the planners. It recomputes every constraint in package sched, and the plan's claims, from
+// names and the plan's rates.
 package check
 
 import (
@@ -32,7 +32,7 @@ const (
 	Claim           Rule = "claim"       // the plan's own figures
 )
 
-// tolerance is how far sums of floating-point rates may exceed a limit, relative to it.
+// tolerance is the relative amount by which sums of floating-point rates may exceed a limit.
 const tolerance = 1e-6
 
 // Violation is one broken rule. A violation over several slots is listed once, at its worst.
@@ -140,7 +140,7 @@ func (c *checking) addViolation(rule Rule, slot int, job, unit, format string, a
 	c.verdict.Violations = append(c.verdict.Violations, Violation{rule, fmt.Sprintf(format, args...), slot, job, unit})
 }
 
-// form checks the plan's form; without it nothing else can be checked.
+// form checks the plan's form. If that is invalid, nothing else can be checked.
 func (c *checking) form() bool {
 	if c.plan.Slots < 0 || c.plan.Slots > c.problem.Longest() {
 		c.addViolation(Form, -1, "", "", "the plan has %d slots; 0 to %d", c.plan.Slots, c.problem.Longest())
@@ -443,7 +443,7 @@ func (c *checking) judgePairs(i int, flows map[[2]string]float64, once func(stri
 		if c.problem.HalfDuplex {
 			flow += flows[[2]string{way[1], way[0]}]
 		}
-		// The margin is for pairs without connections.
+		// The margin of 1 is for pairs without connections.
 		if flow > float64(limit*(1+tolerance))+1 && once("pair "+way[0]+" "+way[1]) {
 			c.addViolation(PortRate, i, "", way[0], "%s flow from %s to %s in slot %d over %d connections of %v",
 				formatGbps(flow), way[0], way[1], i, count, c.problem.PortRate)

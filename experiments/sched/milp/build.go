@@ -28,7 +28,7 @@ type program struct {
 	jobs    []columns
 	pairs   []pair
 	pairOf  map[[2]int]int
-	// least is a lower bound of the time of any schedule, from each job alone.
+	// least is a lower bound on the time of any schedule, from each job alone.
 	least float64
 }
 
@@ -120,8 +120,8 @@ func (b *program) modesOf(m *sched.Member) []mode {
 	return out
 }
 
-// most returns the rate above which a worker gains nothing: what interfaces, switches and ports can carry for the
-// job alone, and what moves its volume within one slot.
+// most returns the rate above which a worker gains nothing: the rate that interfaces, switches and ports can carry for
+// the job alone, or the rate that moves its volume within one slot.
 func (b *program) most(m *sched.Member, unit int) float64 {
 	in := b.in
 	slot := in.Slot
@@ -253,8 +253,7 @@ func (b *program) connections() {
 	}
 }
 
-// rise adds the rows for an increase of a pair's connections in slot i: by more than 0, or as printed by more than
-// −1.
+// rise adds the rows for an increase in a pair's connections in slot i: by more than 0 or, as printed, by more than −1.
 func (b *program) rise(p *pair, i int) {
 	grown, big := 0.0, float64(p.most)
 	if !b.has(sched.Rise) {
@@ -328,7 +327,7 @@ func (b *program) shortest(m *sched.Member, c *columns) int {
 		}
 	}
 	if least == math.MaxInt {
-		return b.slots + 1 // no way at all: infeasible
+		return b.slots + 1 // no mode works: infeasible
 	}
 	return least
 }
@@ -344,7 +343,7 @@ func (b *program) slotsOf(m *sched.Member, way mode) int {
 	return max(1, int(math.Ceil(m.Volume/giga/(way.most*b.in.Slot)-1e-9)))
 }
 
-// use lets mode n of job k send only if it is chosen, and keeps its place in the switch from its first slot to its
+// use allows mode n of job k to send only if it is chosen, and keeps its place in the switch from its first slot to its
 // last.
 func (b *program) use(k, n int, c *columns) {
 	for i, r := range c.rates[n] {
@@ -483,7 +482,7 @@ func (b *program) links() {
 		}
 		for v := range b.in.Units {
 			var out, in []Term
-			for k := range b.pairs { // in their order, so that the model is the same every time
+			for k := range b.pairs { // in order, so that the model is the same every time
 				p := &b.pairs[k]
 				switch v {
 				case p.v:
@@ -571,7 +570,7 @@ func (b *program) after() int {
 	return 0
 }
 
-// leastOf raises the lower bound to the time of a job alone.
+// leastOf raises the lower bound to the time that a job needs alone.
 func (b *program) leastOf(m *sched.Member, c *columns) {
 	alone := math.Inf(1)
 	for _, way := range c.modes {

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// CBC is COIN-OR's branch and cut.
+// CBC is COIN-OR's branch-and-cut solver.
 type CBC struct{}
 
 // Name returns the name of its program.
@@ -21,7 +21,7 @@ func (CBC) Find() error {
 	return err
 }
 
-// Solve see Solver.
+// Solve implements Solver.
 func (s CBC) Solve(ctx context.Context, m *Model, l Limits) (answer Answer, err error) {
 	path, err := onPath("cbc", "coinor-cbc")
 	if err != nil {

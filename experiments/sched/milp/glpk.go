@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// GLPK is glpsol of the GNU Linear Programming Kit.
+// GLPK is glpsol from the GNU Linear Programming Kit.
 type GLPK struct{}
 
 // Name returns the name of its program.
@@ -22,7 +22,7 @@ func (GLPK) Find() error {
 	return err
 }
 
-// Solve see Solver.
+// Solve implements Solver.
 func (s GLPK) Solve(ctx context.Context, m *Model, l Limits) (answer Answer, err error) {
 	path, err := onPath("glpsol", "glpk-utils")
 	if err != nil {

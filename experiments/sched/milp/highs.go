@@ -56,7 +56,7 @@ func (s Highs) Find() error {
 	return err
 }
 
-// Solve see Solver.
+// Solve implements Solver.
 func (s Highs) Solve(ctx context.Context, m *Model, l Limits) (Answer, error) {
 	if path, err := exec.LookPath("highs"); err == nil {
 		return s.program(ctx, path, m, l)
@@ -95,7 +95,7 @@ func (s Highs) program(ctx context.Context, path string, m *Model, l Limits) (an
 
 var highsBound = regexp.MustCompile(`(?m)^ +Dual bound +(\S+)`)
 
-// readHighs parses a solution file of HiGHS: the status of the model, then "# Primal solution values" with
+// readHighs parses a solution file from HiGHS: the status of the model, then "# Primal solution values" with
 // "Feasible", "Objective VALUE", "# Columns N" and a line for each variable: name and value.
 func readHighs(m *Model, text, log string) (Answer, error) {
 	a := Answer{Bound: math.Inf(-1)}

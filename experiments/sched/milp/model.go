@@ -25,7 +25,7 @@ type Term struct {
 	Coefficient float64
 }
 
-// Variable of a model. Upper may be +Inf.
+// Variable is a variable in a model. Upper may be +Inf.
 type Variable struct {
 	Name         string
 	Lower, Upper float64
@@ -40,7 +40,7 @@ type Row struct {
 	Right float64
 }
 
-// Model is a mixed integer linear program to minimise.
+// Model is a mixed integer linear program whose objective is minimised.
 type Model struct {
 	Notes     []string // comment lines
 	Objective []Term
@@ -54,8 +54,8 @@ func (m *Model) add(name string, lower, upper float64, integer bool) int {
 	return len(m.Variables) - 1
 }
 
-// row adds a constraint. It sums terms of one variable and drops those with coefficient 0, because readers of LP
-// files accept no variable twice.
+// row adds a constraint. It sums terms with the same variable and drops those with coefficient 0, because readers of LP
+// files reject repeated variables.
 func (m *Model) row(name string, sense Sense, right float64, terms ...Term) {
 	kept := make([]Term, 0, len(terms))
 	for _, t := range terms {

@@ -20,13 +20,13 @@ import (
 	"github.com/olafctl/olaf/experiments/sched/policy"
 )
 
-// ErrInfeasible: no schedule ends within the horizon.
+// ErrInfeasible reports that no schedule ends within the horizon.
 var ErrInfeasible = olaf.NewError(olaf.Missed, "no schedule is done in time")
 
-// ErrTooBig: the model would exceed what solvers can handle.
+// ErrTooBig reports that the model would exceed what solvers can handle.
 var ErrTooBig = olaf.NewError(olaf.Usage, "the model is too big")
 
-// maxVariables bounds a model; solvers give up long before.
+// maxVariables limits a model; solvers give up long before that.
 const maxVariables = 2_000_000
 
 // Options configures the search.
@@ -52,7 +52,7 @@ func (o *Options) say(format string, args ...any) {
 
 // Plan schedules a problem that satisfies sched.Problem.Check. It starts from the better of the two policies, whose
 // CT-BTI bounds the search and whose plan is the result if the solver finds no better one in time. The error matches
-// ErrInfeasible, ErrTooBig, ErrAbsent, ErrSolver, or is ctx's.
+// ErrInfeasible, ErrTooBig, ErrAbsent or ErrSolver, or is the context's.
 func Plan(ctx context.Context, p *sched.Problem, o Options) (*sched.Plan, error) {
 	start, err := incumbent(ctx, p, o.Repairs)
 	if err != nil {
@@ -78,8 +78,8 @@ func Plan(ctx context.Context, p *sched.Problem, o Options) (*sched.Plan, error)
 	return s.plan(), nil
 }
 
-// incumbent returns the better plan of the policies. Plans by the printed text can be wrong and are only used if
-// they satisfy the problem.
+// incumbent returns the better of the policies' plans. Plans by the printed text can be wrong and are only used if they
+// satisfy the problem.
 func incumbent(ctx context.Context, p *sched.Problem, r sched.Repairs) (*sched.Plan, error) {
 	var best *sched.Plan
 	var failed error
@@ -264,7 +264,7 @@ func (s *search) plan() *sched.Plan {
 	return p
 }
 
-// countRises changes the model's objective from the end to the number of connections set up, which is at most most.
+// countRises changes the model's objective from the end to the number of connections set up, which is limited to most.
 func (b *program) countRises(most int) {
 	b.Objective = nil
 	for k := range b.pairs {

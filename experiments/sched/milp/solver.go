@@ -17,11 +17,11 @@ import (
 	"github.com/olafctl/olaf/internal/tempfolder"
 )
 
-// Kinds of solver errors, for errors.Is.
+// Kinds of solver errors; match them with errors.Is.
 var (
-	// ErrAbsent: the solver's program is not installed.
+	// ErrAbsent reports that the solver's program is not installed.
 	ErrAbsent = olaf.NewError(olaf.Failed, "solver not installed")
-	// ErrSolver: the solver crashed or gave an invalid answer.
+	// ErrSolver reports that the solver crashed or gave an invalid answer.
 	ErrSolver = olaf.NewError(olaf.Failed, "solver failed")
 )
 
@@ -34,7 +34,7 @@ type Answer struct {
 	Optimal    bool      // the solver found no better point within the requested gap
 }
 
-// Limits bounds a search in time and precision.
+// Limits limits a search in time and precision.
 type Limits struct {
 	Time time.Duration // 0 for none
 	Gap  float64       // relative, between point and bound; 0 for a proof
@@ -47,15 +47,15 @@ type Solver interface {
 	// Find returns an error if it is not installed, which matches ErrAbsent and names the Debian package.
 	Find() error
 	// Solve minimises a model. After the time limit the answer is the best found so far; the end of ctx is an error.
-	// The error matches ErrAbsent, ErrSolver, or is ctx's.
+	// The error matches ErrAbsent or ErrSolver, or is the context's.
 	Solve(ctx context.Context, m *Model, l Limits) (Answer, error)
 }
 
 // Solvers returns the solvers in order of preference.
 func Solvers() []Solver { return []Solver{Highs{}, CBC{}, GLPK{}} }
 
-// Find returns the named solver, or for an empty name the first that is installed. The error matches ErrAbsent, or
-// no kind for an unknown name.
+// Find returns the named solver, or for an empty name the first that is installed. The error matches ErrAbsent, except
+// for an unknown name.
 func Find(name string) (Solver, error) {
 	var absent []string
 	for _, s := range Solvers() {
@@ -88,7 +88,7 @@ func onPath(program, pack string) (string, error) {
 // grace is the time that a solver may take after its time limit to report its result.
 const grace = 10 * time.Second
 
-// maxOutput bounds the output that is kept of a solver.
+// maxOutput limits the solver output that is kept.
 const maxOutput = 256 << 20
 
 // capped is a buffer that fails a program with too much output.
@@ -101,7 +101,7 @@ func (b *capped) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-// command runs a solver's program and returns its output. It stops a program that does not end in time, which is an
+// command runs a solver's program and returns its output. A program that does not end in time is stopped, with an
 // error.
 func command(ctx context.Context, l Limits, stdin io.Reader, program string, args ...string) (string, error) {
 	limited := ctx

@@ -46,7 +46,7 @@ type pacer struct {
 // hair is the tolerance for sums of rates, smaller than that of planners and checker.
 const hair = 1e-7
 
-// timeOfBits returns when so many bits are sent, or −1 for never. Each call must ask for more than the last.
+// timeOfBits returns when the given number of bits is sent, or −1 for never. Each call must ask for more than the last.
 func (p *pacer) timeOfBits(bits float64) int64 {
 	for ; p.at < len(p.spans); p.at++ {
 		s := &p.spans[p.at]

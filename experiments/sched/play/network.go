@@ -54,7 +54,7 @@ type job struct {
 	packets int // per worker
 	bits    float64
 	start   int64
-	fluid   int64 // planned time at which the last worker has sent all
+	fluid   int64 // planned time at which the last worker has sent everything
 	late    olaf.Duration
 	base    int // of its segment
 
@@ -142,7 +142,7 @@ func (p *play) addWire(w wire) int32 {
 	return int32(len(p.wires) - 1)
 }
 
-// addJob adds a job to the network; a packet represents stands bits.
+// addJob adds a job to the network; each packet represents stands bits.
 func (p *play) addJob(k int, optics *optics, trunks map[[2]int]int32, stands float64) error {
 	m, a := &p.in.Jobs[k], &p.plan.Jobs[k]
 	j, whole := p.newJob(k, stands)
@@ -173,7 +173,7 @@ func (p *play) addJob(k int, optics *optics, trunks map[[2]int]int32, stands flo
 	return nil
 }
 
-// newJob returns a job without its network; whole means that a switch sums all of its workers.
+// newJob returns a job without its network; whole reports whether a switch sums all of its workers.
 func (p *play) newJob(k int, stands float64) (j job, whole bool) {
 	m, a := &p.in.Jobs[k], &p.plan.Jobs[k]
 	j = job{Member: m, index: k, first: len(p.workers), share: len(p.shares), inc: sched.NoSwitch,
@@ -366,7 +366,7 @@ func (p *play) scheduleNext(s int) {
 	}
 	wire := int64(j.bits / p.in.Server * float64(olaf.Second))
 	if at := of.pace.timeOfBits(float64(of.next+1) * j.bits); at >= 0 {
-		p.pushEvent(max(at-wire, p.now), kindPace|uint64(s)) // its last bit leaves when the fluid's does
+		p.pushEvent(max(at-wire, p.now), kindPace|uint64(s)) // its last bit leaves when the fluid's last bit does
 	}
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// ErrPlay matches every plan that cannot be carried out.
+// ErrPlay is matched by the error for any plan that cannot be carried out.
 var ErrPlay = olaf.NewError(olaf.Usage, "the plan can't be carried out")
 
 // MaxPackets is the maximum number of packets sent by workers.
@@ -52,7 +52,7 @@ type Report struct {
 	// Sums completed by switches and servers, and the expected number.
 	Sums, Expected int
 	CTBTI          Times
-	// WorstPct is the largest deviation of a paced job from the fluid, in per cent of its sending time.
+	// WorstPct is the largest deviation of a paced job from the fluid model, in per cent of its sending time.
 	WorstPct results.Float
 	Worst    string
 	Jobs     []Played
@@ -60,23 +60,23 @@ type Report struct {
 	Marked uint64
 }
 
-// Times are completion times by simulation. Planned is in whole slots; Windowed is nil if it was not simulated.
+// Times are completion times from the simulation. Planned is in whole slots; Windowed is nil if it was not simulated.
 type Times struct {
 	Planned, Fluid, Paced olaf.Duration
 	Windowed              *olaf.Duration
 }
 
-// Played contains the results of one job. Times are since 0, with the server's update.
+// Played contains the results of one job. Times are from 0 and include the server's update.
 type Played struct {
 	Job     string
 	INC     string
-	Part    bool // its switch sums the workers in its unit, the server all
+	Part    bool // its switch sums its unit's workers, the server everything
 	Packets int  // per worker
 	Times
 	DeviationPct results.Float
 }
 
-// PlayPlan carries out a valid plan. The error matches ErrPlay, or is the context's.
+// PlayPlan carries out a valid plan. The error matches ErrPlay or is the context's.
 func PlayPlan(ctx context.Context, plan *sched.Plan, o Options) (*Report, error) {
 	if err := o.setDefaults(plan); err != nil {
 		return nil, err

@@ -32,7 +32,7 @@ type Orders struct {
 	Idle     int // hosts
 }
 
-// MakeUpHosts returns tables with the given number of idle hosts in a unit, each behind another port, to try on a
+// MakeUpHosts returns tables with the given number of idle hosts in a unit, each behind a different port, to try on a
 // device without tables.
 func MakeUpHosts(unit, hosts int) (p4ctl.Tables, error) {
 	if hosts < 1 || hosts > 4096 {

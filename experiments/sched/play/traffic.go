@@ -24,12 +24,12 @@ import (
 type Traffic struct {
 	Unit  string `json:"unit"`
 	Hosts int    `json:"hosts"`
-	// Frames counts frames that left the switch for the server, Copies the copies of its answers for members of
+	// Frames counts frames that left the switch for the server, Copies counts copies of its answers for members of
 	// multicast groups. Each was compared with the tables before and after the current batch.
 	Frames int `json:"frames"`
 	Copies int `json:"copies"`
-	// Mixed counts frames and answers that matched neither tables, or the old ones although the batch was acknowledged
-	// or an earlier frame had matched the new ones. First describes the first of them.
+	// Mixed counts frames and answers that matched neither set of tables, or the old one although the batch was
+	// acknowledged or an earlier frame had matched the new one. First describes the first such frame or answer.
 	Mixed int    `json:"mixed"`
 	First string `json:"first_mixed,omitempty"`
 	// Lost counts frames that never left.
@@ -37,7 +37,7 @@ type Traffic struct {
 	Told []Told `json:"told"`
 }
 
-// Told describes one batch and the tables that frames found, from the previous one on.
+// Told describes one batch and the tables that frames found since the previous batch.
 type Told struct {
 	Slot    int  `json:"slot"`
 	Changes int  `json:"changes"`
@@ -56,11 +56,11 @@ const (
 	trafficStep  = 40 * olaf.Microsecond
 )
 
-// UnderTraffic applies the slots of a plan, from one on, to a unit's switch, one batch each, while a testbed's
-// generator sends frames of all hosts through it and its server answers to the hosts' multicast groups. It compares the
-// tables found by every frame and answer. First it tries a batch with an impossible change, which must have no effect.
-// The testbed needs virtual time and must return frames. The error matches ErrPlay, or is the testbed's or the
-// context's.
+// UnderTraffic applies the slots of a plan, starting with the given one, to a unit's switch, one batch each, while a
+// testbed's generator sends frames of all hosts through it and its server answers to the hosts' multicast groups. It
+// compares the tables found by every frame and answer. First it tries a batch with an impossible change, which must
+// have no effect. The testbed needs virtual time and must return frames. The error matches ErrPlay or comes from the
+// testbed or the context.
 func UnderTraffic(ctx context.Context, bed *testbed.Testbed, plan *sched.Plan, unit string, from int,
 	hosts p4ctl.Tables) (*Traffic, error) {
 	if len(hosts.Servers) == 0 {
@@ -96,7 +96,7 @@ func UnderTraffic(ctx context.Context, bed *testbed.Testbed, plan *sched.Plan, u
 	return w.report, w.finishTraffic(ctx)
 }
 
-// firstChange returns the first slot, from one on, with a change for the switch, and its configuration.
+// firstChange returns the first slot, starting with the given one, with a change for the switch, and its configuration.
 func firstChange(plan *sched.Plan, unit string, from int, hosts p4ctl.Tables) (slot int, first *Orders, err error) {
 	for slot = from; slot < max(plan.Slots, from+1); slot++ {
 		o, err := PlanOrders(plan, unit, slot, hosts)
@@ -133,7 +133,7 @@ type watch struct {
 // inFlight is the value of watch.since while a batch is in flight.
 const inFlight = olaf.Time(math.MaxInt64)
 
-// found is the content of tables, as frames show it.
+// found is the content of tables as seen in frames.
 type found struct {
 	identity map[[4]byte]identity
 	group    map[olaf.ClusterID][]olaf.WorkerID // sorted
@@ -313,7 +313,7 @@ func (w *watch) startBatch(t Told, tables p4ctl.Tables) {
 	w.before, w.after, w.since, w.turned = foundIn(w.tables), foundIn(tables), inFlight, [2]bool{}
 }
 
-// writeBatch sends one batch and lets frames pass until it is answered.
+// writeBatch sends one batch and lets frames pass until the answer arrives.
 func (w *watch) writeBatch(ctx context.Context, changes p4ctl.Plan) error {
 	if err := w.stepTime(ctx); err != nil {
 		return err

@@ -7,15 +7,15 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// startWindowed starts a job whose workers do not know the planned rates: P4INC's windows decide, and sums travel back
-// over the same wires.
+// startWindowed starts a job whose workers do not know the planned rates: P4INC's windows set the pace, and sums travel
+// back over the same wires.
 func (p *play) startWindowed(j *job) {
 	p.windows = true
 	cfg := endpoint.Config{
 		Job: j.jobID(), Workers: j.Workers, Updates: 1,
 		Layout: endpoint.Layout{Values: j.packets * p4inc.Lanes, PerPacket: p4inc.Lanes},
 	}
-	// Nothing is lost, so that silence means a missing connection.
+	// Nothing is lost, so silence means a missing connection.
 	own := endpoint.P4INC{Base: j.base, Size: p.o.Segment, Timeout: olaf.Duration(1 << 61)}
 	for w := j.first; w < j.first+j.Workers; w++ {
 		cfg.Worker = olaf.WorkerID(w - j.first)

@@ -6,7 +6,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// step is a rate from an instant on.
+// step is the rate from an instant on.
 type step struct {
 	from int64 // ps
 	rate float64
@@ -20,8 +20,8 @@ type wire struct {
 	free  int64
 }
 
-// sendFrame returns when a frame leaves that is handed over now and was sent by its host at sent; ok is false if there is no
-// more connection.
+// sendFrame returns when a frame leaves that is handed over now and that its host sent at sent; ok is false if no
+// connection is left.
 func (w *wire) sendFrame(now, sent int64, bits float64) (left int64, ok bool) {
 	t := max(now, w.free)
 	for w.at+1 < len(w.steps) && w.steps[w.at+1].from <= t {

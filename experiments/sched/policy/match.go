@@ -6,9 +6,8 @@ import (
 	"github.com/olafctl/olaf/experiments/sched"
 )
 
-// match returns the matching of greatest weight between units and candidates, as the unit of each candidate or
-// NoSwitch. If every candidate has one unit, as without partial aggregation, it is the heaviest candidate of each
-// unit.
+// match returns the maximum-weight matching between units and candidates, as the unit of each candidate or NoSwitch. If
+// every candidate has one unit, as without partial aggregation, it is the heaviest candidate of each unit.
 func match(units int, candidates []candidate) []int {
 	single := true
 	for _, c := range candidates {

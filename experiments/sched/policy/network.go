@@ -100,7 +100,7 @@ func (w *network) headroom(t *task, want float64, parts bool) float64 {
 	if !parts {
 		return 0
 	}
-	// What the present connections carry, else one more connection if they are full.
+	// Use the capacity of the present connections or, if they are full, of one more.
 	if present := w.slack(t, 0); present > 1 {
 		return min(limit, present)
 	}
@@ -110,8 +110,8 @@ func (w *network) headroom(t *task, want float64, parts bool) float64 {
 	return 0
 }
 
-// ends returns the rate that interfaces of workers and server and the units' switches have left for each worker of a
-// task.
+// ends returns the rate left for each worker of a task at the interfaces of workers and server and at the units'
+// switches.
 func (w *network) ends(t *task) float64 {
 	streams := into(t)
 	limit := w.nic/float64(max(1, streams)) - t.rate
@@ -158,8 +158,8 @@ func (w *network) fits(t *task, more float64) bool {
 	return ok && w.used[t.Server]+atServer <= w.in.Units[t.Server].Ports
 }
 
-// slack returns how much more each worker of a task can send over the connections that this slot's loads need
-// already, plus extra ones. Fixed connections count as they are.
+// slack returns how much more each worker of a task can send over the connections that this slot's loads need already,
+// plus extra ones. Fixed connections count unchanged.
 func (w *network) slack(t *task, extra int) float64 {
 	least := math.Inf(1)
 	crossing(t, func(v, streams int) {

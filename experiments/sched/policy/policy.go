@@ -14,10 +14,11 @@ import (
 	"github.com/olafctl/olaf/experiments/sched"
 )
 
-// ErrHorizon: a policy did not finish all jobs, because the horizon is too short or a job can never be served.
+// ErrHorizon reports that a policy did not finish all jobs, because the horizon is too short or a job can never be
+// served.
 var ErrHorizon = olaf.NewError(olaf.Missed, "not all jobs are done")
 
-// Name is a policy.
+// Name is the name of a policy.
 type Name string
 
 // The policies.
@@ -64,7 +65,7 @@ type task struct {
 	*sched.Member
 	index int
 	inc   int // unit whose switch aggregates, or NoSwitch
-	// left contains the bits that each worker of a share still has to send, by the planner.
+	// left contains the bits that each worker of a share still has to send, according to the planner.
 	left   []float64
 	rate   float64 // of each worker in this slot
 	last   float64 // in the slot before
@@ -74,7 +75,7 @@ type task struct {
 	finish olaf.Duration
 }
 
-// remaining returns the bits that its slowest worker has left.
+// remaining returns the bits that the task's slowest worker has left.
 func (t *task) remaining() float64 {
 	if len(t.left) == 1 {
 		return t.left[0]
@@ -82,7 +83,7 @@ func (t *task) remaining() float64 {
 	return slices.Max(t.left)
 }
 
-// late returns the update after its transfer, in s.
+// late returns the time of the update after the task's transfer, in s.
 func (t *task) late() float64 {
 	if t.IsOffloaded(t.inc) {
 		return 0
@@ -289,7 +290,7 @@ func (s *state) enough(t *task) float64 {
 	if t.IsWhole() && (t.Shares[0].Unit == t.Server || t.IsOffloaded(t.inc)) || s.in.Slot <= s.in.Epsilon {
 		return t.remaining() / s.in.Slot
 	}
-	// Of the rate, last applies to the whole slot, and the rest to a slot minus the reconfiguration.
+	// The part of the rate up to last applies to the whole slot, the rest to the slot minus the reconfiguration.
 	steady := min(t.last, t.remaining()/s.in.Slot)
 	return steady + (t.remaining()-float64(steady*s.in.Slot))/(s.in.Slot-s.in.Epsilon)
 }

@@ -26,7 +26,8 @@ type Scenario struct {
 	INC    bool
 }
 
-// Scenarios returns the paper's four, in its order. Each scenario of TW follows that of FCFS with the same switches.
+// Scenarios returns the paper's four scenarios, in its order. Each scenario of TW follows that of FCFS with the same
+// switches.
 func Scenarios() []Scenario {
 	return []Scenario{{"noINC-FCFS", FCFS, false}, {"noINC-TW", TW, false}, {"INC-FCFS", FCFS, true}, {"INC-TW", TW, true}}
 }
@@ -67,8 +68,8 @@ func FindAxis(name string) (Axis, error) {
 	return Axis{}, &sched.Error{What: fmt.Sprintf("nothing called %q can be varied; there are %s", name, strings.Join(names, ", "))}
 }
 
-// Values parses values in the grammar of all sweeps (package axis), such as 8..64:x2; for times also bare numbers,
-// which are seconds. The error matches grid.ErrSweep.
+// Values parses values in the grammar of all sweeps (package axis), such as 8..64:x2; times may also be bare numbers,
+// in seconds. The error matches grid.ErrSweep.
 func (a *Axis) Values(text string) (values []float64, err error) {
 	of, unit := grid.Real, 1.0
 	switch {
@@ -175,7 +176,7 @@ func PlanChecked(ctx context.Context, p *sched.Problem, name Name) (*sched.Plan,
 	return plan, nil
 }
 
-// Metric is a number of a plan.
+// Metric is a number computed from a plan.
 type Metric struct {
 	Title, Label string // of a figure, and of its axis with the unit
 	Of           func(o *sched.Outcome, jobs int) float64

@@ -148,8 +148,8 @@ func (t *task) isServed(r sched.Repairs) bool {
 	return r.Has(sched.ServeINC) || t.inc == sched.NoSwitch
 }
 
-// demand adds a task's volume to the ports on its way (Eq. (8)). The server side of a unit without a switch_rate is
-// as fast as the interfaces below it.
+// demand adds a task's volume to the ports on its path (Eq. (8)). The server side of a unit without a switch_rate is as
+// fast as the interfaces below it.
 func (s *state) demand(t *task) {
 	for k, share := range t.Shares {
 		side, left := &s.ports[2*share.Unit], t.left[k]
@@ -234,7 +234,7 @@ func (h *iterations) Swap(i, j int) {
 	h.ends[i], h.ends[j] = h.ends[j], h.ends[i]
 }
 
-// Push and Pop are not needed: the heap only shrinks from its top.
+// Push and Pop are not needed, because the heap only shrinks from its top.
 func (h *iterations) Push(any) {}
 func (h *iterations) Pop() any {
 	last := len(h.tasks) - 1
@@ -242,7 +242,7 @@ func (h *iterations) Pop() any {
 	return nil
 }
 
-// serve implements lines 18–31: while any task can have a step more, the one gets it that would still be done last.
+// serve implements lines 18–31: while any task can have another step, the task that would still be done last gets it.
 // Available bandwidth only shrinks, so a step that does not fit now never will, and trying only the last task is
 // enough.
 func (s *state) serve(members []*task) {
