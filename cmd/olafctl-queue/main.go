@@ -25,7 +25,7 @@ import (
 // ready is the time limit for the server to listen.
 const ready = 20 * time.Second
 
-// maxResult is the size limit of a result in bytes; trainings contain curves of every worker.
+// maxResult is the size limit of a result in bytes; training results contain every worker's curves.
 const maxResult = 8 << 20
 
 // wholeDisk is a storage limit in bytes that is never reached, so that a full disk is the only limit and its error is
@@ -81,7 +81,7 @@ func (s *settings) parseFlags(args []string, stderr io.Writer) error {
 	return err
 }
 
-// serve serves until stdin ends, and prints its address to stdout.
+// serve runs the server until stdin ends, and prints its address to stdout.
 func (s *settings) serve(stdin io.Reader, stdout io.Writer) error {
 	options, err := s.serverOptions()
 	if err != nil {
@@ -119,8 +119,8 @@ func (s *settings) serve(stdin io.Reader, stdout io.Writer) error {
 	}
 }
 
-// complaints receives a signal when the server logs that its disk is full. It stores nothing after that until it is
-// restarted.
+// complaints receives a signal when the server logs that its disk is full. After that the server stores nothing until
+// it is restarted.
 type complaints chan struct{}
 
 func (c complaints) Errorf(format string, v ...any) {
@@ -141,7 +141,7 @@ func (complaints) Tracef(string, ...any)            {}
 const leaving = 2 * time.Second
 
 // claimFolder reserves the folder and the port for this server, because two servers would corrupt the jobs. It waits a
-// while for one that is about to exit.
+// while for a server that is about to exit.
 func (s *settings) claimFolder() (unlock func(), err error) {
 	for until := time.Now().Add(leaving); ; time.Sleep(leaving / 100) {
 		unlock, err = s.tryClaim()

@@ -30,7 +30,7 @@ func listExperiments(set system.Set) experiments.Set {
 		atp.Experiments(set), xagg.Experiments(set), p4inc.Experiments(), versus.Experiments(set))
 }
 
-// readers returns functions that read the documents of every kind of measurement. Earlier versions had a schema each.
+// readers returns functions that read the documents of every kind of measurement. Earlier versions had one schema each.
 func readers() result.Readers {
 	return result.Readers{
 		result.Name:               result.Read,

@@ -9,7 +9,7 @@ import (
 )
 
 // perhapsClosed reports whether an output may have been closed when the process began. Go replaces such a file by
-// /dev/null, opened for reading and writing. Some programs start others with that on purpose, so this is not an error.
+// /dev/null, opened for reading and writing. Some programs do that to others on purpose, so this is not an error.
 func perhapsClosed(f *os.File) bool {
 	var own, null unix.Stat_t
 	flags, err := unix.FcntlInt(f.Fd(), unix.F_GETFL, 0)

@@ -161,7 +161,7 @@ func hideZero(f *pflag.Flag) {
 	}
 }
 
-// knownCommand rejects the arguments of a command that only groups others.
+// knownCommand rejects arguments to a command that only groups others.
 func knownCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -170,7 +170,7 @@ func knownCommand(cmd *cobra.Command, args []string) error {
 		suggestCommands(cmd, args[0]), cmd.CommandPath())
 }
 
-// suggestCommands returns a remark with the commands that a mistyped one resembles.
+// suggestCommands returns a remark with the commands similar to a mistyped one.
 func suggestCommands(cmd *cobra.Command, typed string) string {
 	cmd.SuggestionsMinimumDistance = max(cmd.SuggestionsMinimumDistance, 2)
 	names := cmd.SuggestionsFor(typed)
@@ -180,8 +180,8 @@ func suggestCommands(cmd *cobra.Command, typed string) string {
 	return fmt.Sprintf("; did you mean %s?", strings.Join(names, " or "))
 }
 
-// suggestFlag returns a remark with the flag that resembles an unknown one most, or else the only one whose description has
-// that word.
+// suggestFlag returns a remark with the flag most similar to an unknown one, or else the only flag whose description
+// contains that word.
 func suggestFlag(cmd *cobra.Command, err error) string {
 	var unknown *pflag.NotExistError
 	if !errors.As(err, &unknown) || len(unknown.GetSpecifiedName()) < 2 {
@@ -207,7 +207,7 @@ func suggestFlag(cmd *cobra.Command, err error) string {
 	return ""
 }
 
-// argumentMistake describes which arguments a command takes and what it was given.
+// argumentMistake describes the arguments that a command takes and those it was given.
 func argumentMistake(cmd *cobra.Command, given []string) string {
 	_, form, some := strings.Cut(cmd.Use, " ")
 	switch {

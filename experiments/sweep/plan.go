@@ -164,7 +164,7 @@ func (f *faults) String() string {
 	return strings.Join(parts, "; ")
 }
 
-// checkPatience rejects the first cell whose runs take too long. The error is the command's.
+// checkPatience rejects the first cell whose runs take too long. The error comes from the command.
 func (p *Plan) checkPatience() error {
 	if p.command.Patience == nil {
 		return nil

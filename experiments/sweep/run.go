@@ -17,14 +17,14 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// ErrGone: a worker ended without an answer. Its job goes to another one.
+// ErrGone reports that a worker ended without an answer. Its job goes to another worker.
 var ErrGone = olaf.NewError(olaf.Failed, "a worker is gone")
 
-// ErrTransport: jobs or results could not be transferred. It ends the sweep and is not a cell's outcome.
+// ErrTransport reports that jobs or results could not be transferred. It ends the sweep and is not a cell's outcome.
 var ErrTransport = olaf.NewError(olaf.Device, "the work queue failed")
 
 // Worker carries out jobs, one at a time. An error that matches ErrGone concerns the worker, one that matches
-// ErrTransport the connection to it, any other the job.
+// ErrTransport the connection to it, and any other error the job.
 type Worker interface {
 	Name() string
 	Do(ctx context.Context, j Job) (result json.RawMessage, err error)
@@ -117,7 +117,7 @@ func (e *Engine) Progress() Progress {
 	return p
 }
 
-// Run carries out what is missing, and returns the outcome of every cell, in the order of the sweep. After an error,
+// Run executes the missing jobs and returns the outcome of every cell, in the order of the sweep. After an error,
 // including that of ctx, it returns the outcomes so far, which are all stored. differences describes results that
 // differ from earlier ones; they do not end the sweep.
 func (e *Engine) Run(ctx context.Context) (cells []sweep.Outcome, differences []string, err error) {
@@ -302,7 +302,7 @@ func (e *Engine) runWorker(ctx context.Context) error {
 	}
 }
 
-// requeue gives the job of a lost worker to another one, or fails it after several losses.
+// requeue gives a lost worker's job to another worker, or fails it after several losses.
 func (e *Engine) requeue(u unit, err error) {
 	e.mu.Lock()
 	e.faults[u]++
@@ -335,7 +335,7 @@ func (e *Engine) failCell(u unit, err error) {
 	e.waiting.Broadcast()
 }
 
-// storeResult stores a result. It reports one that differs from an earlier result; the first one counts.
+// storeResult stores a result. It reports a result that differs from an earlier one; the first result counts.
 func (e *Engine) storeResult(u unit, one store.Single) error {
 	err := e.Results.Put(one)
 	if differs := errors.Is(err, store.ErrConflict); differs {
@@ -367,7 +367,7 @@ func (e *Engine) storeResult(u unit, one store.Single) error {
 		return nil
 	}
 	for lot := wanted; lot < c.want; lot++ {
-		// Put them first, so that a cell is finished soon.
+		// Put them first, so that the cell is finished soon.
 		e.queue = slices.Insert(e.queue, 0, unit{u.cell, lot})
 		e.progress.Lots++
 	}

@@ -112,7 +112,7 @@ type process struct {
 	err   error
 }
 
-// StartProcess starts a worker process. The error matches ErrBuild if it is from another build.
+// StartProcess starts a worker process. The error matches ErrBuild if the process is from another build.
 func StartProcess(ctx context.Context, name string, cmd *exec.Cmd, build Build) (Worker, error) {
 	p := &process{name: name, cmd: cmd, said: new(tail)}
 	cmd.Stderr = p.said

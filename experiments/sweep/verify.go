@@ -94,7 +94,7 @@ func ListRuns(plan *Plan, cells []sweep.Outcome) (runs []results.Run, err error)
 			var at []int
 			for k, name := range lot.Metrics {
 				m := rows[name]
-				if m == nil { // from an earlier build; the new title prevents a comparison
+				if m == nil { // from an earlier build; the different title prevents a comparison
 					m = &metric.Metric{Name: name, Title: name + ", as an earlier olafctl defined it"}
 				}
 				declared.Metrics, at = append(declared.Metrics, m), append(at, k)

@@ -12,7 +12,7 @@ import (
 // Ways in which jobs share a switch's aggregators.
 const (
 	Dynamic = "dynamic" // each job may use all of them
-	Static  = "static"  // each job has a part for itself
+	Static  = "static"  // each job has a part of them
 )
 
 // atpSystem returns ATP, which adds packets in aggregators shared by all jobs, and lets a server complete the rest.

@@ -31,7 +31,7 @@ func (r Range) String() string { return fmt.Sprintf("%d-%d", r.First, r.Last) }
 // MarshalText returns String, for files and documents.
 func (r Range) MarshalText() ([]byte, error) { return []byte(r.String()), nil }
 
-// UnmarshalText calls Set.
+// UnmarshalText parses the text as Set does.
 func (r *Range) UnmarshalText(text []byte) error { return r.Set(string(text)) }
 
 // size returns the number of slots.
@@ -50,8 +50,8 @@ func ParseRanges(text string) (ranges []Range, err error) {
 }
 
 // divideTable divides a table between jobs: into the requested ranges, or evenly. slots is the table's length; if not
-// requested, it is usual per job or the end of the last range. The program checks that ranges fit the table and do not
-// overlap.
+// requested, it is usual slots per job or the end of the last range. The program checks that ranges fit the table and
+// do not overlap.
 func (o *Options) divideTable(usual int, places string) (slots int, share func(job int) (base, size int), err error) {
 	jobs := max(o.Jobs, 1)
 	if len(o.Ranges) > 0 {

@@ -1,7 +1,7 @@
 // Package system defines each published aggregation system by its parts: the switch program, the discipline of its
 // ports, the endpoints of its workers and servers, and the counters and metrics of its runs. The set of systems is a
-// value that cmd builds, without registration; a new system is a file here. Packages above get the set as an argument,
-// also to find systems by name, which the root test TestSetsAreHandedDown checks.
+// value that cmd builds, without registration; a new system is a file here. Packages above receive the set as an
+// argument, even to find systems by name; the root test TestSetsAreHandedDown checks this.
 package system
 
 import (
@@ -19,13 +19,13 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// ErrUnknown: no such system. ErrMode: the system has no such mode.
+// ErrUnknown reports that there is no such system, ErrMode that the system has no such mode.
 var (
 	ErrUnknown = olaf.NewError(olaf.Usage, "unknown system")
 	ErrMode    = olaf.NewError(olaf.Usage, "no such mode")
 )
 
-// ErrOptions matches every combination of options that a system rejects.
+// ErrOptions is matched by the error for any combination of options that a system rejects.
 var ErrOptions = olaf.NewError(olaf.Usage, "bad options of a system")
 
 // System is a published aggregation system.
@@ -43,7 +43,7 @@ type System struct {
 	Frame *frame.Format
 	// Unit is the published hardware for this program; nil if unknown.
 	Unit *aggregator.Unit
-	// OnServers means that the program runs on servers, connected to switches that only forward.
+	// OnServers is set if the program runs on servers, connected to switches that only forward.
 	OnServers bool
 	// Declares lists the counters and metrics of open-loop runs; nil for those of a plain queue.
 	Declares *metric.Declaration
@@ -57,7 +57,7 @@ type System struct {
 type Mode struct {
 	Name  string
 	About string
-	// Sync means that no worker begins a gradient before all have the last sum.
+	// Sync is set if no worker begins a gradient before all have the last sum.
 	Sync bool
 	// Takes lists the options that apply.
 	Takes []string
@@ -69,7 +69,7 @@ type Parts struct {
 	Worker func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error)
 	// Server may be nil.
 	Server func(cfg endpoint.Config, host endpoint.Host) (endpoint.Endpoint, error)
-	// Program runs on the switches, built by Build; nil if they only forward. Passes means that it sees packets
+	// Program runs on the switches, built by Build; nil if they only forward. Passes is set if it sees packets
 	// addressed to hosts and only counts them.
 	Program *program.Description
 	Build   program.Config
@@ -77,14 +77,15 @@ type Parts struct {
 	// Root makes the root switch's program in place of Program if a device is that switch; else nil.
 	Root func(program.Config) (program.Program, error)
 	Fan  int // vectors that complete a sum at the root; 0 for the number of its children
-	// Share returns the part of every table reserved for a job, counted from 0; nil if jobs share all of it.
+	// Share returns the part of every table that is reserved for a job, counted from 0; nil if jobs share the whole
+	// table.
 	Share func(job int) (base, slots int)
 	// Window is the number of packets in flight per worker if the Server only adds and workers apply the sums
 	// themselves; 0 for other systems.
 	Window int
-	// Inexact means that after frame loss a sum may miss or repeat a worker's contribution, as published.
+	// Inexact is set if, as published, a sum may miss or repeat a worker's contribution after frame loss.
 	Inexact bool
-	// Whole means that a table has room for every packet of a vector.
+	// Whole is set if a table has room for every packet of a vector.
 	Whole bool
 	// Renewal is the packet that management sends to workers when it has changed the tree of servers for the Value-th
 	// time; nil if the tree is fixed.
@@ -103,7 +104,7 @@ type Parts struct {
 	Numbers int
 }
 
-// CheckNumbers checks that frames can number so many packets per round. The error matches ErrOptions.
+// CheckNumbers checks that frames can number the given packets per round. The error matches ErrOptions.
 func (p *Parts) CheckNumbers(packets, rounds int) error {
 	if p.Numbers == 0 || packets*rounds <= p.Numbers {
 		return nil
@@ -125,7 +126,7 @@ func (p *Parts) CheckLoss(name string, share float64) error {
 	return fmt.Errorf("%w: nothing that is lost is sent again, as the transport of %s is taken to be reliable; leave the loss out", ErrOptions, name)
 }
 
-// FrameSize returns the length of a packet's frame, without the check sequence; past means that the packet bypasses the
+// FrameSize returns the length of a packet's frame, without the check sequence; past is set if the packet bypasses the
 // aggregators.
 func (p *Parts) FrameSize(packet *program.Packet, past bool) olaf.Size {
 	if p.Frame != nil {
@@ -151,7 +152,7 @@ type Options struct {
 	// Congestion adapts windows to congestion marks.
 	Congestion bool
 
-	// The network sets the rest, not the user.
+	// The fields below are set by the network, not the user.
 
 	Jobs    int  // jobs at the same time; 0 means 1
 	PerRack int  // workers on a switch below the root; 0 if all are on the root
@@ -174,7 +175,7 @@ const (
 	OptionCongestion = "congestion"
 )
 
-// DefaultBound is the default staleness bound of asynchronous workers; a bound of 0 means the same.
+// DefaultBound is the default staleness bound of asynchronous workers; a bound of 0 also means this default.
 const DefaultBound = 3
 
 // CheckOptions returns an error if one of the given options does not apply in the mode. The error matches ErrOptions.
@@ -321,7 +322,7 @@ func (s Set) Rising() Set {
 }
 
 // Rises reports whether its sums can go on to a server above the workers' switch: its own server, or a substitute for a
-// parent. Baselines never do, because their transport is taken to be reliable.
+// parent. For baselines it returns false, because their transport is assumed to be reliable.
 func (s *System) Rises() bool {
 	if s.Program == nil || s.OnServers || len(s.Modes) == 0 {
 		return false

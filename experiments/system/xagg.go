@@ -10,7 +10,7 @@ import (
 // LineOverhead is Ethernet's overhead per frame, in bytes.
 const LineOverhead = 24
 
-// xaggSystem returns XAgg, which adds whole models on servers in front of the parameter server.
+// xaggSystem returns XAgg, which adds whole models on servers below the parameter server.
 func xaggSystem() System {
 	d := xagg.Describe()
 	return System{

@@ -17,15 +17,15 @@ import (
 // callAbout is the request for a description of a host.
 const callAbout = "about"
 
-// AboutRequest names what of a host is to be described besides itself.
+// AboutRequest names the parts of a host to describe besides the host itself.
 type AboutRequest struct {
 	Device    string `json:"device,omitempty"`
-	Generator bool   `json:"generator,omitempty"` // the device is to be a generator; otherwise a queue
+	Generator bool   `json:"generator,omitempty"` // the device will be a generator; otherwise a queue
 	Interface string `json:"interface,omitempty"`
 	LeastMTU  int    `json:"least_mtu,omitempty"` // of the interface
 }
 
-// HostAbout describes a host, and what keeps it from its role.
+// HostAbout describes a host, and why it cannot have its role.
 type HostAbout struct {
 	Build  string   `json:"build"`
 	Kernel string   `json:"kernel"` // system, release and architecture
@@ -105,7 +105,7 @@ func (a *Access) describeDevice(ctx context.Context, what *AboutRequest) (id str
 	return id, err
 }
 
-// describeInterface looks at an interface of this host.
+// describeInterface describes an interface of this host.
 func describeInterface(name string) (*NIC, error) {
 	i, err := net.InterfaceByName(name)
 	if err != nil {

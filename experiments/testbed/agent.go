@@ -103,8 +103,8 @@ func (b *Testbed) attachAgent(ctx context.Context, target string, o Access, dial
 	return b.connectTables(ctx, target, o)
 }
 
-// tapAgent returns an agent's device with its tap. With a capture of another host there is a tap here, and the generator may be
-// that of another device.
+// tapAgent returns an agent's device with its tap. For a capture on another host there is a tap here, and the generator
+// may be another device's.
 func (b *Testbed) tapAgent(ctx context.Context, d *remote.Device, o *Access) (Card, error) {
 	whole, clock := fpga.Device(d), fpga.Registers(d)
 	if row, _, err := o.deviceTable().Lookup(d.Served().Kind + ":"); o.Card.Capture != nil && err == nil && row.NotCard != "" {

@@ -16,7 +16,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// CardAccess contains what a testbed on a card needs besides the card.
+// CardAccess contains the parts that a testbed on a card needs besides the card.
 type CardAccess struct {
 	// Tables starts the driver of the card's tables; nil lends a card without them. The returned function is called at
 	// the end.
@@ -29,7 +29,7 @@ type CardAccess struct {
 	ServerPort int
 }
 
-// ErrIncomplete: a card alone is not a testbed; the message says what to add. It matches ErrBackend.
+// ErrIncomplete reports that a card alone is not a testbed; the message names what to add. It matches ErrBackend.
 var ErrIncomplete error = incomplete{}
 
 type incomplete struct{}
@@ -37,7 +37,7 @@ type incomplete struct{}
 func (incomplete) Error() string { return "a card alone is no testbed" }
 func (incomplete) Unwrap() error { return ErrBackend }
 
-// missingParts returns what a card needs to be a testbed; empty if nothing is missing.
+// missingParts returns the parts that a card lacks to be a testbed.
 func (a *CardAccess) missingParts() string {
 	var add []string
 	if a.Tables == nil {
@@ -144,7 +144,7 @@ func examineCard(bdf string, a Access) (*pcie.Device, []pcie.Check, error) {
 	return pcie.Examine(a.bus(), bdf, pcie.Options{Clock: a.Clock})
 }
 
-// joinGenerator opens the device whose generator sends to a card's queue, and makes one device of both.
+// joinGenerator opens the device whose generator sends to a card's queue, and combines both into one device.
 func (o *DeviceOptions) joinGenerator(ctx context.Context, card fpga.Device) (*pair.Device, fpga.Device, error) {
 	row, name, err := o.deviceTable().Lookup(o.Generator)
 	if err != nil {

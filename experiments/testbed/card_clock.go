@@ -11,7 +11,7 @@ import (
 
 // clockPair is one instant on two clocks: a cycle of the card's common.cycles began at echo.T0 or up to widthNS later.
 type clockPair struct {
-	echo  clocks.Exchange // T0 and T3 of the host, in ns since 1970; T1 and T2 are the cycle, in ns
+	echo  clocks.Exchange // T0 and T3 on the host, in ns since 1970; T1 and T2 are the cycle, in ns
 	cycle uint64
 }
 
@@ -21,8 +21,8 @@ func (p clockPair) widthNS() int64 { return p.echo.RoundTripNS() }
 // pairTries is the number of readings per pair.
 const pairTries = 16
 
-// pairClocks reads the card's clock between two readings of the host's. The pair uses the first of them and not the
-// middle, so that no frame can seem to arrive before it was sent: ages are too long, by at most the width.
+// pairClocks reads the card's clock between two readings of the host's. The pair uses the first reading and not the
+// middle, so that no frame appears to arrive before it was sent: ages are too long by at most the width.
 func pairClocks(card fpga.Registers, now func() time.Time) (clockPair, error) {
 	var all []clocks.Exchange
 	for range pairTries {
@@ -58,7 +58,7 @@ func wasStepped(from, to clockPair) bool {
 }
 
 // lateAtLeast returns a lower limit for the delay of the worst stamp. Stamps are never early, and frames follow each
-// other no faster than the line rate, so that a frame left before all later ones had time to.
+// other no faster than the line rate, so a frame left before the time that all later ones needed.
 func lateAtLeast(seen []olaf.Observation) (worst olaf.Duration) {
 	if len(seen) == 0 {
 		return 0

@@ -14,8 +14,8 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// Frames is a capture at the parameter server that runs on its own; live.Socket implements it. Next never waits: with
-// no packet it returns capture.ErrIdle.
+// Frames is a capture at the parameter server that runs on its own; live.Socket implements it. Next never waits:
+// without a packet it returns capture.ErrIdle.
 type Frames interface {
 	capture.Source
 	Info() live.Info
@@ -24,13 +24,13 @@ type Frames interface {
 	Close() error
 }
 
-// farFrames are stamped by the clock of another host. HostFrames are some.
+// farFrames are frames stamped by another host's clock. HostFrames implements it.
 type farFrames interface {
 	Frames
 	// Now returns the other host's time at the last look for frames, and LocalNow this host's now.
 	Now() time.Time
 	LocalNow() time.Time
-	// Offset measures how far the other clock is ahead.
+	// Offset measures how far ahead the other clock is.
 	Offset() (clocks.Offset, error)
 }
 
@@ -45,7 +45,7 @@ type cardTap struct {
 
 	order  capture.Order
 	newest int64 // stamp
-	ended  error // of the frames; earlier ones may still be in order
+	ended  error // from the frames; earlier frames may still be sorted
 	told   bool  // Capture has reported it
 
 	start uint64     // last value of generator.start_cycle
@@ -74,7 +74,7 @@ var (
 	_ fpga.Capturer = (*cardTap)(nil)
 )
 
-// newCardTap starts to capture. Frames of a run in progress are ignored.
+// newCardTap starts a capture. Frames of a run in progress are ignored.
 func newCardTap(card fpga.Registers, open func() (Frames, error), now func() time.Time, port int) (*cardTap, error) {
 	t := &cardTap{card: card, open: open, now: now, port: port}
 	if err := t.openCapture(); err != nil {
@@ -102,8 +102,8 @@ func (t *cardTap) openCapture() error {
 	return nil
 }
 
-// resumeCapture restarts a capture that broke off, after that was reported: an interface may come up again, and cards are lent
-// for a long time.
+// resumeCapture restarts a broken capture after the break was reported: an interface may come up again, and cards are
+// lent for a long time.
 func (t *cardTap) resumeCapture() {
 	if !t.told {
 		return
@@ -136,8 +136,8 @@ func (t *cardTap) stampsNow() time.Time {
 	return t.now()
 }
 
-// pair reads the card's clock and that of the stamps at one instant. If the stamps are of another host, the width includes
-// twice the bound of its clock's offset, so that no frame can seem to arrive before it was sent.
+// pair reads the card's clock and the stamps' clock at one instant. If the stamps are another host's, the width
+// includes twice the bound of its clock's offset, so that no frame appears to arrive before it was sent.
 func (t *cardTap) pair() (clockPair, error) {
 	far, ok := t.frames.(farFrames)
 	if !ok {
@@ -167,7 +167,7 @@ func (t *cardTap) beginRun(r cardRun) {
 	t.run.decoder.SetOrigin(0) // Next returns times since the run's start
 }
 
-// Drain returns the arrivals since the last call. A lost card shows at the next register access.
+// Drain returns the arrivals since the last call. A lost card is noticed at the next register access.
 func (t *cardTap) Drain(buf []olaf.Observation) []olaf.Observation {
 	t.resumeCapture()
 	start, err := regmap.Read64(t.card, regmap.GeneratorStartCycle)
@@ -189,7 +189,7 @@ func (t *cardTap) Drain(buf []olaf.Observation) []olaf.Observation {
 	return buf
 }
 
-// takenAtMost limits one call, so that a flood of frames does not block other users of the card.
+// takenAtMost limits the frames per call, so that a flood of frames does not block other users of the card.
 const takenAtMost = 1 << 16
 
 // decodeFrames decodes the available frames.
@@ -218,8 +218,8 @@ func (t *cardTap) decodeFrames(buf []olaf.Observation) []olaf.Observation {
 	return buf
 }
 
-// reorderNS is the largest delay of a packet from another receive queue relative to a later one. It is also how long
-// the last frames of a run wait for others.
+// reorderNS is the largest delay of a packet from another receive queue relative to a later one. The last frames of a
+// run wait this long for others.
 const reorderNS = int64(time.Millisecond)
 
 // nextInOrder returns the next packet in the order of stamps.
@@ -249,7 +249,7 @@ func (t *cardTap) nextInOrder(p *capture.Packet) error {
 	return nil
 }
 
-// aheadNS is how far a stamp may be ahead of the host's clock before it must be from another clock.
+// aheadNS is how far a stamp may be ahead of the host's clock before it is considered to be from another clock.
 const aheadNS = int64(time.Millisecond)
 
 // Next returns the next frame of the run, with the time since its start. Frames with earlier stamps belong to an
@@ -322,7 +322,7 @@ func (t *cardTap) Capture() (*fpga.Capture, error) {
 	return c, nil
 }
 
-// HardwareAdvice returns advice for stamps of a network card with a free-running clock.
+// HardwareAdvice returns advice for stamps from a network card with a free-running clock.
 func HardwareAdvice(c *fpga.Capture) string {
 	if !c.Hardware {
 		return ""

@@ -19,22 +19,22 @@ type Access struct {
 	// Programs lists the switch programs whose tables agents and controllers here support; nil for none.
 	Programs []program.Description
 	TLS      *tls.Config // towards an agent; nil for a unix socket, loopback, or an otherwise secured network
-	Bus      *pcie.Bus   // where cards are searched; nil for this host
+	Bus      *pcie.Bus   // where to look for cards; nil for this host
 	Clock    pcie.Clock  // for cards; nil for this host's
 	Card     CardAccess
 	// Generator is the address of another device, whose generator sends to the queue of the one that is opened; empty for its
 	// own generator.
 	Generator string
-	// Wires replaces virtual cables of a device by cables of this machine; only for devices with AddsModels.
+	// Wires replaces a device's virtual cables with cables of this machine; only for devices with AddsModels.
 	Wires Wires
-	// Owner is the person for whom devices are opened, user@host; empty for this process's user.
+	// Owner is the user for whom devices are opened, user@host; empty for this process's user.
 	Owner string
-	// Reservations are those of this host; nil for the folder beside the cards' locks.
+	// Reservations are this host's reservations; nil for the folder beside the cards' locks.
 	Reservations *Reservations
 	SSH          sshlink.Options // how agents on other hosts are started
 	// Hosts replaces Binary and Sudo of SSH for some hosts.
 	Hosts map[sshlink.Address]sshlink.Options
-	// OpenCapture starts a capture from an interface of this host; nil in programs that capture nothing.
+	// OpenCapture starts a capture from an interface of this host; nil in programs without captures.
 	OpenCapture func(live.Options) (Frames, error)
 	// Building, if set, is called when a device's logic must be compiled first, which takes a minute or two.
 	Building func()

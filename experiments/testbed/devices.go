@@ -76,20 +76,20 @@ type Device struct {
 	// Name is an example of a name, for help texts; empty if the device has no name.
 	Name      string
 	Abilities Ability
-	// Programs can be built in front of its queue; its registers list the actual ones.
+	// Programs lists the programs that can be built in front of its queue; its registers list the actual ones.
 	Programs []program.Description
-	// NotCard is why flags for a card and its capture do not apply; empty if they do.
+	// NotCard is the reason why flags for a card and its capture do not apply; empty if they do.
 	NotCard string
 	// Also is an alternative scheme for addresses that are dialled: unix. It may be empty.
 	Also string
-	// Guarded means that it is hardware: writing can do harm, so that by default it is lent to this user only.
+	// Guarded is set for hardware: writing can do harm, so by default it is lent to this user only.
 	Guarded bool
-	// OwnDryRun means that Registers implements DeviceOptions.DryRun, for more than accesses.
+	// OwnDryRun is set if Registers implements DeviceOptions.DryRun, for more than accesses.
 	OwnDryRun bool
 
 	// Named rejects an invalid name before anything is opened; nil leaves that to the open functions.
 	Named func(name string) error
-	// Uses returns what of this host it uses alone, by names for reservations; nil if nothing.
+	// Uses returns the resources of this host that it uses exclusively, by names for reservations; nil if none.
 	Uses func(name string) []string
 	// Registers opens it for its registers only.
 	Registers func(ctx context.Context, name string, o DeviceOptions) (fpga.Device, error)
@@ -97,7 +97,8 @@ type Device struct {
 	Testbed func(ctx context.Context, name string, o OpenOptions) (*Testbed, error)
 	// Lend registers the device with a service; nil if another process lends it.
 	Lend func(ctx context.Context, s *Service, name string, o ServeOptions) error
-	// Reach starts an agent for it on another host until done is called; nil for devices of this host and agents' ones.
+	// Reach starts an agent for it on another host until done is called; nil for devices on this host and behind
+	// agents.
 	Reach func(ctx context.Context, name string, a Access) (target string, done func() error, err error)
 	// Examine checks it before it is opened; it may be nil. The returned device is open if it can be used.
 	Examine func(name string, a Access) (*pcie.Device, []pcie.Check, error)
@@ -120,7 +121,7 @@ func (d *Device) Builds(p *program.Description) bool {
 	return slices.ContainsFunc(d.Programs, func(built program.Description) bool { return built.Name == p.Name })
 }
 
-// NotBuilt returns an error if a device cannot be built with a switch program, which lists the devices that can.
+// NotBuilt returns an error if a device cannot be built with a switch program. It lists the devices that can.
 func (d Devices) NotBuilt(address string, p *program.Description) error {
 	row, _, err := d.Lookup(address)
 	if err != nil || row.Builds(p) {
@@ -195,11 +196,11 @@ func (d Devices) Check(address string, a Ability) error {
 	return &Unsupported{Address: address, Lacks: a &^ row.Abilities, Able: d.With(a)}
 }
 
-// NeitherWay is what an agent's device lacks for closed-loop hosts: none run behind an agent, and its programs do not
+// NeitherWay states why an agent's device has no closed-loop hosts: none run behind an agent, and its programs do not
 // add open-loop updates.
 const NeitherWay = ClosesLoop | AddsUpdates
 
-// ErrUnsupported matches every *Unsupported.
+// ErrUnsupported is matched by every *Unsupported.
 var ErrUnsupported = olaf.NewError(olaf.Device, "not supported by this device")
 
 // Unsupported is the error that a device lacks an ability; it lists the devices that have it.
@@ -220,7 +221,7 @@ func (e *Unsupported) Error() string {
 // Unwrap returns ErrUnsupported.
 func (e *Unsupported) Unwrap() error { return ErrUnsupported }
 
-// Parts contains the parts of a device of this process: one card, or several equal ones, each with its capture, and the
+// Parts contains the parts of a device in this process: one card, or several equal ones, each with its capture, and the
 // backend of their common tables.
 type Parts struct {
 	Cards   []Card
@@ -237,9 +238,9 @@ func (d *Device) tablePrograms(a *Access) []program.Description {
 	return a.Programs
 }
 
-// LocalDevice completes the row of a device of this process from its open function: as a testbed behind a private agent, and
-// to be lent. Registers are those of the first card, unless the row sets them. Parts that open returns with an error
-// are closed.
+// LocalDevice completes the row of a device in this process from its open function: as a testbed behind a private
+// agent, and to be lent. Registers are those of the first card, unless the row sets them. Parts that open returns with
+// an error are closed.
 func LocalDevice(row Device, open func(ctx context.Context, name string, o OpenOptions) (*Parts, error)) Device {
 	row.Testbed = func(ctx context.Context, name string, o OpenOptions) (*Testbed, error) {
 		bed := new(Testbed)

@@ -26,8 +26,8 @@ type Capture struct {
 	data    []byte
 }
 
-// OpenCapture begins to capture what arrives at the ends, and what is sent there by sockets shown with netlab.Socket.Show.
-// Packets are numbered by interface in the given order.
+// OpenCapture starts to capture packets that arrive at the ends, and packets sent there by sockets shown with
+// netlab.Socket.Show. Packets are numbered by interface in the given order.
 func OpenCapture(at ...End) (*Capture, error) {
 	c := &Capture{ends: at, counts: make([]uint64, len(at))}
 	for _, end := range at {
@@ -45,7 +45,7 @@ func OpenCapture(at ...End) (*Capture, error) {
 	return c, nil
 }
 
-// Drain visits what was captured since the last call, by time. The packets' bytes are reused by the next call.
+// Drain visits the packets captured since the last call, in time order. The packets' bytes are reused by the next call.
 func (c *Capture) Drain(visit func(*capture.Packet) error) error {
 	c.batch, c.data = c.batch[:0], c.data[:0]
 	for i, s := range c.sockets {

@@ -21,7 +21,7 @@ type reserveRequest struct {
 	LastsNS     int64
 }
 
-// reserveAnswer is empty for a reservation that was made.
+// reserveAnswer is the answer to reserveRequest; empty if the reservation was made.
 type reserveAnswer struct{ Reserved string }
 
 // releaseRequest names a reservation to end.
@@ -59,7 +59,7 @@ func (a Access) HostCalls() map[string]func(json.RawMessage) (any, error) {
 	}
 }
 
-// farReserved is ErrReserved with the words of another host.
+// farReserved is ErrReserved with another host's message.
 type farReserved struct{ words string }
 
 func (e *farReserved) Error() string { return e.words }
@@ -83,7 +83,7 @@ func (h *Host) Release(ctx context.Context, name, host, owner string) (found boo
 	return found, err
 }
 
-// Reservations returns those of the host.
+// Reservations returns the host's reservations.
 func (h *Host) Reservations(ctx context.Context) (all []Reservation, err error) {
 	err = h.Call(ctx, callList, nil, &all)
 	return all, err

@@ -20,7 +20,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl"
 )
 
-// ErrHost: another host refused a request.
+// ErrHost reports that another host rejected a request.
 var ErrHost = olaf.NewError(olaf.Device, "another host refused")
 
 // Host is another host, through its HostService. It is safe for concurrent use.
@@ -86,7 +86,7 @@ func (h *Host) open(ctx context.Context, method string) (*hostStream, context.Ca
 	return &hostStream{stream}, end, nil
 }
 
-// explain returns the error of a request, with the host's name. It matches ErrHost if the host refused.
+// explain returns the error of a request, with the host's name. It matches ErrHost if the host rejected it.
 func (h *Host) explain(ctx context.Context, err error) error {
 	switch {
 	case err == nil || errors.Is(err, io.EOF):
@@ -107,7 +107,7 @@ func (h *Host) explain(ctx context.Context, err error) error {
 // echoes is the number of exchanges in a measurement of a clock, of which the quickest counts.
 const echoes = 8
 
-// Offset measures how far the host's clock is ahead of this one's.
+// Offset measures how far the host's clock is ahead of this host's.
 func (h *Host) Offset(ctx context.Context) (clocks.Offset, error) {
 	stream, end, err := h.open(ctx, "Echo")
 	if err != nil {
@@ -146,7 +146,7 @@ func (h *Host) Call(ctx context.Context, name string, request, answer any) error
 	return h.explain(ctx, stream.receiveJSON(answer))
 }
 
-// ReadFile writes a file of the run's folder there to w.
+// ReadFile copies a file from the host's run folder to w.
 func (h *Host) ReadFile(ctx context.Context, name string, w io.Writer) error {
 	stream, end, err := h.open(ctx, "Read")
 	if err != nil {
@@ -254,7 +254,7 @@ func (f *HostFrames) receive() error {
 	return nil
 }
 
-// Next returns the next packet, and capture.ErrIdle after all that had arrived at the last request.
+// Next returns the next packet, and capture.ErrIdle after all packets that had arrived at the last request.
 func (f *HostFrames) Next(p *capture.Packet) error {
 	for len(f.last.Packets) == 0 {
 		switch {
@@ -280,7 +280,7 @@ func (f *HostFrames) Next(p *capture.Packet) error {
 	return nil
 }
 
-// Info, StampCounts and Drops are those of the last request.
+// Info returns the state at the last request, like StampCounts and Drops.
 func (f *HostFrames) Info() live.Info {
 	info := f.last.Info
 	info.Interface = f.host.Name + "/" + info.Interface

@@ -25,8 +25,9 @@ import (
 	"github.com/olafctl/olaf/capture/live"
 )
 
-// HostService offers what a testbed needs of a host besides a device: its clock, frames of an interface, three programs, and the
-// files that these write. It belongs to agents that end with their head, and ends what it started.
+// HostService offers what a testbed needs from a host besides a device: its clock, frames from an interface, three
+// programs, and the files that these write. It belongs to agents that end with their head, and ends the programs that
+// it started.
 type HostService struct {
 	Now        func() time.Time                              // the host's clock; nil is time.Now
 	OpenFrames func(live.Options) (Frames, error)            // captures from an interface
@@ -78,7 +79,7 @@ func (s *HostService) nowNS() int64 {
 	return time.Now().UnixNano()
 }
 
-// hostStream is either end of a stream of byte strings.
+// hostStream is one end of a stream of byte strings.
 type hostStream struct {
 	grpc.Stream
 }
@@ -110,7 +111,7 @@ func (h *hostStream) receiveJSON(v any) error {
 	return nil
 }
 
-// refuse returns an error of the host for the head.
+// refuse returns an error from the host for the head.
 func refuse(err error) error { return status.Error(codes.FailedPrecondition, err.Error()) }
 
 // unlessEnd returns err, or nil for the regular end of a stream.
@@ -157,7 +158,7 @@ type pulledPacket struct {
 // pulledAtMost limits the bytes of one answer.
 const pulledAtMost = 4 << 20
 
-// serveFrames captures from an interface and answers each further message with what was captured since the last one.
+// serveFrames captures from an interface and answers each further message with the packets captured since the last one.
 func (s *HostService) serveFrames(stream *hostStream) error {
 	var o live.Options
 	if err := stream.receiveJSON(&o); err != nil {
@@ -185,7 +186,7 @@ func (s *HostService) serveFrames(stream *hostStream) error {
 	}
 }
 
-// pull takes the packets that wait.
+// pull takes the waiting packets.
 func (s *HostService) pull(frames Frames) (a pulled, err error) {
 	a.Info = frames.Info()
 	for size := 0; ; {

@@ -10,5 +10,5 @@ import (
 // readBootClock returns the wall clock: no device that can be reserved is opened on this system.
 func readBootClock() (id string, nowNS int64, err error) { return "", time.Now().UnixNano(), nil }
 
-// freeBytes returns an error: it is not known on this system.
+// freeBytes returns an error, because the room is unknown on this system.
 func freeBytes(string) (int64, error) { return 0, errors.ErrUnsupported }

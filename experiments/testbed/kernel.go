@@ -18,7 +18,7 @@ func KernelDevice() Device {
 	}, openKernel)
 }
 
-// kernelModes maps what follows xdp: to the hook of the programs.
+// kernelModes maps the text after xdp: to the programs' hook.
 var kernelModes = map[string]string{"": "native", "native": "native", "generic": "generic"}
 
 // kernelNamed rejects an invalid mode after xdp:.
@@ -34,8 +34,8 @@ func kernelNamed(name string) error {
 		"generic")
 }
 
-// HostDevice returns the row for the engine of this process as the switch, which needs no right to load programs. It is never
-// a fallback. Hosts can run closed loop with some switch programs, which run in this process too.
+// HostDevice returns the row for this process's engine as the switch, which needs no right to load programs. It is
+// never a fallback. Hosts can run closed loop with some switch programs, which also run in this process.
 func HostDevice(built ...program.Description) Device {
 	return LocalDevice(Device{
 		Prefix: "host:", Abilities: HasTables | LogsArrivals | HasHosts | Records | ShowsEnds | ClosesLoop |

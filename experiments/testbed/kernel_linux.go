@@ -30,7 +30,7 @@ func openKernel(_ context.Context, name string, o OpenOptions) (*Parts, error) {
 	return openRealtime(realtime.KernelBackend(xdp.Mode(kernelModes[name])), o)
 }
 
-// openHost opens the engine of this process as the switch.
+// openHost opens this process's engine as the switch.
 func openHost(built []program.Description, o OpenOptions) (*Parts, error) {
 	return openRealtime(host.NewBackend(built...), o)
 }
@@ -132,8 +132,8 @@ func (c *realtimeCard) Close() error {
 	return errors.Join(c.RecordEnds(false), c.tap.Close(), c.Card.Close())
 }
 
-// realtimeTap adds to a run's capture what the card reports: whether the engine decides the same, and whether the
-// output was in time.
+// realtimeTap adds the card's report to a run's capture: whether the engine decides the same, and whether the output
+// was on time.
 type realtimeTap struct {
 	*cardTap
 	card *realtime.Card
@@ -157,7 +157,7 @@ func (t *realtimeTap) Capture() (*fpga.Capture, error) {
 	return c, nil
 }
 
-// realtimeTables stores the table of workers for lookups by the data plane. A frame sees all of a batch or nothing.
+// realtimeTables stores the table of workers for lookups by the data plane. A frame sees all of a batch or none of it.
 type realtimeTables struct {
 	agent.Embedded
 	card *realtime.Card

@@ -19,11 +19,11 @@ import (
 	"github.com/olafctl/olaf/internal/lockfile"
 )
 
-// ErrReserved: another person, or another testbed, has reserved a device or interface of this host.
+// ErrReserved reports that another user or testbed has reserved a device or interface of this host.
 var ErrReserved = olaf.NewError(olaf.Device, "it is reserved")
 
-// Reservation is the right to write to devices and interfaces of one host until a time of that host's boot clock, which
-// nobody sets. Every command of this program keeps to it; root can remove its file.
+// Reservation is the right to write to devices and interfaces of one host until a time on that host's boot clock, which
+// cannot be set. Every command of this program respects it; root can remove its file.
 type Reservation struct {
 	Testbed   string    `json:"testbed"`
 	Host      string    `json:"host"`  // its name in the testbed
@@ -31,13 +31,13 @@ type Reservation struct {
 	Note      string    `json:"note,omitempty"`
 	Resources []string  `json:"resources"`   // as Device.Uses returns them
 	Since     time.Time `json:"since"`       // for messages
-	Boot      string    `json:"boot"`        // of the host, whose clock EndNS is of
+	Boot      string    `json:"boot"`        // the host's boot, whose clock EndNS is on
 	EndNS     int64     `json:"end_boot_ns"` // CLOCK_BOOTTIME
 	// Left is the time until the end, when it was read.
 	Left time.Duration `json:"left_ns,omitempty"`
 }
 
-// Reservations are those of one host, a file each.
+// Reservations contains one host's reservations, one file each.
 type Reservations struct {
 	Dir  string                                     // shared by all users of the host
 	Boot func() (id string, nowNS int64, err error) // the host's boot and its clock; nil for this host's
@@ -53,13 +53,13 @@ func (r *Reservations) bootClock() (id string, nowNS int64, err error) {
 // InterfaceResource returns the name of a network interface for reservations.
 func InterfaceResource(name string) string { return "interface " + name }
 
-// reservationEnding ends the names of reservations' files.
+// reservationEnding is the file name extension of reservations.
 const reservationEnding = ".reservation"
 
-// maxReservation is more than a reservation's file has.
+// maxReservation is larger than any reservation's file.
 const maxReservation = 1 << 16
 
-// List returns the reservations that have not ended, by testbed. Files that are none are skipped.
+// List returns the reservations that have not ended, by testbed. Other files are skipped.
 func (r *Reservations) List() ([]Reservation, error) {
 	boot, now, err := r.bootClock()
 	if err != nil {
@@ -103,7 +103,7 @@ func readReservation(path string) (*Reservation, error) {
 	return r, nil
 }
 
-// fileOf returns the file of an owner's reservation for a host of a testbed.
+// fileOf returns the file of an owner's reservation for a host in a testbed.
 func (r *Reservations) fileOf(testbed, host, owner string) string {
 	sum := sha256.Sum256([]byte(testbed + "\n" + host + "\n" + owner))
 	return filepath.Join(r.Dir, fmt.Sprintf("%x%s", sum[:8], reservationEnding))
@@ -119,7 +119,7 @@ func (r *Reservations) conflict(there *Reservation, resource string) error {
 		there.Since.Local().Format(time.TimeOnly), there.Testbed, why, time.Now().Add(there.Left).Format(time.TimeOnly))
 }
 
-// Check returns an error that matches ErrReserved if somebody else has reserved one of the resources.
+// Check returns an error that matches ErrReserved if another user has reserved one of the resources.
 func (r *Reservations) Check(owner string, resources ...string) error {
 	all, err := r.List()
 	if err != nil {
@@ -169,7 +169,8 @@ func (r *Reservations) Take(want Reservation, lasts time.Duration) (err error) {
 	return r.write(r.fileOf(want.Testbed, want.Host, want.Owner), text)
 }
 
-// write replaces a reservation's file. Its folder is shared, so the file gets a new name first, which no link can have.
+// write replaces a reservation's file. The folder is shared, so the file is first written under a new name, which no
+// link can have.
 func (r *Reservations) write(path string, text []byte) error {
 	file, err := os.CreateTemp(r.Dir, ".new")
 	if err != nil {
@@ -186,7 +187,7 @@ func (r *Reservations) write(path string, text []byte) error {
 	return nil
 }
 
-// Release ends an owner's reservation for a host of a testbed, and reports whether there was one.
+// Release ends an owner's reservation for a host in a testbed, and reports whether there was one.
 func (r *Reservations) Release(testbed, host, owner string) (found bool, err error) {
 	unlock, err := r.lock()
 	if errors.Is(err, fs.ErrNotExist) {
@@ -212,7 +213,7 @@ const lockPatience = 2 * time.Second
 // lock makes the folder if it is missing, and excludes other changes until unlock.
 func (r *Reservations) lock() (unlock func(), err error) {
 	if err := os.Mkdir(r.Dir, 0o755); err == nil {
-		err = os.Chmod(r.Dir, 0o1777) // everybody reserves, only owners remove
+		err = os.Chmod(r.Dir, 0o1777) // all users can reserve, only owners remove
 		if err != nil {
 			return nil, fmt.Errorf("make the folder of reservations: %w", err)
 		}
@@ -239,7 +240,7 @@ func (r *Reservations) lock() (unlock func(), err error) {
 	}
 }
 
-// LocalReservations returns those of this host.
+// LocalReservations returns this host's reservations.
 func (a *Access) LocalReservations() *Reservations {
 	if a.Reservations != nil {
 		return a.Reservations
@@ -247,7 +248,7 @@ func (a *Access) LocalReservations() *Reservations {
 	return &Reservations{Dir: filepath.Join(a.bus().Locks, "olafctl")}
 }
 
-// OwnerName returns the person for whom devices are opened, user@host.
+// OwnerName returns the user for whom devices are opened, as user@host.
 func (a *Access) OwnerName() string {
 	if a.Owner != "" {
 		return a.Owner
@@ -255,7 +256,7 @@ func (a *Access) OwnerName() string {
 	return caller.Name()
 }
 
-// Resources returns what a device uses of its host, by names for reservations.
+// Resources returns the resources that a device uses on its host, by names for reservations.
 func (a *Access) Resources(address string) ([]string, error) {
 	row, name, err := a.deviceTable().Lookup(address)
 	if err != nil || row.Uses == nil {
@@ -264,7 +265,7 @@ func (a *Access) Resources(address string) ([]string, error) {
 	return row.Uses(name), nil
 }
 
-// checkReserved returns an error that matches ErrReserved if a device is not to be written by this user.
+// checkReserved returns an error that matches ErrReserved if this user must not write to a device.
 func (a *Access) checkReserved(row *Device, name string) error {
 	if row.Uses == nil {
 		return nil
@@ -272,8 +273,7 @@ func (a *Access) checkReserved(row *Device, name string) error {
 	return a.LocalReservations().Check(a.OwnerName(), row.Uses(name)...)
 }
 
-// CheckInterfaces returns an error that matches ErrReserved if network interfaces of this host are not to be used by this
-// user.
+// CheckInterfaces returns an error that matches ErrReserved if this user must not use network interfaces of this host.
 func (a *Access) CheckInterfaces(names ...string) error {
 	for _, name := range names {
 		if err := a.LocalReservations().Check(a.OwnerName(), InterfaceResource(name)); err != nil {

@@ -26,9 +26,9 @@ type ServeOptions struct {
 	// private socket of this user for a guarded device.
 	Listen   string
 	TLS      *tls.Config // required of clients; nil for plain connections
-	Insecure bool        // a guarded device too is lent to every user of this host, if Listen allows it
+	Insecure bool        // even a guarded device is lent to every user of this host, if Listen allows it
 	Journal  string      // file that preserves the tables over a restart of the agent; may be empty
-	// Warn, if set, receives warnings about a journal that was used anyway.
+	// Warn, if set, receives warnings about a journal that was used despite a fault.
 	Warn  func(string)
 	Calls stats.Handler // receives every call; may be nil
 	// Programs lists the switch programs whose tables the initial pipeline contains besides those of the blocks.
@@ -44,7 +44,7 @@ type Service struct {
 	Target string
 	// Identity is the device's identity.
 	Identity fpga.Identity
-	// Tables means that P4Runtime is served, Captures that what reaches the parameter server is provided.
+	// Tables is set if P4Runtime is served, Captures if frames that reach the parameter server are provided.
 	Tables, Captures bool
 
 	admit    func(user string) error      // see remote.Server
@@ -210,7 +210,7 @@ func (s *Service) LostDevice() <-chan error { return s.lost }
 func (s *Service) reportLost(err error) {
 	select {
 	case s.lost <- err:
-	default: // the first reason counts
+	default: // only the first reason counts
 	}
 }
 
@@ -227,7 +227,7 @@ func (s *Service) End() error {
 
 // Close ends all sessions and releases the device.
 func (s *Service) Close() error {
-	s.server.Stop() // waits for what they started
+	s.server.Stop() // waits for sessions' work
 	return errors.Join(<-s.done, s.closeAll())
 }
 

@@ -26,7 +26,7 @@ func privateAddress() (address string, remove func() error, err error) {
 	return socketAddress(filepath.Join(dir, "s")), remove, nil
 }
 
-// ownSocket returns the path of a socket for a device that only this user can reach, the same each time.
+// ownSocket returns the path of a socket for a device that only this user can reach, the same every time.
 func ownSocket(scheme, name string) (string, error) {
 	folder := filepath.Join(os.TempDir(), fmt.Sprintf("olafctl-%d", os.Getuid()))
 	if err := os.Mkdir(folder, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {

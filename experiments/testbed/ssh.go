@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl"
 )
 
-// SSHDevice returns the row for devices of other hosts, which an agent lends that ssh starts there.
+// SSHDevice returns the row for devices on other hosts, lent by an agent that ssh starts there.
 func SSHDevice(built ...program.Description) Device {
 	return Device{
 		Prefix: "ssh://", Name: "[USER@]HOST/DEVICE", Abilities: HasTables | LogsArrivals | AddsUpdates | TakesGenerator,
@@ -70,7 +70,7 @@ func (p sshPlace) startAgent(ctx context.Context, a *Access) (*sshlink.Link, err
 	}
 	with := *a
 	if row, _, err := a.deviceTable().Lookup(p.device); err == nil && row.Examine != nil && !strings.Contains(p.device, " ") {
-		// A card continues without its agent: it must not keep sending after the agent was killed.
+		// A card continues without its agent. It must not keep sending after the agent was killed.
 		with.SSH.AfterKill = []string{"device", "reg", "write", "generator.command.abort=1", "-d", p.device}
 	}
 	return with.startLink(ctx, p.Address, serve...)

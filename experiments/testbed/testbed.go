@@ -40,7 +40,7 @@ type Testbed struct {
 	devices     Devices
 	profile     p4.Profile
 	close       []func() error
-	// describeHosts describes the hosts of a testbed with roles; nil for others.
+	// describeHosts describes the hosts of a testbed with roles; nil for other testbeds.
 	describeHosts func(context.Context) []results.Host
 	// version returns a counter of changes to the tables by any controller; nil if they cannot be seen here.
 	version func() uint64
@@ -87,20 +87,20 @@ type OpenOptions struct {
 	Cards  int    // number of parallel cards, if the device can be copied; 0 means one
 	Listen string // also serve P4Runtime here; empty for a private socket
 	Wire   bool   // transfer gradients and record frames, for captures
-	// ReadPorts, 1 or 2, simulates the card's logic with so many read ports of its gradient memory; 0 for the device's
-	// default.
+	// ReadPorts, 1 or 2, simulates the card's logic with this number of read ports on its gradient memory; 0 for the
+	// device's default.
 	ReadPorts int
 	// Unit is the hardware in front of a switch program whose time is simulated; nil for none.
 	Unit *aggregator.Unit
-	// Workers is the number of hosts for programs besides the server's, each with so many addresses; 0 for none.
+	// Workers is the number of hosts for programs besides the server's, each with Addresses addresses; 0 for none.
 	Workers, Addresses int
 	// Observe returns the observer of each card, numbered from 0; it may be nil. It is only called for devices that are
 	// Observable.
 	Observe func(card int) twin.Observer
 }
 
-// OpenTestbed opens the device at an address with its tables and a capture; an empty address means the default. The error
-// matches ErrBackend if it cannot be reached, and is an *Unsupported if it lacks an ability.
+// OpenTestbed opens the device at an address with its tables and a capture; an empty address means the default. The
+// error matches ErrBackend if it cannot be reached, and is an *Unsupported if the device lacks an ability.
 func OpenTestbed(ctx context.Context, address string, o OpenOptions) (*Testbed, error) {
 	o.Cards = max(o.Cards, 1)
 	devices := o.deviceTable()
@@ -138,7 +138,7 @@ func OpenTestbed(ctx context.Context, address string, o OpenOptions) (*Testbed, 
 	return bed, nil
 }
 
-// CheckAdds returns an error if the testbed's programs do not add open-loop updates, which the row of an agent does not
+// CheckAdds returns an error if the testbed's programs do not add open-loop updates, which an agent's row does not
 // show; it lists the devices for closed-loop workers. The error is an *Unsupported.
 func (b *Testbed) CheckAdds() error {
 	if fpga.AddsUpdates(b.Cards[0].Device) {
@@ -147,13 +147,13 @@ func (b *Testbed) CheckAdds() error {
 	return &Unsupported{Address: b.address, Lacks: NeitherWay, Able: b.devices.With(ClosesLoop)}
 }
 
-// JoinHosts makes the hosts on which the testbed's roles are a part of it: describe is called after runs, end at the end.
+// JoinHosts adds the hosts of the testbed's roles: describe is called after runs, end when the testbed is closed.
 func (b *Testbed) JoinHosts(describe func(context.Context) []results.Host, end func() error) {
 	b.describeHosts = describe
 	b.close = append([]func() error{end}, b.close...)
 }
 
-// DescribeHosts returns the hosts of a testbed with roles; nil for others.
+// DescribeHosts returns the hosts of a testbed with roles; nil for other testbeds.
 func (b *Testbed) DescribeHosts(ctx context.Context) []results.Host {
 	if b.describeHosts == nil {
 		return nil
@@ -206,7 +206,8 @@ func (b *Testbed) CheckTables() error {
 }
 
 // Program sets the tables to want, reads them back, and returns the hash of their content. For tables of switch
-// programs it pushes a pipeline that has them. It does not rewrite tables that are unchanged since they were read back.
+// programs it pushes a pipeline that contains them. It does not rewrite tables that are unchanged since they were read
+// back.
 func (b *Testbed) Program(ctx context.Context, want p4ctl.Tables) (hash string, err error) {
 	hash = want.Hash()
 	if b.version != nil && hash == b.programmed.hash && b.version() == b.programmed.version {
@@ -243,7 +244,7 @@ func (b *Testbed) pushPipeline(ctx context.Context, programs ...program.Descript
 	return nil
 }
 
-// Capture returns the quality of the last run's capture from the card's tap; nil for one without losses.
+// Capture returns the quality of the last run's capture from the card's tap; nil for a capture without losses.
 func (c *Card) Capture() (*fpga.Capture, error) {
 	if tap, ok := c.Tap.(fpga.Capturer); ok {
 		return tap.Capture()

@@ -39,8 +39,8 @@ func (v *tableView) Group(c olaf.ClusterID) ([]olaf.WorkerID, bool) {
 	return v.members, ok
 }
 
-// TwinDevice returns the row for the software twin, built with some switch programs. A testbed consists of any number of them
-// that share the tables of one P4Runtime agent.
+// TwinDevice returns the row for the software twin, built with some switch programs. A testbed consists of any number
+// of twins that share the tables of one P4Runtime agent.
 func TwinDevice(built ...program.Description) Device {
 	cfg := twin.Config{Programs: built}
 	return LocalDevice(Device{
@@ -76,7 +76,7 @@ func openTwins(cfg twin.Config, o OpenOptions) (*Parts, error) {
 	return parts, nil
 }
 
-// joinTwins gives the queue of a twin the generator of another one, built alike.
+// joinTwins connects one twin's queue to the generator of another twin, built alike.
 func joinTwins(queue *twin.Twin, o *OpenOptions) (Card, error) {
 	row, _, err := o.deviceTable().Lookup(o.Generator)
 	if err != nil {

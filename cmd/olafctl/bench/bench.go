@@ -24,7 +24,7 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 )
 
-// Flags are the flags of bench; the defaults are those of table1.
+// Flags are the flags of bench; the defaults are table1's.
 type Flags struct {
 	cli.KeepFlags
 	file     specFlags
@@ -93,7 +93,7 @@ var rareSystemFlags = []string{
 	"aggregators", "fraction", "spread", "delay", "limit", slotRanges,
 }
 
-// appliesTo reports whether a flag has a meaning for the system that the command line names, so that help lists it.
+// appliesTo reports whether a flag applies to the system on the command line, so that help lists it.
 func (f *Flags) appliesTo(flag string) bool {
 	s, err := f.Spec.Systems.Find(f.Spec.Queue)
 	if err != nil {
@@ -152,7 +152,7 @@ func (f *Flags) addFlags(cmd *cobra.Command, env *cli.Env) {
 // besideTwin is the value of --beside for a comparison with the twin.
 const besideTwin = "twin"
 
-// addReal adds the flags of devices in real time.
+// addReal adds the flags for devices in real time.
 func (f *Flags) addReal(cmd *cobra.Command) {
 	cli.InGroup(cmd, cli.CardFlagsOf, func() {
 		cmd.Flags().StringVar(&f.beside, "beside", "",
@@ -260,7 +260,7 @@ func (f *Flags) ResolveSpec(cmd *cobra.Command, env *cli.Env) error {
 		return err
 	}
 	if f.Spec.Topology == bench.ToWorkers && !given("versus") && f.file.path == "" {
-		f.Spec.Versus = "" // a system that only queues sends no answers to workers
+		f.Spec.Versus = "" // systems that only queue send workers no answers
 	}
 	if f.Spec.Versus == bench.NoVersus {
 		f.Spec.Versus = ""
@@ -289,7 +289,7 @@ func (f *Flags) parseRates() error {
 	return nil
 }
 
-// applyOverrides sets the fields whose flags are given over the values of a system or a profile.
+// applyOverrides sets the fields whose flags are given over the values from a system or a profile.
 func (f *Flags) applyOverrides(given func(string) bool) error {
 	if given("h") {
 		if f.h < 1 || f.h > bench.MaxH {
@@ -476,7 +476,7 @@ func (f *Flags) eventSinks(cmd *cobra.Command, env *cli.Env) []bench.Sink {
 // is still exported and printed.
 func (f *Flags) concludeRun(env *cli.Env, report *bench.Measurement, kept *cli.Keeping, err error) error {
 	unkept := kept.Finish(env, report, report.Bench.Provenance, err != nil, f.quiet)
-	// before the report is printed to a reader that may leave early, such as head
+	// before the report is printed to a reader that may exit early, such as head
 	if err = cli.MarkGeneratorInterrupted(err); err == nil {
 		err = f.writeExports(env, report)
 	} else {
@@ -629,7 +629,7 @@ func (f *Flags) writeExports(env *cli.Env, report *bench.Measurement) error {
 	return f.commitCapture(env, fmt.Sprintf("run 1 of %s at %v", f.Spec.Queue, f.Spec.OutRates[0]))
 }
 
-// commitCapture completes the capture, if there is one, and reports what it contains.
+// commitCapture completes the capture, if any, and reports its content.
 func (f *Flags) commitCapture(env *cli.Env, of string) error {
 	if f.recording == nil {
 		return nil

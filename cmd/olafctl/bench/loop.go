@@ -28,7 +28,7 @@ type loopFlags struct {
 // modeFlag selects how workers wait.
 const modeFlag = "mode"
 
-// slotRanges is the flag with the slots that each job has to itself.
+// slotRanges is the flag for the slots reserved for each job.
 const slotRanges = "slot-ranges"
 
 // loopOnly are flags that do not apply to workers that do not wait, openOnly those that do not apply to workers that
@@ -99,7 +99,7 @@ func (f *loopFlags) closeLoop(cmd *cobra.Command, env *cli.Env, device string, s
 	loops := spec.IsLoop() || err == nil && cli.WaitsThere(row, found) || f.asksToWait(given)
 	for _, name := range map[bool][]string{true: openOnly, false: loopOnly}[loops] {
 		switch {
-		case !given(name), name == system.OptionH && f.asksToWait(given): // it has its own error where it does not apply
+		case !given(name), name == system.OptionH && f.asksToWait(given): // it has its own error if it does not apply
 		case loops:
 			return cli.UsageError("--%s does not apply to %s, whose workers wait for answers", name, spec.Queue)
 		default:
@@ -168,7 +168,7 @@ func (f *loopFlags) checkMode(given func(string) bool, env *cli.Env, device stri
 	return nil
 }
 
-// remarkWaiting returns a remark on how workers of a system that need not wait can; empty if they cannot.
+// remarkWaiting returns a remark on how a system's workers, which need not wait, can wait; empty if they cannot.
 func remarkWaiting(s *system.System) string {
 	if s == nil || !s.CanLoop() {
 		return ""
@@ -176,7 +176,7 @@ func remarkWaiting(s *system.System) string {
 	return "; those of " + s.Name + " do in mode " + strings.Join(s.ModeNames(), " or ") + " (--mode)"
 }
 
-// checkLoopDevice rejects a device on which the workers cannot wait, and names those on which they can.
+// checkLoopDevice rejects a device on which the workers cannot wait, and names devices on which they can.
 func checkLoopDevice(env *cli.Env, device string, spec *bench.Spec) error {
 	needs := testbed.ClosesLoop
 	if spec.Loop.Racks > 1 {

@@ -22,7 +22,7 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed/saturate"
 )
 
-// modelFlags are the flags of a bench whose system sums whole models on servers.
+// modelFlags are the flags for a bench whose system sums whole models on servers.
 type modelFlags struct {
 	children, lanes, fragments, vectors int
 }
@@ -34,7 +34,8 @@ var (
 		"explain", "line-rate", "rate", "pcap", "force"}, modelOnly...)
 )
 
-// Default rates of a worker's line, and of an aggregator for all its children: what two processors can carry in time.
+// Default rates of a worker's line, and of an aggregator for all its children: as much as two processors can carry on
+// time.
 const (
 	modelLine = 200 * olaf.Mbps
 	modelRate = 400 * olaf.Mbps
@@ -69,7 +70,8 @@ func serverSystems(set system.Set) []string {
 	return slices.DeleteFunc(slices.Clone(set), func(s system.System) bool { return !s.OnServers }).Names()
 }
 
-// planTestbed returns the testbed: from a file, whose job the flags change, or a number of workers around one server.
+// planTestbed returns the testbed: from a file, with its job changed by the flags, or with a number of workers around
+// one server.
 func (f *modelFlags) planTestbed(cmd *cobra.Command, env *cli.Env, name string) (*lab.Plan, error) {
 	given := cmd.Flags().Changed
 	for _, flag := range []struct {

@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
-// traceTrafficFlags are the flags for a bench that replays a recorded training.
+// traceTrafficFlags are the flags for a bench that replays a recorded training run.
 type traceTrafficFlags struct {
 	name      string
 	averaging string
@@ -69,7 +69,7 @@ func (f *traceTrafficFlags) resolveTrace(given func(string) bool, s *bench.Spec)
 	return f.split(given, s)
 }
 
-// split cuts the updates of the trace into frames if that is asked for, or if they fit into none.
+// split cuts the trace's updates into several frames on request, or if they do not fit into one.
 func (f *traceTrafficFlags) split(given func(string) bool, s *bench.Spec) error {
 	t, w := s.Trace, &s.Workload
 	long := f.name != "" && t.Values() > olaf.MaxLanes && !f.firstOnly

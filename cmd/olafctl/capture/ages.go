@@ -17,7 +17,7 @@ import (
 // agesShown is the maximum number of clusters in the table. The JSON output lists all.
 const agesShown = 16
 
-// addAges adds the ages as counters of a CSV document. A missing age has an empty value and the reason as its meaning.
+// addAges adds the ages as counters in a CSV document. A missing age has an empty value and the reason as its meaning.
 func addAges(list *cli.Grid, prefix string, a *ages.Ages) {
 	for m, v := range a.Metrics.All {
 		value, meaning := "", a.Missing[m.Name]
@@ -36,8 +36,7 @@ func addAges(list *cli.Grid, prefix string, a *ages.Ages) {
 	list.Add(prefix+"clock_error_ns", value, "bound for how far the clocks of packets and workers are apart")
 }
 
-// addAgesTo adds the ages to a run that is kept. Their clock error stands beside them; ages are not compared with published
-// numbers.
+// addAgesTo adds the ages to a run that is kept, with their clock error; ages are not compared with published numbers.
 func addAgesTo(run *cli.CountedRun, prefix string, a *ages.Ages) {
 	if !a.Available() {
 		run.Remarks = append(run.Remarks, "no ages "+prefix+": "+a.Why)
@@ -90,7 +89,7 @@ func printAges(env *cli.Env, of string, a *ages.Ages) error {
 	return nil
 }
 
-// describeClock returns what the hosts' clocks may add to ages; empty for ages of a run's own clock.
+// describeClock describes the error that the hosts' clocks may add to ages; empty for ages on a run's own clock.
 func describeClock(a *ages.Ages) string {
 	switch {
 	case a.Clock != ages.WallClock:

@@ -1,5 +1,5 @@
-// Package capture implements 'olafctl capture' and 'olafctl replay': updates from an interface or a file, and what a
-// queue would have done with them.
+// Package capture implements 'olafctl capture' and 'olafctl replay': updates from an interface or a file, and a queue's
+// decisions on them.
 package capture
 
 import (
@@ -124,8 +124,8 @@ func (f *captureFlags) run(ctx context.Context, env *cli.Env) (err error) {
 	return s.finishCapture(s.readPackets(ctx))
 }
 
-// reorderNS is the greatest lateness at which a packet is still sorted into its place; network cards and processors
-// delay packets by less.
+// reorderNS is how late a packet may be and still be sorted into its place; network cards and processors delay packets
+// by less.
 const reorderNS = int64(10 * time.Millisecond)
 
 // session is a live capture and its progress line.
@@ -217,7 +217,7 @@ func (s *session) keepRun(r *Report) error {
 
 func (s *session) isComplete() bool { return s.flags.count > 0 && s.Taken >= s.flags.count }
 
-// waitForPackets returns when packets are available or the counters are due.
+// waitForPackets waits until packets are available or the counters are due.
 func (s *session) waitForPackets(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.lookInterval())
 	defer cancel()

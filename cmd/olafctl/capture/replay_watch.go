@@ -24,7 +24,7 @@ type watchedReplay struct {
 	view cli.ViewFlags
 }
 
-// watchedUpdates is the greatest number of updates for the dashboard, which keeps them in memory so that time can go
+// watchedUpdates is the maximum number of updates for the dashboard, which keeps them in memory so that time can go
 // back.
 const watchedUpdates = 4 << 20
 

@@ -22,7 +22,7 @@ type CardFlags struct {
 	port   int
 	// generator is the address of the device whose generator sends to the card's queue; empty for its own.
 	generator string
-	// server is the parameter server's interface on another host, instead of one of this host.
+	// server is the parameter server's interface on another host, in place of one on this host.
 	server string
 }
 
@@ -92,7 +92,7 @@ func (f *CardFlags) parseServer(cmd *cobra.Command) (at sshlink.Address, name st
 	return at, name, nil
 }
 
-// openFar captures from an interface of another host.
+// openFar captures from an interface on another host.
 func (f *CardFlags) openFar(ctx context.Context, a *testbed.Access, at sshlink.Address, name string) (testbed.Frames, error) {
 	host, err := testbed.ConnectHost(ctx, at, a)
 	if err != nil {
@@ -110,7 +110,7 @@ func (f *CardFlags) openFar(ctx context.Context, a *testbed.Access, at sshlink.A
 // cardFlagNames lists the card flags that the agent on the card's host accepts as well.
 var cardFlagNames = []string{"capture", "stamps", "server-port", "vnp4-1", "vnp4-2"}
 
-// listFlags returns the flags about a card as arguments for the agent on its host.
+// listFlags returns the card flags as arguments for the agent on the card's host.
 func (f *CardFlags) listFlags(cmd *cobra.Command) (args []string) {
 	for _, name := range cardFlagNames {
 		if flag := cmd.Flags().Lookup(name); flag != nil && flag.Changed && (f.server == "" || strings.HasPrefix(name, "vnp4")) {
@@ -149,7 +149,7 @@ func (f *CardFlags) checkFlags(cmd *cobra.Command, env *Env, address string) err
 	return nil
 }
 
-// hasCopies reports whether a device at an address, perhaps on another host, can be opened twice.
+// hasCopies reports whether the device at an address, possibly on another host, can be opened twice.
 func hasCopies(env *Env, row *testbed.Device, address string) bool {
 	if row.Reach == nil {
 		return row.Can(testbed.Copies)
@@ -162,7 +162,7 @@ func hasCopies(env *Env, row *testbed.Device, address string) bool {
 	return err == nil && row.Can(testbed.Copies)
 }
 
-// openCapture opens the interface and prints what the capture lacks of the request.
+// openCapture opens the interface and prints which requested features the capture lacks.
 func (f *CardFlags) openCapture(env *Env) (testbed.Frames, error) {
 	o := f.live
 	o.Stamps, o.Promiscuous = f.stamps, true
@@ -176,7 +176,7 @@ func (f *CardFlags) openCapture(env *Env) (testbed.Frames, error) {
 	return frames, nil
 }
 
-// openLive captures from an interface of this host.
+// openLive captures from an interface on this host.
 func openLive(o live.Options) (testbed.Frames, error) {
 	s, err := live.Open(o)
 	if err != nil {

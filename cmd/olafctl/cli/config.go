@@ -28,7 +28,7 @@ var ErrConfig = olaf.NewError(olaf.Usage, "bad configuration")
 // user, not on a run.
 type setting struct {
 	flag string
-	env  string // another name for its variable than the usual one
+	env  string // name of its variable, if not the usual one
 	path bool   // a file; in the configuration relative to its folder
 	// needs reports whether the value would have an effect on this command line; nil means always.
 	needs func(*Env, *pflag.FlagSet) bool
@@ -54,7 +54,7 @@ var settings = []setting{
 	{flag: "tls-server-name", needs: usesAgent},
 }
 
-// usesCard reports whether the device is a card of this host.
+// usesCard reports whether the device is a card in this host.
 func usesCard(env *Env, flags *pflag.FlagSet) bool {
 	device := flags.Lookup("device")
 	if device == nil {
@@ -84,8 +84,8 @@ type config struct {
 	lines  yamlfile.Lines
 }
 
-// configFile returns the path in OLAFCTL_CONFIG, or else the default in the user's configuration folder. asked means
-// that the file must exist.
+// configFile returns the path in OLAFCTL_CONFIG, or else the default in the user's configuration folder. asked reports
+// whether the file must exist.
 func configFile(env *Env) (file string, asked bool) {
 	if file := env.Getenv("OLAFCTL_CONFIG"); file != "" {
 		return file, true
@@ -196,7 +196,7 @@ func DescribeValues(flag *pflag.Flag, number *strconv.NumError) string {
 	return want
 }
 
-// applyTo sets the flags that the command line leaves open.
+// applyTo sets the flags that are not on the command line.
 func (c *config) applyTo(env *Env, flags *pflag.FlagSet) error {
 	for i := range settings {
 		s := &settings[i]
@@ -216,7 +216,7 @@ func (c *config) applyTo(env *Env, flags *pflag.FlagSet) error {
 	return nil
 }
 
-// AddSettings makes all commands of a tree take flags that are not given from the environment or the configuration
+// AddSettings makes all commands in a tree read flags that are not given from the environment or the configuration
 // file.
 func AddSettings(env *Env, cmd *cobra.Command) {
 	has := slices.ContainsFunc(settings, func(s setting) bool {
@@ -239,7 +239,7 @@ func AddSettings(env *Env, cmd *cobra.Command) {
 	}
 }
 
-// Setting is a line of 'config show'.
+// Setting is a line in the output of 'config show'.
 type Setting struct {
 	Name     string `json:"name"`
 	Value    string `json:"value"`
@@ -279,7 +279,7 @@ func ListSettings(env *Env, root *cobra.Command) (all []Setting, file string, er
 	return all, c.file, nil
 }
 
-// flagBelow finds a flag by its name in a tree of commands.
+// flagBelow finds a flag by name in a tree of commands.
 func flagBelow(cmd *cobra.Command, name string) *pflag.Flag {
 	if flag := cmd.Flags().Lookup(name); flag != nil {
 		return flag

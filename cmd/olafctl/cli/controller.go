@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// ControllerFlags are the flags of a P4Runtime controller: the server, the election id and the output.
+// ControllerFlags are the flags for a P4Runtime controller: the server, the election id and the output.
 type ControllerFlags struct {
 	Target string
 	id     string
@@ -97,7 +97,7 @@ func (f *ControllerFlags) dialServer(ctx context.Context, env *Env, readOnly boo
 	return session, nil
 }
 
-// ExplainAgent adds a remedy to the error of an agent that serves only registers.
+// ExplainAgent adds a remedy to the error from an agent that serves only registers.
 func ExplainAgent(target string, err error) error {
 	if p4ctl.Code(err) != codes.Unimplemented {
 		return err

@@ -19,7 +19,7 @@ type DeviceFlags struct {
 	Address string
 	after   string
 	system  string // for that run; empty for its own system
-	h       int    // for that run; 0 for the number of workers of a cluster
+	h       int    // for that run; 0 for a cluster's number of workers
 	record  string
 }
 

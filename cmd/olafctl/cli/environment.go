@@ -1,5 +1,5 @@
-// Package cli contains what olafctl's commands share: their environment, common flags, the output of results and
-// progress, kept runs, and exit codes.
+// Package cli contains the parts that olafctl's commands share: their environment, common flags, the output of results
+// and progress, kept runs, and exit codes.
 package cli
 
 import (
@@ -33,13 +33,13 @@ type Env struct {
 	Now            func() time.Time
 	Hostname       func() (string, error)
 	Executable     func() (string, error) // path of this program, for child processes
-	// Interactive means that stderr is a terminal that can redraw a line.
+	// Interactive is set if stderr is a terminal that can redraw a line.
 	Interactive bool
 	// Width is the width of standard output in characters; 0 if it is not a terminal.
 	Width int
-	// Terminal means that stdin and stdout are a terminal, so that a dashboard or a question can be shown.
+	// Terminal is set if stdin and stdout are a terminal, so that a dashboard or a question can be shown.
 	Terminal bool
-	// Asks means that stdin and stderr are a terminal, so that a question can be answered.
+	// Asks is set if stdin and stderr are a terminal, so that a question can be answered.
 	Asks bool
 	// Systems, Devices and Published are the known systems, devices and experiments. Declared gives the metrics of each
 	// system's runs.
@@ -93,7 +93,7 @@ func (e *Env) Redraw(line string) {
 	fmt.Fprint(e.Stderr, line)
 }
 
-// View returns how to print a page: as wide as COLUMNS, else as the terminal, else as a plain page.
+// View returns how to print a page: as wide as COLUMNS, else the terminal, else a plain page.
 func (e *Env) View(explain bool) text.View {
 	said := 0
 	if n, err := strconv.Atoi(e.Getenv("COLUMNS")); err == nil && n > 0 {

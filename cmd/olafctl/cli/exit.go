@@ -20,13 +20,13 @@ const (
 	ExitDone        = 0
 	ExitFailed      = 1   // the run failed or is invalid
 	ExitUsage       = 2   // invalid flags, files or names
-	ExitDevice      = 3   // the device refused, is gone, or was taken over by another controller
+	ExitDevice      = 3   // the device rejected a request, is gone, or was taken over by another controller
 	ExitMissed      = 4   // an expectation was missed or a property violated
 	ExitUnknown     = 5   // no answer within the time limit
 	ExitInterrupted = 130 // Ctrl-C or a signal
 )
 
-// exitCodes gives the exit code for every kind of failure.
+// exitCodes maps every kind of failure to its exit code.
 var exitCodes = map[olaf.Kind]int{
 	olaf.Failed:      ExitFailed,
 	olaf.Usage:       ExitUsage,
@@ -100,8 +100,8 @@ func OneLine(err error) string {
 	return strings.Join(said, "; ")
 }
 
-// ErrorLines returns the lines to print for an error: one, or one for each member of an olaf.List, which have their own
-// remedies.
+// ErrorLines returns the lines to print for an error: one, or one for each member of an olaf.List, each with its own
+// remedy.
 func ErrorLines(err error) []string {
 	var list olaf.List
 	if !errors.As(err, &list) || list.Error() != err.Error() { // the error adds text to the list
@@ -129,12 +129,12 @@ func MarkInterrupted(err error) error {
 	return markCanceled(err, "interrupted; what is shown is partial")
 }
 
-// MarkGeneratorInterrupted is Interrupted for work that stopped a generator on a device.
+// MarkGeneratorInterrupted is MarkInterrupted for work that stopped a generator on a device.
 func MarkGeneratorInterrupted(err error) error {
 	return markCanceled(err, "interrupted; the generator is stopped, and what is shown is partial")
 }
 
-// MarkNothingToShow is Interrupted for work without a complete run.
+// MarkNothingToShow is MarkInterrupted for work without a complete run.
 func MarkNothingToShow(err error) error {
 	return markCanceled(err, "interrupted before the first run was complete; there is nothing to show")
 }

@@ -22,7 +22,7 @@ func (f *ExpectFlags) Add(cmd *cobra.Command) {
 	cmd.Flags().StringArrayVar(&f.Texts, "expect", nil, "`rule` for a mean, 'olaf.lost_pct < 12'; exit 4 if missed")
 }
 
-// ResolveRules parses the rules of a file and of the flags before anything runs. An error in a file's rule names the
+// ResolveRules parses the rules from a file and the flags before anything runs. An error in a file's rule names the
 // rule, for olaf.FieldOf.
 func (f *ExpectFlags) ResolveRules(inFile []string, d *metric.Declaration, at []expect.Configuration) error {
 	f.at = at

@@ -24,8 +24,8 @@ type Exports struct {
 	Force                       bool
 }
 
-// ExportRun writes the requested files of a kept run and records them in the store. Formats that the run does not have are
-// named; an error if it has none of them.
+// ExportRun writes the requested files of a kept run and records them in the store. It names formats that the run does
+// not have; if it has none of them, it returns an error.
 func (e *Exports) ExportRun(env *Env, s *store.Store, f *store.Folder) error {
 	own, err := e.documentTargets(f)
 	if err != nil {
@@ -75,8 +75,8 @@ func (e *Exports) leaveOut(f *store.Folder, r *sheets.Result) (missing []string)
 	return missing
 }
 
-// CheckNames rejects file names with a wrong ending, one name for two files, and standard output, for which runs show
-// is the command.
+// CheckNames rejects file names with a wrong ending, one name for two files, and standard output, which is for 'runs
+// show'.
 func (e *Exports) CheckNames() error {
 	for _, to := range []struct{ flag, path string }{
 		{"--xlsx", e.Xlsx}, {"--csv", e.Csv}, {"--parquet", e.Parquet}, {"--json", e.Json}, {"--report", e.Report},
@@ -159,8 +159,8 @@ func (e *Exports) WriteFiles(env *Env, r *sheets.Result, more ...export.Target) 
 	return nil
 }
 
-// RecordExports records which exports 'olafctl runs verify' must reproduce. A read-only or full store is only a remark,
-// because the files are already written.
+// RecordExports records which exports 'olafctl runs verify' must reproduce. A read-only or full store causes only a
+// remark, because the files are already written.
 func (e *Exports) RecordExports(env *Env, s *store.Store, f *store.Folder) error {
 	for kind, path := range map[string]string{archive.KindWorkbook: e.Xlsx, archive.KindReport: e.Report} {
 		if path == "" {

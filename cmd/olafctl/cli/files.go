@@ -53,7 +53,7 @@ func CheckEnding(path, what string, endings ...string) error {
 	return nil
 }
 
-// MachineClock is the time of this machine.
+// MachineClock is this machine's clock.
 type MachineClock struct{ origin time.Time }
 
 // NewMachineClock returns a clock that counts from origin.

@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// FlagGroup is a heading under which the help of a command with many flags lists some.
+// FlagGroup is a heading in the help of a command with many flags.
 type FlagGroup string
 
 // Groups, in the order of the help. Flags without a group come last.
@@ -64,7 +64,7 @@ func isRare(f *pflag.Flag) bool {
 	return f.Annotations[rareKey] != nil || GroupOf(f) == CardFlagsOf || slices.Contains(rareFlags, f.Name)
 }
 
-// TakesEmpty annotates a command that gives an empty argument a meaning; all others reject it.
+// TakesEmpty annotates a command that accepts an empty argument; all others reject it.
 const TakesEmpty = "takes-empty"
 
 // InGroup puts the flags that add adds to a command under a heading of its help.
@@ -94,7 +94,7 @@ func GroupOf(f *pflag.Flag) FlagGroup {
 	return otherFlags
 }
 
-// groupFlags returns the flags that show accepts by their heading. Hidden flags are left out.
+// groupFlags returns the flags that show accepts, by heading. Hidden flags are left out.
 func groupFlags(flags *pflag.FlagSet, show func(*pflag.Flag) bool) map[FlagGroup]*pflag.FlagSet {
 	groups := map[FlagGroup]*pflag.FlagSet{}
 	flags.VisitAll(func(f *pflag.Flag) {
@@ -132,8 +132,8 @@ func SetHelp(env *Env, root *cobra.Command) {
 	addHelpAll(root)
 }
 
-// PrintHelp returns a help function for a command some of whose flags apply only to what its line names, such as a
-// system. Without --help-all the help leaves out the flags for which applies returns false; nil accepts all.
+// PrintHelp returns a help function for a command with flags that apply only to some arguments, such as a system.
+// Without --help-all the help leaves out the flags for which applies returns false; nil accepts all.
 func PrintHelp(env *Env, applies func(flag string) bool) func(*cobra.Command, []string) {
 	return func(cmd *cobra.Command, _ []string) {
 		p := helpPage{cmd: cmd, width: helpWidth(env), applies: applies}
@@ -147,7 +147,7 @@ func PrintHelp(env *Env, applies func(flag string) bool) func(*cobra.Command, []
 
 // addHelpAll adds --help-all to every command whose help leaves out flags.
 func addHelpAll(cmd *cobra.Command) {
-	cmd.InitDefaultHelpFlag() // counted by hasMany now as when the help is printed
+	cmd.InitDefaultHelpFlag() // so that hasMany counts it now, as when help is printed
 	if hasMany(cmd) {
 		all := cmd.Flags().Bool(helpAll, false, "help with every flag")
 		args := cmd.Args
@@ -155,7 +155,7 @@ func addHelpAll(cmd *cobra.Command) {
 			if *all {
 				return pflag.ErrHelp
 			}
-			if args == nil { // cobra takes any argument then
+			if args == nil { // cobra then accepts any argument
 				return nil
 			}
 			return args(cmd, given)

@@ -36,7 +36,7 @@ type Keeping struct {
 	failed   atomic.Pointer[error] // why Sink could not write an event; runs publish concurrently
 }
 
-// patientSink stores a bench's events. If an event cannot be written, storing ends but the bench goes on, so that the
+// patientSink stores a bench's events. If an event cannot be written, storing ends but the bench continues, so that the
 // result is still printed.
 type patientSink struct {
 	*bench.Keeper
@@ -53,7 +53,7 @@ func (p patientSink) Event(e bench.Event) error {
 	return nil
 }
 
-// Wants reports whether the frames of a run are kept: none after a failure.
+// Wants reports whether a run's frames are kept. After a failure none are.
 func (p patientSink) Wants(id bench.RunID) bool {
 	return p.keeping.failed.Load() == nil && p.Keeper.Wants(id)
 }
@@ -67,7 +67,7 @@ func (f *KeepFlags) CheckStore(env *Env) error {
 }
 
 // openStore opens the store. If the default store cannot be opened, it prints a remark and returns nil, so that the run
-// goes on without being kept.
+// continues without being kept.
 func (f *KeepFlags) openStore(env *Env) *store.Store {
 	if !f.keep {
 		return nil

@@ -12,17 +12,17 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// AddOptional adds the flags for commands that keep a run only if they are asked to.
+// AddOptional adds the flags for commands that keep a run only on request.
 func (f *KeepFlags) AddOptional(cmd *cobra.Command) {
 	f.Add(cmd)
 	keep := cmd.Flags().Lookup("keep")
 	keep.DefValue, f.keep = "false", false
 }
 
-// CountedRun is one run of a program on a host: what it counted and measured.
+// CountedRun is one run of a program on a host, with its counts and measurements.
 type CountedRun struct {
 	Experiment string // worker, ps, capture or replay
-	Config     any    // the options that decide what it counts
+	Config     any    // the options that determine its counts
 	Counters   map[string]int64
 	// Measures are other numbers: metrics with their values.
 	Measures []Measure

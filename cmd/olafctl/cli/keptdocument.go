@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// ToSecond cuts a time to seconds for tables; documents contain the full time.
+// ToSecond truncates a time to seconds for tables; documents contain the full time.
 func ToSecond(started string) string {
 	t, err := time.Parse(time.RFC3339, started)
 	if err != nil {

@@ -86,7 +86,7 @@ func CompleteArgs(values func() []string) cobra.CompletionFunc {
 	}
 }
 
-// OnTerminal folds foreign text into a single line and removes control characters.
+// OnTerminal folds untrusted text into a single line and removes control characters.
 func OnTerminal(text string) string {
 	text = strings.Join(strings.Fields(text), " ")
 	return strings.Map(func(r rune) rune {
@@ -97,19 +97,19 @@ func OnTerminal(text string) string {
 	}, text)
 }
 
-// Head is the head of every JSON document (docs/reference/output.md).
+// Head is the beginning of every JSON document (docs/reference/output.md).
 type Head struct {
 	Schema string `json:"schema"`
-	Kind   string `json:"document,omitempty"` // of a list, a thing or a check
+	Kind   string `json:"document,omitempty"` // of a list, an object or a check
 }
 
 // List returns the head of a document with a list of entries of this kind.
 func List(kind string) Head { return Head{"olafctl.list/v1", kind} }
 
-// Info returns the head of a document about one thing.
+// Info returns the head of a document about one object.
 func Info(kind string) Head { return Head{"olafctl.info/v1", kind} }
 
-// Check returns the head of a document that reports whether something is in order.
+// Check returns the head of a document that reports whether an object is in order.
 func Check(kind string) Head { return Head{"olafctl.check/v1", kind} }
 
 // WriteJSON prints an indented JSON document.
@@ -132,7 +132,7 @@ func WriteDocument(env *Env, out Format, document any) error {
 type Grid struct {
 	Header []string
 	Rows   [][]string
-	Uncut  int // if set, every row takes one line, and cells behind the first Uncut columns are cut to fit
+	Uncut  int // if set, every row takes one line, and cells after the first Uncut columns are cut to fit
 }
 
 func (g *Grid) Add(cells ...string) { g.Rows = append(g.Rows, cells) }
@@ -152,7 +152,7 @@ func (g *Grid) Write(env *Env, f Format) error {
 	return g.Page().Write(env.Stdout, env.View(false).Columns())
 }
 
-// sentence is the number of words from which a cell is prose and may be folded.
+// sentence is the number of words from which a cell counts as prose and may be folded.
 const sentence = 3
 
 // Page returns the grid as a table for a page.

@@ -89,7 +89,7 @@ func (p *picture) Write(b []byte) (int, error) {
 	}
 }
 
-// drawSVG draws the command and its output. A time is shown if it differs from the line before.
+// drawSVG draws the command and its output. A time is shown if it differs from the previous line's.
 func (p *picture) drawSVG(command string) string {
 	const times = 9 // columns
 	width := len(command) + 2

@@ -7,7 +7,7 @@ import (
 	"github.com/spf13/pflag"
 )
 
-// IsAddress reports whether text is the address of a work queue, such as nats://lab:4222, and not a number.
+// IsAddress reports whether text is the address of a work queue, such as nats://lab:4222, rather than a number.
 func IsAddress(text string) bool { return strings.Contains(text, "://") }
 
 // NumberOrQueue is the value of --workers, which may be given twice: as the number of a command's workers, and as the
@@ -19,7 +19,7 @@ type NumberOrQueue struct {
 	numbered    bool
 }
 
-// AddQueueTo makes a command's flag --workers accept the address of a work queue too.
+// AddQueueTo makes a command's flag --workers also accept the address of a work queue.
 func AddQueueTo(cmd *cobra.Command) *NumberOrQueue {
 	flag := cmd.Flags().Lookup("workers")
 	both := &NumberOrQueue{Value: &checkedValue{flag.Value}, flag: flag}
@@ -38,5 +38,5 @@ func (n *NumberOrQueue) Set(text string) error {
 	return n.Value.Set(text)
 }
 
-// SettleFlag marks the flag as not given if only an address was.
+// SettleFlag marks the flag as not given if only an address was given.
 func (n *NumberOrQueue) SettleFlag() { n.flag.Changed = n.numbered }

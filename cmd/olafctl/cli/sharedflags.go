@@ -131,7 +131,7 @@ var (
 // SimulateName is the name of a simulation in the store.
 const SimulateName = "simulate"
 
-// RefuseFlags rejects those of the named flags that are given, because they do not apply to the subject.
+// RefuseFlags returns an error if one of the named flags is given, because they do not apply to the subject.
 func RefuseFlags(cmd *cobra.Command, names []string, to string) error {
 	var wrong error
 	cmd.Flags().VisitAll(func(given *pflag.Flag) {

@@ -122,7 +122,7 @@ func (f *StoreFlag) WithWritable(env *Env, work func(s *store.Store, kept bool) 
 	return errors.Join(err, remove())
 }
 
-// WithRun opens a kept run by its id or an unambiguous beginning of it.
+// WithRun opens a kept run by its id or an unambiguous prefix of it.
 func (f *StoreFlag) WithRun(env *Env, name string, work func(*store.Store, *store.Folder) error) error {
 	return f.WithStore(env, func(s *store.Store) error {
 		folder, err := LoadRun(s, name)
@@ -133,7 +133,7 @@ func (f *StoreFlag) WithRun(env *Env, name string, work func(*store.Store, *stor
 	})
 }
 
-// LoadRun finds a kept run by its id, an unambiguous beginning of it, or 'last'.
+// LoadRun finds a kept run by its id, an unambiguous prefix of it, or 'last'.
 func LoadRun(s *store.Store, name string) (*store.Folder, error) {
 	id, err := s.Resolve(name)
 	if err != nil {

@@ -23,7 +23,8 @@ func TableSystems(set system.Set) []string {
 	return names
 }
 
-// TablePrograms returns the program whose tables a system's pipeline has, or none for a system whose ports only queue.
+// TablePrograms returns the program whose tables are in a system's pipeline, or none for a system whose ports only
+// queue.
 func TablePrograms(set system.Set, name string) ([]program.Description, error) {
 	if name == "" {
 		return nil, nil

@@ -21,8 +21,7 @@ import (
 // systemRoots selects the authorities that the host trusts.
 const systemRoots = "system"
 
-// ClientTLS are the flags of a client: the authority of the server, the client's certificate and key, and the server's
-// name.
+// ClientTLS contains a client's flags: the server's authority, the client's certificate and key, and the server's name.
 type ClientTLS struct{ authority, cert, key, name string }
 
 // AddClientTLS adds the TLS flags to every command that reaches an agent or a work queue.
@@ -111,7 +110,7 @@ func (c *ClientTLS) Config(now time.Time) (*tls.Config, error) {
 	return config, err
 }
 
-// loadAuthorities reads the certificates that the other side's certificate must be signed by.
+// loadAuthorities reads the certificates of which one must have signed the other side's certificate.
 func loadAuthorities(flag, path string) (*x509.CertPool, error) {
 	text, err := os.ReadFile(path)
 	if err != nil {
@@ -124,7 +123,7 @@ func loadAuthorities(flag, path string) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-// keyPair reads a certificate and its key, and checks that it is valid now.
+// keyPair reads a certificate and its key, and checks that the certificate is valid now.
 func keyPair(cert, key string, now time.Time) ([]tls.Certificate, error) {
 	if cert == "" || key == "" {
 		return nil, UsageError("--tls-cert and --tls-key go together")
@@ -140,7 +139,7 @@ func keyPair(cert, key string, now time.Time) ([]tls.Certificate, error) {
 	return []tls.Certificate{pair}, nil
 }
 
-// ServerTLS are the flags of a server: its certificate and key, and the authority of its clients.
+// ServerTLS contains a server's flags: its certificate and key, and its clients' authority.
 type ServerTLS struct{ cert, key, clients string }
 
 func (s *ServerTLS) Add(flags *pflag.FlagSet) {
@@ -199,7 +198,8 @@ func (s *ServerTLS) ClientFlags() string {
 	return " --tls-ca CA.pem --tls-cert ME.pem --tls-key ME.key"
 }
 
-// dropped lists errors of connections that the other side closed during the handshake. Its TLS alert does not reach us.
+// dropped lists errors from connections that the other side closed during the handshake. Its TLS alert does not reach
+// us.
 var dropped = []string{"error reading server preface", "broken pipe", "connection reset by peer"}
 
 // Advise adds a remedy to errors about an unreachable agent, a TLS mismatch, or another controller that keeps a command
@@ -233,13 +233,13 @@ func (c *ClientTLS) Advise(err error) error {
 			return fmt.Errorf("%w; %s", err, m.advice)
 		}
 	}
-	if errors.Is(err, p4ctl.ErrUnreachable) { // remote.ErrUnreachable contains this remedy already
+	if errors.Is(err, p4ctl.ErrUnreachable) { // remote.ErrUnreachable already contains this remedy
 		return fmt.Errorf("%w; 'olafctl device serve' starts one", err)
 	}
 	return err
 }
 
-// adviseElection returns what would make a command primary.
+// adviseElection returns advice on how to make a command primary.
 func (c *ClientTLS) adviseElection(e *p4ctl.ContestError) string {
 	enough := fmt.Sprintf("use --election-id %s or higher", e.Highest.Next())
 	switch {

@@ -20,7 +20,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// ViewFlags are the flags of the dashboards.
+// ViewFlags are the flags for the dashboards.
 type ViewFlags struct {
 	Speed  string
 	Paused bool

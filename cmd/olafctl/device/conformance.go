@@ -129,7 +129,7 @@ type lockstepDocument struct {
 	Cycles    int64  `json:"cycles"`
 	Frames    int    `json:"frames"`
 	Registers int    `json:"registers"`
-	// Divergences lists the first divergence of each stream that has one.
+	// Divergences lists the first divergence in each stream that has one.
 	Divergences []*lockstep.Divergence `json:"divergences"`
 }
 

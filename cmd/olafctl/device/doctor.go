@@ -61,7 +61,7 @@ type doctor struct {
 	missed bool // a case of the suite failed
 }
 
-// runChecks runs the checks for a card, then those for every device, and with full the conformance suite.
+// runChecks runs the checks for a card, then the checks for every device and, with full, the conformance suite.
 func (x *doctor) runChecks(ctx context.Context, env *cli.Env, device *cli.DeviceFlags, full bool) error {
 	row, name, err := env.Devices.Lookup(device.Address)
 	if err != nil {
@@ -111,10 +111,10 @@ func (x *doctor) examine(env *cli.Env, row *testbed.Device, name string) (opened
 	return true, d.Close()
 }
 
-// examined is the answer of another host's agent to the request examine, which names a device.
+// examined is the answer from another host's agent to the request examine, which names a device.
 type examined struct {
 	Checks []pcie.Check
-	Opened bool // or there is nothing to check before the device is opened
+	Opened bool // or nothing to check before the device is opened
 }
 
 // examineCall is the name of that request.
@@ -200,8 +200,7 @@ func (x *doctor) checkRegisters(dev fpga.Device) {
 	x.checkGenerator(dev)
 }
 
-// checkGenerator notes a generator that is still running. This session has the only right to write, so its user is
-// gone.
+// checkGenerator notes a generator that is still running. Only this session may write, so the generator's user is gone.
 func (x *doctor) checkGenerator(dev fpga.Device) {
 	state, err := pktgen.NewGenerator(dev).State()
 	switch {
@@ -216,7 +215,8 @@ func (x *doctor) checkGenerator(dev fpga.Device) {
 	}
 }
 
-// addResult adds a case of the suite. A device that disappears during a case fails a check; that is not a mismatch.
+// addResult adds a case of the suite. A device that disappears during a case counts as a failed check, not as a
+// mismatch.
 func (x *doctor) addResult(dev fpga.Device, r fpgatest.Result) {
 	name := "conformance " + r.Name
 	if len(r.Fails) == 0 {

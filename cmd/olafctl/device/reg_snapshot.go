@@ -125,7 +125,7 @@ func newRegDiffCmd(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// changesOf compares a file with a second one, or with the device if there is only one.
+// changesOf compares a file with a second file or, if there is none, with the device.
 func changesOf(ctx context.Context, env *cli.Env, device *cli.DeviceFlags, files []string) (changes []registerChange,
 	err error) {
 	before, err := loadSnapshot(files[0])

@@ -24,7 +24,8 @@ type serveFlags struct {
 	secure  cli.ServerTLS
 	system  string
 	watch   cli.MetricsFlag
-	// lifeline ends the agent with its standard input, for ssh:// addresses. It may be without a device.
+	// lifeline ends the agent with its standard input, for ssh:// addresses. An agent with noDevice lends only its
+	// host.
 	lifeline, noDevice bool
 	owner              string // for whom the agent runs, user@host; empty for this user
 }
@@ -70,7 +71,8 @@ agent exits with code 3 if its card is replaced, reset or power-cycled. See docs
 	return cmd
 }
 
-// hostService returns what the agent's head may use of this host. The run's folder is that of the agent's socket.
+// hostService returns the services of this host for the agent's head. The run's folder is the one that contains the
+// agent's socket.
 func hostService(env *cli.Env, listen string) (*testbed.HostService, error) {
 	program, err := env.Executable()
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// ErrRule matches every rejected expectation.
+// ErrRule is matched by the error for any rejected expectation.
 var ErrRule = olaf.NewError(olaf.Usage, "bad expectation")
 
 // Rule is one expectation: the metric's mean, in every configuration that the rule selects, compares with the limit as
@@ -49,7 +49,7 @@ func (c Configuration) String() string {
 	return c.System
 }
 
-// comparisons are in an order in which no sign is part of a later one.
+// comparisons are ordered so that no sign is a prefix of a later one.
 var comparisons = []struct {
 	sign  string
 	holds func(a, b float64) bool

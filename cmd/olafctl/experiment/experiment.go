@@ -123,7 +123,7 @@ type experimentFlags struct {
 	view    cli.ViewFlags
 }
 
-// runAll runs experiments one after the other, after checking all of them.
+// runAll checks all experiments, then runs them in turn.
 func (f *experimentFlags) runAll(cmd *cobra.Command, env *cli.Env, names []string) error {
 	if err := watch.OneScreen(env, f.tui, f.out); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (f *experimentFlags) runAll(cmd *cobra.Command, env *cli.Env, names []strin
 	return nil
 }
 
-// run runs an experiment, prints and keeps its result, even a partial one, and returns the error that decides the exit
+// run runs an experiment, prints and keeps its result, even if partial, and returns the error that decides the exit
 // code.
 func (f *experimentFlags) run(ctx context.Context, env *cli.Env, e experiments.Experiment) error {
 	o, started := f.options, env.Now()

@@ -18,7 +18,7 @@ import (
 	found "github.com/olafctl/olaf/results/sweep"
 )
 
-// farmFlags are the flags that run experiments in several processes of this machine or on a work queue.
+// farmFlags are the flags that run experiments in several processes on this machine or on a work queue.
 type farmFlags struct {
 	queue sweepcmd.QueueFlags // its address may also be a number of processes
 	where cli.StoreFlag
@@ -99,7 +99,7 @@ func WorkCommand(published experiments.Set) *sweep.Command {
 
 // listPieces returns the jobs of some experiments: parts of long experiments first, then whole experiments, then the
 // other parts. A part that several experiments share is listed once. Experiments that measure time are left out,
-// because they run here.
+// because they run in this process.
 func (f *reproduceFlags) listPieces(chosen experiments.Set) (names []string, specs []json.RawMessage, err error) {
 	o := &f.options
 	seen := map[string]bool{}
@@ -222,7 +222,7 @@ func (f *reproduceFlags) runPieces(ctx context.Context, env *cli.Env, plan *swee
 	return cells, nil
 }
 
-// assembleExperiment returns an experiment's verdicts from the results, computing what is left here.
+// assembleExperiment returns an experiment's verdicts from the results, computing the rest here.
 func (f *reproduceFlags) assembleExperiment(ctx context.Context, e *experiments.Experiment,
 	done map[string]json.RawMessage) (experiments.Judged, error) {
 	o := f.options

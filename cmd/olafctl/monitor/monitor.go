@@ -1,5 +1,5 @@
-// Package monitor reports the progress and the results of some work to Prometheus: over HTTP while it runs, or in a
-// file for the node exporter when it is done. A nil Monitor is valid and does nothing.
+// Package monitor reports the progress and results of some work to Prometheus: over HTTP while it runs, or in a file
+// for the node exporter when it is done. A nil Monitor is valid and does nothing.
 package monitor
 
 import (
@@ -28,7 +28,7 @@ type Monitor struct {
 	served   sync.WaitGroup
 }
 
-// New returns a monitor for a program of this version.
+// New returns a monitor for a program with this version.
 func New(version, revision string) *Monitor {
 	m := &Monitor{registry: prometheus.NewRegistry(), process: prometheus.NewRegistry(), runs: newRuns()}
 	build := prometheus.NewGaugeVec(gaugeOptions("build_info", "version of the program"),
@@ -105,7 +105,7 @@ func Listen(address string) (net.Listener, error) {
 	return l, nil
 }
 
-// addressError is the error for an address that cannot be listened on.
+// addressError is the error for an address on which the monitor cannot listen.
 type addressError struct {
 	address string
 	err     error

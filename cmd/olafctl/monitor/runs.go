@@ -27,7 +27,7 @@ type runs struct {
 type configuration struct {
 	invalid int
 	metrics []*metric.Metric
-	valid   []measured // in the order of their seeds, so that sums equal those of a document to the last bit
+	valid   []measured // in the order of their seeds, so that sums equal a document's bit for bit
 }
 
 // measured contains the metrics of one run.

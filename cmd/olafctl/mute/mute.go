@@ -1,5 +1,5 @@
 // Package mute keeps libraries from querying the terminal's colours while the program starts. Bubble Tea does so in an
-// init function. Every command would then print escape codes, swallow what is typed ahead, and wait five seconds for a
+// init function. Every command would then print escape codes, swallow typed-ahead input, and wait five seconds for a
 // terminal that does not answer; only the dashboard needs the colours, and queries them itself. This works because Go
 // initialises packages that are ready in the order of their import paths: this one imports only the standard library,
 // and Bubble Tea needs golang.org/x/sys, which sorts behind it.

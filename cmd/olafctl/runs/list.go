@@ -18,7 +18,7 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// listedRun is a kept run with what distinguishes it from others.
+// listedRun is a kept run with the properties that distinguish it from others.
 type listedRun struct {
 	store.Entry
 	Differs string `json:"differs"` // from the command's defaults
@@ -72,8 +72,8 @@ func runsGrid(env *cli.Env, runs []listedRun, out cli.Format) *cli.Grid {
 	return list
 }
 
-// rankOptions returns the runs with the options first that the fewest runs of the same experiment have, because a narrow
-// page cuts the end.
+// rankOptions returns the runs with their rarest options within the experiment first, because a narrow page cuts the
+// end.
 func rankOptions(runs []listedRun) []listedRun {
 	having := map[[2]string]int{}
 	for i := range runs {
@@ -105,8 +105,8 @@ func splitOptions(differs string) (options []string) {
 	return options
 }
 
-// description returns what identifies the run for its user: the note, which a narrow page cuts last, and the options
-// that differ.
+// description returns the text that identifies the run for its user: the note, which a narrow page cuts last, and the
+// options that differ.
 func (r *listedRun) description() string {
 	switch {
 	case r.Note == "":
@@ -158,8 +158,8 @@ func ageOf(started string, now time.Time) string {
 	return "now"
 }
 
-// lookInto returns how a run differs from its command's defaults, and its findings. What cannot be read stays empty, so
-// that the list does not fail.
+// lookInto returns how a run differs from its command's defaults, and its findings. Parts that cannot be read stay
+// empty, so that the list does not fail.
 func lookInto(env *cli.Env, s *store.Store, e *store.Entry) (differs, found string) {
 	f, err := s.Load(e.ID)
 	if err != nil {

@@ -57,7 +57,7 @@ unique beginning of it, or "last".`,
 	return cmd
 }
 
-// newRunsListCmd returns the command that runs is without a subcommand.
+// newRunsListCmd returns the command that 'runs' stands for without a subcommand.
 func newRunsListCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 	var out cli.Format
 	cmd := &cobra.Command{
@@ -109,7 +109,7 @@ func newRunsShowCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 	return cmd
 }
 
-// comparisonFlags are the flags for how a comparison is printed.
+// comparisonFlags are the flags for printing a comparison.
 type comparisonFlags struct {
 	out           cli.Format
 	all, markdown bool
@@ -215,10 +215,10 @@ type verification struct {
 	ID       string   `json:"id"`
 	Verified bool     `json:"verified"`
 	Reason   string   `json:"reason,omitempty"` // why it is not verified
-	Report   []string `json:"report"`           // what was checked and what could not be, a line each
+	Report   []string `json:"report"`           // what was checked and what could not be, one line each
 }
 
-// printVerification verifies a run and prints the outcome as a document, also after a failure.
+// printVerification verifies a run and prints the outcome as a document, even after a failure.
 func printVerification(ctx context.Context, env *cli.Env, s *store.Store, f *store.Folder) error {
 	var page bytes.Buffer
 	quiet := *env
@@ -283,7 +283,7 @@ func verifyRun(ctx context.Context, env *cli.Env, s *store.Store, f *store.Folde
 	return nil
 }
 
-// newSinceKept introduces what this olafctl measures and the one that kept the run did not.
+// newSinceKept introduces the list of fields that this olafctl measures but the one that kept the run did not.
 const newSinceKept = "new since it was kept, so not compared"
 
 // remark prints a list of names with an introduction, if there are any.
@@ -293,7 +293,7 @@ func remark(env *cli.Env, what string, names []string) {
 	}
 }
 
-// verifyPrograms checks trainings by a program.
+// verifyPrograms checks training by a program.
 func verifyPrograms(env *cli.Env, f *store.Folder, proof *archive.Proof) error {
 	n, err := onwire.VerifyPrograms(f)
 	if err != nil {
@@ -304,7 +304,7 @@ func verifyPrograms(env *cli.Env, f *store.Folder, proof *archive.Proof) error {
 	return nil
 }
 
-// verifyDocument checks a run of which only the document is kept against its plan.
+// verifyDocument checks a run against its plan if only its document is kept.
 func verifyDocument(ctx context.Context, env *cli.Env, f *store.Folder, proof *archive.Proof) error {
 	again, news, err := repeatDocument(ctx, env, f)
 	if err != nil {

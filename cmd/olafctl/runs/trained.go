@@ -12,8 +12,7 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// trainedFlags are the flags for kept trainings, which are compared by their curves, also between real and simulated
-// ones.
+// trainedFlags are the flags for kept training runs, whose curves are compared, even between real and simulated runs.
 type trainedFlags struct {
 	between []string
 	plots   string
@@ -90,10 +89,10 @@ func (f *trainedFlags) loadSide(env *cli.Env, folder *store.Folder, i int) (*com
 	return &trained.Side, nil
 }
 
-// plotted is the name of figures of comparisons.
+// plotted is the name for figures of comparisons.
 const plotted = "compare"
 
-// drawCurves draws the curves of two trainings in one figure.
+// drawCurves draws the curves of two training runs in one figure.
 func (f *trainedFlags) drawCurves(env *cli.Env) error {
 	if f.plots == "" {
 		return nil

@@ -111,7 +111,7 @@ func findUnit(plan *sched.Plan) (string, error) {
 	return units[0], nil
 }
 
-// planOrders returns what to write to the unit's switch for the slot; actual are its tables now.
+// planOrders returns the entries to write to the unit's switch for the slot; actual are its present tables.
 func (f *applyFlags) planOrders(plan *sched.Plan, actual p4ctl.Tables) (*play.Orders, error) {
 	if len(actual.Workers) == 0 && f.hosts > 0 {
 		made, err := f.inventHosts(plan)
@@ -127,7 +127,7 @@ func (f *applyFlags) planOrders(plan *sched.Plan, actual p4ctl.Tables) (*play.Or
 	return orders, err
 }
 
-// inventHosts returns the tables of --hosts made-up hosts of the unit.
+// inventHosts returns tables with --hosts made-up hosts in the unit.
 func (f *applyFlags) inventHosts(plan *sched.Plan) (p4ctl.Tables, error) {
 	at := slices.IndexFunc(plan.Problem.Units, func(u sched.Unit) bool { return u.Name == f.unit })
 	return play.MakeUpHosts(max(at, 0), f.hosts)
@@ -179,7 +179,7 @@ func (f *applyFlags) writeUnderTraffic(cmd *cobra.Command, env *cli.Env, plan *s
 	return err
 }
 
-// writeTraffic prints which tables the frames met.
+// writeTraffic prints which tables the frames found.
 func writeTraffic(env *cli.Env, seen *play.Traffic) error {
 	fmt.Fprintf(env.Stdout, "%s under traffic: %d frames of %d hosts and %d copies of answers left the switch, %d "+
 		"were lost; %d found a mixture of tables\n\n",

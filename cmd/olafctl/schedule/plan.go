@@ -108,7 +108,7 @@ func (f *planFlags) run(cmd *cobra.Command, env *cli.Env, file string) error {
 	return rulesError(verdict)
 }
 
-// readProblem reads the jobs and changes their network as the flags ask.
+// readProblem reads the jobs and changes their network according to the flags.
 func (f *planFlags) readProblem(cmd *cobra.Command, file string) (*sched.Problem, error) {
 	p, err := readJobs(file)
 	if err != nil {

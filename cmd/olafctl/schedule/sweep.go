@@ -109,7 +109,7 @@ func (f *sweepFlags) run(cmd *cobra.Command, env *cli.Env) error {
 	return cli.PrintReport(env, r, f.out, false)
 }
 
-// result makes the document: a panel a metric, and one of how often time windows do worse.
+// result makes the document: a panel per metric, and one of how often time windows do worse.
 func (f *sweepFlags) result(axis policy.Axis, values []float64, cells []policy.Cell) *result.Result {
 	r := result.New("schedule sweep", "Schedules", struct {
 		Workload sched.Workload `json:"workload"`

@@ -113,7 +113,7 @@ type jobCells struct {
 	sharing        sharingFlags
 }
 
-// JobSweepCommand returns the command that sweeps such jobs, with one system per cell.
+// JobSweepCommand returns the command that sweeps jobs on a preset's cluster, with one system per cell.
 func JobSweepCommand(set system.Set) *experimentsweep.Command {
 	carrier := cells.Carrier{Systems: set}
 	c := &experimentsweep.Command{Name: "job", Subject: sweepcmd.SystemField,

@@ -17,19 +17,19 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// EarlierSchema names the documents of simulations of earlier versions, without their version.
+// EarlierSchema is the schema, without its version, of simulation documents from earlier versions.
 const EarlierSchema = "olafctl.simulate"
 
-// lostPct is the share that the account of the whole run counts as lost.
+// lostPct is the share of updates lost according to the account of the whole run.
 var lostPct = result.NewMetric("lost_pct", "Lost, whole run", "%")
 
-// The reduction of ages by the first network against another, over pairs of equal seed.
+// The reduction of ages by the first network against another, over pairs with equal seeds.
 var (
 	reducedPerCluster = result.NewMetric("aom_reduction_cluster_pct", "Reduced by the first network, per cluster", "%")
 	reducedPerWorker  = result.NewMetric("aom_reduction_worker_pct", "Reduced by the first network, per worker", "%")
 )
 
-// Document returns the JSON form: a row a network with its single runs, or the curves and the phase map of a sweep.
+// Document returns the JSON form: a row per network with its single runs, or a sweep's curves and phase map.
 func (s *simulation) Document() any {
 	r := result.New(cli.SimulateName, "", s.Config)
 	r.Provenance, r.Seeds, r.Partial = &s.Provenance, s.Seeds, s.Partial
@@ -65,10 +65,10 @@ func (s *simulation) Document() any {
 	return r
 }
 
-// document is the document of a simulation while it is made.
+// document is a simulation's document under construction.
 type document struct{ *result.Result }
 
-// declare adds metrics that the document has not yet.
+// declare adds metrics that the document does not have yet.
 func (d *document) declare(metrics ...*metric.Metric) {
 	for _, m := range metrics {
 		if !slices.ContainsFunc(d.Metrics, func(one *metric.Metric) bool { return one.Name == m.Name }) {
@@ -141,7 +141,7 @@ func parts(run *netsim.Result) (all []result.Part) {
 	return all
 }
 
-// addWaiting adds what workers that wait for answers did.
+// addWaiting adds the results of workers that wait for answers.
 func (d *document) addWaiting(row *result.Row, w *job.Clustered) {
 	stats := w.Stats()
 	for i := range stats {
@@ -156,7 +156,7 @@ func (d *document) addWaiting(row *result.Row, w *job.Clustered) {
 	}
 }
 
-// addTo draws a sweep over a parameter: curves, and how many updates of each phase arrive.
+// addTo draws a sweep over a parameter: curves, and how many updates arrive by phase.
 func (s *sweepDocument) addTo(r *result.Result) {
 	r.Artefact = "Sweep"
 	for _, panel := range sweepPanels {
@@ -191,7 +191,7 @@ func (s *sweepDocument) addTo(r *result.Result) {
 // sweepPanels are the panels of a sweep, by the names of a point's numbers.
 var sweepPanels = []struct {
 	name, unit string
-	per        results.Float // of the document's unit
+	per        results.Float // per unit in the document
 	series     []sweepSeries
 }{
 	{"Dropped packets", "dropped [% of updates sent]", 1, []sweepSeries{{"dropped", "loss_packets_pct"}}},
@@ -203,7 +203,8 @@ var sweepPanels = []struct {
 
 type sweepSeries struct{ name, statistic string }
 
-// ReadEarlier reads the document of a simulation that an earlier version kept. Single runs are kept beside it, so that it has only a sweep.
+// ReadEarlier reads the document of a simulation from an earlier version. Single runs are kept beside it, so it
+// contains only a sweep.
 func ReadEarlier(raw []byte) (*result.Result, error) {
 	var kept struct {
 		Partial bool           `json:"partial"`
@@ -220,7 +221,7 @@ func ReadEarlier(raw []byte) (*result.Result, error) {
 	return r, nil
 }
 
-// brief summarises a sweep in a line.
+// brief summarises a sweep in one line.
 func (s *sweepDocument) brief() string {
 	var ages []*results.Statistic
 	for i := range s.Points {

@@ -31,7 +31,7 @@ const jobLimit = 60 * olaf.Second
 // longestJob is the greatest limit of virtual time for a job, in seconds, so that it fits in picoseconds.
 const longestJob = 8_000_000
 
-// jobFlags are the flags of a job on such a cluster.
+// jobFlags are the flags for a job on a preset's cluster.
 type jobFlags struct {
 	*waitFlags       // shared with networks
 	model, versus    string
@@ -199,10 +199,10 @@ type jobReport interface {
 // jobWork is a set of jobs to simulate on a preset's cluster.
 type jobWork struct {
 	preset string
-	about  string      // of its first run, for the dashboard
+	about  string      // of the first run, for the dashboard
 	specs  []*job.Spec // all jobs, each for every seed; the dashboard shows the first
 	seeds  []uint64
-	names  []string // of the flags that determine it
+	names  []string // of the flags that determine the work
 	// tapped must be called when the frames of the first job are captured.
 	tapped func()
 	// play runs the jobs and calls done after each run.
@@ -372,7 +372,7 @@ func (f *simulateFlags) jobPlan(cmd *cobra.Command, env *cli.Env) (*jobWork, err
 		return report, err
 	}
 	work.names = slices.Concat([]string{"system", "mode"}, jobOnly, []string{"loss"}, cli.GivenOptions(cmd))
-	f.queue, f.job.mode = specs[0].System.Name, specs[0].Mode.Name // the names that files use
+	f.queue, f.job.mode = specs[0].System.Name, specs[0].Mode.Name // the names used in files
 	return work, f.job.locate(f.expect.ResolveRules(f.job.expectations(), job.DeclareRuns(), at))
 }
 

@@ -26,20 +26,20 @@ type jobPreset struct {
 	headline []string
 	// prepare sets defaults of flags that are not given.
 	prepare func(cmd *cobra.Command, f *jobFlags) error
-	// build builds a system's network and job, except what all presets share.
+	// build builds a system's network and job, except for the parts that all presets share.
 	build func(f *jobFlags, spec *job.Spec) error
 	// title and basis head the report; states returns a further statement about a system.
 	title  func(f *jobFlags) string
 	basis  func(f *jobFlags) string
 	states func(f *jobFlags, s *system.System) string
-	// printed returns what a paper printed about job number at; nil for none.
+	// printed returns the numbers that a paper printed about job number at; nil for none.
 	printed func(f *jobFlags, spec *job.Spec, at int) []job.Printed
 }
 
 // freeHosts is the reason why --wire-only does not apply.
 const freeHosts = "its hosts cost no time"
 
-// jobPresets returns all such presets.
+// jobPresets returns all presets for jobs.
 func jobPresets() []jobPreset {
 	return []jobPreset{{
 		name: "isw-lab", about: "iSwitch's laboratory: a training's workers wait for gradients that a switch adds up",

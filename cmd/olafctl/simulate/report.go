@@ -87,8 +87,7 @@ type sweepDocument struct {
 	Points    []netsim.SweepPoint `json:"points"`
 }
 
-// addRuns adds the simulated runs, which may be nil. A run that was stopped early is used only if there is no complete
-// one.
+// addRuns adds the simulated runs, which may be nil. A run that was stopped early is used only if no run is complete.
 func (s *simulation) addRuns(of *bench.Simulated) {
 	if s.simulated = of; of == nil {
 		return
@@ -232,7 +231,7 @@ func (s *simulation) printVersus(p *text.Page) {
 	p.Printf("\n")
 }
 
-// subject describes in one line the network, the seeds and the window of the ages.
+// subject describes the network, the seeds and the ages' window in one line.
 func (s *simulation) subject() string {
 	name := s.topology.Name
 	if name == "" {
@@ -302,7 +301,8 @@ func (s *simulation) headlines() []string {
 	return append(lines, "")
 }
 
-// systemName returns the name of the simulated system: of closed-loop workers, of switches that sum, or of the queues.
+// systemName returns the name of the simulated system: that of closed-loop workers, of switches that sum, or of the
+// queues.
 func (s *simulation) systemName() string {
 	if s.Waiting != nil {
 		return s.Waiting.Name()
@@ -318,7 +318,7 @@ func valuesOf(runs []*netsim.Result, name string) []results.Float {
 	return values
 }
 
-// isCount reports whether a metric counts something.
+// isCount reports whether a metric is a count.
 func isCount(m *metric.Metric) bool {
 	return m.IsCount() || !slices.Contains([]string{"ns", "%", ""}, m.Unit)
 }
@@ -368,7 +368,7 @@ func printRun(p *text.Page, r *netsim.Result, rows []*metric.Metric) {
 	}
 	total := "all"
 	if slices.ContainsFunc(r.Groups, func(g netsim.GroupResult) bool { return g.Group == total }) {
-		total = "(all)" // a group of the topology has this name
+		total = "(all)" // a group in the topology has this name
 	}
 	g.Add(total, strconv.Itoa(clusters), strconv.Itoa(workers))
 	shown := withColumn(netsim.PartStatistics())

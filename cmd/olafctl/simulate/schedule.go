@@ -17,7 +17,7 @@ import (
 // scheduleTakes are the flags that apply with --schedule.
 var scheduleTakes = []string{"schedule", "packets", "quiet", "output"}
 
-// playedWithin is the greatest difference between packets and fluid, in per cent of a job's sending time.
+// playedWithin is the maximum difference between packets and fluid, in per cent of a job's sending time.
 const playedWithin = 2
 
 // runSchedule simulates a plan packet by packet.

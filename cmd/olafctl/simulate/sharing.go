@@ -142,6 +142,6 @@ func (f *simulateFlags) sharedWork(cmd *cobra.Command, env *cli.Env) (*jobWork, 
 		}
 		return report, err
 	}
-	f.queue, f.job.workers, f.job.updates = g.System, g.Workers, int(g.Updates) // the names that files use
+	f.queue, f.job.workers, f.job.updates = g.System, g.Workers, int(g.Updates) // the names used in files
 	return work, f.job.locate(f.expect.ResolveRules(f.job.expectations(), job.DeclareRuns(), at))
 }

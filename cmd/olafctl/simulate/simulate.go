@@ -54,7 +54,7 @@ type topologyFlags struct {
 	seed              uint64
 	sends             string
 	waits             waitFlags
-	clusterPresets    bool // clusters for jobs are presets as well
+	clusterPresets    bool // clusters for jobs are also presets
 }
 
 func (f *topologyFlags) add(cmd *cobra.Command) {
@@ -286,7 +286,7 @@ it. Presets such as isw-lab are closed-loop jobs that run until they end. See do
 // rareNetworkFlags are flags of networks and traces that only --help-all lists.
 var rareNetworkFlags = []string{"queue", "tc-count", "tc-law", "x1", "interval2", "jitter", "packets", "rx-import", "rx-trace"}
 
-// closesLoop reports whether the command line names workers that wait for answers, so that help lists the flags of
+// closesLoop reports whether the command line selects workers that wait for answers, so that help lists the flags of
 // jobs.
 func (f *simulateFlags) closesLoop() bool {
 	s, err := f.waits.set.Find(f.queue)
@@ -512,8 +512,8 @@ func networkMetrics(t *netsim.Topology) *metric.Declaration {
 	return metric.Union(system.NetworkDeclaration(), &metric.Declaration{Metrics: cells.MetricsOf(t)})
 }
 
-// networkRow returns the statistics of networkMetrics over the runs of network i: those of the kept row, and those that
-// only the simulator measures.
+// networkRow returns the statistics of networkMetrics over the runs of network i: the statistics in the kept row, and
+// those that only the simulator measures.
 func networkRow(s *bench.Simulated, i int) results.Row {
 	t, row := s.Simulation.Networks[i].Topology, results.Summarise(system.NetworkDeclaration(), s.Runs[i])
 	for _, m := range cells.MetricsOf(t) {
@@ -620,7 +620,7 @@ func (f *simulateFlags) carryOut(ctx context.Context, env *cli.Env, report *simu
 	return kept, out.commitFiles()
 }
 
-// manyBytes is the size of frames above which they are kept only with --keep.
+// manyBytes is the total size above which frames are kept only with --keep.
 const manyBytes = 250e6
 
 // keepsFrames reports whether frames are kept, and prints their size if it is large.
@@ -806,7 +806,7 @@ func (d *deliveries) commitFiles() error {
 	return nil
 }
 
-// abandon removes what was not committed; after a commit it does nothing.
+// abandon removes uncommitted files; after a commit it does nothing.
 func (d *deliveries) abandon() error {
 	var err error
 	if d.traceFile != nil {
@@ -816,7 +816,7 @@ func (d *deliveries) abandon() error {
 		err = errors.Join(err, c.Abandon())
 	}
 	if d.folder != "" {
-		_ = os.Remove(d.folder) // fails if captures are in it, which stay
+		_ = os.Remove(d.folder) // fails if the folder contains captures, which stay
 	}
 	return err
 }

@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// waitFlags are the flags of closed-loop workers: those of a job, and those in clusters.
+// waitFlags are the flags for closed-loop workers, in a job or in clusters.
 type waitFlags struct {
 	set     system.Set // the known systems
 	mode    string
@@ -40,7 +40,7 @@ func (f *waitFlags) singleLoss() (float64, error) {
 	return f.losses.First(), nil
 }
 
-// waitsNot are flags of a network that do not apply to workers that wait for answers.
+// waitsNot are network flags that do not apply to workers that wait for answers.
 var waitsNot = []string{"tc", "tc-count", "tc-law", "arrivals", "rx-import"}
 
 // chooseSystem sets the network's system.

@@ -16,7 +16,7 @@ import (
 )
 
 // watchedRuns simulates the first seed on the dashboard, and the others in the background. Leaving the dashboard, or a
-// signal, stops the first run where it is; complete runs of the others are kept.
+// signal, stops the first run at that point; complete runs of the other seeds are kept.
 type watchedRuns struct {
 	env        *cli.Env
 	view       cli.ViewFlags
@@ -25,7 +25,7 @@ type watchedRuns struct {
 	text       func(*bench.Simulated) *tui.Report
 }
 
-// showRuns shows the runs until the user leaves, and returns what is done of them.
+// showRuns shows the runs until the user leaves, and returns the finished part.
 func (w *watchedRuns) showRuns(ctx context.Context) (*bench.Simulated, error) {
 	topology := w.simulation.Networks[0].Topology
 	length := topology.Warmup + topology.Duration

@@ -26,8 +26,8 @@ var optionTypes = map[string]grid.Type{
 	"stringSlice": grid.Word,
 }
 
-// OptionsOf returns the flags that a sweep can set, which are all but never, and those that it can vary, which are all
-// but never and fixed.
+// OptionsOf returns the flags that a sweep can set, all except never, and those that it can vary, all except never and
+// fixed.
 func OptionsOf(flags *pflag.FlagSet, never, fixed []string) (options []string, fields []experimentsweep.Field) {
 	flags.VisitAll(func(f *pflag.Flag) {
 		if slices.Contains(never, f.Name) {

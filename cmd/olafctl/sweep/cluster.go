@@ -42,10 +42,10 @@ func (f *clusterFlags) add(cmd *cobra.Command) {
 
 func (f *clusterFlags) wantsScripts() bool { return f.slurm != "" || f.k8s != "" }
 
-// share is the least duration of a cluster's task, because starting one costs seconds.
+// share is the minimum duration of a cluster's task, because starting one costs seconds.
 const share = 30 * time.Second
 
-// Limits of the clusters: Slurm bounds the index of an array by MaxArraySize (default 1001), and Kubernetes bounds the
+// Limits of the clusters: Slurm limits an array's index by MaxArraySize (default 1001), and Kubernetes limits the
 // completions of an indexed Job.
 const (
 	slurmShards = 1000
@@ -58,7 +58,7 @@ type script struct {
 	Data          string // the ConfigMap's data section
 	Cells, Shards int
 	AtOnce        int
-	Large         bool // more shares than Slurm takes by default
+	Large         bool // more shares than Slurm accepts by default
 	Image, Claim  string
 }
 
@@ -154,7 +154,7 @@ func isPrintable(name string) bool {
 	return utf8.ValidString(name) && !strings.ContainsFunc(name, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// shellQuoted returns a word for a POSIX shell that stands for exactly this text.
+// shellQuoted quotes a text as one word for a POSIX shell.
 func shellQuoted(text string) string { return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'" }
 
 // writeScripts writes the requested scripts.

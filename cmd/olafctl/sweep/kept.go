@@ -29,7 +29,7 @@ type oneSweep struct {
 	kept    *store.Folder // nil if unfinished
 }
 
-// findSweep finds a sweep by its id, an unambiguous beginning of it, or "last" for the newest.
+// findSweep finds a sweep by its id, an unambiguous prefix of it, or "last" for the newest.
 func findSweep(s *store.Store, name string) (*oneSweep, error) {
 	one := &oneSweep{folders: sweep.FoldersOf(s), store: s}
 	entries, err := s.List()
@@ -196,12 +196,13 @@ type sweepStatus struct {
 	Done    int    `json:"done"`
 	Failed  int    `json:"failed"`
 	Command string `json:"command"`
-	// Host runs the sweep now, or ran it last. PerSecond counts lots; RemainingS is the time left at that rate.
+	// Host is the host that runs the sweep or ran it last. PerSecond counts lots; RemainingS is the time left at that
+	// rate.
 	Host       string            `json:"host,omitempty"`
 	PerSecond  float64           `json:"lots_per_second,omitempty"`
 	RemainingS float64           `json:"remaining_s,omitempty"`
 	Working    map[string]string `json:"working,omitempty"`
-	Failures   []sweepFailure    `json:"failures,omitempty"` // the first of them
+	Failures   []sweepFailure    `json:"failures,omitempty"` // the first failures
 }
 
 // sweepFailure is a failed cell.
@@ -444,7 +445,7 @@ func NewSide(env *cli.Env, f *store.Folder) (*compare.Side, error) {
 	return &compare.Side{Name: f.ID(), Experiment: f.Manifest.Experiment, Config: plan.Config, Runs: runs, Partial: f.Manifest.Partial}, err
 }
 
-// VerifySweep computes a finished sweep again from its results, and repeats the results too if this build made them.
+// VerifySweep recomputes a finished sweep from its results, and also repeats the results if this build made them.
 func VerifySweep(ctx context.Context, env *cli.Env, f *store.Folder, files, made int) error {
 	commands := env.SweepCommands(env)
 	plan, cells, err := sweep.RecomputeDocument(f, commands)

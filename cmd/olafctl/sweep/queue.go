@@ -113,7 +113,7 @@ type Handed struct {
 }
 
 // HandOut makes an engine hand its jobs out to a work queue instead of starting processes. done must be called with the
-// engine's error: it ends this, looks for differing results and repeats some of them.
+// engine's error: it stops handing out, looks for differing results and repeats some results.
 func (f *QueueFlags) HandOut(ctx context.Context, env *cli.Env, engine *sweep.Engine) (done func(error) (Handed, error),
 	err error) {
 	q, err := f.dialQueue(ctx, env)
@@ -247,7 +247,7 @@ commands on this host find; with --tls-client-ca certificates replace it. Addres
 	return cmd
 }
 
-// startServer runs the queue's server, unless it would be open to everyone on a network.
+// startServer runs the queue's server, unless it would be open to all users on a network.
 func (f *queueServerFlags) startServer(ctx context.Context, env *cli.Env) error {
 	if _, _, err := net.SplitHostPort(f.listen); err != nil {
 		return cli.UsageError("--listen %q: use HOST:PORT", f.listen)
@@ -406,7 +406,7 @@ func (f *GridFlags) workFromQueue(ctx context.Context, env *cli.Env, from *Queue
 	me, id := NewPresence(env, queue.Works, build), make([]byte, 4)
 	_, _ = rand.Read(id) // never fails
 	var here sync.WaitGroup
-	here.Go(q.Announce(ctx, me, env.Now)) // first, so that others see us even if there is no work
+	here.Go(q.Announce(ctx, me, env.Now)) // first, so that others see this worker even if there is no work
 	if err := q.FollowPresence(ctx, AnnouncePeers(env, queue.HandsOut, build, untilForeign(build, stop))); err != nil {
 		return err
 	}
@@ -435,8 +435,8 @@ func (f *GridFlags) workFromQueue(ctx context.Context, env *cli.Env, from *Queue
 	return err
 }
 
-// untilForeign returns a function that stops the worker when a peer of another build hands out work and none of this
-// build does.
+// untilForeign returns a function that stops the worker when a peer with another build hands out work and none with
+// this build does.
 func untilForeign(build sweep.Build, stop context.CancelCauseFunc) func(queue.Presence, bool) {
 	known := false
 	return func(p queue.Presence, own bool) {

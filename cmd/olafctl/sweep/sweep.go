@@ -349,7 +349,7 @@ func (f *GridFlags) finishSweep(env *cli.Env, s *store.Store, folder *sweep.Fold
 	d.Provenance, d.Differences, d.Checked = cli.NewProvenance(env, started), from.Differences, from.Checked
 	d.Provenance.Command = folder.Plan.Line
 	id, err := folder.Finish(d, cells)
-	if err != nil { // a store without room does not cost the result
+	if err != nil { // a full store does not lose the result
 		d.ID = ""
 		err = fmt.Errorf("the result is shown, but not kept: %w; 'olafctl sweep resume %s' stores it when there is room",
 			err, folder.Plan.ID)

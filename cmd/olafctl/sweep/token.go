@@ -48,7 +48,7 @@ func checkToken(path string) error {
 }
 
 // tokenPointer returns the file in the user's cache that names the token file of the queue at a loopback address; empty
-// for other addresses, as the token is not offered to other hosts.
+// for other addresses, because the token is not offered to other hosts.
 func tokenPointer(env *cli.Env, address string) string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || host != "localhost" && !net.ParseIP(host).IsLoopback() {
@@ -82,7 +82,7 @@ func ShareToken(env *cli.Env, address, token string) (unshare func()) {
 		fmt.Fprintf(env.Stderr, "clients need --token-file %s (%v)\n", token, err)
 		return func() {}
 	}
-	return func() { _ = os.Remove(pointer) } // a leftover names a token of no use
+	return func() { _ = os.Remove(pointer) } // a leftover names a useless token
 }
 
 // OwnToken returns the token of this user's queue at a loopback address; empty if there is none.

@@ -21,7 +21,7 @@ import (
 // stateDocument describes the state of a switch program on a device.
 type stateDocument struct {
 	Device  string     `json:"device"`
-	Running string     `json:"running"` // the program in front of the queue
+	Running string     `json:"running"` // the program before the queue
 	H       int        `json:"h,omitempty"`
 	Built   int        `json:"built_slots"`
 	Held    int        `json:"held_slots"`
@@ -103,7 +103,7 @@ func readRegisters(dev fpga.Device, known []program.Description, d *program.Desc
 	return h, nil
 }
 
-// collectJobs returns a program's jobs from its table entries. Jobs without member entries get the members of their
+// collectJobs returns a program's jobs from its table entries. Jobs without member entries have the members of their
 // multicast group.
 func collectJobs(t *p4ctl.Tables, d *program.Description) (jobs []stateJob) {
 	var entries []program.Entry

@@ -29,10 +29,10 @@ workers and servers. --system selects one in every command that runs something.`
 	return cmd
 }
 
-// place is somewhere that a system may run: a device, the simulator, or training.
+// place is where a system may run: a device, the simulator, or training.
 type place struct {
 	Name string `json:"place"`
-	Can  string `json:"can"`           // empty: it cannot run there
+	Can  string `json:"can"`           // empty if it cannot run there
 	Why  string `json:"why,omitempty"` // why it cannot
 	// On lists the devices on which training also runs as processes with real packets.
 	On []string `json:"on,omitempty"`

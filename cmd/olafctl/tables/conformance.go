@@ -90,7 +90,7 @@ func (f *conformanceFlags) run(ctx context.Context, env *cli.Env) error {
 	return nil
 }
 
-// readPipeline returns the pipeline to push, or nil for the one that the server has.
+// readPipeline returns the pipeline to push, or nil for the server's present one.
 func (f *conformanceFlags) readPipeline() (*v1.ForwardingPipelineConfig, error) {
 	if f.info == "" {
 		if f.config != "" {

@@ -81,7 +81,7 @@ func ReadTarget(ctx context.Context, env *cli.Env, target string) (p4ctl.Tables,
 	return tables, cli.ExplainAgent(target, err)
 }
 
-// tableDocument is olafctl.list/v1, for readers. The file that tables apply takes is olafctl.tables/v1.
+// tableDocument is olafctl.list/v1, for readers. The file that tables apply reads is olafctl.tables/v1.
 type tableDocument struct {
 	cli.Head
 	Hash     string         `json:"sha256"`

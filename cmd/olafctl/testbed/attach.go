@@ -37,7 +37,7 @@ func (f *attachFlags) add(cmd *cobra.Command) {
 		"--attach never")
 }
 
-// isSet reports whether a program computes.
+// isSet reports whether a program does the computation.
 func (f *attachFlags) isSet() bool { return f.address != "" }
 
 // forEver is the default patience of an attached worker: it waits until its client connects or leaves.
@@ -51,7 +51,7 @@ func (f *attachFlags) maxSilence() time.Duration {
 	return f.patience
 }
 
-// attached is the socket for a program, with the context in which it computes.
+// attached is a program's socket, with the context in which the program computes.
 type attached struct {
 	ctx    context.Context
 	end    context.CancelCauseFunc
@@ -90,7 +90,7 @@ func (f *attachFlags) announceProgram(env *cli.Env, format cli.Format, own netip
 }
 
 // closePort closes the program's connection with the reason why its worker or server ended, and returns the reason. A
-// program that said goodbye is no error.
+// program that said goodbye is not an error.
 func (a *attached) closePort(err error) error {
 	if cause := context.Cause(a.ctx); err == nil && !errors.Is(cause, attach.ErrBye) {
 		err = cause
@@ -107,7 +107,7 @@ func (f *endpointFlags) countVectors(cmd *cobra.Command) uint32 {
 	return uint32(max(f.job.Vectors, 0))
 }
 
-// runAttachedXAgg runs a worker of an aggregator, whose vectors and sums are a program's.
+// runAttachedXAgg runs a worker below an aggregator, with vectors and sums exchanged with a program.
 func (f *workerFlags) runAttachedXAgg(cmd *cobra.Command, env *cli.Env, p *endpoints.Player) error {
 	config := attach.Config{System: f.system, Waits: true, Worker: f.number, Workers: f.job.Workers,
 		Largest: f.job.Values, Lanes: f.job.Lanes, Children: p.Child != nil}
@@ -208,7 +208,7 @@ func (f *workerFlags) attachedLayout(cmd *cobra.Command) (endpoint.Layout, netip
 	return layout, server, err
 }
 
-// openLayout returns how a program's longest update through a queue is split. Without --values it fits into a frame.
+// openLayout returns how a program's longest update through a queue is split. Without --values it fits into one frame.
 func (f *endpointFlags) openLayout(cmd *cobra.Command) (endpoint.Layout, error) {
 	if f.job.Lanes <= attach.Overhead || f.job.Lanes > endpoints.MaxOpenLanes {
 		return endpoint.Layout{}, cli.UsageError("--lanes is %d; frames of an attached program have %d to %d",
@@ -224,7 +224,7 @@ func (f *endpointFlags) openLayout(cmd *cobra.Command) (endpoint.Layout, error) 
 	return attach.PushLayout(f.job.Values, f.job.Lanes), nil
 }
 
-// runAttachedOpen runs the server behind a queue, whose model is a program's.
+// runAttachedOpen runs the server behind a queue, with a program's model.
 func (f *serverFlags) runAttachedOpen(cmd *cobra.Command, env *cli.Env) error {
 	layout, err := f.openLayout(cmd)
 	if err != nil {

@@ -33,7 +33,7 @@ type endpointFlags struct {
 	started time.Time
 }
 
-// endpointSystem contains the programs that play a system's worker and server, and the flags that only they take.
+// endpointSystem contains the programs that play a system's worker and server, and the flags that only they accept.
 type endpointSystem struct {
 	worker func(*workerFlags, *cobra.Command, *cli.Env) error
 	server func(*serverFlags, *cobra.Command, *cli.Env) error
@@ -234,7 +234,7 @@ func (f *serverFlags) printReport(ctx context.Context, env *cli.Env, document an
 	return nil
 }
 
-// keepRun stores what a worker or server counted, with --keep.
+// keepRun stores the counts of a worker or server with --keep.
 func (f *endpointFlags) keepRun(env *cli.Env, experiment string, number int, counts map[string]uint64, invalid error) error {
 	run := &cli.CountedRun{Experiment: experiment, Config: map[string]any{"system": f.system, "id": f.id, "number": number,
 		"lanes": f.job.Lanes, "values": f.job.Values, "vectors": f.job.Vectors}, Counters: map[string]int64{},

@@ -56,7 +56,7 @@ func (f *openFlags) parseStart() (time.Time, error) {
 	return at, nil
 }
 
-// loadTraining reads the training to play; nil for none.
+// loadTraining reads the training configuration to play; nil for none.
 func (f *openFlags) loadTraining(env *cli.Env) (*rl.Config, error) {
 	if f.training == "" {
 		return nil, nil
@@ -146,7 +146,7 @@ func (f *workerFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	return f.reportOpen(ctx, env, cfg.Worker, report)
 }
 
-// reportOpen prints what a worker did, and fails if all it sent was for nothing.
+// reportOpen prints a worker's report, and fails if its packets were never answered.
 func (f *workerFlags) reportOpen(ctx context.Context, env *cli.Env, worker olaf.WorkerID, report *endpoints.Report) error {
 	err := cli.WriteDocument(env, f.format, struct {
 		cli.Head
@@ -165,7 +165,8 @@ func (f *workerFlags) reportOpen(ctx context.Context, env *cli.Env, worker olaf.
 	return checkAnswered(report.Counts)
 }
 
-// checkAnswered returns an error if packets left and none came back: the program between the ends or the server is gone.
+// checkAnswered returns an error if packets left and none came back, because the program between the ends or the server
+// is gone.
 func checkAnswered(counts map[string]uint64) error {
 	sent := counts["packets_sent"]
 	if sent == 0 || counts["packets_received"] > 0 {
@@ -175,7 +176,7 @@ func checkAnswered(counts map[string]uint64) error {
 		"program? 'olafctl testbed show' lists what is missing", olaf.Plural(sent, "packet"))}
 }
 
-// options returns when a worker sends again, and its transmission control.
+// options returns a worker's retransmission timeout and its transmission control.
 func (f *openFlags) options(worker olaf.WorkerID) (endpoint.Olaf, error) {
 	o := endpoint.Olaf{Timeout: olaf.Duration(f.timeout) * olaf.Nanosecond}
 	if f.tc == 0 && (f.law == tc.PaperLaw || f.law == tc.NoLaw) {
@@ -271,7 +272,7 @@ func (f *serverFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	return checkValues(numbers.Wrong, numbers.Checked, report.Counts)
 }
 
-// serverDocument returns a server's document: with the checked values, or with what it learned.
+// serverDocument returns a server's document: with the checked values, or with the training result.
 func serverDocument(report *endpoints.Report, numbers *endpoints.Numbers, servers *onwire.Servers) any {
 	out := struct {
 		cli.Head
@@ -298,7 +299,7 @@ func membersFrom(first olaf.ClusterID, p pktgen.Placement) func(olaf.ClusterID) 
 	}
 }
 
-// placeWorkers returns the placement of workers in clusters, and the servers of their weights; nil without a training.
+// placeWorkers returns the placement of workers in clusters, and the servers of their weights; nil without training.
 func (f *serverFlags) placeWorkers(training *rl.Config, workers int) (pktgen.Placement, *onwire.Servers, error) {
 	placement := pktgen.Placement{Workers: workers, Clusters: f.clusters}
 	var servers *onwire.Servers

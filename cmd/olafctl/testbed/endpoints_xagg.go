@@ -85,7 +85,7 @@ func (f *workerFlags) xaggConfig(cmd *cobra.Command) endpoint.XAgg {
 		Follows: f.attach.isSet()}
 }
 
-// reportSums prints a worker's checks of its sums, and what it learned. Wrong sums are an error.
+// reportSums prints a worker's checks of its sums, and its training result. Wrong sums are an error.
 func (f *workerFlags) reportSums(env *cli.Env, report *endpoints.Report, sums *endpoints.Sums,
 	learner *onwire.Learner) error {
 	out := endpoints.SumsReport{Worker: sums.Worker, Report: *report, Checked: sums.Checked, Wrong: sums.Wrong}

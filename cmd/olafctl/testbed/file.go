@@ -107,7 +107,7 @@ func planRoles(env *cli.Env, f *lab.File, out cli.Format) error {
 	return err
 }
 
-// printPlan prints what up would create: everything, or the difference from what is up.
+// printPlan prints what up would create: everything, or the difference from the running testbed.
 func printPlan(w io.Writer, p *lab.Plan) error {
 	var up []string
 	if s, err := lab.Show(p.Name); err == nil {
@@ -160,7 +160,7 @@ func onLab(env *cli.Env, cmd *cobra.Command, do func(name string) error) *cobra.
 	return cmd
 }
 
-// orRoles lets a command for testbeds of nodes also take testbeds of roles.
+// orRoles makes a command for testbeds of nodes also accept testbeds of roles.
 func orRoles(env *cli.Env, cmd *cobra.Command, do func(context.Context, *lab.RolePlan, testbed.Access) error) *cobra.Command {
 	nodes := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {

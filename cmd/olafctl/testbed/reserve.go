@@ -21,7 +21,7 @@ type reserveFlags struct {
 	wait  bool
 }
 
-// longestReservation is a week: a testbed that is forgotten comes back.
+// longestReservation is a week, after which a forgotten testbed becomes available.
 const longestReservation = 7 * 24 * time.Hour
 
 func newTestbedReserveCmd(env *cli.Env) *cobra.Command {
@@ -82,7 +82,7 @@ func readRoles(env *cli.Env, path string) (*lab.RolePlan, testbed.Access, error)
 	return p, access, err
 }
 
-// betweenTries is how often a reservation is tried with --wait.
+// betweenTries is the interval between attempts to reserve with --wait.
 const betweenTries = time.Second
 
 // reserve reserves a testbed, and waits for it with --wait.

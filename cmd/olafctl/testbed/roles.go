@@ -11,12 +11,13 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed/lab"
 )
 
-// isFile reports whether an argument names a file and not a testbed that is up.
+// isFile reports whether an argument names a file rather than a running testbed.
 func isFile(arg string) bool {
 	return strings.HasSuffix(arg, ".yaml") || strings.HasSuffix(arg, ".yml")
 }
 
-// findRoles returns the plan of a testbed of roles that an argument names; nil for other testbeds, and for none.
+// findRoles returns the plan of a testbed of roles that an argument names; nil for other testbeds and without an
+// argument.
 func findRoles(env *cli.Env, args []string) (*lab.RolePlan, testbed.Access, error) {
 	access, err := env.Access()
 	if err != nil || len(args) == 0 {
@@ -37,7 +38,7 @@ func findRoles(env *cli.Env, args []string) (*lab.RolePlan, testbed.Access, erro
 	return p, access, err
 }
 
-// showRoles shows the hosts of a testbed of roles. A fault is an error.
+// showRoles shows the hosts of a testbed of roles. A fault gives an error.
 func showRoles(ctx context.Context, env *cli.Env, out cli.Format, p *lab.RolePlan, access testbed.Access) error {
 	all, err := lab.ShowRoles(ctx, p, access)
 	if err != nil {
@@ -89,7 +90,8 @@ func printHosts(env *cli.Env, out cli.Format, p *lab.RolePlan, all []lab.Examina
 	return nil
 }
 
-// describeHolder describes who has reserved a host for the testbed, or something of that host.
+// describeHolder describes the owner of the testbed's reservation on a host, or of another reservation of its
+// resources.
 func describeHolder(p *lab.RolePlan, e *lab.Examination) string {
 	for i := range e.Reservations {
 		if r := &e.Reservations[i]; r.Testbed != p.Name || r.Host == e.Name {

@@ -30,7 +30,7 @@ func openDatagrams(ctx context.Context, at netip.AddrPort) (*net.UDPConn, error)
 	return netlab.Datagrams(ctx, at)
 }
 
-// Rates that a machine with two processors carries in time, and higher ones for a short demo.
+// Rates that a machine with two processors carries on time, and higher ones for a short demo.
 const (
 	demoLine  = 60 * olaf.Mbps
 	demoRate  = 180 * olaf.Mbps
@@ -364,10 +364,10 @@ func qdiscAbility() Ability {
 	return a
 }
 
-// leastCarried is the rate of frames per second that must be carried so that 5,000 per second are in time.
+// leastCarried is the rate of frames per second that must be carried so that 5,000 per second are on time.
 const leastCarried = 10_000
 
-// ratesAbility measures for half a second what rate gets through, as opening xdp: does.
+// ratesAbility measures for half a second which rate gets through, as opening xdp: does.
 func ratesAbility() Ability {
 	c, err := realtime.Open(realtime.KernelBackend(xdp.Native), realtime.Hosts{})
 	if err != nil {

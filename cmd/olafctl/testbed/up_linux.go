@@ -32,7 +32,7 @@ const standing = "up: "
 type upFlags struct {
 	foreground, replace, quiet bool
 	name                       string
-	lasts                      olaf.Duration // of a testbed of roles' reservation
+	lasts                      olaf.Duration // of the reservation, for a testbed of roles
 	note                       string
 }
 
@@ -110,7 +110,7 @@ func (f *upFlags) bringUp(ctx context.Context, env *cli.Env, path string) error 
 	return startHolder(ctx, env, p.Name, text)
 }
 
-// upRoles brings a testbed of roles up and shows what is there.
+// upRoles brings up a testbed of roles and shows its hosts.
 func (f *upFlags) upRoles(ctx context.Context, env *cli.Env, p *lab.RolePlan) error {
 	access, err := env.Access()
 	if err != nil {
@@ -135,7 +135,7 @@ func (f *upFlags) upRoles(ctx context.Context, env *cli.Env, p *lab.RolePlan) er
 	return err
 }
 
-// makeRoom reports whether the plan is up already. Another testbed of that name is taken down with --replace and is
+// makeRoom reports whether the plan is already up. Another testbed with that name is taken down with --replace and is
 // otherwise an error.
 func makeRoom(p *lab.Plan, replace bool) (there bool, err error) {
 	s, err := lab.Show(p.Name)

@@ -20,7 +20,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
-// traceProgramFlags are for recordings of the user's own command.
+// traceProgramFlags are the flags for recordings of the user's own command.
 type traceProgramFlags struct {
 	command string
 	address string // of a socket for recorders
@@ -35,7 +35,7 @@ func (f *traceProgramFlags) add(cmd *cobra.Command) {
 	cmd.Flags().IntVar(&f.values, "values", 0, "values of the program's vectors")
 }
 
-// recordAttached records what the recorders of running programs send, until all of them have ended.
+// recordAttached records the updates from running programs' recorders until all of them have ended.
 func (f *traceRecordFlags) recordAttached(cmd *cobra.Command, env *cli.Env) (err error) {
 	foreign := []string{"iterations", "threshold", "clock", "program", "values", "mode", "workers", "clusters", "seed"}
 	if err := cli.RefuseFlags(cmd, foreign, "--attach"); err != nil {

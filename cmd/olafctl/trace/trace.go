@@ -1,4 +1,4 @@
-// Package trace implements 'olafctl trace': record, convert and inspect traces of trainings.
+// Package trace implements 'olafctl trace': record, convert and inspect traces of training runs.
 package trace
 
 import (
@@ -165,8 +165,8 @@ func newTraceInfoCmd(env *cli.Env) *cobra.Command {
 	return cmd
 }
 
-// printTraceInfo prints a trace's statistics. For a damaged trace it prints those of the intact part and returns the
-// error.
+// printTraceInfo prints a trace's statistics. For a damaged trace it prints the intact part's statistics and returns
+// the error.
 func printTraceInfo(ctx context.Context, env *cli.Env, name string, out cli.Format) (err error) {
 	source, closer, err := openTrace(ctx, name)
 	if err != nil {
@@ -362,8 +362,8 @@ func openCSVOf(name string, workers, clusters int) (trace.Source, io.Closer, err
 	return source, in, nil
 }
 
-// failing is a source that returns the error of the first reading. The second reading stops at the same line, but knows
-// only the workers before it, so its own error would name another cause.
+// failing is a source that returns the error from the first reading. The second reading stops at the same line, but
+// knows only the workers before it, so its own error would name another cause.
 type failing struct {
 	trace.Source
 	first error
@@ -554,7 +554,7 @@ its intervals, and one factor compresses time to the target rate. The report lis
 	return cmd
 }
 
-// addScaling adds the flags of a scaling, with s as the defaults.
+// addScaling adds the flags for a scaling, with s as the defaults.
 func addScaling(cmd *cobra.Command, s *trace.Scaling) {
 	flags := cmd.Flags()
 	flags.IntVar(&s.Workers, "workers", s.Workers, "workers of the scaled trace")

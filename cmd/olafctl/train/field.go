@@ -28,7 +28,7 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// trainFieldFlags are the flags for trainings with several seeds, through several systems, or with real packets on a
+// trainFieldFlags are the flags for training with several seeds, through several systems, or with real packets on a
 // device.
 type trainFieldFlags struct {
 	device    string
@@ -204,11 +204,11 @@ func simulatedSums(k *onwire.Comparison, spec *job.Spec) *onwire.Sums {
 		if out == nil {
 			return nil, 0, err
 		}
-		return out.Curves, rl.Evaluate(&out.Weights, rl.Flights), err // a training that diverged has both
+		return out.Curves, rl.Evaluate(&out.Weights, rl.Flights), err // diverged training has both
 	}}
 }
 
-// VerifyTrainings computes a kept comparison of trainings again, except for real packets. files and exports count what
+// VerifyTrainings recomputes a kept comparison of training runs, except for real packets. files and exports count what
 // was compared before.
 func VerifyTrainings(ctx context.Context, env *cli.Env, f *store.Folder, files, exports int) error {
 	k, kept, err := onwire.Load(f)
@@ -258,7 +258,7 @@ func VerifyTrainings(ctx context.Context, env *cli.Env, f *store.Folder, files, 
 // ErrArchitecture is matched by differences that may come only from the processor architecture.
 var ErrArchitecture = olaf.NewError(olaf.Unknown, "a training has the last bits of its architecture")
 
-// ExplainArchitecture replaces the mismatch of a training from another architecture, because it proves nothing about
+// ExplainArchitecture replaces the mismatch error for training on another architecture, because it proves nothing about
 // the run.
 func ExplainArchitecture(err error, kept *results.Provenance, here string) error {
 	if !errors.Is(err, archive.ErrMismatch) || kept.System == here {
@@ -276,7 +276,7 @@ func countIdentities(n int) string {
 	return fmt.Sprintf("%d identities", n)
 }
 
-// newComparison returns the requested trainings.
+// newComparison returns the requested comparison of training runs.
 func (f *trainFlags) newComparison() (*onwire.Comparison, error) {
 	c := &f.field
 	systems := []string{f.config.Network.Kind}
@@ -299,8 +299,8 @@ func (f *trainFlags) newComparison() (*onwire.Comparison, error) {
 	return f.withSeeds(systems)
 }
 
-// listSystems returns the systems for trainings with several seeds or real packets: queues, and those whose workers
-// wait for sums.
+// listSystems returns the systems for training with several seeds or real packets: queues, and those whose workers wait
+// for sums.
 func (f *trainFlags) listSystems() []string {
 	if f.field.device != "" {
 		return testbedcmd.EndpointSystems()
@@ -308,7 +308,7 @@ func (f *trainFlags) listSystems() []string {
 	return append(engine.DisciplineNames(), f.set.ClosedLoop().Names()...)
 }
 
-// withSeeds returns the training of some systems with the requested seeds.
+// withSeeds returns the training through some systems with the requested seeds.
 func (f *trainFlags) withSeeds(systems []string) (*onwire.Comparison, error) {
 	c := &f.field
 	seeds := c.seeds

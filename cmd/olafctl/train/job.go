@@ -19,7 +19,7 @@ func (f *trainFlags) waitsForAnswers() bool {
 	return slices.Contains(f.set.ClosedLoop().Names(), f.config.Network.Kind)
 }
 
-// TrainSystems returns the systems that a training's updates can go through.
+// TrainSystems returns the systems through which training updates can be sent.
 func TrainSystems(set system.Set) []string { return append(rl.Networks(), set.ClosedLoop().Names()...) }
 
 // trainJobFlags are the flags for systems whose workers wait for answers.

@@ -27,7 +27,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// programFlags are the flags for trainings whose computation is a command.
+// programFlags are the flags for training that is computed by a command.
 type programFlags struct {
 	command string
 	values  int

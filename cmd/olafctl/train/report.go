@@ -15,13 +15,13 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// EarlierSchema and EarlierJobSchema are the schemas, without version, of single trainings in earlier versions.
+// EarlierSchema and EarlierJobSchema are the schemas, without version, of single training runs in earlier versions.
 const (
 	EarlierSchema    = "olafctl.train"
 	EarlierJobSchema = "olafctl.train-job"
 )
 
-// Metrics of a training.
+// Metrics for training.
 var (
 	greedyReward = result.NewMetric("greedy_reward", "Reward without exploring", "")
 	endTime      = result.NewMetric("end_ns", "Virtual time", "ns")
@@ -42,7 +42,7 @@ func (n *numbers) stats() results.Stats {
 	return n.metrics.Stats([][]metric.Float{n.values}, "the training was stopped")
 }
 
-// newResult starts the document of a training through the named network, with its learning curve in tenths.
+// newResult starts the document for training through the named network, with its learning curve in tenths.
 func newResult(name, x string, config any, rewards []float64, block, last int) *result.Result {
 	r := result.New("train", "", config)
 	r.Statements = []string{}
@@ -60,7 +60,7 @@ func newResult(name, x string, config any, rewards []float64, block, last int) *
 	return r
 }
 
-// newReport returns the document of a training through a queue.
+// newReport returns the document for training through a queue.
 func (f *trainFlags) newReport(out *rl.Outcome, stopped bool) *result.Result {
 	c, n := &f.config, out.Network
 	r := newResult(c.Network.Kind, "iterations", c, rl.Blocks(out.Curves, c.Tenth()), c.Tenth(), c.Iterations)
@@ -114,7 +114,7 @@ func (f *trainFlags) newReport(out *rl.Outcome, stopped bool) *result.Result {
 	return r
 }
 
-// newJobReport returns the document of a training through a job.
+// newJobReport returns the document for training through a job.
 func (f *trainFlags) newJobReport(config rl.Config, spec *job.Spec, out *job.Trained) *result.Result {
 	name := spec.Name()
 	r := newResult(spec.System.Name, "gradients of a worker", struct {
@@ -155,7 +155,7 @@ func (f *trainFlags) newJobReport(config rl.Config, spec *job.Spec, out *job.Tra
 	return r
 }
 
-// markDiverged makes the result of a training that diverged invalid.
+// markDiverged marks the result of diverged training as invalid.
 func markDiverged(r *result.Result, err error) {
 	row := &r.Rows[0]
 	row.Runs, row.Invalid, row.Reasons = 0, 1, []string{err.Error()}
@@ -163,7 +163,7 @@ func markDiverged(r *result.Result, err error) {
 	r.Fail(err)
 }
 
-// ReadEarlier reads the document of a training that an earlier version kept.
+// ReadEarlier reads a training document from an earlier version.
 func ReadEarlier(raw []byte) (*result.Result, error) {
 	var d struct {
 		Config  rl.Config `json:"config"`

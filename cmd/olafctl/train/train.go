@@ -37,7 +37,7 @@ type trainFlags struct {
 	keep   cli.KeepFlags
 }
 
-// newTrainFlags returns the defaults, with which a training learns.
+// newTrainFlags returns defaults with which training succeeds.
 func newTrainFlags(set system.Set) *trainFlags {
 	f := &trainFlags{set: set, config: rl.Defaults()}
 	f.config.Network.Kind = "olaf"
@@ -46,7 +46,7 @@ func newTrainFlags(set system.Set) *trainFlags {
 	return f
 }
 
-// addConfig adds the flags that determine a training, except those of closed-loop workers.
+// addConfig adds the flags that determine training, except those for closed-loop workers.
 func (f *trainFlags) addConfig(cmd *cobra.Command) {
 	cli.AddTrainingFlags(cmd, &f.config)
 	n, flags, systems := &f.config.Network, cmd.Flags(), TrainSystems(f.set)
@@ -110,7 +110,7 @@ processes, packets are real, and the Linux kernel merges them. With --program yo
 	return cmd
 }
 
-// train runs a training: with several seeds or systems, with closed-loop workers, or through one network.
+// train runs training: with several seeds or systems, with closed-loop workers, or through one network.
 func (f *trainFlags) train(cmd *cobra.Command, env *cli.Env) error {
 	f.settleControl()
 	if f.own.command != "" {

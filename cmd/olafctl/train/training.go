@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
-// Curve is the live reward curve of a training: the mean reward of successive twentieths of its updates.
+// Curve is the live reward curve during training: the mean reward of successive twentieths of its updates.
 type Curve struct {
 	mu     sync.Mutex
 	done   int
@@ -21,7 +21,7 @@ type Curve struct {
 
 const curvePoints = 20
 
-// Generated adds the reward of an update.
+// OnUpdate adds the reward of an update.
 func (c *Curve) OnUpdate(u *trace.Update, _ *ppo.Weights) error {
 	c.addReward(u.Reward)
 	return nil

@@ -134,7 +134,7 @@ type regionJSON struct {
 	Axes   []string          `json:"axes"`
 	Notes  []string          `json:"notes"`
 	Points []regionPointJSON `json:"points"`
-	// Partial means that points are missing.
+	// Partial is set if points are missing.
 	Partial bool `json:"partial,omitempty"`
 }
 

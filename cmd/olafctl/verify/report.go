@@ -90,7 +90,7 @@ func clusterGrid(clusters []aomcheck.ClusterResult) *cli.Grid {
 	return g
 }
 
-// verdictJSON is olafctl.verify/v1. For the same question it is the same outside of provenance, except for the
+// verdictJSON is olafctl.verify/v1. For the same question it is the same except for the provenance, except for the
 // counter-example, of which there may be several.
 type verdictJSON struct {
 	cli.Head

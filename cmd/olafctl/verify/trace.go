@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
-// useTrace replaces the clusters' arrivals by recorded ones.
+// useTrace replaces the clusters' arrivals with recorded ones.
 func (f *verifyFlags) useTrace(cmd *cobra.Command, p *aomcheck.Problem) error {
 	if err := cli.RefuseFlags(cmd, []string{"clusters", "interval", "phase"}, "--trace"); err != nil {
 		return err
@@ -39,7 +39,7 @@ func (f *verifyFlags) useTrace(cmd *cobra.Command, p *aomcheck.Problem) error {
 	return nil
 }
 
-// readArrivals returns the first updates of every cluster in a trace, at most limit each, counted from the first of all.
+// readArrivals returns the first updates of every cluster in a trace, at most limit each, relative to the first of all.
 func readArrivals(source trace.Source, limit int) ([]aomcheck.Cluster, error) {
 	clusters := make([]aomcheck.Cluster, source.Header().Clusters)
 	var first int64

@@ -92,7 +92,7 @@ type verifyFlags struct {
 	limit                   time.Duration
 	simulate                int
 	force, quiet, tighten   bool
-	objectives              bool // the command takes any objective, so its bound has both names
+	objectives              bool // the command accepts any objective, so its bound has both names
 	format                  cli.Format
 }
 
@@ -258,7 +258,7 @@ func nameFile(file string, err error) error {
 	return cli.UsageError("%s: %w", file, err)
 }
 
-// nameFlag names the flag that corresponds to the field of an error.
+// nameFlag names the flag for the field in an error.
 func nameFlag(err error) error {
 	var fault *aomcheck.FieldError
 	if !errors.As(err, &fault) {
@@ -348,7 +348,7 @@ func (f *verifyFlags) writeFile(env *cli.Env, path string, data []byte) error {
 	return nil
 }
 
-// verifyError turns an interruption before an answer into its own error.
+// verifyError turns an interruption before an answer into a separate error.
 func verifyError(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return &cli.Exit{Kind: olaf.Interrupted, Err: errors.New("interrupted; no answer")}

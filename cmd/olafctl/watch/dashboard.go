@@ -61,7 +61,7 @@ type Dashboard struct {
 	figures  func(context.Context) (string, error)
 	Watch    cli.MetricsFlag
 	Beside   bool   // the bench compares ages with those of the twin, which the dashboard shows
-	measured string // the bench's device, if the dashboard shows another one
+	measured string // the bench's device, if the dashboard shows another device
 }
 
 // Clock is the wall clock of a session on a screen.
@@ -178,7 +178,7 @@ func (d *Dashboard) parseSpeed() (slowmotion.Speed, error) {
 	return slowmotion.Speed(speed), nil
 }
 
-// steppedSource obeys commands immediately, so that a recording is reproducible.
+// steppedSource executes commands immediately, so that a recording is reproducible.
 type steppedSource struct {
 	*slowmotion.Player
 	ctx context.Context

@@ -48,7 +48,7 @@ func NewLoop(env *cli.Env, view cli.ViewFlags, plan *bench.Plan, index int, runs
 
 // ShowRun plays the run until the user leaves, or prints it as text until it ends.
 func (w *Loop) ShowRun(ctx context.Context) error {
-	whole, err := w.Play(ctx, nil) // for its end, which scales the time
+	whole, err := w.Play(ctx, nil) // for the run's end, which scales the time
 	if err != nil {
 		return err
 	}
@@ -92,7 +92,7 @@ func (w *Loop) ShowRun(ctx context.Context) error {
 	return errors.Join(played, shown)
 }
 
-// dashboardOptions returns what the dashboard shows.
+// dashboardOptions returns the options for the dashboard.
 func (w *Loop) dashboardOptions(player *loops.Player) loops.Options {
 	o := w.About
 	o.Source = player

@@ -1,5 +1,5 @@
-// Package cells runs cells of a sweep: some runs of a bench, a simulation, a training, a plan or a verification. A cell
-// is a JSON specification that fixes everything except the number of runs, so that workers on any machine get the same
+// Package cells runs cells of a sweep: some runs of a bench, simulation, training, plan or verification. A cell is a
+// JSON specification that fixes everything except the number of runs, so that workers on any machine get the same
 // results and can look them up.
 package cells
 

@@ -19,8 +19,7 @@ type Network struct {
 	Seed     uint64 `json:"seed"`     // of the first run
 }
 
-// NetworkMetrics returns all metrics of simulator runs: those of every run, those of sweeps, and those of closed-loop
-// runs.
+// NetworkMetrics returns all metrics of simulator runs: for every run, for sweeps, and for closed-loop runs.
 func NetworkMetrics() []*metric.Metric { return unionMetrics(inNetworks(), waited) }
 
 // inNetworks returns the metrics of runs in any network, with the loss over the whole run.

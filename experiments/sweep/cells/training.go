@@ -17,13 +17,13 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// Training is the specification of a training of LunarLander's workers.
+// Training is the specification of a LunarLander training run.
 type Training struct {
 	Config rl.Config `json:"config"`
 	Job    *Job      `json:"job,omitempty"` // for a closed-loop system
 }
 
-// Job configures the network of a closed-loop training.
+// Job configures the network for closed-loop training.
 type Job struct {
 	System  string         `json:"system"`
 	Mode    string         `json:"mode"`
@@ -31,7 +31,7 @@ type Job struct {
 	Options system.Options `json:"options"`
 }
 
-// Spec returns the job for a system of the set: 10 Gbps to one switch, as in iSwitch's cluster, with no host costs
+// Spec returns the job for a system in the set: 10 Gbps to one switch, as in iSwitch's cluster, with no host costs
 // beyond the cost model.
 func (j *Job) Spec(systems system.Set) (*job.Spec, error) {
 	s, err := systems.Find(j.System)
@@ -48,7 +48,7 @@ func (j *Job) Spec(systems system.Set) (*job.Spec, error) {
 	return spec, nil
 }
 
-// Metrics of every training, of those through a queue, and of closed-loop ones.
+// Metrics for all training, for training through a queue, and for closed-loop training.
 var (
 	trained = makeMetrics(row{"reward", "Reward, last tenth", ""}, row{"greedy_reward", "Reward without exploring", ""},
 		row{"end_ns", "Virtual time", "ns"})
@@ -57,10 +57,10 @@ var (
 	waited = job.Metrics()
 )
 
-// TrainingMetrics returns the metrics of trainings of any system.
+// TrainingMetrics returns the metrics for training with any system.
 func TrainingMetrics() []*metric.Metric { return slices.Concat(trained, queued, waited) }
 
-// Train carries out runs from to from+n of a Training. It fails if one hangs.
+// Train carries out runs from to from+n of a Training. It fails if a run hangs.
 func (c Carrier) Train(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
 	t, err := readSpec[Training](spec)
 	if err != nil {
@@ -118,7 +118,7 @@ func (j *Job) train(ctx context.Context, systems system.Set, c rl.Config) ([]res
 	return values, nil
 }
 
-// lastTenth returns the mean reward over the last tenth of a training.
+// lastTenth returns the mean reward over the last tenth of training.
 func lastTenth(curves [][]rl.Point, c *rl.Config) float64 {
 	blocks := rl.Blocks(curves, c.Tenth())
 	return blocks[len(blocks)-1]

@@ -20,7 +20,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrSweep matches every rejected sweep; the message gives the syntax.
+// ErrSweep is matched by the error for any rejected sweep; the message gives the syntax.
 var ErrSweep = olaf.NewError(olaf.Usage, "bad sweep")
 
 // Type is the type of a parameter's values.
@@ -48,7 +48,7 @@ type Axis struct {
 	Values []string `json:"values"`
 }
 
-// SplitAxis splits NAME=VALUES and replaces underscores in the name by dashes. The error matches ErrSweep.
+// SplitAxis splits NAME=VALUES and replaces underscores in the name with dashes. The error matches ErrSweep.
 func SplitAxis(text string) (name, values string, err error) {
 	name, values, ok := strings.Cut(text, "=")
 	name = strings.ReplaceAll(strings.TrimSpace(name), "_", "-")
@@ -148,7 +148,7 @@ func (t Type) parseSpan(low, rest string) (r span, err error) {
 
 var one = big.NewRat(1, 1)
 
-// values returns the values of the range. A step or factor that does not meet the upper end leaves it out.
+// values returns the values of the range. The upper end is left out if the step or factor does not reach it exactly.
 func (r *span) values() ([]string, error) {
 	var out []string
 	add := func(v *big.Rat) error {

@@ -34,7 +34,7 @@ type Handout struct {
 // look is the interval for polling results whose notice was lost.
 const look = 5 * time.Second
 
-// NewHandout begins to follow results, until ctx ends.
+// NewHandout starts to follow results until ctx ends.
 func NewHandout(ctx context.Context, q *Queue, build sweep.Build) (*Handout, error) {
 	h := &Handout{queue: q, build: build, wait: map[string]chan answer{}}
 	if err := q.followBucket(ctx, resultsKept, h.passResult, h.deaf.wakeAll, jetstream.UpdatesOnly()); err != nil {
@@ -106,7 +106,7 @@ func (h *Handout) passResult(entry jetstream.KeyValueEntry) {
 	if c := h.wait[entry.Key()]; c != nil {
 		select {
 		case c <- a:
-		default: // it already has one
+		default: // it already has a result
 		}
 	}
 }
@@ -119,7 +119,7 @@ func (h *Handout) Start(context.Context) (sweep.Worker, error) {
 	return &place{Handout: h, name: fmt.Sprintf("queue %d", h.last)}, nil
 }
 
-// place is a worker that does a job by way of the queue.
+// place is a worker that does jobs through the queue.
 type place struct {
 	*Handout
 	name string
@@ -132,7 +132,7 @@ func (p *place) By() store.Maker { return p.by }
 func (p *place) Name() string { return p.name }
 func (p *place) Close() error { return nil }
 
-// Do submits a job and waits for its outcome. It tries a job again that failed before.
+// Do submits a job and waits for its outcome. It retries a job that failed before.
 func (p *place) Do(ctx context.Context, j sweep.Job) (json.RawMessage, error) {
 	c := make(chan answer, 1)
 	p.mu.Lock()
@@ -208,7 +208,7 @@ func (a *answer) outcome() (json.RawMessage, error) {
 	return a.Result, nil
 }
 
-// publishJob adds a job to the queue; the server drops a second one with the same id.
+// publishJob adds a job to the queue; the server drops a second job with the same id.
 func (q *Queue) publishJob(ctx context.Context, build sweep.Build, j sweep.Job, id string) error {
 	raw, err := json.Marshal(j)
 	if err != nil {
@@ -237,8 +237,8 @@ func (q *Queue) findAnswer(ctx context.Context, key string) (a answer, there boo
 	return a, there, err
 }
 
-// Differences describes the results of the wanted keys that differ from the first one of their key, with both makers:
-// those that workers set aside, and those that overwrote another.
+// Differences describes the results for the wanted keys that differ from their key's first result, with both makers:
+// results that workers set aside, and results that overwrote another.
 func (q *Queue) Differences(ctx context.Context, wanted func(key string) bool) (said []string, err error) {
 	aside, err := q.findSetAside(ctx, wanted)
 	if err != nil {
@@ -248,7 +248,7 @@ func (q *Queue) Differences(ctx context.Context, wanted func(key string) bool) (
 	return append(aside, over...), err
 }
 
-// describeDifference describes two results of a key.
+// describeDifference describes two results for one key.
 func describeDifference(key string, first, second *answer) string {
 	who := func(by *store.Maker) string {
 		return fmt.Sprintf("%s (worker %s, build %s, %s)", by.Host, cmp.Or(by.Worker, "unnamed"), by.Build, by.Finished)

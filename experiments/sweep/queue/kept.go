@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// ErrKept: an entry in the queue is damaged or was not written by olafctl.
+// ErrKept reports that an entry in the queue is damaged or was not written by olafctl.
 var ErrKept = olaf.NewError(olaf.Failed, "what the work queue keeps is none of ours")
 
 // answer is a job's outcome: a result, or the reason why there is none.
@@ -24,7 +24,7 @@ type answer struct {
 	By     store.Maker     `json:"by"`
 }
 
-// Presence announces a process that hands out work or does it.
+// Presence announces a process that hands out or does work.
 type Presence struct {
 	Role  string `json:"role"` // HandsOut or Works
 	Host  string `json:"host"`
@@ -64,7 +64,7 @@ func readAnswer(raw []byte) (a answer, err error) {
 	})
 }
 
-// outcomeOf returns a job's outcome. An unreadable one counts as failed, so that the next sweep does the job again.
+// outcomeOf returns a job's outcome. An unreadable one counts as failed, so the next sweep repeats the job.
 func outcomeOf(raw []byte) answer {
 	a, err := readAnswer(raw)
 	if err != nil {

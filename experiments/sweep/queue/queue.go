@@ -1,7 +1,7 @@
 // Package queue hands the jobs of a sweep to workers on other machines and returns their results, through a NATS server
 // with JetStream. Jobs wait in a stream until a worker has stored the result and acknowledged them; the job of a silent
 // worker goes to another. A result is created once under its key. A job that was done twice, after a partition or a
-// restart, is therefore still one result, or a difference that names both machines.
+// restart, therefore still has one result, or a difference that names both machines.
 //
 //	stream SWEEP_JOBS          subjects sweep.jobs.<build>: a work queue, deduplicated by key
 //	bucket SWEEP_RESULTS       key: the result, or why there is none
@@ -27,10 +27,10 @@ import (
 	"github.com/olafctl/olaf/experiments/sweep"
 )
 
-// ErrUnreachable: there is no work queue at an address, or it rejects us.
+// ErrUnreachable reports that there is no work queue at an address, or that it rejects us.
 var ErrUnreachable = olaf.NewError(olaf.Device, "no work queue there")
 
-// Remedies for errors of the server.
+// Remedies for errors from the server.
 const (
 	moreRoom    = "give its JetStream more room (max_file_store, max_memory_store)"
 	noJetStream = "the NATS server there has no JetStream; start it with -js, or use 'olafctl sweep serve'"
@@ -52,10 +52,10 @@ const (
 	// presence is how long an entry lasts, beats the interval at which it is renewed.
 	presence = 15 * time.Second
 	beats    = 3 * time.Second
-	// silence is how long a worker may be silent about a job before another one gets it. It reports three times as
-	// often.
+	// silence is how long a worker may be silent about a job before another worker gets it. Workers report three times
+	// as often.
 	silence = 6 * time.Second
-	// deliveries limits how often a job is handed out; a job that kills its workers has failed before.
+	// deliveries limits how often a job is handed out; a job that kills its workers fails earlier.
 	deliveries = 20
 	// mostFaulty is how many workers a job may kill.
 	mostFaulty = 3
@@ -65,7 +65,7 @@ const (
 	again = 500 * time.Millisecond
 )
 
-// The buckets. The one in memory does not survive the server.
+// The buckets. The one in memory is lost when the server ends.
 var (
 	resultsKept = jetstream.KeyValueConfig{Bucket: resultBucket, History: versions, TTL: resultsLast,
 		Storage: jetstream.FileStorage}
@@ -130,7 +130,7 @@ func (t *turn) wakeAll() {
 	}
 }
 
-// Dial connects and creates missing streams and buckets. It then restores a lost connection for as long as it takes.
+// Dial connects and creates missing streams and buckets. It then restores lost connections, however long that takes.
 // The error matches ErrUnreachable.
 func Dial(ctx context.Context, o Options) (*Queue, error) {
 	if o.Remark == nil {
@@ -235,8 +235,8 @@ func (q *Queue) openStreams(ctx context.Context) (err error) {
 	return nil
 }
 
-// stream finds or creates a stream. It updates one only if its configuration differs, because a NATS server races with
-// other readers when it rewrites settings.
+// stream finds or creates a stream. It updates a stream only if its configuration differs, because a NATS server races
+// with other readers when it rewrites settings.
 func (q *Queue) stream(ctx context.Context, config jetstream.StreamConfig) (jetstream.Stream, error) {
 	s, err := q.js.CreateStream(ctx, config)
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
@@ -257,8 +257,7 @@ func (q *Queue) bucket(ctx context.Context, config jetstream.KeyValueConfig) (je
 // Close ends the connection.
 func (q *Queue) Close() { q.conn.Close() }
 
-// Announce announces a process: once before it returns, and every few seconds in the returned function, which ends with
-// ctx.
+// Announce announces a process once. The returned function repeats this every few seconds until ctx ends.
 func (q *Queue) Announce(ctx context.Context, p Presence, now func() time.Time) (stay func()) {
 	key := p.Role + "." + nats.NewInbox()[len("_INBOX."):]
 	tell := func() {
@@ -353,8 +352,8 @@ func (q *Queue) watchBucket(ctx context.Context, bucket jetstream.KeyValueConfig
 	return nil, back, err
 }
 
-// keepTrying repeats do until it succeeds, ctx ends, or it fails for good and not for want of a server. After a lost
-// connection it repeats at once, because the old request gets no answer.
+// keepTrying repeats do until it succeeds, ctx ends, or it fails for good, other than for lack of a server. After a
+// lost connection it repeats at once, because the old request gets no answer.
 func (q *Queue) keepTrying(ctx context.Context, do func(context.Context) error) error {
 	for {
 		back := q.back.awaitNext()
@@ -378,10 +377,11 @@ func (q *Queue) keepTrying(ctx context.Context, do func(context.Context) error) 
 	}
 }
 
-// storeFailed is the server's code for a failed write, which passes when there is room and the server was restarted.
+// storeFailed is the server's code for a failed write. It no longer occurs once there is room and the server was
+// restarted.
 const storeFailed jetstream.ErrorCode = 10077
 
-// full contains the server's codes for exceeded JetStream limits: of the account, the server, its memory or disk, a
+// full contains the server's codes for exceeded JetStream limits: for the account, the server, its memory or disk, or a
 // stream.
 var full = []jetstream.ErrorCode{10002, 10023, 10027, 10028, 10047, 10122}
 

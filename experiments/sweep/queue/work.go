@@ -19,7 +19,7 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// Labour takes jobs of one build from the queue and does them.
+// Labour takes one build's jobs from the queue and does them.
 type Labour struct {
 	Queue   *Queue
 	Build   sweep.Build
@@ -29,7 +29,7 @@ type Labour struct {
 	ID      string // of this worker, on its host
 	Now     func() time.Time
 	Done    atomic.Int64 // jobs done by this machine
-	// Idle ends the work after so long without a job; 0 means never.
+	// Idle is the time without a job after which the work ends; 0 means never.
 	Idle time.Duration
 }
 
@@ -109,7 +109,7 @@ func (l *Labour) recoverConsumer(ctx context.Context, c jetstream.Consumer, err 
 	return c
 }
 
-// isQuiet reports whether an error means that there is no job, rather than no server.
+// isQuiet reports whether an error means that there is no job, as opposed to no server.
 func isQuiet(err error) bool {
 	return errors.Is(err, jetstream.ErrNoMessages) || errors.Is(err, nats.ErrTimeout)
 }
@@ -122,7 +122,7 @@ func pauseAgain(ctx context.Context) {
 }
 
 // doJob does a job and acknowledges it after storing its outcome. A job whose outcome cannot be stored is handed out
-// again. gone means that the worker has ended.
+// again. gone reports whether the worker has ended.
 func (l *Labour) doJob(ctx context.Context, w sweep.Worker, msg jetstream.Msg) (gone bool) {
 	j, err := readJob(msg.Data())
 	if err != nil {
@@ -157,7 +157,7 @@ func (l *Labour) doJob(ctx context.Context, w sweep.Worker, msg jetstream.Msg) (
 	a.By = store.Maker{Host: l.Host, Worker: l.ID, Build: l.Build.String(),
 		Finished: l.Now().UTC().Format(time.RFC3339), Seconds: l.Now().Sub(begun).Seconds()}
 	err = l.storeOutcome(ctx, j.Key, a)
-	if errors.Is(err, nats.ErrMaxPayload) { // other workers' results would be as long
+	if errors.Is(err, nats.ErrMaxPayload) { // results from other workers would be as long
 		a.Error, a.Result = fmt.Sprintf("its result of %d bytes is more than the queue takes", len(a.Result)), nil
 		err = l.storeOutcome(ctx, j.Key, a)
 	}
@@ -170,8 +170,8 @@ func (l *Labour) doJob(ctx context.Context, w sweep.Worker, msg jetstream.Msg) (
 	return false
 }
 
-// handBack puts a job that nothing ended over into the queue anew, so that another worker gets it at once and its deliveries,
-// which count workers that ended over it, begin at one again.
+// handBack resubmits a job that did not kill its worker. Another worker gets it at once, and its deliveries, which
+// count workers that it killed, start at one again.
 func (l *Labour) handBack(ctx context.Context, msg jetstream.Msg) {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer stop()

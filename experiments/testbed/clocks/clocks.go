@@ -1,10 +1,10 @@
-// Package clocks measures the offset between two clocks by echo exchanges. It computes from given readings and reads
-// no clock.
+// Package clocks measures the offset between two clocks by echo exchanges. It computes from given readings and reads no
+// clock.
 //
 // A message sent at T0 by the local clock is received at T1 and answered at T2 by the remote one, and the answer is
 // received at T3. No message takes negative time, so the offset (remote minus local) is between T2−T3 and T1−T0. The
-// middle of the two is as in NTP (RFC 5905, section 8), half of the round trip is a bound for its error. The bound
-// includes any asymmetry of the two ways, which a spread of many readings would not show.
+// middle of the two is used, as in NTP (RFC 5905, section 8); half of the round trip is a bound on its error. The bound
+// includes any asymmetry between the two directions, which a spread of many readings would not show.
 package clocks
 
 import (
@@ -27,8 +27,8 @@ func (e Exchange) ElapsedSince(earlier Exchange) (spanNS, driftNS int64) {
 	return spanNS, e.T0 - earlier.T0 - spanNS
 }
 
-// Quickest returns the exchange with the shortest round trip, because the others were delayed. It reports false if
-// there is none without a clock that was set.
+// Quickest returns the exchange with the shortest round trip, because the others were delayed. It reports false if a
+// clock was set during every exchange.
 func Quickest(all []Exchange) (best Exchange, ok bool) {
 	for _, e := range all {
 		possible := e.T3 >= e.T0 && e.T2 >= e.T1 && e.RoundTripNS() >= 0
@@ -56,10 +56,10 @@ type Offset struct {
 	BoundNS  int64 `json:"bound_ns"`  // of the error, in either direction
 }
 
-// ErrSet: every exchange shows a clock that was set meanwhile, or there was none.
+// ErrSet reports that a clock was set during every exchange, or that there was no exchange.
 var ErrSet = errors.New("no echo without a clock that was set meanwhile; stop whatever sets the clock, then try again")
 
-// Measure returns the offset by the quickest exchange. Its bound is half of the round trip, and what the clocks may
+// Measure returns the offset from the quickest exchange. Its bound is half of the round trip plus the clocks' possible
 // drift during the exchange. The error is ErrSet.
 func Measure(all []Exchange) (Offset, error) {
 	e, ok := Quickest(all)
@@ -100,9 +100,9 @@ func (r *Relation) Check() error {
 	return nil
 }
 
-// OffsetAt returns the offset at a time of the local clock between the two measurements, interpolated. The bound
-// covers every monotone course of the offset between them. Outside, the nearer measurement is extended with
-// MaxDriftPPM in its bound.
+// OffsetAt returns the interpolated offset at a local time between the two measurements. The bound covers every
+// monotone course of the offset between them. At other times it extends the nearer measurement, with MaxDriftPPM in the
+// bound.
 func (r *Relation) OffsetAt(atNS int64) Offset {
 	span, since := r.After.AtNS-r.Before.AtNS, atNS-r.Before.AtNS
 	switch {
@@ -122,8 +122,8 @@ func (o Offset) extendTo(atNS int64) Offset {
 	return Offset{AtNS: atNS, OffsetNS: o.OffsetNS, BoundNS: o.BoundNS + (away*MaxDriftPPM+999_999)/1_000_000}
 }
 
-// Between returns the relation of two remote clocks that were both measured against the same local one: to minus from.
-// Times remain those of the local clock, and the bounds add up. Both must have been measured before and after one run.
+// Between returns the relation of two remote clocks that were both measured against the same local clock: to minus
+// from. Times remain local, and the bounds add up. Both must have been measured before and after one run.
 func Between(from, to *Relation) Relation {
 	at := func(ns int64) Offset {
 		a, b := from.OffsetAt(ns), to.OffsetAt(ns)

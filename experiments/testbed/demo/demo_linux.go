@@ -22,10 +22,10 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// ErrWrong: an identity does not hold.
+// ErrWrong reports that an identity does not hold.
 var ErrWrong = olaf.NewError(olaf.Failed, "the kernel's sums are not what was sent")
 
-// ErrHost: a program on a host ended too early.
+// ErrHost reports that a program on a host ended too early.
 var ErrHost = olaf.NewError(olaf.Failed, "a program of the job ended")
 
 // Config configures the demo.
@@ -68,7 +68,8 @@ type bench struct {
 }
 
 // RunDemo sets everything up, runs the job, checks the identities, and takes everything down. The error matches
-// netlab.ErrRights or xdp.ErrRights, ErrWrong, lab.ErrBroken if a cable or a program was removed, or is the kernel's.
+// netlab.ErrRights or xdp.ErrRights, ErrWrong, lab.ErrBroken if a cable or a program was removed, or comes from the
+// kernel.
 func RunDemo(ctx context.Context, c Config) (r *Report, err error) {
 	b := &bench{Config: &c}
 	defer func() { err = errors.Join(err, b.closeLab()) }()
@@ -164,7 +165,7 @@ func (k *child) endError(why error) error {
 	return fmt.Errorf("%w: %s: %w", ErrHost, k.name, process.Ended(why, k.err.Bytes()))
 }
 
-// gatherReports waits for the reports of all workers, or for any earlier end.
+// gatherReports waits for the reports of all workers, or for any program that ends earlier.
 func (r *Report) gatherReports(ctx context.Context, workers []*child, server *child) error {
 	g, within := errgroup.WithContext(ctx)
 	for i, w := range workers {
@@ -180,7 +181,7 @@ func (r *Report) gatherReports(ctx context.Context, workers []*child, server *ch
 	}
 }
 
-// errEarly is the error for a server that ends without one.
+// errEarly is the error for a server that ends without an error.
 var errEarly = errors.New("it ended before the job")
 
 // runJob runs the job.

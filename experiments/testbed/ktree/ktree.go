@@ -1,5 +1,5 @@
 // Package ktree builds aggregation trees: it places servers above workers so that no node has more than k children and
-// each server gets as many as its link can carry (Zhang et al., XAgg, §V).
+// each server gets as many children as its link can carry (Zhang et al., XAgg, §V).
 package ktree
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrConfig matches every rejected tree.
+// ErrConfig is matched by the error for any rejected tree.
 var ErrConfig = olaf.NewError(olaf.Usage, "bad aggregation tree")
 
 // MaxK is the largest number of children per node: the bits of a server's bitmap. The paper chooses 2 to 5.

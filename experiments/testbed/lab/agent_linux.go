@@ -27,8 +27,8 @@ type agent struct {
 	stop    context.CancelFunc
 	ended   chan struct{}
 	failed  error         // of the model
-	err     error         // of its goroutine, valid after it ended
-	past    atomic.Uint64 // data packets that reached it although the program takes them
+	err     error         // of its goroutine; valid after it ended
+	past    atomic.Uint64 // data packets that reached it although the program should take them
 }
 
 // look is the interval at which an agent checks for ends of groups.
@@ -115,7 +115,7 @@ func (g *agent) hears(_ olaf.Time, from program.Port, p *program.Packet, _ []uin
 	return g.past.Load() == 0
 }
 
-// checks requests what is missing where packets have reached the end of a group.
+// checks requests missing packets where packets have reached the end of a group.
 func (g *agent) checks(out program.Out) error {
 	select {
 	case task := <-g.tasks:

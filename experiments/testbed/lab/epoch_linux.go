@@ -16,10 +16,9 @@ import (
 // epoch is the beginning of the request for a job's first epoch; the number of vectors follows.
 const epoch = "epoch "
 
-// Epoch requests the epoch with which a job with the given number of vectors may begin. It is ahead of all epochs that
-// any program has seen and of all jobs that asked before, even if they have not begun. Requests are answered one by
-// one, so that jobs never share epochs. The error matches ErrAbsent, ErrFile for an invalid number of vectors, or
-// ErrHolder.
+// Epoch requests the epoch with which a job with the given number of vectors may begin. It is after all epochs that any
+// program has seen and after all jobs that asked before, even if they have not begun. Requests are answered one by one,
+// so that jobs never share epochs. The error matches ErrAbsent, ErrFile for an invalid number of vectors, or ErrHolder.
 func Epoch(name string, vectors int) (first uint16, err error) {
 	if vectors < 1 || vectors > process.MaxVectors {
 		return 0, fmt.Errorf("%w: a job of %d vectors; epochs are counted for 1 to %d", ErrFile, vectors, process.MaxVectors)
@@ -81,8 +80,8 @@ type begun struct {
 // seat is a worker's place in the tree.
 type seat struct{ node, child int }
 
-// answer is the first epoch that the worker at a seat got with its ticket. A worker that left its job has none any
-// more: the next one at the seat begins a new job.
+// answer is the first epoch that the worker at a seat received with its ticket. A worker that left its job has none:
+// the next one at the seat begins a new job.
 type answer struct {
 	ticket uint32
 	first  uint16
@@ -117,8 +116,8 @@ func (e *epochs) another(vectors int) (first uint16, err error) {
 	return first, nil
 }
 
-// handleRequest answers a worker that asks with a ticket for the first epoch of its job or whether it is still the
-// same, or that leaves.
+// handleRequest answers a worker that, with its ticket, requests the first epoch of its job, asks whether it is still
+// the same, or leaves.
 func (e *epochs) handleRequest(at seat, action uint8, vectors uint64, ticket uint32) (uint16, xagg.Answer) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -137,15 +136,15 @@ func (e *epochs) handleRequest(at seat, action uint8, vectors uint64, ticket uin
 		return 0, xagg.WorkerLeft
 	case sits:
 		return said.first, xagg.Answered
-	case action != xagg.Begin: // another worker has the seat now
+	case action != xagg.Begin: // another worker now has the seat
 		return 0, xagg.Unanswered
 	}
 	return e.join(at, vectors, ticket)
 }
 
-// join returns the first epoch of the job of a worker that begins. Workers that begin one after the other belong to one
-// job. A worker that already has an epoch of it, has another number of vectors, or comes after a worker left, begins
-// the next job.
+// join returns the first epoch of the job for a worker that begins. Workers that begin in succession belong to one job.
+// A worker that already has an epoch of it, has another number of vectors, or comes after a worker left, begins the
+// next job.
 func (e *epochs) join(at seat, vectors uint64, ticket uint32) (uint16, xagg.Answer) {
 	if vectors < 1 || vectors > process.MaxVectors {
 		return 0, xagg.TooLong
@@ -166,8 +165,8 @@ func (e *epochs) join(at seat, vectors uint64, ticket uint32) (uint16, xagg.Answ
 	return e.begun.first, xagg.Answered
 }
 
-// begin begins a job because a worker was restarted. Workers of an equally long job that wait for it learn this when
-// they ask again: those without a sum switch, those with one give up. A job that has everything from the restarted
+// begin begins a job because a worker was restarted. Workers that wait for it in an equally long job learn this when
+// they ask again: those without a sum switch, those with one give up. A job that has all packets from the restarted
 // worker ends normally.
 func (e *epochs) begin(next begun, anew seat) {
 	if e.begun.vectors == next.vectors && e.waits(anew) {
@@ -231,7 +230,7 @@ func (l *Lab) lacks(of seat, first, last uint16) (bool, error) {
 	return false, nil
 }
 
-// newest returns the newest epoch that any program has seen; if none has, the one before the first.
+// newest returns the newest epoch that any program has seen; if none has, the epoch before the first.
 func (l *Lab) newest() (newest uint16, err error) {
 	newest, met := ^uint16(0), false
 	for _, a := range l.Adders {

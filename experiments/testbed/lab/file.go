@@ -16,7 +16,7 @@ const (
 	firstSchema = "olafctl.testbed-spec/v1"
 )
 
-// ErrFile is the kind of errors in a testbed file.
+// ErrFile is matched by errors in a testbed file.
 var ErrFile = olaf.NewError(olaf.Usage, "bad testbed file")
 
 // File is the content of a testbed file: a tree of aggregating servers, a queue between workers and a server, or nodes
@@ -38,11 +38,11 @@ type File struct {
 	Clock *Clock          `yaml:"clock"`
 }
 
-// Job is the job for which the testbed aggregates. Resolve replaces zeros by defaults.
+// Job is the job for which the testbed aggregates. Resolve replaces zeros with defaults.
 type Job struct {
 	yamlfile.Pos `yaml:"-"`
 	ID           int `yaml:"id"`
-	Lanes        int `yaml:"lanes"`     // values of a full packet
+	Lanes        int `yaml:"lanes"`     // values in a full packet
 	Fragments    int `yaml:"fragments"` // packets of a model
 	Group        int `yaml:"group"`     // packets of a child that are acknowledged together
 }
@@ -99,7 +99,7 @@ type Device struct {
 	Rate         olaf.Rate `yaml:"rate"` // capacity of the node's link, divided among its children, or of a switch's output
 }
 
-// The words of a file.
+// The words in a file.
 const (
 	Worker     = "worker"     // sends vectors
 	Aggregator = "aggregator" // sums its children's packets in the kernel

@@ -27,7 +27,7 @@ type Holder struct {
 	counts   []map[string]uint64 // by adder
 }
 
-// NewHolder claims the name of a plan and builds it. The error matches ErrExists, or is that of Up.
+// NewHolder claims the name of a plan and builds it. The error matches ErrExists, or comes from Up.
 func NewHolder(p *Plan, o Options) (*Holder, error) {
 	listener, err := net.Listen("unix", prefix+p.Name)
 	if errors.Is(err, syscall.EADDRINUSE) {
@@ -50,7 +50,7 @@ func NewHolder(p *Plan, o Options) (*Holder, error) {
 // Close removes everything.
 func (h *Holder) Close() error { return errors.Join(h.lab.Close(), h.listener.Close()) }
 
-// Hold answers requests until the context ends or one asks for the end, and then removes everything.
+// Hold answers requests until the context ends or a request asks for the end, and then removes everything.
 func (h *Holder) Hold(ctx context.Context) error {
 	stop := context.AfterFunc(ctx, func() { _ = h.listener.Close() })
 	defer stop()

@@ -57,7 +57,7 @@ type Hosts struct {
 	links  []hostLink // as in the plan
 }
 
-// Access returns how the plan's devices are reached: with the program and rights that the file gives for each host.
+// Access returns how the plan's devices are reached: with the program and rights that the file specifies for each host.
 func (p *RolePlan) Access(a testbed.Access) (testbed.Access, error) {
 	a.Hosts = map[sshlink.Address]sshlink.Options{}
 	for i := range p.Hosts {
@@ -74,7 +74,7 @@ func (p *RolePlan) Access(a testbed.Access) (testbed.Access, error) {
 	return a, nil
 }
 
-// ConnectHosts connects to all hosts of a plan at once. The error names each host that is not reached.
+// ConnectHosts connects to all hosts of a plan at once. The error names each host that could not be reached.
 func ConnectHosts(ctx context.Context, p *RolePlan, a testbed.Access) (*Hosts, error) {
 	a, err := p.Access(a)
 	if err != nil {
@@ -139,7 +139,8 @@ type Examination struct {
 	Reservations []testbed.Reservation `json:"reservations"`
 }
 
-// Examine examines all hosts at once, in the order of the plan. What keeps a host from its roles is in its Faults.
+// Examine examines all hosts at once, in the order of the plan. The reasons why a host cannot have its roles are in its
+// Faults.
 func (s *Hosts) Examine(ctx context.Context) ([]Examination, error) {
 	all := make([]Examination, len(s.links))
 	err := s.each(func(i int) error {
@@ -169,7 +170,7 @@ func (s *Hosts) Examine(ctx context.Context) ([]Examination, error) {
 	return all, err
 }
 
-// merge adds the description of another role of a host.
+// merge adds the description of another of the host's roles.
 func (e *Examination) merge(about *testbed.HostAbout) {
 	e.Build, e.Kernel, e.Root = about.Build, about.Kernel, about.Root
 	if about.Device != "" {
@@ -181,7 +182,7 @@ func (e *Examination) merge(about *testbed.HostAbout) {
 	e.Faults = append(e.Faults, about.Faults...)
 }
 
-// requests returns what to ask a host for, one request for each of its roles.
+// requests returns the requests to a host, one for each of its roles.
 func (p *RolePlan) requests(host string) (all []testbed.AboutRequest) {
 	const leastMTU = olaf.HeaderBytes - 14 // of frames without values
 	for _, role := range []struct {

@@ -69,7 +69,7 @@ type HostWire struct {
 	Virtual   bool   // not network cards; may be removed with the testbed
 }
 
-// HostWires returns such cables of a plan with a switch, in the order of the cables.
+// HostWires returns these cables in a plan with a switch, in the order of the cables.
 func (p *Plan) HostWires() (all []HostWire) {
 	for i := range p.Cables {
 		c := &p.Cables[i]
@@ -84,7 +84,7 @@ func (p *Plan) HostWires() (all []HostWire) {
 	return all
 }
 
-// Interfaces returns the interfaces of this machine that a plan takes.
+// Interfaces returns the interfaces of this machine that a plan uses.
 func (p *Plan) Interfaces() (names []string) {
 	for i := range p.Nodes {
 		if name := p.Nodes[i].Device; name != "" {
@@ -151,7 +151,7 @@ func (p *Plan) Children() (most int) {
 	return most
 }
 
-// Below returns the workers whose vectors pass a node, by their numbers.
+// Below returns the workers whose vectors pass through a node, by number.
 func (p *Plan) Below(node int) (workers []int) {
 	if n := &p.Nodes[node]; n.Role == Worker {
 		return []int{n.Number}
@@ -194,7 +194,7 @@ func (p *Plan) routes(node int) (all []route) {
 	return all
 }
 
-// Lines lists what is built, a line each; plans with equal lines are the same testbed.
+// Lines lists the parts that are built, one per line; plans with equal lines are the same testbed.
 func (p *Plan) Lines() []string {
 	var lines []string
 	say := func(format string, a ...any) { lines = append(lines, fmt.Sprintf(format, a...)) }
@@ -227,7 +227,7 @@ func (p *Plan) Lines() []string {
 	return slices.Concat(lines, p.queueLines(), p.elsewhere())
 }
 
-// elsewhere lists the commands for hosts of a tree behind interfaces, a line each.
+// elsewhere lists the commands for a tree's hosts behind interfaces, one per line.
 func (p *Plan) elsewhere() (lines []string) {
 	for i := range p.Nodes {
 		if n := &p.Nodes[i]; p.Switch == nil && n.Device != "" {
@@ -257,7 +257,7 @@ func (p *Plan) HostCommand(node int) string {
 	return "olafctl testbed " + strings.Join(args(node), " ")
 }
 
-// treeArgs returns the name and the arguments of the program on a host of a tree.
+// treeArgs returns the name and the arguments of the program on a host in a tree.
 func (p *Plan) treeArgs(node int) []string {
 	n := &p.Nodes[node]
 	at := func(a netip.Addr) string { return netip.AddrPortFrom(a, olaf.UDPPort).String() }
@@ -280,7 +280,7 @@ func (p *Plan) treeArgs(node int) []string {
 	return args
 }
 
-// LocalCables lists the cables between interfaces of this machine, a line each.
+// LocalCables lists the cables between interfaces of this machine, one per line.
 func (p *Plan) LocalCables() (lines []string) {
 	for i := range p.Cables {
 		if c := &p.Cables[i]; c.Ends != nil {
@@ -305,7 +305,7 @@ func Arithmetic(wrapping bool) string {
 	return Saturating
 }
 
-// Summary returns the plan in a line.
+// Summary returns the plan in one line.
 func (p *Plan) Summary() string {
 	between, modes := olaf.Plural(len(p.Adders), Aggregator), p.modes()
 	if s := p.Switch; s != nil {

@@ -45,7 +45,7 @@ const (
 	DefaultOutRate = 3 * olaf.Mbps
 )
 
-// queueMTU is that of a queue's cables, which carry the longest frame that can be merged.
+// queueMTU is the MTU of a queue's cables, which carry the longest frame that can be merged.
 const queueMTU = olaf.HeaderBytes + olaf.LaneBytes*MaxLanes - 14
 
 // systems returns the systems with a queue in the kernel.

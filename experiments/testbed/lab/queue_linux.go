@@ -150,7 +150,7 @@ func (l *Lab) outside() (map[int]realtime.Outside, error) {
 }
 
 // wires returns the cables at the switch that connect interfaces of this machine, by the number of the host: the
-// server's is after the workers'.
+// server's comes after the workers'.
 func (l *Lab) wires() map[int]realtime.Wire {
 	all := map[int]realtime.Wire{}
 	for _, w := range l.HostWires() {

@@ -8,7 +8,7 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 )
 
-// resourcesOf returns what a testbed uses of one host, by names for reservations.
+// resourcesOf returns the resources that a testbed uses on one host, by names for reservations.
 func (p *RolePlan) resourcesOf(host string, a *testbed.Access) (all []string, err error) {
 	for _, role := range []*PlannedRole{p.Generator, p.Queue, p.Server} {
 		switch {
@@ -28,8 +28,8 @@ func (p *RolePlan) resourcesOf(host string, a *testbed.Access) (all []string, er
 }
 
 // ReserveHosts reserves all devices and interfaces of a testbed on all its hosts for a time, or none of them. Hosts are
-// asked in the order of their names, so that of two testbeds that share hosts one gets all. The error matches ErrReserved if
-// something is reserved.
+// asked in the order of their names, so that one of two testbeds that share hosts gets all of them. The error matches
+// ErrReserved if something is reserved.
 func ReserveHosts(ctx context.Context, p *RolePlan, note string, lasts time.Duration, a testbed.Access) error {
 	s, err := ConnectHosts(ctx, p, a)
 	if err != nil {
@@ -38,8 +38,8 @@ func ReserveHosts(ctx context.Context, p *RolePlan, note string, lasts time.Dura
 	return errors.Join(s.reserve(ctx, note, lasts), s.Close())
 }
 
-// ReleaseHosts ends the reservations of a testbed on all its hosts, also after an error at one of them. It reports whether
-// there were any.
+// ReleaseHosts ends the reservations of a testbed on all its hosts, even after an error at one of them. It reports
+// whether there were any.
 func ReleaseHosts(ctx context.Context, p *RolePlan, a testbed.Access) (found bool, err error) {
 	s, err := ConnectHosts(ctx, p, a)
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 const (
 	MaxCables    = 250 // each has a separate network
 	MaxChildren  = 64  // bits of a bitmap
-	MaxLanes     = 704 // of a packet in one piece
+	MaxLanes     = 704 // in an unfragmented packet
 	MaxNativeMTU = 3000
 	MaxMTU       = 65535
 	maxInterface = 15
@@ -53,7 +53,7 @@ func (r *resolver) fail(at yamlfile.Pos, key, format string, args ...any) {
 	}
 }
 
-// Resolve sets everything that a file leaves open. The error matches ErrFile and lists several mistakes with their
+// Resolve sets every field that a file leaves open. The error matches ErrFile and lists several mistakes with their
 // lines.
 func (f *File) Resolve() (*Plan, error) {
 	r := &resolver{file: f, nodes: map[string]int{}, links: map[string]*Link{}, plan: &Plan{Name: f.name()}}
@@ -66,7 +66,7 @@ func (f *File) Resolve() (*Plan, error) {
 	return r.plan, nil
 }
 
-// name returns the testbed's name, by default that of the file without its extension.
+// name returns the testbed's name, by default the file's name without its extension.
 func (f *File) name() string {
 	if f.Name != "" {
 		return f.Name
@@ -259,7 +259,7 @@ func (r *resolver) outside(n *Node) {
 	}
 }
 
-// find returns the node with a name, or records an error.
+// find returns the named node, or records an error.
 func (r *resolver) find(at yamlfile.Pos, key, name string) (int, bool) {
 	i, ok := r.nodes[name]
 	if !ok {
@@ -504,7 +504,7 @@ func (r *resolver) bottomUp() (nodes []int) {
 }
 
 // modes rejects plans that would lose frames silently: cables that are too long for native mode, and programs that
-// redirect natively to a node that does not receive that.
+// redirect natively to a node that cannot receive such frames.
 func (r *resolver) modes(devices map[int]*Device) {
 	mode := map[int]string{}
 	for i := range r.plan.Adders {

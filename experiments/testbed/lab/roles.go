@@ -31,7 +31,7 @@ type Roles struct {
 	Server       *ServerRole    `yaml:"server"`
 }
 
-// GeneratorRole sends the updates: a device, or a network card that plays all workers.
+// GeneratorRole sends the updates: a device, or a network card that acts as all workers.
 type GeneratorRole struct {
 	yamlfile.Pos `yaml:"-"`
 	Host         string `yaml:"host"`
@@ -71,16 +71,16 @@ const (
 
 // Methods to compare clocks.
 const (
-	ByEcho   = "echo"   // message exchanges, right within half of the shortest round trip
-	ByPTP    = "ptp"    // the hosts keep their clocks together within at_most
+	ByEcho   = "echo"   // message exchanges, exact to half of the shortest round trip
+	ByPTP    = "ptp"    // the hosts keep their clocks synchronised within at_most
 	ByMirror = "mirror" // one network card stamps both cables
-	ByProbe  = "probe"  // frames that pass the queue by
+	ByProbe  = "probe"  // frames that bypass the queue
 )
 
-// RolePlan is a testbed of roles with everything decided. Roles that the file leaves out are nil.
+// RolePlan is a fully specified testbed of roles. Roles that the file leaves out are nil.
 type RolePlan struct {
 	Name      string        `json:"name"`
-	Hosts     []PlannedHost `json:"hosts"` // by name, so that all who reserve them go in one order
+	Hosts     []PlannedHost `json:"hosts"` // by name, so that all reservations are made in one order
 	Generator *PlannedRole  `json:"generator,omitempty"`
 	Queue     *PlannedRole  `json:"queue"`
 	Server    *PlannedRole  `json:"server,omitempty"`
@@ -101,21 +101,21 @@ type PlannedHost struct {
 type PlannedRole struct {
 	Host      string      `json:"host"`
 	Device    string      `json:"device,omitempty"`    // address without the host
-	Interface string      `json:"interface,omitempty"` // of a server, or of a generator that plays workers
-	Port      int         `json:"port"`                // of a generator's card, or of a queue's towards the server
+	Interface string      `json:"interface,omitempty"` // of a server, or of a generator that acts as workers
+	Port      int         `json:"port"`                // of a generator's card, or of a queue's card towards the server
 	Stamps    live.Stamps `json:"stamps,omitempty"`
 }
 
-// Resource returns what a role uses of its host: the device, or the interface.
+// Resource returns the resource that a role uses on its host: the device or the interface.
 func (r *PlannedRole) Resource() string { return cmp.Or(r.Device, r.Interface) }
 
-// HostOf returns the host of a name in the plan.
+// HostOf returns the named host in the plan.
 func (p *RolePlan) HostOf(name string) *PlannedHost {
 	i := slices.IndexFunc(p.Hosts, func(h PlannedHost) bool { return h.Name == name })
 	return &p.Hosts[i]
 }
 
-// Address returns the address of something at a host: as it is for this machine, below ssh:// for others.
+// Address returns the address of a device at a host: unchanged for this machine, below ssh:// for others.
 func (h *PlannedHost) Address(resource string) string {
 	if h.SSH == "" {
 		return resource
@@ -123,7 +123,7 @@ func (h *PlannedHost) Address(resource string) string {
 	return "ssh://" + h.SSH + "/" + resource
 }
 
-// Lines describes the plan, a line per host, role, link and clock.
+// Lines describes the plan, one line per host, role, link and clock.
 func (p *RolePlan) Lines() (lines []string) {
 	say := func(format string, a ...any) { lines = append(lines, fmt.Sprintf(format, a...)) }
 	for _, h := range p.Hosts {
@@ -166,8 +166,8 @@ type roleResolver struct {
 	pos   map[string]yamlfile.Pos // of the file's roles, by name
 }
 
-// ResolveRoles decides everything that a file of roles leaves open. The error matches ErrFile and lists several
-// mistakes with their lines.
+// ResolveRoles sets every field that a file of roles leaves open. The error matches ErrFile and lists several mistakes
+// with their lines.
 func (f *File) ResolveRoles() (*RolePlan, error) {
 	r := &roleResolver{resolver: resolver{file: f}, roles: &RolePlan{Name: f.name()}, pos: map[string]yamlfile.Pos{}}
 	for _, step := range []func(){r.checkForm, r.checkHosts, r.checkRoles, r.checkResources, r.checkLinks, r.checkClock} {
@@ -222,15 +222,14 @@ func (r *resolver) planHosts() (all []PlannedHost) {
 	return all
 }
 
-// isDestination reports whether ssh would take a text as a destination, and nothing else: it is no option and needs no
-// quotes.
+// isDestination reports whether ssh accepts a text only as a destination: it is not an option and needs no quotes.
 func isDestination(s string) bool {
 	return !strings.HasPrefix(s, "-") && !strings.HasPrefix(s, "@") && strings.Count(s, "@") <= 1 && !strings.Contains(s, "@-") &&
 		strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.@:[]%") == "" &&
 		!strings.HasSuffix(s, "@")
 }
 
-// checkHosts takes over the hosts of a file with roles.
+// checkHosts checks and adds the hosts of a file with roles.
 func (r *roleResolver) checkHosts() {
 	if len(r.file.Hosts) == 0 {
 		r.fail(r.file.Pos, "hosts", "there are no hosts; write 'hosts: {here: {}}' for this machine")
@@ -250,7 +249,7 @@ func (r *roleResolver) checkHost(at yamlfile.Pos, role, host string) {
 	r.roles.Hosts[i].Roles = append(r.roles.Hosts[i].Roles, role)
 }
 
-// checkRoles takes over the roles.
+// checkRoles checks and adds the roles.
 func (r *roleResolver) checkRoles() {
 	if g := r.file.Roles.Generator; g != nil {
 		r.checkHost(g.Pos, Generator, g.Host)
@@ -285,7 +284,7 @@ func (r *roleResolver) checkRoles() {
 	}
 }
 
-// checkResources rejects devices and interfaces that cannot be, are taken twice, and hosts without a role.
+// checkResources rejects impossible or repeated devices and interfaces, and hosts without a role.
 func (r *roleResolver) checkResources() {
 	taken := map[string]string{}
 	for _, role := range []struct {
@@ -359,7 +358,7 @@ func (r *roleResolver) checkLinks() {
 	}
 }
 
-// checkClock decides how clocks are compared.
+// checkClock determines how clocks are compared.
 func (r *roleResolver) checkClock() {
 	r.roles.ClockBy = ByEcho
 	c := r.file.Clock
@@ -385,7 +384,7 @@ func (r *roleResolver) checkClock() {
 //go:embed examples
 var examples embed.FS
 
-// Examples returns the names of the files that Example has.
+// Examples returns the names that Example accepts.
 func Examples() (names []string) {
 	files, _ := examples.ReadDir("examples") // of this binary
 	for _, f := range files {
@@ -394,7 +393,7 @@ func Examples() (names []string) {
 	return names
 }
 
-// Example returns a commented testbed file to start from; nil if there is none of that name.
+// Example returns a commented testbed file to start from; nil if there is none with that name.
 func Example(name string) []byte {
 	text, _ := examples.ReadFile("examples/" + name + ".yaml")
 	return text

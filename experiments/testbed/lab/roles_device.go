@@ -18,7 +18,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// RolesDevice returns the row for testbeds of roles, by file or by the name of one that is up.
+// RolesDevice returns the row for testbeds of roles, by file or by the name of a running one.
 func RolesDevice(built ...program.Description) testbed.Device {
 	return testbed.Device{
 		Prefix: "testbed:", Name: "FILE", Abilities: testbed.HasTables | testbed.LogsArrivals | testbed.AddsUpdates | testbed.PassesDriver,
@@ -29,7 +29,8 @@ func RolesDevice(built ...program.Description) testbed.Device {
 	}
 }
 
-// FindRoles reads a testbed of roles: a file, or the name of one that is up. The error matches ErrFile or ErrAbsent.
+// FindRoles reads a testbed of roles: from a file, or by the name of a running one. The error matches ErrFile or
+// ErrAbsent.
 func FindRoles(name string) (*RolePlan, error) {
 	if !strings.ContainsAny(name, "./") {
 		return loadUp(name)
@@ -60,7 +61,7 @@ func openQueueRegisters(ctx context.Context, name string, o testbed.DeviceOption
 	return testbed.OpenDevice(ctx, p.HostOf(p.Queue.Host).Address(p.Queue.Device), o)
 }
 
-// openRoles opens a testbed of roles: the queue's device with the generator and the capture of their hosts.
+// openRoles opens a testbed of roles: the queue's device, with the generator and the capture on their hosts.
 func openRoles(ctx context.Context, name string, o testbed.OpenOptions) (bed *testbed.Testbed, err error) {
 	p, err := FindRoles(name)
 	if err != nil {
@@ -171,20 +172,20 @@ func (p *RolePlan) capture(ctx context.Context, a *testbed.Access) (testbed.Fram
 	return &boundedFrames{HostFrames: frames, bound: clockBound{p.ClockBy == ByPTP, p.ClockNS}}, nil
 }
 
-// boundedFrames are frames of another host whose clock is within a stated bound.
+// boundedFrames are frames from another host whose clock is within a stated bound.
 type boundedFrames struct {
 	*testbed.HostFrames
 	bound  clockBound
 	beyond string
 }
 
-// clockBound is the bound that a file gives for the clocks.
+// clockBound is the bound that a file sets for the clocks.
 type clockBound struct {
-	stated bool  // by PTP; otherwise the exchanges must reach it
+	stated bool  // by PTP; otherwise the exchanges must achieve it
 	ns     int64 // 0 for any
 }
 
-// Offset returns the offset of the clock of the stamps. The error is that the clocks contradict what the file states.
+// Offset returns the offset of the clock of the stamps. It returns an error if the clocks contradict the file.
 func (f *boundedFrames) Offset() (clocks.Offset, error) {
 	o, err := f.HostFrames.Offset()
 	if err != nil {
@@ -194,7 +195,7 @@ func (f *boundedFrames) Offset() (clocks.Offset, error) {
 	return o, err
 }
 
-// apply returns the offset to use for a measured one, and why ages must be withheld with it; empty if they need not be.
+// apply returns the offset to use for a measured one, and the reason why ages must be withheld, if any.
 func (b clockBound) apply(o clocks.Offset) (use clocks.Offset, beyond string, err error) {
 	switch away := max(o.OffsetNS, -o.OffsetNS); {
 	case b.ns == 0:

@@ -19,12 +19,12 @@ import (
 )
 
 var (
-	// ErrUnfit: a host of a testbed cannot have its role.
+	// ErrUnfit reports that a host in a testbed cannot have its role.
 	ErrUnfit  = olaf.NewError(olaf.Device, "not ready")
 	errClocks = olaf.NewError(olaf.Device, "the clocks differ")
 )
 
-// Fault returns the first fault of examined hosts; nil if there is none. Ages that will be withheld are no fault of a run.
+// Fault returns the first fault of examined hosts; nil if there is none. Withheld ages are not a fault of a run.
 func Fault(all []Examination, forRun bool) error {
 	for i := range all {
 		e := &all[i]
@@ -40,8 +40,8 @@ func Fault(all []Examination, forRun bool) error {
 	return nil
 }
 
-// upFile returns the file of a testbed that is up, in a folder of this user's alone. Its error matches ErrAbsent if that is not
-// there.
+// upFile returns the file of a testbed that is up, in a folder that only this user can access. The error matches
+// ErrAbsent if there is no such folder.
 func upFile(name string) (string, error) {
 	folder := filepath.Join(os.TempDir(), fmt.Sprintf("olafctl-%d-testbeds", os.Getuid()))
 	info, err := os.Lstat(folder)
@@ -107,7 +107,7 @@ func loadUp(name string) (*RolePlan, error) {
 }
 
 // UpRoles brings a testbed of roles up: it examines all hosts, reserves them for a time, stops their generators and
-// remembers the plan under its name. One that is up already is examined, and reserved anew.
+// remembers the plan under its name. A testbed that is already up is examined and reserved again.
 func UpRoles(ctx context.Context, p *RolePlan, note string, lasts time.Duration, a testbed.Access) (all []Examination, err error) {
 	there, err := loadUp(p.Name)
 	if err == nil && !reflect.DeepEqual(there, p) {
@@ -136,8 +136,8 @@ func UpRoles(ctx context.Context, p *RolePlan, note string, lasts time.Duration,
 	return all, rememberUp(p)
 }
 
-// DownRoles takes a testbed of roles down: generators stop, reservations end, and its name is forgotten. It goes on after
-// errors, and reports them.
+// DownRoles takes a testbed of roles down: generators stop, reservations end, and its name is forgotten. It continues
+// after errors and reports them.
 func DownRoles(ctx context.Context, p *RolePlan, a testbed.Access) error {
 	s, err := ConnectHosts(ctx, p, a)
 	if err == nil {
@@ -171,7 +171,7 @@ func (s *Hosts) rest(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("host %s: %w", role.Host, err)
 		}
-		if len(uses) == 0 { // made anew for each run
+		if len(uses) == 0 { // created for each run
 			continue
 		}
 		d, err := testbed.OpenDevice(ctx, s.plan.HostOf(role.Host).Address(role.Device), testbed.DeviceOptions{Access: s.access})

@@ -24,7 +24,7 @@ type State struct {
 	Lines  []string    `json:"plan"`
 	Nodes  []NodeState `json:"nodes"`
 	Faults []string    `json:"faults"`
-	// Remarks are faults of the jobs that run on it, such as two workers with one number.
+	// Remarks are faults in the jobs that run on it, such as two workers with the same number.
 	Remarks []string `json:"remarks,omitempty"`
 }
 
@@ -50,7 +50,7 @@ func readState(r io.Reader, name string) (*State, error) {
 	return s, nil
 }
 
-// remark adds faults of the jobs that the nodes' counters show.
+// remark adds faults in jobs that the nodes' counters reveal.
 func (s *State) remark() {
 	for i := range s.Nodes {
 		if n := s.Nodes[i].Counts["misidentified"]; n > 0 {

@@ -60,8 +60,8 @@ type Options struct {
 	Command func(args ...string) *exec.Cmd
 }
 
-// Rights returns the rights that Up needs, PacketRights also those for cables between interfaces of this machine; the
-// latter are tested by using them.
+// Rights returns the rights that Up needs, PacketRights also the rights for cables between interfaces of this machine,
+// which are tested by using them.
 func Rights() []netlab.Right { return slices.Concat(netlab.NamespaceRights, xdp.LoadRights) }
 
 // Up builds a plan. The error matches netlab.ErrRights, with a line for each missing right, netlab.ErrNetwork or
@@ -124,7 +124,7 @@ func (l *Lab) node(i int) (err error) {
 	return l.Nodes[i].Forward()
 }
 
-// cable creates a cable, or takes the interface behind which one of its ends is.
+// cable creates a cable, or uses the interface in front of one of its ends.
 func (l *Lab) cable(i int) (err error) {
 	p := &l.Plan.Cables[i]
 	child, parent := &l.Plan.Nodes[p.Child], &l.Plan.Nodes[p.Parent]
@@ -286,7 +286,7 @@ func (l *Lab) agentFaults() (faults []string) {
 	return faults
 }
 
-// Broken returns an error for the first change since the start, nil for none. The error matches ErrBroken.
+// Broken returns an error for the first change since the start, or nil. The error matches ErrBroken.
 func (l *Lab) Broken() error {
 	if faults := l.Faults(); len(faults) > 0 {
 		return fmt.Errorf("%w: %s", ErrBroken, faults[0])
@@ -297,7 +297,7 @@ func (l *Lab) Broken() error {
 // lookEvery is the interval of Guard's checks.
 const lookEvery = time.Second
 
-// Guard calls do with a context that ends when the testbed changes. If do fails because of that, the error is that of
+// Guard calls do with a context that ends when the testbed changes. If do fails because of that, the error comes from
 // Broken.
 func (l *Lab) Guard(ctx context.Context, do func(context.Context) error) error {
 	within, stop := context.WithCancelCause(ctx)
@@ -334,7 +334,7 @@ func (l *Lab) watch(ctx context.Context) error {
 	}
 }
 
-// cableFaults lists those of a cable's ends. A missing end removes the other.
+// cableFaults lists the faults at a cable's ends. A missing end removes the other.
 func (l *Lab) cableFaults(cable int) (faults []string) {
 	c, planned := l.Cables[cable], &l.Plan.Cables[cable]
 	child, parent := l.nameOf(planned.Child), l.nameOf(planned.Parent)

@@ -28,7 +28,7 @@ func (f *Feeder) startRecording(to Recorder) (*recording, error) {
 	return &recording{c, to}, nil
 }
 
-// passCaptured passes on what was captured so far. r may be nil.
+// passCaptured passes on the frames captured so far. r may be nil.
 func (r *recording) passCaptured() error {
 	if r == nil {
 		return nil
@@ -36,7 +36,7 @@ func (r *recording) passCaptured() error {
 	return r.at.Drain(r.to.Frame)
 }
 
-// endRecording passes on the rest and the number of lost frames, and closes the capture.
+// endRecording passes on the remaining frames and the number of lost frames, and closes the capture.
 func (r *recording) endRecording() error {
 	err := r.passCaptured()
 	lost, why := r.at.Lost()

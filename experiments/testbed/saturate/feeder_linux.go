@@ -26,7 +26,7 @@ import (
 // LogBytes is the size of a log of decisions that a feeder can empty in time.
 const LogBytes = 1 << 24
 
-// Feeder is a testbed with all its ends in this process: those of the workers, and that of the server.
+// Feeder is a testbed with all its ends in this process: the workers' ends and the server's.
 type Feeder struct {
 	lab     *lab.Lab
 	workers []*net.UDPConn // by number
@@ -335,7 +335,7 @@ func (k *run) workersPlay(ctx context.Context) error {
 	return nil
 }
 
-// silence is how long a worker waits before it asks for missing packets.
+// silence is how long a worker waits before it requests missing packets.
 const silence = 50 * olaf.Millisecond
 
 // recordLeaving records that a packet of a fragment is about to leave; the last one counts.

@@ -12,10 +12,10 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// EarlierSchema names the documents of such runs of earlier versions, without their version.
+// EarlierSchema is the schema, without its version, of documents with such runs from earlier versions.
 const EarlierSchema = "olafctl.feed"
 
-// Report is the runs of one system on one testbed.
+// Report contains the runs of one system on one testbed.
 type Report struct {
 	System     string
 	Plan       *lab.Plan
@@ -25,16 +25,16 @@ type Report struct {
 	Statements []string
 }
 
-// IsPartial reports whether fewer runs were done than were asked for.
+// IsPartial reports whether fewer runs were done than requested.
 func (r *Report) IsPartial() bool { return len(r.Runs) < r.Asked }
 
-// number is a number of a run.
+// number is a number from a run.
 type number struct {
 	*metric.Metric
 	of func(p *lab.Plan, c *Config, r *Run) float64
 }
 
-// numbers describe runs.
+// numbers are the numbers that describe runs.
 var numbers = []number{
 	{result.NewMetric("packets_per_s", "Packets of workers, a second", "packet/s"),
 		func(_ *lab.Plan, _ *Config, r *Run) float64 {
@@ -61,11 +61,11 @@ var numbers = []number{
 		func(_ *lab.Plan, _ *Config, r *Run) float64 { return float64(r.Repeated) }},
 }
 
-// real is said beside the numbers of every report.
+// real is the statement beside the numbers of every report.
 const real = "frames, cables and the kernel's program are real; a pair of virtual interfaces is no network card, " +
 	"and senders, program and server share this machine's processors"
 
-// sums are what all runs checked, invalid ones too.
+// sums are the total checks in all runs, including invalid ones.
 type sums struct {
 	sums, checked, wrong uint64
 	decisions            olaf.Decisions
@@ -108,7 +108,7 @@ func (r *Report) Result(by results.Provenance) *result.Result {
 	return d
 }
 
-// makeRow is the only row of the document.
+// makeRow returns the document's only row.
 func (r *Report) makeRow(metrics result.Metrics, of *sums) result.Row {
 	a := &r.Plan.Adders[0]
 	w := result.Row{
@@ -175,7 +175,7 @@ func decided(d *olaf.Decisions) string {
 // ErrInvalid reports that at least one run must not be used.
 var ErrInvalid = olaf.NewError(olaf.Failed, "invalid run")
 
-// err is nil when every run was valid and none is missing.
+// err returns nil if every run was valid and none is missing.
 func (r *Report) err() error {
 	for _, run := range r.Runs {
 		if !run.Valid() {
@@ -188,7 +188,7 @@ func (r *Report) err() error {
 	return nil
 }
 
-// ReadEarlier reads a document that an earlier version kept.
+// ReadEarlier reads a document from an earlier version.
 func ReadEarlier(raw []byte) (*result.Result, error) {
 	var d struct {
 		result.Result

@@ -8,7 +8,7 @@ import (
 	"github.com/olafctl/olaf/internal/splitmix"
 )
 
-// ErrConfig matches every rejected configuration.
+// ErrConfig is matched by the error for any rejected configuration.
 var ErrConfig = olaf.NewError(olaf.Usage, "bad feed")
 
 // Config configures a run.
@@ -42,7 +42,7 @@ type Run struct {
 	Sent      uint64         `json:"sent"`           // packets, including repeated ones
 	Resent    uint64         `json:"resent"`         // by workers, for missing sums
 	SumsAgain uint64         `json:"sums_resent"`    // by aggregators, for losses above them
-	Sums      uint64         `json:"sums"`           // distinct ones at the server
+	Sums      uint64         `json:"sums"`           // distinct sums at the server
 	Repeated  uint64         `json:"repeated"`       // repeated arrivals
 	Checked   uint64         `json:"values_checked"` // in sums, at all workers
 	Wrong     uint64         `json:"values_wrong"`
@@ -86,7 +86,7 @@ func (r *Run) checkRun(p *lab.Plan, c *Config) {
 		}
 		came += sumDecisions(k)
 	}
-	// Sums from below the topmost aggregator go to another one.
+	// Sums from below the topmost aggregator go to another aggregator.
 	if out := r.Sent + sums*uint64(len(p.Adders)-1) + r.SumsAgain; came > out {
 		say("%d packets were decided about, of %d that were sent", came, out)
 	}

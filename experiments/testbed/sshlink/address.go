@@ -13,10 +13,10 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrAddress: the text is no address of a device on another host.
+// ErrAddress reports that a text is not an address of a device on another host.
 var ErrAddress = olaf.NewError(olaf.Usage, "no address of a device on another host")
 
-// Address is another host, as ssh knows it.
+// Address is another host, as ssh names it.
 type Address struct {
 	User string // empty for ssh's choice
 	Host string // name, alias of the user's ssh configuration, or IP address
@@ -68,7 +68,7 @@ func splitPort(place string) (host string, port int, err error) {
 	return host, port, nil
 }
 
-// isPlain reports whether a user or host can be given to ssh: it is no option, and no shell has to quote it.
+// isPlain reports whether a user or host can be given to ssh: it is not an option and needs no quotes in a shell.
 func isPlain(name string) bool {
 	return name != "" && name[0] != '-' && !strings.ContainsFunc(name, func(r rune) bool {
 		return r <= ' ' || r == 0x7f || strings.ContainsRune(`"'`+"`"+`$&|;<>()*?[]{}#~!\/@,`, r)

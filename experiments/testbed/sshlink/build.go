@@ -18,8 +18,8 @@ type Build struct {
 	Platform string // such as linux/amd64
 }
 
-// ReadBuild identifies the program in a file, whose version the caller knows. The hash is that of the Go toolchain's build ID,
-// which depends on all of the program's code, or else of the whole file.
+// ReadBuild identifies the program in a file, whose version the caller knows. The hash is of the Go toolchain's build
+// ID, which depends on all of the program's code, or else of the whole file.
 func ReadBuild(path, version string) (Build, error) {
 	b := Build{Version: strings.Join(strings.Fields(version), "_"), Platform: runtime.GOOS + "/" + runtime.GOARCH}
 	file, err := os.Open(path)
@@ -55,7 +55,8 @@ func readBuildID(file io.ReaderAt) []byte {
 	return data[header:]
 }
 
-// matches reports whether an agent's build can serve this one: the same code, or the same commit for another platform.
+// matches reports whether an agent with that build can serve this build: the same code, or the same commit for another
+// platform.
 func (b Build) matches(other Build) bool {
 	if b.Platform != other.Platform {
 		return b.Version == other.Version

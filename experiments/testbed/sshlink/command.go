@@ -13,9 +13,9 @@ import (
 // hostWord begins the first line of agentScript: system, machine, olafctl's path, and cached or installed.
 const hostWord = "olafctl-host"
 
-// agentScript runs an agent on the other host: its arguments are the private folder, olafctl's path or nothing, the build's
-// hash, a command before it, the arguments of a command after an agent that was killed or nothing, and those of serve. It removes
-// the folder after an agent that was killed, too.
+// agentScript runs an agent on the other host: its arguments are the private folder, olafctl's path or nothing, the
+// build's hash, a command before it, the arguments of a command after an agent that was killed or nothing, and those of
+// serve. It removes the folder even after an agent that was killed.
 const agentScript = `d=$1 b=$2 h=$3 s=$4 k=$5; shift 5
 c=${XDG_CACHE_HOME:-$HOME/.cache}/olafctl/agents/$h/olafctl from=installed
 if [ -z "$b" ]; then if [ -x "$c" ]; then b=$c from=cached; touch -c "${c%/*}" 2>/dev/null; else b=$(command -v olafctl) || b=-; fi; fi
@@ -64,7 +64,7 @@ func quoteAll(words []string) string {
 	return strings.Join(quoted, " ")
 }
 
-// otherBuild is the error that a host has no build like ours.
+// otherBuild is the error for a host without a build like ours.
 type otherBuild struct {
 	platform, binary, version string
 	cached                    bool // the binary was copied by us

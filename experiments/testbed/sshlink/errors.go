@@ -9,21 +9,21 @@ import (
 )
 
 var (
-	// ErrSSH: the ssh program could not connect, or the connection broke.
+	// ErrSSH reports that the ssh program could not connect, or that the connection broke.
 	ErrSSH = olaf.NewError(olaf.Device, "no ssh connection")
-	// ErrForward: the other host's sshd does not forward unix sockets.
+	// ErrForward reports that the other host's sshd does not forward unix sockets.
 	ErrForward = olaf.NewError(olaf.Device, "sshd forwards no unix sockets")
-	// ErrBuild: the other host lacks this build of the program.
+	// ErrBuild reports that the other host lacks this build of the program.
 	ErrBuild = olaf.NewError(olaf.Device, "not this build of olafctl")
 )
 
 // messagePrefix begins the messages of agents.
 const messagePrefix = "olafctl: "
 
-// exitSSH is ssh's own exit code; all others are those of the other host's programs.
+// exitSSH is ssh's own exit code; all others come from the other host's programs.
 const exitSSH = 255
 
-// advice maps words of ssh to what helps.
+// advice maps ssh's messages to remedies.
 var advice = []struct{ words, remedy string }{
 	{"REMOTE HOST IDENTIFICATION HAS CHANGED", "the host's key is not the known one: ask its owner, then 'ssh-keygen -R HOST'"},
 	{"Host key verification failed", "its key is not known here: compare it once with 'ssh HOST'"},
@@ -37,7 +37,7 @@ var advice = []struct{ words, remedy string }{
 	{"a password is required", "sudo may not ask for a password there: allow olafctl without one"},
 }
 
-// explainEnd returns the error of a session that ended: ssh's words with a remedy, or the other host's error.
+// explainEnd returns the error of a session that ended: ssh's message with a remedy, or the other host's error.
 func explainEnd(a Address, code int, lines []string) error {
 	all := strings.Join(lines, "\n")
 	for i := len(lines) - 1; i >= 0; i-- {
@@ -74,7 +74,7 @@ type tail struct {
 	text string
 }
 
-// maxTail bounds the text that is kept.
+// maxTail limits the text that is kept.
 const maxTail = 8 << 10
 
 func (t *tail) Write(p []byte) (int, error) {
@@ -87,7 +87,7 @@ func (t *tail) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// all returns the lines that are not empty, without the frames of ssh's warnings.
+// all returns the non-empty lines, without the frames around ssh's warnings.
 func (t *tail) all() (lines []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

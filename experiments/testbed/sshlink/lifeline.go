@@ -13,16 +13,16 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Patience is how long either side waits for a sign of life. Both give one every beat.
+// Patience is how long either side waits for a sign of life. Both send one every beat.
 const (
 	Patience = 10 * time.Second
 	beat     = 2 * time.Second
 )
 
-// ErrHeadGone: the other side of an agent's standard input is gone.
+// ErrHeadGone reports that the other side of an agent's standard input is gone.
 var ErrHeadGone = olaf.NewError(olaf.Device, "the host that started this agent is gone")
 
-// First words of an agent's lines.
+// The first words of an agent's lines.
 const (
 	helloWord = "olafctl-agent"
 	readyWord = "olafctl-ready"
@@ -30,8 +30,8 @@ const (
 )
 
 // Attend greets the other side of in and out and waits until it accepts this build. The returned context ends with
-// ErrHeadGone when in ends or there was no sign of life for Patience; then the process exits after another Patience at the
-// latest. The caller reports that it serves with ready.
+// ErrHeadGone when in ends or after Patience without a sign of life; the process then exits within another Patience.
+// The caller calls ready when it serves.
 func Attend(ctx context.Context, in io.Reader, out io.Writer, b Build) (alive context.Context, ready func() error, err error) {
 	return attend(ctx, in, out, b, os.Exit)
 }
@@ -68,7 +68,7 @@ func attend(ctx context.Context, in io.Reader, out io.Writer, b Build, exit func
 				tick.Stop()
 				return
 			case <-tick.C:
-				_ = write("") // a broken connection shows at in
+				_ = write("") // a broken connection is noticed at in
 			}
 		}
 	}()

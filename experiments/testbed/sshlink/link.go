@@ -20,14 +20,14 @@ import (
 // Options configures links.
 type Options struct {
 	Program string // the ssh program with options, in a shell's words; empty for ssh
-	Binary  string // olafctl on the other host; empty for the copy in the user's cache there, or the one in PATH
-	Sudo    bool   // the agent runs as root, by sudo
+	Binary  string // olafctl on the other host; empty for the copy in the user's cache there, or olafctl in PATH
+	Sudo    bool   // the agent runs as root, through sudo
 	// Identify identifies this program, and Executable returns its file, to copy.
 	Identify   func() (Build, error)
 	Executable func() (string, error)
 	// MayCopy returns an error if the program may not be copied to the host; nil forbids it.
 	MayCopy func(ctx context.Context, question string) error
-	// Note receives what is done on the host and takes long, and what an agent notes; nil for nothing.
+	// Note receives notes about slow steps on the host, and an agent's notes; it may be nil.
 	Note func(text string)
 	// Serve contains the arguments of 'device serve' there, besides the socket.
 	Serve []string
@@ -120,7 +120,7 @@ func sudoWord(sudo bool) string {
 	return ""
 }
 
-// run starts ssh and the goroutines that read its output and give signs of life.
+// run starts ssh and the goroutines that read its output and send signs of life.
 func (l *Link) run(o *Options, forward, script []string) (err error) {
 	l.cmd = o.command(l.Address, forward, script)
 	l.cmd.Stderr = &l.words
@@ -162,7 +162,7 @@ func (l *Link) read(out io.Reader) {
 	close(l.done)
 }
 
-// fail ends the link for a reason of this side.
+// fail ends the link for a reason on this side.
 func (l *Link) fail(why error) {
 	l.mu.Lock()
 	if l.why == nil {
@@ -172,7 +172,7 @@ func (l *Link) fail(why error) {
 	l.kill()
 }
 
-// startPatience bounds the time until the first line of a new session, which needs ssh's handshake.
+// startPatience limits the time until the first line of a new session, which needs ssh's handshake.
 const startPatience = 30 * time.Second
 
 // greet waits for the agent's greeting, accepts its build and waits until it serves.
@@ -196,7 +196,7 @@ func (l *Link) greet(ctx context.Context, o *Options) error {
 	}
 }
 
-// handleLine handles one line of the greeting; other lines are of login scripts.
+// handleLine handles one line of the greeting; other lines come from login scripts.
 func (l *Link) handleLine(o *Options, line string, found *otherBuild) (ready bool, err error) {
 	words := strings.Fields(line)
 	switch {
@@ -228,7 +228,7 @@ func (l *Link) mayBeOlder(found *otherBuild) bool {
 // Exit codes of programs that are older than this one, or missing.
 const exitUsage, exitMissing = 2, 127
 
-// giveSigns gives signs of life until the link ends.
+// giveSigns sends signs of life until the link ends.
 func (l *Link) giveSigns() {
 	tick := time.NewTicker(beat)
 	defer tick.Stop()
@@ -237,12 +237,12 @@ func (l *Link) giveSigns() {
 		case <-l.done:
 			return
 		case <-tick.C:
-			_, _ = l.in.Write([]byte("\n")) // a broken pipe shows as the end of ssh
+			_, _ = l.in.Write([]byte("\n")) // a broken pipe is noticed as the end of ssh
 		}
 	}
 }
 
-// probe checks that the socket is forwarded, by HTTP/2's greeting.
+// probe checks through HTTP/2's greeting that the socket is forwarded.
 func (l *Link) probe(ctx context.Context) error {
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", strings.TrimPrefix(l.Target, "unix:"))
 	if err != nil {
@@ -270,7 +270,7 @@ func (l *Link) probe(ctx context.Context) error {
 		l.Address.Name(), l.words.last())
 }
 
-// Done is closed when the link has ended.
+// Done returns a channel that is closed when the link has ended.
 func (l *Link) Done() <-chan struct{} { return l.done }
 
 // Err returns why the link ended; nil before.

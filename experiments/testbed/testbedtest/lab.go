@@ -62,7 +62,7 @@ func NewLab(t *testing.T) *Lab {
 	return r
 }
 
-// AddGenerator puts a second card into the host, whose cable leads to the first one.
+// AddGenerator puts a second card into the host, with a cable to the first one.
 func (r *Lab) AddGenerator(t *testing.T) {
 	t.Helper()
 	var err error
@@ -81,7 +81,7 @@ func (r *Lab) AddGenerator(t *testing.T) {
 	r.Slow(800 * olaf.Nanosecond)
 }
 
-// Slow makes a read of a card's clock take d, half of it before the card answers.
+// Slow makes reading a card's clock take d, half of it before the card answers.
 func (r *Lab) Slow(d olaf.Duration) {
 	for _, card := range []*pcietest.Card{r.Card, r.Generator} {
 		if card == nil {
@@ -98,7 +98,7 @@ func (r *Lab) Slow(d olaf.Duration) {
 	}
 }
 
-// Host returns the host's time at an instant of the card's.
+// Host returns the host's time at an instant on the card's clock.
 func (r *Lab) Host(at time.Time) time.Time {
 	host := r.monotonicTime(at)
 	if r.Step > 0 && at.Sub(r.Boot) > r.Step {
@@ -132,7 +132,7 @@ type Arrival struct {
 	Data []byte
 }
 
-// Wire is an interface that stamps the frames of the card with the host's clock.
+// Wire is an interface that stamps the card's frames with the host's clock.
 type Wire struct {
 	rig     *Lab
 	Stamps  live.Stamps
@@ -190,7 +190,7 @@ func (w *Wire) Poll() error {
 	return nil
 }
 
-// CardAddress is that of the card, and GeneratorAddress that of the second one.
+// CardAddress is the address of the card, GeneratorAddress that of the second card.
 const (
 	CardAddress      = "pci:" + pcietest.BDF
 	GeneratorAddress = "pci:0000:5e:00.0"
@@ -203,7 +203,7 @@ func requireNoError(t *testing.T, err error) {
 	}
 }
 
-// ServeTwin lends a twin for the length of a test and returns its address.
+// ServeTwin lends a twin for the duration of a test and returns its address.
 func ServeTwin(tb testing.TB, o testbed.ServeOptions) string {
 	tb.Helper()
 	o.Listen = "unix:" + filepath.Join(tb.TempDir(), "s")
@@ -224,5 +224,5 @@ func TestDevices() testbed.Devices {
 	return testbed.Devices{testbed.TwinDevice(), testbed.CardDevice(), testbed.AgentDevice()}
 }
 
-// TestAccess returns the access to them on this host.
+// TestAccess returns the access to these devices on this host.
 func TestAccess() testbed.Access { return testbed.Access{Devices: TestDevices()} }

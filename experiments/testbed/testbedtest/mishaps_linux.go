@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// OwnLinks returns the links by which this process, and no parallel test, attaches XDP programs to interfaces.
+// OwnLinks returns the links with which this process, excluding parallel tests, attaches XDP programs to interfaces.
 func OwnLinks() (ids []link.ID, err error) {
 	files, err := filepath.Glob("/proc/self/fdinfo/*")
 	if err != nil {

@@ -33,8 +33,8 @@ func RecordTraces(t testing.TB) *Traces {
 // last descriptor.
 const patience = time.Minute
 
-// AwaitGone waits until nothing is left of processes with a marker in their environment: no process, no program without an
-// owner, no interface in this namespace, no mount of a namespace.
+// AwaitGone waits until nothing remains of processes with a marker in their environment: no process, no program without
+// an owner, no interface in this namespace, no mount of a namespace.
 func (tr *Traces) AwaitGone(t testing.TB, marker string) {
 	t.Helper()
 	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) { // there is no notification
@@ -83,7 +83,8 @@ func testbedPrograms() (ids []ebpf.ProgramID) {
 	return ids
 }
 
-// listDescriptors returns the processes with a marker in their environment, and the programs that any process holds.
+// listDescriptors returns the processes with a marker in their environment, and the kernel programs that any process
+// has open.
 func listDescriptors(t testing.TB, marker string) (marked []string, held map[string]bool) {
 	held = map[string]bool{}
 	entries, err := filepath.Glob("/proc/[0-9]*")

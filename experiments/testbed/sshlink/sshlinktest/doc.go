@@ -1,2 +1,2 @@
-// Package sshlinktest provides hosts for tests that run an sshd each, in network namespaces of this machine.
+// Package sshlinktest provides hosts for tests, each with an sshd, in network namespaces of this machine.
 package sshlinktest

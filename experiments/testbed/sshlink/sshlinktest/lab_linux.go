@@ -40,7 +40,7 @@ type Host struct {
 	cable  *netlab.Cable
 }
 
-// Cut takes the host's cable out, or puts it back.
+// Cut unplugs the host's cable, or plugs it in again.
 func (h *Host) Cut(t testing.TB, out bool) {
 	t.Helper()
 	mustNil(t, h.cable.B.Do(func() error {
@@ -141,7 +141,7 @@ func (l *Lab) AwaitReachable(t testing.TB, h *Host) {
 	}))
 }
 
-// URL is the address of a device on the host.
+// URL returns the address of a device on the host.
 func (h *Host) URL(device string) string { return "ssh://" + h.Name + "/" + device }
 
 // Processes returns the programs that run on the host, besides sshd's.
@@ -162,7 +162,7 @@ func (h *Host) Processes(t testing.TB) (all []string) {
 	return all
 }
 
-// leavePatience bounds how long an agent may take to leave: the longest silence, and the end of its device.
+// leavePatience limits how long an agent may take to leave: the longest silence plus the end of its device.
 const leavePatience = time.Minute
 
 // AwaitIdle waits until no program runs on any host and nothing else is left there.
