@@ -17,8 +17,12 @@ import (
 // any instant.
 type Exchange struct{ T0, T1, T2, T3 int64 }
 
-// RoundTripNS returns the time that both messages took, in ns. It is negative if a clock was set meanwhile.
+// RoundTripNS returns the time that both messages took, in ns. It is negative if a clock was set meanwhile, or drifted
+// during a long answer.
 func (e Exchange) RoundTripNS() int64 { return e.T3 - e.T0 - (e.T2 - e.T1) }
+
+// driftNS returns how far the clocks can drift apart during the exchange.
+func (e Exchange) driftNS() int64 { return (e.T3-e.T0)*MaxDriftPPM/1_000_000 + 1 }
 
 // ElapsedSince returns the remote clock's time from an earlier exchange to e, and how much longer it was on the local
 // clock, in ns.
@@ -31,7 +35,7 @@ func (e Exchange) ElapsedSince(earlier Exchange) (spanNS, driftNS int64) {
 // clock was set during every exchange.
 func Quickest(all []Exchange) (best Exchange, ok bool) {
 	for _, e := range all {
-		possible := e.T3 >= e.T0 && e.T2 >= e.T1 && e.RoundTripNS() >= 0
+		possible := e.T3 >= e.T0 && e.T2 >= e.T1 && e.RoundTripNS() >= -e.driftNS()
 		if possible && (!ok || e.RoundTripNS() < best.RoundTripNS()) {
 			best, ok = e, true
 		}
@@ -67,8 +71,8 @@ func Measure(all []Exchange) (Offset, error) {
 		return Offset{}, ErrSet
 	}
 	up, down := e.T1-e.T0, e.T2-e.T3 // the offset is between them
-	drift := (e.T3 - e.T0) * MaxDriftPPM / 1_000_000
-	return Offset{AtNS: e.T0 + (e.T3-e.T0)/2, OffsetNS: down + (up-down)/2, BoundNS: (up-down+1)/2 + drift}, nil
+	bound := (max(up-down, 0)+1)/2 + e.driftNS()
+	return Offset{AtNS: e.T0 + (e.T3-e.T0)/2, OffsetNS: down + (up-down)/2, BoundNS: bound}, nil
 }
 
 // Relation is the offset between two clocks over a run, from a measurement before it and one after it.
