@@ -139,14 +139,24 @@ func escapeXML(s string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace(s)
 }
 
-// dataRows returns the rows in which any series of a chart has a number.
+// dataRows returns the rows in which any series of a chart has a number. Bars that are all 0 cannot be seen, so that
+// their chart has none.
 func dataRows(s *table.Sheet, c *table.Chart) (rows []int) {
+	visible := c.Kind != table.Bars
 	for k, row := range s.Rows {
-		if slices.ContainsFunc(c.Series, func(one table.Series) bool {
-			return row[one.Column].Kind == table.Number || one.PaperColumn > 0 && row[one.PaperColumn].Kind == table.Number
-		}) {
+		any := false
+		for _, one := range c.Series {
+			for _, column := range []int{one.Column, one.PaperColumn} {
+				v, ok := numberAt(row, column)
+				any, visible = any || ok, visible || v != 0
+			}
+		}
+		if any {
 			rows = append(rows, k)
 		}
+	}
+	if !visible {
+		return nil
 	}
 	return rows
 }
