@@ -13,8 +13,8 @@ import (
 	"github.com/olafctl/olaf/results/result"
 )
 
-// splitUpdates cuts the updates of a recorded training run into more and more frames. The paper leaves open what that costs
-// (§10), so that it judges no claim.
+// splitUpdates cuts the updates of a recorded training run into more and more frames. The paper leaves the cost open
+// (§10), so this experiment judges no claim.
 func splitUpdates(set system.Set) experiments.Experiment {
 	return experiments.Experiment{
 		Name:     "olaf/fragments",
@@ -37,7 +37,7 @@ const fragmentsExpected = "expected before the first run, after a look at 2 and 
 const fragmentsMissed = "missed: with 8 slots for each place OLAF tears fewer than a quarter of the updates, as it loses next to " +
 	"none and fragments mostly meet the same neighbours; in 8 slots a whole model gets over 3 times as old as its frames"
 
-// fragmentValues is the number of values in an update of lander8; fragmentCounts are the numbers of frames to cut it into.
+// fragmentValues is the number of values in an update of lander8; fragmentCounts are its numbers of frames.
 const fragmentValues = 2205
 
 var fragmentCounts = []int{1, 2, 4, 8, 16, 32, 64}
