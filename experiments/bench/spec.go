@@ -18,7 +18,7 @@ import (
 	"github.com/olafctl/olaf/pktgen"
 )
 
-// ErrSpec matches every rejected specification.
+// ErrSpec is matched by the error for any rejected specification.
 var ErrSpec = olaf.NewError(olaf.Usage, "bad specification")
 
 // Spec defines the work on a single-queue testbed, before anything is resolved. Zero optional fields stand for the

@@ -13,7 +13,7 @@ import (
 // FileSchema is the schema of the files that ParseFile reads.
 const FileSchema = "olafctl.job-spec/v1"
 
-// ErrFile matches every rejected file; the message names file and line.
+// ErrFile is matched by the error for any rejected file; the message names file and line.
 var ErrFile = olaf.NewError(olaf.Usage, "bad job")
 
 // File is a job file on a preset's cluster. The caller interprets its options.
