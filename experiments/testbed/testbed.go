@@ -20,7 +20,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// ErrBackend: this build cannot open a device of that kind.
+// ErrBackend reports that this build cannot open a device of that kind.
 var ErrBackend = olaf.NewError(olaf.Usage, "no such device backend")
 
 // Testbed is a device with tables, generators and captures. For a run, a card and a twin are the same.
