@@ -153,7 +153,7 @@ func (s *Simulated) DescribeValidity() string {
 	return fmt.Sprintf("valid: %d of %d runs, accounting identities exact in every run", valid, total)
 }
 
-// simulatedCounts is a statement for every stored simulation.
+// simulatedCounts is the remark printed about the counts of every stored simulation.
 const simulatedCounts = "counts and lost_pct are over the whole run, warm-up included, with the network taken as " +
 	"one queue, because only these balance; " +
 	"window_* and loss_* are after the warm-up; ages are over the window, and workers are numbered within their cluster"

@@ -227,7 +227,7 @@ func (c *Config) findProgram(ctx context.Context) (string, error) {
 	return program, nil
 }
 
-// isUsable reports whether there is a finished program.
+// isUsable reports whether the program exists and was built completely.
 func isUsable(program string) bool {
 	info, err := os.Stat(program)
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o100 != 0 && info.Size() > 0

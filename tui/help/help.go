@@ -7,7 +7,7 @@ import (
 	"github.com/olafctl/olaf/tui/theme"
 )
 
-// ColumnWidth is the width of a help column, with a space between two.
+// ColumnWidth is the width of a help column. One space separates two columns.
 const ColumnWidth = 56
 
 // Line is one row of the help: text, or a key and its action.

@@ -120,7 +120,7 @@ func (s *session) keys() tui.Acts {
 	}
 }
 
-// ask returns an act that sends a command.
+// ask returns an action that sends a command.
 func (s *session) ask(command func(*slowmotion.Snapshot) slowmotion.Command) func(*tui.Frame) tea.Cmd {
 	return tui.AsAct(func(f *tui.Frame) {
 		if s.snapshot != nil && !s.options.Source.Do(command(s.snapshot)) {

@@ -190,7 +190,7 @@ func (f *jobFlags) buildSpec(name string, given []string, leads bool) (*job.Spec
 	return spec, nil
 }
 
-// jobReport is a report of jobs that is kept with its plan and can be judged by expectations.
+// jobReport is a report on jobs that is stored with its plan and can be checked against expectations.
 type jobReport interface {
 	bench.Planned
 	Configurations() []results.Row

@@ -90,8 +90,8 @@ func clusterGrid(clusters []aomcheck.ClusterResult) *cli.Grid {
 	return g
 }
 
-// verdictJSON is olafctl.verify/v1. For the same question it is the same except for the provenance, except for the
-// counter-example, of which there may be several.
+// verdictJSON is the document olafctl.verify/v1. The same question gives the same document, apart from the provenance and
+// the choice of a counter-example where there are several.
 type verdictJSON struct {
 	cli.Head
 	Answer         aomcheck.Answer     `json:"answer"`

@@ -152,7 +152,7 @@ func (s *Script) compare(op string, a, b Lin) Bool {
 	return Bool("(" + op + " " + s.text(d) + " " + s.number(-c) + ")")
 }
 
-// AtLeast is true if n or more of the terms are true, by a unary counter over them.
+// AtLeast returns a term that is true if at least n of the given terms are true. It encodes a unary counter.
 func (s *Script) AtLeast(equation, name string, n int, terms []Bool) Bool {
 	counts := s.Counter(equation, name, terms, n)
 	return counts[n]

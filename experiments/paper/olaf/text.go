@@ -124,7 +124,7 @@ func scaleValues(values []results.Float, by float64) []results.Float {
 	return out
 }
 
-// percentFewer returns by how many per cent b is below a, seed by seed, where each unit of b counts as several.
+// percentFewer returns, seed by seed, the percentage by which b is below a, with each unit of b counted that often.
 func percentFewer(a, b []results.Float, each float64) paper.Measured {
 	var values []results.Float
 	for i := range a {

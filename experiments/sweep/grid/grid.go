@@ -38,7 +38,7 @@ const (
 const (
 	defaultSteps = 20
 	maxSteps     = 1000
-	// maxValues limits one axis, so that a typing error costs nothing.
+	// maxValues limits the values of one axis, so that a typo cannot create a huge grid.
 	maxValues = 100_000
 )
 
