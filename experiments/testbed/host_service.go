@@ -81,7 +81,14 @@ func (s *HostService) nowNS() int64 {
 
 // hostStream is one end of a stream of byte strings.
 type hostStream struct {
-	grpc.Stream
+	messages
+}
+
+// messages is what both ends of a gRPC stream have.
+type messages interface {
+	Context() context.Context
+	SendMsg(m any) error
+	RecvMsg(m any) error
 }
 
 func (h *hostStream) send(b []byte) error { return h.SendMsg(wrapperspb.Bytes(b)) }
