@@ -3,6 +3,7 @@ package olaf
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
@@ -32,10 +33,6 @@ const fragmentsExpected = "expected before the first run, after a look at 2 and 
 	"place of a frame loss falls as frames get short; with 8 slots in all OLAF loses most updates from 8 frames on, as places " +
 	"do not merge with each other; torn updates rise to over half from 4 frames on, for FIFO above OLAF; a whole model is " +
 	"between 1 and 2 times as old as its frames"
-
-// fragmentsMissed describes the results that differ from the expectation.
-const fragmentsMissed = "missed: with 8 slots for each place OLAF tears fewer than a quarter of the updates, as it loses next to " +
-	"none and fragments mostly meet the same neighbours; in 8 slots a whole model gets over 3 times as old as its frames"
 
 // fragmentValues is the number of values in an update of lander8; fragmentCounts are its numbers of frames.
 const fragmentValues = 2205
@@ -94,8 +91,47 @@ func runFragments(ctx context.Context, set system.Set, o experiments.Options) (b
 	f.Say("updates of %d values of builtin:lander8, cut into frames of equal length; 27 workers in 9 clusters, %d runs, %v out",
 		fragmentValues, base.Runs, base.OutRates[0])
 	f.Say("%s", fragmentsExpected)
-	f.Say("%s", fragmentsMissed)
+	for _, e := range judgeFragments(f) {
+		f.Say("%s: %s", map[bool]string{true: "came out", false: "missed"}[e.cameOut], e.what)
+	}
 	return f, nil
+}
+
+// fragmentsExpectation is one part of fragmentsExpected, with what was measured.
+type fragmentsExpectation struct {
+	what    string
+	cameOut bool
+}
+
+// judgeFragments compares the measured curves with fragmentsExpected.
+func judgeFragments(f *result.Result) []fragmentsExpectation {
+	torn, whole, frame, lost := f.Panels[0].Series, f.Panels[1].Series, f.Panels[2].Series, f.Panels[3].Series
+	olafPlace, olafAll, fifoPlace := 0, 1, 2
+	at := func(s result.Series, frames int) float64 {
+		return float64(s.Y[slices.Index(fragmentCounts, frames)].Mean)
+	}
+	last := fragmentCounts[len(fragmentCounts)-1]
+	tearsMore, oldest := true, 0.0
+	for i, frames := range fragmentCounts {
+		if frames >= 4 {
+			o, q := torn[olafPlace].Y[i].Mean, torn[fifoPlace].Y[i].Mean
+			tearsMore = tearsMore && o > 50 && q > o
+		}
+		for k := range whole {
+			oldest = max(oldest, float64(whole[k].Y[i].Mean/frame[k].Y[i].Mean))
+		}
+	}
+	losesMost := !slices.ContainsFunc(fragmentCounts, func(frames int) bool { return frames >= 8 && at(lost[olafAll], frames) <= 50 })
+	first, short := at(lost[olafPlace], 1), at(lost[olafPlace], last)
+	return []fragmentsExpectation{
+		{fmt.Sprintf("with 8 slots a place OLAF loses %.1f %% of whole updates and %.1f %% of frames at %d an update", first, short, last),
+			short < first},
+		{fmt.Sprintf("with 8 slots in all OLAF loses %.1f %% at 8 frames an update and %.1f %% at %d", at(lost[olafAll], 8),
+			at(lost[olafAll], last), last), losesMost},
+		{fmt.Sprintf("with 8 slots a place OLAF tears %.1f %% of updates in 4 frames and %.1f %% in %d, FIFO %.1f and %.1f %%",
+			at(torn[olafPlace], 4), at(torn[olafPlace], last), last, at(torn[fifoPlace], 4), at(torn[fifoPlace], last)), tearsMore},
+		{fmt.Sprintf("a whole model is at most %.1f times as old as its frames", oldest), oldest <= 2},
+	}
 }
 
 // addFragments measures a variant with a number of frames and adds its points.

@@ -1,6 +1,7 @@
 package olaf
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/olafctl/olaf/experiments"
@@ -33,5 +34,41 @@ func TestFragmentsTearModels(t *testing.T) {
 	}
 	if torn := panels[0].Series[1].Y[last].Mean; torn != 100 {
 		t.Errorf("64 frames through 8 slots: %v %% torn, want all", torn)
+	}
+}
+
+// TestFragmentsAreJudgedByTheRun judges made-up curves: nothing about the result is written down beforehand.
+func TestFragmentsAreJudgedByTheRun(t *testing.T) {
+	curve := func(first, rest float64) (s result.Series) {
+		for i := range fragmentCounts {
+			y := rest
+			if i == 0 {
+				y = first
+			}
+			s.Y = append(s.Y, result.Describe([]float64{y}))
+		}
+		return s
+	}
+	panel := func(place, all, fifo result.Series) result.Panel {
+		return result.Panel{Series: []result.Series{place, all, fifo}}
+	}
+	run := func(torn, whole, lostAll float64) *result.Result {
+		return &result.Result{Panels: []result.Panel{panel(curve(0, torn), curve(0, 100), curve(0, 90)),
+			panel(curve(1, whole), curve(1, 1), curve(1, 1)), panel(curve(1, 1), curve(1, 1), curve(1, 1)),
+			panel(curve(10, 5), curve(10, lostAll), curve(10, 10))}}
+	}
+	for _, c := range []struct {
+		name   string
+		of     *result.Result
+		missed []int
+	}{
+		{"as expected", run(60, 2, 80), nil},
+		{"few torn, models too old, few lost", run(20, 3, 40), []int{1, 2, 3}},
+	} {
+		for i, e := range judgeFragments(c.of) {
+			if missed := slices.Contains(c.missed, i); e.cameOut == missed {
+				t.Errorf("%s: %q came out: %t, want %t", c.name, e.what, e.cameOut, !missed)
+			}
+		}
 	}
 }
