@@ -54,7 +54,7 @@ func (localHost) Close() error { return nil }
 type Hosts struct {
 	plan   *RolePlan
 	access testbed.Access
-	links  []hostLink // as in the plan
+	links  []hostLink // as in the plan; nil for a host that could not be reached
 }
 
 // Access returns how the plan's devices are reached: with the program and rights that the file specifies for each host.
@@ -76,12 +76,21 @@ func (p *RolePlan) Access(a testbed.Access) (testbed.Access, error) {
 
 // ConnectHosts connects to all hosts of a plan at once. The error names each host that could not be reached.
 func ConnectHosts(ctx context.Context, p *RolePlan, a testbed.Access) (*Hosts, error) {
-	a, err := p.Access(a)
+	s, err := connectReachable(ctx, p, a)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, s.Close())
 	}
+	return s, nil
+}
+
+// connectReachable connects to all hosts of a plan that can be reached. The others have no link and are named in the error.
+func connectReachable(ctx context.Context, p *RolePlan, a testbed.Access) (*Hosts, error) {
 	s := &Hosts{plan: p, access: a, links: make([]hostLink, len(p.Hosts))}
-	err = s.each(func(i int) error {
+	var err error
+	if s.access, err = p.Access(a); err != nil {
+		return s, err
+	}
+	return s, s.each(func(i int) error {
 		h := &p.Hosts[i]
 		if h.SSH == "" {
 			s.links[i] = localHost{&s.access}
@@ -97,10 +106,16 @@ func ConnectHosts(ctx context.Context, p *RolePlan, a testbed.Access) (*Hosts, e
 		}
 		return err
 	})
-	if err != nil {
-		return nil, errors.Join(err, s.Close())
+}
+
+// isConnected reports whether a host could be reached.
+func (s *Hosts) isConnected(host string) bool {
+	for i := range s.plan.Hosts {
+		if s.plan.Hosts[i].Name == host {
+			return s.links[i] != nil
+		}
 	}
-	return s, nil
+	return false
 }
 
 // each calls do for every host at the same time, and returns the errors with the hosts' names.
@@ -221,10 +236,13 @@ func (s *Hosts) reserve(ctx context.Context, note string, lasts time.Duration) (
 	return nil
 }
 
-// release ends the reservations of all hosts, and reports whether there were any.
+// release ends the reservations of all hosts that are connected, and reports whether there were any.
 func (s *Hosts) release(ctx context.Context) (found bool, err error) {
 	var mu sync.Mutex
 	err = s.each(func(i int) error {
+		if s.links[i] == nil {
+			return nil
+		}
 		here, err := s.links[i].Release(ctx, s.plan.Name, s.plan.Hosts[i].Name, s.access.OwnerName())
 		mu.Lock()
 		defer mu.Unlock()

@@ -38,13 +38,10 @@ func ReserveHosts(ctx context.Context, p *RolePlan, note string, lasts time.Dura
 	return errors.Join(s.reserve(ctx, note, lasts), s.Close())
 }
 
-// ReleaseHosts ends the reservations of a testbed on all its hosts, even after an error at one of them. It reports
-// whether there were any.
+// ReleaseHosts ends the reservations of a testbed on all hosts that can be reached, and reports whether there were any.
+// The error names the other hosts.
 func ReleaseHosts(ctx context.Context, p *RolePlan, a testbed.Access) (found bool, err error) {
-	s, err := ConnectHosts(ctx, p, a)
-	if err != nil {
-		return false, err
-	}
+	s, unreached := connectReachable(ctx, p, a)
 	found, err = s.release(ctx)
-	return found, errors.Join(err, s.Close())
+	return found, errors.Join(unreached, err, s.Close())
 }

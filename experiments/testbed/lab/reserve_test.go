@@ -48,3 +48,39 @@ func TestAllHostsOrNone(t *testing.T) {
 		t.Errorf("after the release: %v", err)
 	}
 }
+
+// TestDownWithoutAHost takes a testbed down of which one host cannot be reached: the others are released, and the name
+// stays, so that it can be tried again.
+func TestDownWithoutAHost(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	r := &testbed.Reservations{Dir: filepath.Join(t.TempDir(), "olafctl")}
+	access := testbed.Access{Devices: testbed.Devices{testbed.TwinDevice()}, Owner: "alice@desk", Reservations: r}
+	access.SSH.Program, access.SSH.Identify = "false", func() (sshlink.Build, error) { return sshlink.Build{}, nil }
+	p := &RolePlan{Name: "paper", Hosts: []PlannedHost{{Name: "a"}}, Queue: &PlannedRole{Host: "a", Device: "twin:"},
+		Server: &PlannedRole{Host: "a", Interface: "eth0"}}
+	take := func() {
+		t.Helper()
+		if err := errors.Join(ReserveHosts(t.Context(), p, "", time.Hour, access), rememberUp(p)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	take()
+	gone := *p
+	gone.Hosts = []PlannedHost{{Name: "a"}, {Name: "b", SSH: "nowhere"}}
+	if err := DownRoles(t.Context(), &gone, access); err == nil || !strings.HasPrefix(err.Error(), "host b: ") {
+		t.Errorf("down: %v, want the host that could not be reached", err)
+	}
+	if all, err := r.List(); err != nil || len(all) != 0 {
+		t.Errorf("%+v is still reserved, %v", all, err)
+	}
+	if _, err := loadUp(p.Name); err != nil {
+		t.Errorf("another try has no plan: %v", err)
+	}
+	take()
+	if found, err := ReleaseHosts(t.Context(), &gone, access); !found || err == nil || !strings.HasPrefix(err.Error(), "host b: ") {
+		t.Errorf("release: %t, %v; want a's end and b's name", found, err)
+	}
+	if err := DownRoles(t.Context(), p, access); err != nil {
+		t.Errorf("down with all hosts: %v", err)
+	}
+}

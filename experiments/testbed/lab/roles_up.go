@@ -136,16 +136,13 @@ func UpRoles(ctx context.Context, p *RolePlan, note string, lasts time.Duration,
 	return all, rememberUp(p)
 }
 
-// DownRoles takes a testbed of roles down: generators stop, reservations end, and its name is forgotten. It continues
-// after errors and reports them.
+// DownRoles takes a testbed of roles down: generators stop, reservations end, and its name is forgotten. A host that
+// cannot be reached does not keep the others from that; the error names it, and the testbed's name stays for another try.
 func DownRoles(ctx context.Context, p *RolePlan, a testbed.Access) error {
-	s, err := ConnectHosts(ctx, p, a)
-	if err == nil {
-		err = s.rest(ctx)
-		_, released := s.release(ctx)
-		err = errors.Join(err, released, s.Close())
-	}
-	if err != nil { // the name stays, so that it can be tried again
+	s, unreached := connectReachable(ctx, p, a)
+	rested := s.rest(ctx)
+	_, released := s.release(ctx)
+	if err := errors.Join(unreached, rested, released, s.Close()); err != nil {
 		return err
 	}
 	return forgetUp(p.Name)
@@ -161,26 +158,28 @@ func ShowRoles(ctx context.Context, p *RolePlan, a testbed.Access) (all []Examin
 	return all, errors.Join(err, s.Close())
 }
 
-// rest stops the generator of every card, and returns when it is idle.
+// rest stops the generator of every card on a connected host, and returns when they are idle.
 func (s *Hosts) rest(ctx context.Context) error {
+	var errs []error
 	for _, role := range []*PlannedRole{s.plan.Generator, s.plan.Queue} {
-		if role == nil || role.Device == "" {
+		if role == nil || role.Device == "" || !s.isConnected(role.Host) {
 			continue
 		}
-		uses, err := s.access.Resources(role.Device)
-		if err != nil {
-			return fmt.Errorf("host %s: %w", role.Host, err)
-		}
-		if len(uses) == 0 { // created for each run
-			continue
-		}
-		d, err := testbed.OpenDevice(ctx, s.plan.HostOf(role.Host).Address(role.Device), testbed.DeviceOptions{Access: s.access})
-		if err == nil {
-			err = errors.Join(d.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandAbort), d.Close())
-		}
-		if err != nil {
-			return fmt.Errorf("host %s: stop the generator: %w", role.Host, err)
+		if err := s.stopGenerator(ctx, role); err != nil {
+			errs = append(errs, fmt.Errorf("host %s: stop the generator: %w", role.Host, err))
 		}
 	}
-	return nil
+	return errors.Join(errs...)
+}
+
+func (s *Hosts) stopGenerator(ctx context.Context, role *PlannedRole) error {
+	uses, err := s.access.Resources(role.Device)
+	if err != nil || len(uses) == 0 { // without resources it is created for each run
+		return err
+	}
+	d, err := testbed.OpenDevice(ctx, s.plan.HostOf(role.Host).Address(role.Device), testbed.DeviceOptions{Access: s.access})
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandAbort), d.Close())
 }
