@@ -79,8 +79,8 @@ func (all tallies) isTestable(system string) bool {
 	return slices.ContainsFunc(all, func(t systemTally) bool { return t.name == system && t.isTestable() })
 }
 
-// printTallies prints a paragraph per paper: its numbers by basis and verdict, or only their count for a system that is
-// not implemented here.
+// printTallies prints a paragraph per paper: its numbers by basis and verdict, or only their count if none of
+// them can be judged here.
 func (all tallies) printTallies(p *text.Page, listed bool) {
 	for i := range all {
 		t := &all[i]

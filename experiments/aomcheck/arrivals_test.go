@@ -1,10 +1,14 @@
 package aomcheck
 
 import (
+	"io"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/pktgen/trace"
 )
 
 // writeOut returns the problem with its periodic arrivals written out.
@@ -60,5 +64,45 @@ func TestBadArrivalsAreRefused(t *testing.T) {
 		if err := p.Validate(); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v\nwant %s", err, want)
 		}
+	}
+}
+
+// tracedUpdates is a trace in memory.
+type tracedUpdates struct {
+	clusters int
+	updates  []trace.Update
+	read     int
+}
+
+func (r *tracedUpdates) Header() *trace.Header { return &trace.Header{Clusters: r.clusters} }
+
+func (r *tracedUpdates) Next(u *trace.Update) error {
+	if r.read == len(r.updates) {
+		return io.EOF
+	}
+	*u = r.updates[r.read]
+	r.read++
+	return nil
+}
+
+// TestFirstArrivalsOfATrace reads the first updates of each cluster, relative to the first of all, and no further.
+func TestFirstArrivalsOfATrace(t *testing.T) {
+	at := func(ns int64, cluster olaf.ClusterID) trace.Update { return trace.Update{GenNS: ns, Cluster: cluster} }
+	updates := []trace.Update{at(1000, 1), at(1500, 1), at(1700, 1), at(2000, 0), at(4000, 0), at(9000, 0)}
+	source := &tracedUpdates{clusters: 2, updates: updates}
+	got, err := ReadArrivals(source, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const ns = olaf.Nanosecond
+	want := []Cluster{{Name: "c0", Arrivals: []olaf.Duration{1000 * ns, 3000 * ns}}, {Name: "c1", Arrivals: []olaf.Duration{0, 500 * ns}}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("arrivals (-want +got):\n%s", diff)
+	}
+	if source.read != 5 {
+		t.Errorf("%d updates were read, want 5: the last is of no use", source.read)
+	}
+	if _, err := ReadArrivals(&tracedUpdates{clusters: 3, updates: updates}, 2); err == nil || !strings.Contains(err.Error(), "cluster 2 has 0 updates") {
+		t.Errorf("a cluster without updates: %v", err)
 	}
 }
