@@ -348,7 +348,7 @@ func (b *station) bookCapture(run *results.Run, seen *fpga.Capture) {
 // WatchStep is the device time between polls of the generator.
 const WatchStep = 100 * olaf.Microsecond
 
-// overdue is how late a generator may finish. One that is busy for longer has stalled.
+// overdue limits how late a generator may finish. One that is busy for longer has stalled.
 const overdue = 10 * olaf.Second
 
 // runGenerator starts the generator and collects arrivals until everything was sent.

@@ -67,7 +67,7 @@ type Engine struct {
 // unit is one lot of one cell.
 type unit struct{ cell, lot int }
 
-// mostFaulty is how many workers a job may lose before it counts as failed.
+// mostFaulty limits how many workers a job may lose before it counts as failed.
 const mostFaulty = 3
 
 // cell is the state of a cell.

@@ -249,7 +249,7 @@ func (t *cardTap) nextInOrder(p *capture.Packet) error {
 	return nil
 }
 
-// aheadNS is how far a stamp may be ahead of the host's clock before it is considered to be from another clock.
+// aheadNS limits how far a stamp may be ahead of the host's clock before it is considered to be from another clock.
 const aheadNS = int64(time.Millisecond)
 
 // Next returns the next frame of the run, with the time since its start. Frames with earlier stamps belong to an

@@ -207,7 +207,7 @@ func (r *Reservations) Release(testbed, host, owner string) (found bool, err err
 	return true, nil
 }
 
-// lockPatience is how long a change waits for another one, which takes microseconds.
+// lockPatience limits how long a change waits for another one, which takes microseconds.
 const lockPatience = 2 * time.Second
 
 // lock makes the folder if it is missing, and excludes other changes until unlock.

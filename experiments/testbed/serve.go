@@ -214,7 +214,7 @@ func (s *Service) reportLost(err error) {
 	}
 }
 
-// lastAnswers is how long clients of a lost device have to receive the last answer.
+// lastAnswers limits how long clients of a lost device have to receive the last answer.
 const lastAnswers = time.Second
 
 // End closes the service after pending answers were sent, or after lastAnswers.

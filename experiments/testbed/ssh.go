@@ -85,7 +85,7 @@ type sshDevice struct {
 // Close ends the session, then the agent.
 func (d *sshDevice) Close() error { return errors.Join(d.Device.Close(), d.link.Close()) }
 
-// endPatience is how long a broken session waits for the end of its link, which explains it.
+// endPatience limits how long a broken session waits for the end of its link, which explains it.
 const endPatience = 2 * time.Second
 
 // explainLink returns why a link broke; nil if it did not.

@@ -112,7 +112,7 @@ func (s *script) sizes() []uint16 {
 		{0, 0, 0, 0, 0, 0, 0, 0, 1500, 65, 66}}[s.r.IntN(7)]
 }
 
-// kind is how the card was built.
+// kind describes how the card was built.
 func (s *script) kind() string {
 	text := fmt.Sprintf("%d ports, %d programs", s.cfg.ReadPorts, len(s.cfg.Programs))
 	for what, has := range []bool{s.cfg.Wire, s.cfg.Unit != nil, s.cfg.Observer != nil, s.cfg.Tables == nil} {

@@ -124,7 +124,7 @@ func (f *captureFlags) run(ctx context.Context, env *cli.Env) (err error) {
 	return s.finishCapture(s.readPackets(ctx))
 }
 
-// reorderNS is how late a packet may be and still be sorted into its place; network cards and processors delay packets
+// reorderNS limits how late a packet may be and still be sorted into its place; network cards and processors delay packets
 // by less.
 const reorderNS = int64(10 * time.Millisecond)
 

@@ -85,7 +85,7 @@ type ProgramRun struct {
 	Daemon []json.RawMessage `json:"workers"`
 }
 
-// place is where a daemon runs.
+// place starts daemons at one address.
 type place struct {
 	address netip.Addr
 	start   func(*exec.Cmd) (testbed.Process, error)
@@ -275,7 +275,7 @@ func (a *attempt) startPrograms(ctx context.Context) error {
 	return nil
 }
 
-// endTime is how long a program may take to end after it is asked to or its worker or server has ended.
+// endTime limits how long a program may take to end after it is asked to or its worker or server has ended.
 const endTime = 5 * time.Second
 
 // program starts the command for worker k, or for the server with k = -1. Its environment is torchrun's, with the

@@ -47,17 +47,17 @@ const (
 	versions = 8
 	// duplicates is the time within which the server drops a job submitted twice.
 	duplicates = 10 * time.Minute
-	// resultsLast is how long the server stores results.
+	// resultsLast limits how long the server stores results.
 	resultsLast = 7 * 24 * time.Hour
-	// presence is how long an entry lasts, beats the interval at which it is renewed.
+	// presence limits how long an entry lasts, beats is the interval at which it is renewed.
 	presence = 15 * time.Second
 	beats    = 3 * time.Second
-	// silence is how long a worker may be silent about a job before another worker gets it. Workers report three times
+	// silence limits how long a worker may be silent about a job before another worker gets it. Workers report three times
 	// as often.
 	silence = 6 * time.Second
 	// deliveries limits how often a job is handed out; a job that kills its workers fails earlier.
 	deliveries = 20
-	// mostFaulty is how many workers a job may kill.
+	// mostFaulty limits how many workers a job may kill.
 	mostFaulty = 3
 	// request is the timeout of one request to the server, which is then repeated.
 	request = 5 * time.Second

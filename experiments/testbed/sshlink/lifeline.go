@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Patience is how long either side waits for a sign of life. Both send one every beat.
+// Patience limits how long either side waits for a sign of life. Both send one every beat.
 const (
 	Patience = 10 * time.Second
 	beat     = 2 * time.Second

@@ -18,7 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// patience is how long a guest may take for an answer. Nothing is measured: it only ends a test that hangs.
+// patience limits how long a guest may take for an answer. Nothing is measured: it only ends a test that hangs.
 const patience = 3 * time.Minute
 
 // profile is how a virtual machine starts.
