@@ -114,7 +114,8 @@ hosts: ## the head, ssh and agents of three hosts killed, stopped and cut off at
 	$(GO) test ./cmd/olafctl -run '^Test(KilledA|FarKernel)' -v -timeout 20m -hosts 30
 
 pci: ## every state of a card on a real PCI bus, in virtual machines with Debian's kernel (fpga/pcie/pcivm); two minutes
-	$(GO) test ./fpga/pcie/pcivm -count=1 -v -matrix -timeout 30m
+	@# Native hot plug mostly waits, so the other machines run beside it.
+	$(GO) test ./fpga/pcie/pcivm -count=1 -v -matrix -parallel 3 -timeout 30m
 
 fuzz: ## every fuzz target, for as long together as FOR says: FOR=10m
 	@mapfile -t targets < <(grep -ro --include='*_test.go' '^func Fuzz[A-Za-z0-9]*' . | sed -E 's|/[^/:]*:func | |' | sort); \

@@ -97,6 +97,7 @@ var kernels = []struct {
 // TestBusKernels runs the cases of other kernels and slots.
 func TestBusKernels(t *testing.T) {
 	needMatrix(t)
+	t.Parallel()
 	for _, k := range kernels {
 		t.Run(k.name, func(t *testing.T) {
 			t.Parallel()
