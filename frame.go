@@ -365,10 +365,13 @@ type QueueStatus struct {
 	Occupancy      uint32 // slots in use; saturates at 24 bits on the wire
 	ActiveClusters uint16 // clusters with an update in the queue
 	Slots          uint16 // slots built; 65,536 is sent as 65,535
+	Full           bool   // no slot is free: the binary state of paper §5, on the wire beside the numbers
 }
 
-// maxOccupancy is the maximum of 24 bits.
-const maxOccupancy = 1<<24 - 1
+const (
+	maxOccupancy = 1<<24 - 1 // of 24 bits
+	statusFull   = 1 << 7    // in the last byte of a status
+)
 
 // Busier reports whether s has more active clusters per slot than o: then a hop overwrites o. A zero o, as sent by the
 // parameter server, is always overwritten.
@@ -385,7 +388,7 @@ func (f Frame) QueueStatus() QueueStatus {
 		return QueueStatus{}
 	}
 	v := binary.BigEndian.Uint64(f.b[HeaderBytes:])
-	return QueueStatus{Occupancy: uint32(v >> 40), ActiveClusters: uint16(v >> 24), Slots: uint16(v >> 8)}
+	return QueueStatus{Occupancy: uint32(v >> 40), ActiveClusters: uint16(v >> 24), Slots: uint16(v >> 8), Full: v&statusFull != 0}
 }
 
 // SetQueueStatus writes an ACK's status and clears the UDP checksum. It does not change an update.
@@ -399,6 +402,9 @@ func (f Frame) SetQueueStatus(s QueueStatus) {
 
 func putStatus(b []byte, s QueueStatus) {
 	v := uint64(min(s.Occupancy, maxOccupancy))<<40 | uint64(s.ActiveClusters)<<24 | uint64(s.Slots)<<8
+	if s.Full {
+		v |= statusFull
+	}
 	binary.BigEndian.PutUint64(b, v)
 }
 

@@ -21,15 +21,16 @@ func TopologyJSONSchema(systems system.Set) ([]byte, error) {
 
 // texts describes types with a text form.
 var texts = map[reflect.Type]map[string]any{
-	reflect.TypeFor[Span]():       yamlfile.QuantitySchema("offsets: 54ms (from 0), 10ms..20ms, or =5ms for one value", ``),
-	reflect.TypeFor[Percent]():    yamlfile.QuantitySchema("a share: 10%", `^[0-9.]+%$`),
-	reflect.TypeFor[Timing]():     yamlfile.ChoiceSchema(timings...),
-	reflect.TypeFor[Count]():      yamlfile.ChoiceSchema(counting...),
-	reflect.TypeFor[Acks]():       yamlfile.ChoiceSchema(acks...),
-	reflect.TypeFor[LinkState]():  yamlfile.ChoiceSchema(linkStates...),
-	reflect.TypeFor[Arrivals]():   yamlfile.ChoiceSchema(arrivals...),
-	reflect.TypeFor[tc.Slope]():   yamlfile.ChoiceSchema(tc.Slopes()...),
-	reflect.TypeFor[tc.LawName](): yamlfile.ChoiceSchema(tc.LawNames()...),
+	reflect.TypeFor[Span]():          yamlfile.QuantitySchema("offsets: 54ms (from 0), 10ms..20ms, or =5ms for one value", ``),
+	reflect.TypeFor[Percent]():       yamlfile.QuantitySchema("a share: 10%", `^[0-9.]+%$`),
+	reflect.TypeFor[Timing]():        yamlfile.ChoiceSchema(timings...),
+	reflect.TypeFor[Count]():         yamlfile.ChoiceSchema(counting...),
+	reflect.TypeFor[Acks]():          yamlfile.ChoiceSchema(acks...),
+	reflect.TypeFor[LinkState]():     yamlfile.ChoiceSchema(linkStates...),
+	reflect.TypeFor[Arrivals]():      yamlfile.ChoiceSchema(arrivals...),
+	reflect.TypeFor[tc.Slope]():      yamlfile.ChoiceSchema(tc.Slopes()...),
+	reflect.TypeFor[tc.LawName]():    yamlfile.ChoiceSchema(tc.LawNames()...),
+	reflect.TypeFor[tc.AckContent](): yamlfile.ChoiceSchema(tc.AckContents()...),
 	reflect.TypeFor[Names](): {"description": "one name or a list", "oneOf": []any{
 		map[string]any{"type": "string"}, map[string]any{"type": "array", "items": map[string]any{"type": "string"}}}},
 }

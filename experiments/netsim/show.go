@@ -25,6 +25,9 @@ func (t *Topology) WriteText(w io.Writer, width int) error {
 		if t.Control.Law != "" {
 			control += ", law " + string(t.Control.Law)
 		}
+		if t.Control.Ack != "" {
+			control += ", content of ACKs " + string(t.Control.Ack)
+		}
 	}
 	sending := "transmission control " + control
 	if t.Waiting != nil {

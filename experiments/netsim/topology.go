@@ -64,13 +64,14 @@ type Control struct {
 	Threshold olaf.Duration `yaml:"threshold,omitempty"` // Δ̄T
 	Slope     tc.Slope      `yaml:"slope,omitempty"`
 	Law       tc.LawName    `yaml:"law,omitempty"`    // default tc.PaperLaw
+	Ack       tc.AckContent `yaml:"ack,omitempty"`    // default tc.NumberAck
 	Count     Count         `yaml:"count,omitempty"`  // meaning of N
 	Window    olaf.Duration `yaml:"window,omitempty"` // a cluster is active at a switch for one to two windows after its last update; default 1s
 }
 
 // buildLaw returns the control law. Check has rejected unknown ones.
 func (c *Control) buildLaw() tc.Law {
-	law, err := tc.NewLaw(c.Law, tc.Config{Threshold: c.Threshold, Slope: c.Slope})
+	law, err := tc.NewLaw(c.Law, tc.Config{Threshold: c.Threshold, Slope: c.Slope, Ack: c.Ack})
 	if err != nil {
 		return tc.Free{}
 	}

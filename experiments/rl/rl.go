@@ -140,11 +140,12 @@ type Control struct {
 	Law       tc.LawName    `json:"law"`
 	Threshold olaf.Duration `json:"threshold,omitempty"` // Δ̄T
 	Slope     tc.Slope      `json:"slope,omitempty"`
+	Ack       tc.AckContent `json:"ack,omitempty"` // empty: tc.NumberAck
 }
 
 // buildLaw returns the control law. The error matches ErrConfig.
 func (c *Control) buildLaw() (tc.Law, error) {
-	law, err := tc.NewLaw(c.Law, tc.Config{Threshold: c.Threshold, Slope: c.Slope})
+	law, err := tc.NewLaw(c.Law, tc.Config{Threshold: c.Threshold, Slope: c.Slope, Ack: c.Ack})
 	if err != nil {
 		return nil, fmt.Errorf("%w: transmission control: its %w", ErrConfig, err)
 	}

@@ -37,7 +37,8 @@ func olafMessage(name string, kind program.Kind, code uint64, lanes int) Message
 			{Name: "occupancy", Doc: "slots in use", Bits: 24},
 			{Name: "active", Doc: "clusters with an update inside", Bits: 16},
 			{Name: "slots", Doc: "slots built", Bits: 16},
-			{Name: "unused", Bits: 8},
+			{Name: "full", Doc: "no slot is free", Bits: 1, Form: Mark},
+			{Name: "unused", Bits: 7},
 		}...)
 	}
 	return m

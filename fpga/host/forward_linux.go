@@ -88,7 +88,8 @@ func (p *plane) mark(b []byte) {
 	}
 	p.mu.Lock()
 	s := olaf.QueueStatus{Occupancy: uint32(p.discipline.Occupancy()),
-		ActiveClusters: uint16(p.discipline.ActiveClusters()), Slots: uint16(p.settings.Depth)}
+		ActiveClusters: uint16(p.discipline.ActiveClusters()), Slots: uint16(p.settings.Depth),
+		Full: p.discipline.Occupancy() >= p.settings.Depth}
 	p.mu.Unlock()
 	if s.Busier(f.QueueStatus()) {
 		f.SetQueueStatus(s)

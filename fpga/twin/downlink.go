@@ -81,6 +81,7 @@ func (t *Twin) recordAck(a *ack, to olaf.WorkerID, port uint8) {
 			Occupancy:      uint32(t.queue.Discipline().Occupancy()),
 			ActiveClusters: uint16(min(t.queue.Discipline().ActiveClusters(), 1<<16-1)),
 			Slots:          uint16(min(t.queue.config.engine.Slots, 1<<16-1)),
+			Full:           t.queue.Discipline().Occupancy() >= t.queue.config.engine.Slots,
 		},
 	})
 }

@@ -31,6 +31,7 @@ func TestMark(t *testing.T) {
 		t.Fatal(err)
 	}
 	own := olaf.QueueStatus{Occupancy: 2, ActiveClusters: 2, Slots: 3}
+	full := olaf.QueueStatus{Occupancy: 9, ActiveClusters: 9, Slots: 3, Full: true}
 	for _, c := range []struct {
 		name        string
 		brings, say olaf.QueueStatus
@@ -39,8 +40,7 @@ func TestMark(t *testing.T) {
 		{"a hop less busy", olaf.QueueStatus{Occupancy: 9, ActiveClusters: 1, Slots: 2}, own},
 		{"a hop as busy", olaf.QueueStatus{Occupancy: 9, ActiveClusters: 4, Slots: 6},
 			olaf.QueueStatus{Occupancy: 9, ActiveClusters: 4, Slots: 6}},
-		{"a busier hop", olaf.QueueStatus{Occupancy: 9, ActiveClusters: 9, Slots: 3},
-			olaf.QueueStatus{Occupancy: 9, ActiveClusters: 9, Slots: 3}},
+		{"a busier hop that is full", full, full},
 	} {
 		u := olaf.Update{Cluster: 1, Worker: 2, Seq: 3, Count: 1, Lanes: 2}
 		frame := make([]byte, olaf.AckSize(2))

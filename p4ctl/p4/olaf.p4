@@ -62,7 +62,8 @@ header queue_status_t {
     bit<24> occupancy;
     bit<16> active_clusters;
     bit<16> slots;
-    bit<8>  zero;
+    bit<1>  full; // no slot is free
+    bit<7>  zero;
 }
 
 struct headers_t {

@@ -60,6 +60,10 @@ control vnp4_2(inout headers_t hdr,
                 hdr.status.occupancy = meta.axis_tuser.occupancy;
                 hdr.status.active_clusters = meta.axis_tuser.active_clusters;
                 hdr.status.slots = meta.axis_tuser.slots;
+                hdr.status.full = 0;
+                if (meta.axis_tuser.occupancy >= (bit<24>)meta.axis_tuser.slots) {
+                    hdr.status.full = 1;
+                }
             }
         }
     }

@@ -41,11 +41,18 @@ func (o *Olaf) check() error {
 // SetStatus writes a queue's status to an ACK, and Status reads it.
 func SetStatus(p *program.Packet, s olaf.QueueStatus) {
 	p.Value = uint64(s.Occupancy)<<32 | uint64(s.ActiveClusters)<<16 | uint64(s.Slots)
+	if s.Full {
+		p.Value |= statusFull
+	}
 }
+
+// statusFull is above the 24 bits of an occupancy.
+const statusFull = 1 << 63
 
 // Status returns the queue's status in an ACK.
 func Status(p *program.Packet) olaf.QueueStatus {
-	return olaf.QueueStatus{Occupancy: uint32(p.Value >> 32), ActiveClusters: uint16(p.Value >> 16), Slots: uint16(p.Value)}
+	return olaf.QueueStatus{Occupancy: uint32(p.Value &^ statusFull >> 32), ActiveClusters: uint16(p.Value >> 16),
+		Slots: uint16(p.Value), Full: p.Value&statusFull != 0}
 }
 
 // openWorker sends an update whenever one is ready and continues from the newest weights received by then: it does not

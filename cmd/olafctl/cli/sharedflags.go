@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/tc"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/engine"
@@ -87,6 +88,11 @@ func AddTrainingFlags(cmd *cobra.Command, c *rl.Config) {
 func AddRewardFilter(flags *pflag.FlagSet, on *bool, threshold *float64) {
 	flags.BoolVar(on, "reward-filter", false, "compare rewards before merging (§3)")
 	flags.Float64Var(threshold, "reward-threshold", 0, "threshold of the reward filter")
+}
+
+// AddAckContent adds --tc-ack.
+func AddAckContent(cmd *cobra.Command, ack *tc.AckContent) {
+	Choose(cmd, ack, "tc-ack", "part of an ACK that the law uses: slots in use, or whether the queue is full (§5)", tc.AckContents()...)
 }
 
 // float32Value is a flag for a float32, the type in which the learner computes.

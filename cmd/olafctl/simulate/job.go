@@ -74,7 +74,7 @@ var jobNever = map[string]string{
 	"clusters": "it has a single job, whose size is --workers", "workers-per-cluster": "its job has --workers",
 	"interval": answered, "interval2": answered, "jitter": answered + "; --spread varies its computing time",
 	"arrivals": answered,
-	"tc":       controlled, "tc-count": controlled, "tc-law": controlled, "x1": "its links are those of the paper's cluster",
+	"tc":       controlled, "tc-count": controlled, "tc-law": controlled, "tc-ack": controlled, "x1": "its links are those of the paper's cluster",
 	"reward-filter": queued, "reward-threshold": queued,
 	"duration": ends, "warmup": ends, "rx-trace": heard, "rx-import": heard,
 	"sharing": alone, "jobs": alone, "aggregators": alone, "fraction": alone,

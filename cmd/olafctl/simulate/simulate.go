@@ -47,6 +47,7 @@ type topologyFlags struct {
 	queue, tc         string
 	tcCount           netsim.Count
 	tcLaw             tc.LawName
+	tcAck             tc.AckContent
 	filter            bool
 	threshold         float64
 	dropFilter        bool // leave out the reward filter if the system has none
@@ -89,6 +90,7 @@ func (f *topologyFlags) addNetwork(cmd *cobra.Command) {
 	cli.Choose(cmd, &f.tc, "tc", "the workers' transmission control: on|off", "on", "off")
 	cli.Choose(cmd, &f.tcCount, "tc-count", "clusters that ACKs count as active", netsim.CountNames()...)
 	cli.Choose(cmd, &f.tcLaw, "tc-law", "control law of the workers (docs/guide/simulate.md)", tc.LawNames()...)
+	cli.AddAckContent(cmd, &f.tcAck)
 	cli.AddRewardFilter(flags, &f.filter, &f.threshold)
 	cli.Complete(cmd, "preset", f.presetNames)
 }
@@ -196,6 +198,9 @@ func (f *topologyFlags) applyOverrides(given func(string) bool, t *netsim.Topolo
 	if f.tcLaw != "" {
 		t.Control.Law, t.Control.Enabled = f.tcLaw, f.tc != "off"
 	}
+	if f.tcAck != "" {
+		t.Control.Ack, t.Control.Enabled = f.tcAck, f.tc != "off"
+	}
 	if given("reward-filter") {
 		t.RewardFilter = f.filter
 	}
@@ -284,7 +289,7 @@ it. Presets such as isw-lab are closed-loop jobs that run until they end. See do
 }
 
 // rareNetworkFlags are flags of networks and traces that only --help-all lists.
-var rareNetworkFlags = []string{"queue", "tc-count", "tc-law", "x1", "interval2", "jitter", "packets", "rx-import", "rx-trace"}
+var rareNetworkFlags = []string{"queue", "tc-count", "tc-law", "tc-ack", "x1", "interval2", "jitter", "packets", "rx-import", "rx-trace"}
 
 // closesLoop reports whether the command line selects workers that wait for answers, so that help lists the flags of
 // jobs.

@@ -41,7 +41,7 @@ func (f *waitFlags) singleLoss() (float64, error) {
 }
 
 // waitsNot are network flags that do not apply to workers that wait for answers.
-var waitsNot = []string{"tc", "tc-count", "tc-law", "arrivals", "rx-import"}
+var waitsNot = []string{"tc", "tc-count", "tc-law", "tc-ack", "arrivals", "rx-import"}
 
 // chooseSystem sets the network's system.
 func (f *topologyFlags) chooseSystem(t *netsim.Topology) error {

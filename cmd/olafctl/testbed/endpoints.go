@@ -52,7 +52,7 @@ func EndpointSystems() []string {
 
 var (
 	queueEndpoints = endpointSystem{(*workerFlags).runOpen, (*serverFlags).runOpen,
-		[]string{"server", "tc", "tc-law", "slope", "seed", "clusters", "queue"}}
+		[]string{"server", "tc", "tc-law", "tc-ack", "slope", "seed", "clusters", "queue"}}
 	EndpointRows = map[string]endpointSystem{
 		"xagg": {(*workerFlags).runXAgg, (*serverFlags).runXAgg,
 			[]string{"aggregator", "skip", "agent", "workers", "line", "group", "epoch", "child", "above", "adopt"}},

@@ -30,18 +30,20 @@ type openFlags struct {
 	tc       time.Duration
 	slope    tc.Slope
 	law      tc.LawName
+	ack      tc.AckContent
 	seed     uint64
 }
 
 func (f *openFlags) addWorker(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	f.slope, f.law = tc.Urgency, tc.PaperLaw
+	f.slope, f.law, f.ack = tc.Urgency, tc.PaperLaw, tc.NumberAck
 	flags.StringVar(&f.start, "start", "", "start time, such as 2026-11-22T16:00:00.5Z; default now")
 	flags.DurationVar(&f.timeout, "timeout", 0, "resend an update unanswered for this long; 0 for never")
 	flags.DurationVar(&f.tc, "tc", 0, "transmission control threshold for the time since the last ACK (§5); 0 for off")
 	flags.Uint64Var(&f.seed, "seed", 1, "seed of transmission control")
 	cli.Choose(cmd, &f.slope, "slope", "slope v of transmission control", tc.Slopes()...)
 	cli.Choose(cmd, &f.law, "tc-law", "law of transmission control, with --tc", tc.LawNames()...)
+	cli.AddAckContent(cmd, &f.ack)
 }
 
 // parseStart returns the start of the job; the zero time means now.
@@ -179,14 +181,14 @@ func checkAnswered(counts map[string]uint64) error {
 // options returns a worker's retransmission timeout and its transmission control.
 func (f *openFlags) options(worker olaf.WorkerID) (endpoint.Olaf, error) {
 	o := endpoint.Olaf{Timeout: olaf.Duration(f.timeout) * olaf.Nanosecond}
-	if f.tc == 0 && (f.law == tc.PaperLaw || f.law == tc.NoLaw) {
+	if f.tc == 0 && (f.law == tc.PaperLaw || f.law == tc.NoLaw) && f.ack == tc.NumberAck {
 		return o, nil
 	}
-	law, err := tc.NewLaw(f.law, tc.Config{Threshold: olaf.Duration(f.tc) * olaf.Nanosecond, Slope: f.slope})
+	law, err := tc.NewLaw(f.law, tc.Config{Threshold: olaf.Duration(f.tc) * olaf.Nanosecond, Slope: f.slope, Ack: f.ack})
 	if err != nil {
 		return o, cli.UsageError("--tc-law %s: its %v (--tc)", f.law, err)
 	}
-	o.Gate = onwire.NewControl(law, f.seed, worker)
+	o.Gate = onwire.NewControl(law, f.ack, f.seed, worker)
 	return o, nil
 }
 

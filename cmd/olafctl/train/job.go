@@ -43,7 +43,7 @@ var (
 	trainJobOnly = []string{"mode", "loss", system.OptionH, system.OptionBound, system.OptionProfile,
 		system.OptionRecovery, system.OptionTimeout, system.OptionPacket, system.OptionWindow, system.OptionCongestion}
 	trainQueue = []string{"out-rate", "rate", "size", "lanes", "weigh-by-count", "gate", "band", "average", "film",
-		"profile", "reward-filter", "reward-threshold", "tc", "tc-law", "slope"}
+		"profile", "reward-filter", "reward-threshold", "tc", "tc-law", "tc-ack", "slope"}
 )
 
 func (f *trainJobFlags) refuseFlags(cmd *cobra.Command, system string) error {

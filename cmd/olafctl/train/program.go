@@ -49,7 +49,7 @@ func (f *programFlags) add(cmd *cobra.Command) {
 
 // programForeign are flags that do not apply to a program, which decides what it trains and for how long.
 var programForeign = []string{"film", "profile", "size", "quick", "time-scale", "rate", "iterations",
-	"weigh-by-count", "mode", "reward-filter", "reward-threshold", "tc", "tc-law", "slope"}
+	"weigh-by-count", "mode", "reward-filter", "reward-threshold", "tc", "tc-law", "tc-ack", "slope"}
 
 // programWorkers and programRate are defaults for a program: a few processes, and an output that is not a bottleneck.
 const (

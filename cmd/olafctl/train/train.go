@@ -60,10 +60,11 @@ func (f *trainFlags) addConfig(cmd *cobra.Command) {
 	cli.AddRewardFilter(flags, &n.RewardFilter, &n.RewardThreshold)
 	cli.Choose(cmd, &f.config.Start, "start", "initial weights: common | first (those of the fastest worker; §2.1)",
 		rl.CommonStart, rl.FirstStart)
-	f.tc.Slope, f.tc.Law = tc.Urgency, tc.PaperLaw
+	f.tc.Slope, f.tc.Law, f.tc.Ack = tc.Urgency, tc.PaperLaw, tc.NumberAck
 	flags.Var(&f.tc.Threshold, "tc", "transmission control threshold for the time since the last ACK (§5); 0s for off")
 	cli.Choose(cmd, &f.tc.Slope, "slope", "slope v of transmission control", tc.Slopes()...)
 	cli.Choose(cmd, &f.tc.Law, "tc-law", "law of transmission control, with --tc", tc.LawNames()...)
+	cli.AddAckContent(cmd, &f.tc.Ack)
 	flags.BoolVar(&f.config.WeighByCount, "weigh-by-count", false,
 		"scale the server's step by the number of merged updates (not in the paper)")
 	cli.ProfileFlag(cmd, &n.Profile)
@@ -71,8 +72,11 @@ func (f *trainFlags) addConfig(cmd *cobra.Command) {
 
 // settleControl sets the workers' transmission control in the configuration; without a threshold it is off.
 func (f *trainFlags) settleControl() {
-	if f.config.Control = nil; f.tc.Threshold != 0 || f.tc.Law != tc.PaperLaw && f.tc.Law != tc.NoLaw {
+	if f.config.Control = nil; f.tc.Threshold != 0 || f.tc.Law != tc.PaperLaw && f.tc.Law != tc.NoLaw || f.tc.Ack != tc.NumberAck {
 		control := f.tc
+		if control.Ack == tc.NumberAck {
+			control.Ack = "" // as in the documents of older runs
+		}
 		f.config.Control = &control
 	}
 }

@@ -39,8 +39,56 @@ func (n *LawName) UnmarshalText(b []byte) error {
 	return fmt.Errorf("control law %q is not one of %q", b, LawNames())
 }
 
+// AckContent is the part of an ACK's status that a law uses beside N and Qmax (paper §5).
+type AckContent string
+
+const (
+	// NumberAck is Qn, the number of slots in use.
+	NumberAck AckContent = "numbers"
+	// FullAck is one bit in place of Qn: laws see Qmax for a full queue and 0 for any other.
+	FullAck AckContent = "full"
+)
+
+// AckContents returns the contents of ACKs, the default first.
+func AckContents() []AckContent { return []AckContent{NumberAck, FullAck} }
+
+// UnmarshalText accepts these contents only.
+func (c *AckContent) UnmarshalText(b []byte) error {
+	if v := AckContent(b); slices.Contains(AckContents(), v) {
+		*c = v
+		return nil
+	}
+	return fmt.Errorf("ACK content %q is not one of %q", b, AckContents())
+}
+
+// fromBit is a law that receives one bit in place of each occupancy.
+type fromBit struct{ Law }
+
+// Probability implements Law.
+func (b fromBit) Probability(a *Acks, now olaf.Time) float64 {
+	reduced := *a
+	reduced.Last = a.Last.ReduceToBit()
+	reduced.Before = Status{Slots: a.Last.Slots, Occupancy: a.Before}.ReduceToBit().Occupancy
+	return b.Law.Probability(&reduced, now)
+}
+
 // NewLaw returns the named law; the empty name is the paper's. All but NoLaw need a threshold.
 func NewLaw(name LawName, c Config) (Law, error) {
+	law, err := newNumberLaw(name, c)
+	if err != nil {
+		return nil, err
+	}
+	switch c.Ack {
+	case "", NumberAck:
+		return law, nil
+	case FullAck:
+		return fromBit{law}, nil
+	}
+	return nil, fmt.Errorf("ACK content %q is not one of %q", c.Ack, AckContents())
+}
+
+// newNumberLaw returns the named law for ACKs with all three numbers.
+func newNumberLaw(name LawName, c Config) (Law, error) {
 	if name != NoLaw && c.Threshold <= 0 {
 		return nil, fmt.Errorf("threshold is %v; it must be positive, such as 50ms", c.Threshold)
 	}

@@ -24,6 +24,15 @@ func (s Status) Congested() bool { return s.Slots < s.Active }
 // Full reports whether no slot is free: the binary state that an ACK may carry in place of Qn (paper §5).
 func (s Status) Full() bool { return s.Occupancy >= s.Slots && s.Slots > 0 }
 
+// ReduceToBit returns the status that a worker can derive from N, Qmax and one bit.
+func (s Status) ReduceToBit() Status {
+	full := s.Full()
+	if s.Occupancy = 0; full {
+		s.Occupancy = s.Slots
+	}
+	return s
+}
+
 // MoreCongestedThan compares Active/Slots without dividing. A status without slots is unknown and never more congested
 // than another.
 func (s Status) MoreCongestedThan(o Status) bool {
@@ -67,6 +76,7 @@ func (s *Slope) UnmarshalText(b []byte) error {
 type Config struct {
 	Threshold olaf.Duration // Δ̄T, positive
 	Slope     Slope         // default Urgency
+	Ack       AckContent    // default NumberAck
 }
 
 // perSecond returns v in 1/s.

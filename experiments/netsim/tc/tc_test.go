@@ -81,6 +81,39 @@ func TestLaws(t *testing.T) {
 	}
 }
 
+// TestAckContent checks laws that receive one bit in place of Qn: a queue that is not full looks empty to them.
+func TestAckContent(t *testing.T) {
+	const ms = olaf.Millisecond
+	status := func(occupancy uint32) Status { return Status{Active: 10, Slots: 8, Occupancy: occupancy} }
+	for _, c := range []struct {
+		law          LawName
+		before, last uint32
+		want         float64
+	}{
+		{PaperLaw, 8, 3, 0.8},           // uses N and Qmax alone
+		{FullLaw, 3, 8, 0.8},            // the bit is all that it needs
+		{FullLaw, 8, 7, 1},              //
+		{ExtrapolateLaw, 4, 7, 1},       // both ACKs show a queue that is not full
+		{ExtrapolateLaw, 7, 8, 8. / 16}, // from 0 to 8 as the bit shows it, and on to 16
+		{ExtrapolateLaw, 8, 8, 1},       // stays full
+		{NoLaw, 8, 8, 1},                //
+	} {
+		law, err := NewLaw(c.law, Config{Threshold: 50 * ms, Ack: FullAck})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var w Controller
+		w.OnAck(olaf.Time(10*ms), status(c.before))
+		w.OnAck(olaf.Time(30*ms), status(c.last))
+		if p := w.SendProbability(law, olaf.Time(50*ms)); math.Abs(p-c.want) > 1e-12 {
+			t.Errorf("%q with a full bit, occupancy %d then %d: Ps = %v, want %v", c.law, c.before, c.last, p, c.want)
+		}
+	}
+	if _, err := NewLaw(PaperLaw, Config{Threshold: 50 * ms, Ack: "colours"}); err == nil {
+		t.Error("an unknown content of ACKs is accepted")
+	}
+}
+
 // TestExtrapolationNeedsOneQueue checks that ACKs from queues of different sizes are not joined by a line.
 func TestExtrapolationNeedsOneQueue(t *testing.T) {
 	const ms = olaf.Millisecond

@@ -80,15 +80,16 @@ func changedMultiHop(o *experiments.Options, runs int, seed uint64) MultiHopConf
 type variant struct {
 	name    string
 	queue   string
-	control netsim.Count // empty: off
-	law     tc.LawName   // empty: the paper's
+	control netsim.Count  // empty: off
+	law     tc.LawName    // empty: the paper's
+	ack     tc.AckContent // empty: three numbers
 }
 
 var (
-	fifoPlain   = variant{"fifo", "fifo", "", ""}
-	olafPlain   = variant{"olaf", "olaf", "", ""}
-	olafSenders = variant{"olaf tc (N = senders)", "olaf", netsim.CountSenders, ""}
-	olafN       = variant{"olaf tc (N = clusters)", "olaf", netsim.CountClusters, ""}
+	fifoPlain   = variant{"fifo", "fifo", "", "", ""}
+	olafPlain   = variant{"olaf", "olaf", "", "", ""}
+	olafSenders = variant{"olaf tc (N = senders)", "olaf", netsim.CountSenders, "", ""}
+	olafN       = variant{"olaf tc (N = clusters)", "olaf", netsim.CountClusters, "", ""}
 )
 
 func (c *MultiHopConfig) topology(v variant) (*netsim.Topology, error) {
@@ -98,7 +99,7 @@ func (c *MultiHopConfig) topology(v variant) (*netsim.Topology, error) {
 	}
 	t.Queue, t.Update, t.Warmup, t.Duration = v.queue, c.Update, c.Warmup, c.Duration
 	t.Control = netsim.Control{Enabled: v.control != "", Threshold: c.Threshold, Slope: c.Slope, Count: v.control,
-		Window: t.Control.Window, Law: v.law}
+		Window: t.Control.Window, Law: v.law, Ack: v.ack}
 	x2 := c.Beta * float64(c.SW3)
 	for i, rate := range []olaf.Rate{olaf.Rate(c.Alpha * x2), olaf.Rate(x2), c.SW3} {
 		t.Switches[i].Slots = c.Slots[i]
@@ -193,7 +194,7 @@ func over(runs []*netsim.Result, cells []cell, part func(*netsim.Result) metric.
 // summarise returns the row of a variant from its valid runs, at least one.
 func summarise(v variant, seeds []uint64, runs []*netsim.Result, invalid int) multiHopRow {
 	row := multiHopRow{queue: v.queue, seeds: seeds, runs: runs, Row: result.Row{
-		Name: v.name, Config: variantConfig{v.queue, v.control, v.law}, Runs: len(runs), Invalid: invalid,
+		Name: v.name, Config: variantConfig{v.queue, v.control, v.law, v.ack}, Runs: len(runs), Invalid: invalid,
 		Stats: over(runs, rowCells, func(r *netsim.Result) metric.Values { return r.Values }),
 	}}
 	for g := range runs[0].Groups {
@@ -205,9 +206,10 @@ func summarise(v variant, seeds []uint64, runs []*netsim.Result, invalid int) mu
 
 // variantConfig is the configuration of a variant in documents.
 type variantConfig struct {
-	Queue  string       `json:"queue"`
-	Counts netsim.Count `json:"tc_counts,omitempty"` // empty without transmission control
-	Law    tc.LawName   `json:"tc_law,omitempty"`    // empty for the paper's
+	Queue  string        `json:"queue"`
+	Counts netsim.Count  `json:"tc_counts,omitempty"` // empty without transmission control
+	Law    tc.LawName    `json:"tc_law,omitempty"`    // empty for the paper's
+	Ack    tc.AckContent `json:"tc_ack,omitempty"`    // empty for three numbers
 }
 
 // merges reports whether a frame may contain updates from several workers, as with Olaf but not FIFO.

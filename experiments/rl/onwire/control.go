@@ -16,18 +16,26 @@ import (
 // Control is a worker's transmission control, like that of simulated workers, with separate draws.
 type Control struct {
 	law        tc.Law
+	ack        tc.AckContent
 	controller tc.Controller
 	draws      *rand.Rand
 }
 
-// NewControl returns the transmission control of a worker, whose draws follow from the seed.
-func NewControl(law tc.Law, seed uint64, worker olaf.WorkerID) *Control {
-	return &Control{law: law, draws: rand.New(rand.NewPCG(seed, uint64(worker)))}
+// NewControl returns the transmission control of a worker that reads this content of ACKs. Its draws follow from the
+// seed.
+func NewControl(law tc.Law, ack tc.AckContent, seed uint64, worker olaf.WorkerID) *Control {
+	return &Control{law: law, ack: ack, draws: rand.New(rand.NewPCG(seed, uint64(worker)))}
 }
 
 // Heard implements endpoint.Gate.
 func (c *Control) Heard(now olaf.Time, s olaf.QueueStatus) {
-	c.controller.OnAck(now, tc.Status{Active: uint32(s.ActiveClusters), Slots: uint32(s.Slots), Occupancy: s.Occupancy})
+	status := tc.Status{Active: uint32(s.ActiveClusters), Slots: uint32(s.Slots), Occupancy: s.Occupancy}
+	if c.ack == tc.FullAck { // the bit alone, so that a queue need not send its occupancy
+		if status.Occupancy = 0; s.Full {
+			status.Occupancy = status.Slots
+		}
+	}
+	c.controller.OnAck(now, status)
 }
 
 // Sends implements endpoint.Gate.
@@ -41,7 +49,7 @@ func controlArgs(c *rl.Config) []string {
 		return nil
 	}
 	return []string{"--tc", time.Duration(c.Control.Threshold / olaf.Nanosecond).String(), "--slope",
-		string(cmp.Or(c.Control.Slope, tc.Urgency)), "--tc-law", string(cmp.Or(c.Control.Law, tc.PaperLaw)), "--seed",
+		string(cmp.Or(c.Control.Slope, tc.Urgency)), "--tc-law", string(cmp.Or(c.Control.Law, tc.PaperLaw)), "--tc-ack", string(cmp.Or(c.Control.Ack, tc.NumberAck)), "--seed",
 		strconv.FormatUint(c.Seed, 10)}
 }
 

@@ -151,7 +151,7 @@ func TestFits(t *testing.T) {
 
 // TestControl checks that a status congests and that time opens again.
 func TestControl(t *testing.T) {
-	k := NewControl(tc.Config{Threshold: 10 * olaf.Millisecond}, 1, 2)
+	k := NewControl(tc.Config{Threshold: 10 * olaf.Millisecond}, tc.NumberAck, 1, 2)
 	sends := func(now olaf.Time) (n int) {
 		for range 1000 {
 			if k.Sends(now) {

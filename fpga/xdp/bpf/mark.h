@@ -2,7 +2,7 @@
 #pragma once
 #include "queue.h"
 
-enum { MAX_OCCUPANCY = (1 << 24) - 1, MAX_ACTIVE = (1 << 16) - 1 };
+enum { MAX_OCCUPANCY = (1 << 24) - 1, MAX_ACTIVE = (1 << 16) - 1, STATUS_FULL = 1 << 7 };
 
 INLINE u32 at_most(u32 v, u32 most)
 {
@@ -29,7 +29,8 @@ int mark(struct xdp_md *ctx)
 	u64 old_slots = old >> 8 & MAX_ACTIVE, old_active = old >> 24 & MAX_ACTIVE;
 	if (old_slots && active * old_slots <= old_active * slots)
 		return XDP_PASS;
-	FIELD(data, HEADER_BYTES, u64) = be64((u64)occupied << 40 | (u64)active << 24 | (u64)slots << 8);
+	u8 full = occupied >= c->depth ? STATUS_FULL : 0;
+	FIELD(data, HEADER_BYTES, u64) = be64((u64)occupied << 40 | (u64)active << 24 | (u64)slots << 8 | full);
 	FIELD(data, OFF_UDP_CHECKSUM, u16) = 0;
 	return XDP_PASS;
 }
