@@ -102,7 +102,7 @@ func TestFrameRoundTrip(t *testing.T) {
 		lanes := rapid.SliceOfN(rapid.Int32(), n, n).Draw(t, "values")
 		addr, u := genAddresses(t), genUpdate(t, n)
 		status := QueueStatus{rapid.Uint32Range(0, maxOccupancy).Draw(t, "occupancy"), rapid.Uint16().Draw(t, "active"),
-			rapid.Uint16().Draw(t, "slots")}
+			rapid.Uint16().Draw(t, "slots"), rapid.Bool().Draw(t, "full")}
 		encode := func(dst []byte, addr *Addresses, u *Update, s QueueStatus, lanes []int32) []byte {
 			size, err := EncodeUpdate(dst, addr, u, lanes)
 			if ack {
@@ -361,19 +361,19 @@ func TestRewrite(t *testing.T) {
 		t.Fatal(err)
 	}
 	f.SetIdentity(513, 1027)
-	f.SetQueueStatus(QueueStatus{Occupancy: 1 << 30, ActiveClusters: 9, Slots: 8})
+	f.SetQueueStatus(QueueStatus{Occupancy: 1 << 30, ActiveClusters: 9, Slots: 8, Full: true})
 	f, err = ParseFrame(b)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := f.QueueStatus(); got != (QueueStatus{maxOccupancy, 9, 8}) || f.Cluster() != 513 || f.Worker() != 1027 {
+	if got := f.QueueStatus(); got != (QueueStatus{maxOccupancy, 9, 8, true}) || f.Cluster() != 513 || f.Worker() != 1027 {
 		t.Errorf("status %+v, cluster %d, worker %d", got, f.Cluster(), f.Worker())
 	}
 	b = testFrame(t, 2)
 	setUDPChecksum(b)
 	want := bytes.Clone(b)
 	f, _ = ParseFrame(b)
-	f.SetQueueStatus(QueueStatus{1, 1, 1})
+	f.SetQueueStatus(QueueStatus{1, 1, 1, false})
 	if !bytes.Equal(b, want) {
 		t.Error("a queue status was written into an update")
 	}
@@ -384,12 +384,12 @@ func TestBusier(t *testing.T) {
 		s, o QueueStatus
 		want bool
 	}{
-		{QueueStatus{0, 4, 8}, QueueStatus{}, true},
-		{QueueStatus{0, 0, 8}, QueueStatus{}, true},
-		{QueueStatus{0, 4, 8}, QueueStatus{0, 4, 8}, false},
-		{QueueStatus{0, 5, 8}, QueueStatus{0, 4, 8}, true},
-		{QueueStatus{0, 5, 16}, QueueStatus{0, 4, 8}, false},
-		{QueueStatus{0, 65535, 65534}, QueueStatus{0, 65535, 65535}, true},
+		{QueueStatus{0, 4, 8, false}, QueueStatus{}, true},
+		{QueueStatus{0, 0, 8, false}, QueueStatus{}, true},
+		{QueueStatus{0, 4, 8, false}, QueueStatus{0, 4, 8, false}, false},
+		{QueueStatus{0, 5, 8, false}, QueueStatus{0, 4, 8, false}, true},
+		{QueueStatus{0, 5, 16, false}, QueueStatus{0, 4, 8, false}, false},
+		{QueueStatus{0, 65535, 65534, false}, QueueStatus{0, 65535, 65535, false}, true},
 	}
 	for _, tt := range tests {
 		if got := tt.s.Busier(tt.o); got != tt.want {

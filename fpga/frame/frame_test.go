@@ -266,13 +266,13 @@ func TestOLAF(t *testing.T) {
 			t.Errorf("%s is %d, want %d", name, have[name], want)
 		}
 	}
-	if n, err := olaf.EncodeAck(b, &home, u, olaf.QueueStatus{Occupancy: 5, ActiveClusters: 6, Slots: 7}, nil); err != nil ||
+	if n, err := olaf.EncodeAck(b, &home, u, olaf.QueueStatus{Occupancy: 5, ActiveClusters: 6, Slots: 7, Full: true}, nil); err != nil ||
 		n != int(OLAF.SizeOf(&program.Packet{Kind: program.Ack, Lanes: 2}, false)) {
 		t.Errorf("an ACK is %d bytes, %v", n, err)
 	}
 	ack := &OLAF.Messages[1]
-	for i, want := range []uint64{5, 6, 7, 0} {
-		x := &ack.Head[len(ack.Head)-4+i]
+	for i, want := range []uint64{5, 6, 7, 1, 0} {
+		x := &ack.Head[len(ack.Head)-5+i]
 		if have := x.read(b[OLAF.Carrier.payload():]); have != want {
 			t.Errorf("%s is %d, want %d", x.Name, have, want)
 		}
@@ -599,7 +599,7 @@ func filled(t *testing.T, f *Format, m *Message, b []byte) (n int, info string) 
 		u := &olaf.Update{Cluster: 3, Worker: 9, Seq: 77, Count: 1, GenNS: 5, Reward: -256, Lanes: 3}
 		var err error
 		if n, err = olaf.EncodeUpdate(b, &home, u, nil); m.Kind == program.Ack {
-			n, err = olaf.EncodeAck(b, &home, u, olaf.QueueStatus{Occupancy: 5, ActiveClusters: 6, Slots: 7}, nil)
+			n, err = olaf.EncodeAck(b, &home, u, olaf.QueueStatus{Occupancy: 5, ActiveClusters: 6, Slots: 7, Full: true}, nil)
 		}
 		if err != nil {
 			t.Fatal(err)

@@ -16,7 +16,7 @@ func TestMark(t *testing.T) {
 	if err := k.Configure(Settings{Depth: 3}); err != nil {
 		t.Fatal(err)
 	}
-	for w := range 2 {
+	arrive := func(w int) {
 		u := olaf.Update{Cluster: olaf.ClusterID(w), Worker: olaf.WorkerID(w), Count: 1, Lanes: 8}
 		frame := make([]byte, u.Size())
 		a := olaf.Addresses{SrcIP: addressOf(w).As4(), DstIP: [4]byte{10, 255, 0, 1}}
@@ -27,6 +27,8 @@ func TestMark(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	arrive(0)
+	arrive(1)
 	if _, _, err := k.Turn(false, true, make([]byte, olaf.FrameSize(8))); err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +43,11 @@ func TestMark(t *testing.T) {
 		{"a hop as busy", olaf.QueueStatus{Occupancy: 9, ActiveClusters: 4, Slots: 6},
 			olaf.QueueStatus{Occupancy: 9, ActiveClusters: 4, Slots: 6}},
 		{"a busier hop that is full", full, full},
+		{"fullness", olaf.QueueStatus{}, olaf.QueueStatus{Occupancy: 3, ActiveClusters: 3, Slots: 3, Full: true}},
 	} {
+		if c.name == "fullness" {
+			arrive(2)
+		}
 		u := olaf.Update{Cluster: 1, Worker: 2, Seq: 3, Count: 1, Lanes: 2}
 		frame := make([]byte, olaf.AckSize(2))
 		if _, err := olaf.EncodeAck(frame, &olaf.Addresses{}, &u, c.brings, []int32{7, -7}); err != nil {

@@ -149,6 +149,30 @@ func TestFits(t *testing.T) {
 	}
 }
 
+// TestControlReadsTheBit checks that a worker set to the full bit withholds by the bit alone, whatever Qn is.
+func TestControlReadsTheBit(t *testing.T) {
+	cfg := tc.Config{Threshold: 10 * olaf.Millisecond, Ack: tc.FullAck}
+	law, err := tc.NewLaw(tc.FullLaw, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		full      bool
+		occupancy uint32
+		want      bool // it withholds some updates
+	}{{true, 0, true}, {false, 10, false}} {
+		k := NewControl(law, cfg.Ack, 1, 2)
+		k.Heard(0, olaf.QueueStatus{ActiveClusters: 40, Slots: 10, Occupancy: c.occupancy, Full: c.full})
+		withheld := false
+		for range 100 {
+			withheld = withheld || !k.Sends(0)
+		}
+		if withheld != c.want {
+			t.Errorf("full bit %v, occupancy %d: withholds %v, want %v", c.full, c.occupancy, withheld, c.want)
+		}
+	}
+}
+
 // TestControl checks that a status congests and that time opens again.
 func TestControl(t *testing.T) {
 	k := NewControl(tc.Config{Threshold: 10 * olaf.Millisecond}, tc.NumberAck, 1, 2)
