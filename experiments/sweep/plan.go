@@ -14,11 +14,15 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// PlanSchema is the schema of a Plan. Plans in the first version were analysed by the rules of sweep.SchemaV1.
-const (
-	PlanSchema   = "olafctl.sweep-plan/v2"
-	planSchemaV1 = "olafctl.sweep-plan/v1"
-)
+// PlanSchema is the schema of a Plan. The version decides by which rules the results are analysed.
+const PlanSchema = "olafctl.sweep-plan/v3"
+
+// documentSchemas gives the schema of the document by that of the plan.
+var documentSchemas = map[string]string{
+	PlanSchema:              sweep.Schema,
+	"olafctl.sweep-plan/v2": sweep.SchemaV2,
+	"olafctl.sweep-plan/v1": sweep.SchemaV1,
+}
 
 // Orders in which cells start.
 const (
@@ -214,7 +218,7 @@ func (p *Plan) cellName(c *Cell) string {
 
 // Bind connects a plan read from a file with its command. The error matches ErrSpec.
 func (p *Plan) Bind(all Commands) (err error) {
-	if p.Schema != PlanSchema && p.Schema != planSchemaV1 {
+	if documentSchemas[p.Schema] == "" {
 		return fmt.Errorf("%w: the plan is %q, this olafctl knows %q", ErrSpec, p.Schema, PlanSchema)
 	}
 	if p.Runs < 1 || p.Runs > maxRuns {
@@ -293,11 +297,7 @@ func (p *Plan) Describe() string {
 
 // Document returns the sweep's document for the given cells, without provenance.
 func (p *Plan) Document(cells []sweep.Outcome) (*sweep.Document, error) {
-	schema := sweep.Schema
-	if p.Schema == planSchemaV1 {
-		schema = sweep.SchemaV1
-	}
-	d := &sweep.Document{Schema: schema, ID: p.ID, Command: p.Command, Config: p.Config, Axes: p.Axes,
+	d := &sweep.Document{Schema: documentSchemas[p.Schema], ID: p.ID, Command: p.Command, Config: p.Config, Axes: p.Axes,
 		Subject: p.Subject, Rule: p.Rule()}
 	for _, name := range p.Metrics {
 		shown := sweep.Shown{Name: name, Title: name}

@@ -99,7 +99,7 @@ func (d *Document) analyse() {
 		}
 	}
 	d.cross()
-	if len(d.Metrics) > 1 {
+	if len(d.Metrics) > 1 && !d.hasUnlikeAges(&d.Metrics[0]) && !d.hasUnlikeAges(&d.Metrics[1]) {
 		if f := d.front(&d.Metrics[0], &d.Metrics[1]); len(f.Cells) > 0 {
 			d.Fronts = append(d.Fronts, f)
 		}
@@ -151,7 +151,7 @@ func (d *Document) compare(name string) []Comparison {
 	for i := range d.Cells {
 		b := &d.Cells[i]
 		a := first[place(b.at, of)]
-		if b.at[of] == 0 || a == nil || d.Schema != SchemaV1 && !a.alike(b, name) {
+		if b.at[of] == 0 || a == nil || !d.alike(a, b, name) {
 			continue
 		}
 		c := comparePairs(a.values(name), b.values(name), d.Schema == SchemaV1)
@@ -169,11 +169,14 @@ func (d *Document) compare(name string) []Comparison {
 	return all
 }
 
-// alike reports whether a metric means the same work in two cells: it does not count updates of the weights, or both
-// cells have equally many gradients per update.
-func (c *Cell) alike(o *Cell, name string) bool {
-	at := slices.IndexFunc(c.Statistics, func(s results.Stat) bool { return s.Name == name })
-	if at < 0 || !c.Statistics[at].PerUpdate {
+// alike reports whether a metric can be compared between two cells: it neither counts updates of the weights nor times
+// them, or both cells have equally many gradients per update.
+func (d *Document) alike(a, b *Cell, name string) bool {
+	at := slices.IndexFunc(a.Statistics, func(s results.Stat) bool { return s.Name == name })
+	if at < 0 || d.Schema == SchemaV1 {
+		return true
+	}
+	if m := a.Statistics[at].Metric; !m.PerUpdate && (!m.Age || d.Schema == SchemaV2) {
 		return true
 	}
 	row := func(c *Cell, queue string) results.Row {
@@ -184,7 +187,7 @@ func (c *Cell) alike(o *Cell, name string) bool {
 		}
 		return row
 	}
-	return results.SameWork([]results.Row{row(c, "a"), row(o, "b")})
+	return results.SameWork([]results.Row{row(a, "a"), row(b, "b")})
 }
 
 // comparePairs compares run by run; P is not yet adjusted for other comparisons. If ofMeans is set, the change is the

@@ -16,10 +16,12 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Schema names the document. In the first version a change was the ratio of two means, and the interval of a cell with
-// a stopping rule was narrower than the one that decided the rule.
+// Schema names the document. In the first version a change was the ratio of two means, the interval of a cell with
+// a stopping rule was narrower than the one that decided the rule, and all metrics were compared between all systems.
+// The second version compared ages also between systems whose updates hold different numbers of gradients.
 const (
-	Schema   = "olafctl.sweep/v2"
+	Schema   = "olafctl.sweep/v3"
+	SchemaV2 = "olafctl.sweep/v2"
 	SchemaV1 = "olafctl.sweep/v1"
 )
 

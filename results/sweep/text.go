@@ -77,6 +77,8 @@ func (d *Document) headlines() (lines []string) {
 	if of, first, count := d.axis(d.Subject), "", map[string]int(nil); of >= 0 {
 		if first, count = d.tally(m); first != "" {
 			lines = append(lines, compareSentence(strings.ToUpper(d.Axes[of].Values[0]), m.Title, first, count))
+		} else if d.hasUnlikeAges(m) {
+			lines = append(lines, text.AgesNotCompared)
 		}
 	}
 	least, most := d.extremes(m.Name)
@@ -87,6 +89,22 @@ func (d *Document) headlines() (lines []string) {
 			text.FormatRounded(most.Statistics.Of(m.Name), by), unit, d.where(most)))
 	}
 	return append(lines, fmt.Sprintf("%s of %s: %s; %s.", olaf.Plural(len(d.Cells), "cell"), d.Command, d.axes(), d.Rule))
+}
+
+// hasUnlikeAges reports whether a metric of ages was measured for several systems and compared between none.
+func (d *Document) hasUnlikeAges(m *Shown) bool {
+	of := d.axis(d.Subject)
+	if of < 0 || slices.ContainsFunc(d.Comparisons, func(c Comparison) bool { return c.Metric == m.Name }) {
+		return false
+	}
+	for i := range d.Cells {
+		s := d.Cells[i].Statistics
+		at := slices.IndexFunc(s, func(s results.Stat) bool { return s.Name == m.Name && s.Known() })
+		if at >= 0 && s[at].Age && d.Cells[i].at[of] > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // tally counts the comparisons of a metric with the first other value of the subject, by their sign; first is empty without any.

@@ -211,6 +211,9 @@ func atRate(rates []int64, rate int64) string {
 	return "at " + olaf.Rate(rate).String() + " "
 }
 
+// AgesNotCompared is the headline in place of a comparison of ages; see results.SameWork.
+const AgesNotCompared = "Ages are not compared: an update of the weights holds more gradients in one system than in the other."
+
 // freshLine describes how much fresher or older models are under the same reading, or their age if nothing is compared.
 // doubtful is set if they are older under any reading.
 func freshLine(b *results.Bench) (line string, doubtful bool) {
@@ -219,7 +222,7 @@ func freshLine(b *results.Bench) (line string, doubtful bool) {
 	}
 	shown := *b
 	if shown.Comparisons = b.CompareAges(); len(shown.Comparisons) == 0 {
-		return "Ages are not compared: an update of the weights holds more gradients in one system than in the other.", false
+		return AgesNotCompared, false
 	}
 	b = &shown
 	disagree := false
