@@ -12,11 +12,21 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
+	tea "github.com/charmbracelet/bubbletea"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/cmd/olafctl/sweep"
+	experimentsweep "github.com/olafctl/olaf/experiments/sweep"
 	"github.com/olafctl/olaf/internal/raced"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/compare"
 	"github.com/olafctl/olaf/results/result"
+	"github.com/olafctl/olaf/results/store"
+	"github.com/olafctl/olaf/tui"
+	pages "github.com/olafctl/olaf/tui/sweep"
+	"github.com/olafctl/olaf/tui/tuitest"
 )
 
 // numbersShown are the numbers in one output of a run, by configuration and metric.
@@ -69,6 +79,7 @@ func TestEveryScreenShowsOneNumber(t *testing.T) {
 				if shared := document.agrees(t, "sweep show", anew); shared < 3 {
 					t.Errorf("sweep show shares %d numbers with the document; it must show at least 3", shared)
 				}
+				k.resultsPageAgrees(id)
 			})
 		}
 	}
@@ -259,6 +270,51 @@ func TestPlaybackShowsOneNumber(t *testing.T) {
 	}
 	if shared := document.agrees(t, "its CSV", sheet); shared < 4*5 {
 		t.Errorf("the CSV shares %d numbers with the document, want at least 20", shared)
+	}
+}
+
+// resultsPageAgrees checks that the dashboard of a finished sweep shows the lines of 'sweep show'.
+func (k *kept) resultsPageAgrees(id string) {
+	k.t.Helper()
+	var where cli.StoreFlag
+	var report *tui.Report
+	err := where.WithRun(k.env, id, func(_ *store.Store, folder *store.Folder) error {
+		plan, cells, err := experimentsweep.ReadKept(folder, k.env.SweepCommands(k.env))
+		report = sweep.NewReport(plan, cells)
+		return err
+	})
+	if err != nil {
+		k.t.Fatal(err)
+	}
+	var clock tuitest.Clock
+	f := tui.New(pages.New(pages.Options{ID: id, Progress: func() experimentsweep.Progress { return experimentsweep.Progress{} },
+		Report: func() *tui.Report { return report }}), tui.Options{Tick: clock.Tick})
+	tuitest.SendMessage(f, tea.WindowSizeMsg{Width: 120, Height: 100})
+	clock.Advance(f, time.Second)
+	tuitest.PressKeys(f, "4")
+	clock.Advance(f, tui.FrameInterval)
+	page, lines := f.Text(), 0
+	k.env.Getenv = withColumns(k.env.Getenv, "116") // the page without its frame
+	for line := range strings.Lines(k.olafctl("sweep", "show", id)) {
+		if line = strings.TrimSpace(line); line == "" {
+			continue
+		}
+		if lines++; !strings.Contains(page, line) {
+			k.t.Errorf("%s: the dashboard lacks the line %q of 'sweep show'", id, line)
+		}
+	}
+	if lines < 5 {
+		k.t.Errorf("%s: 'sweep show' prints %d lines, want at least 5", id, lines)
+	}
+}
+
+// withColumns returns an environment whose terminal has another width.
+func withColumns(getenv func(string) string, columns string) func(string) string {
+	return func(name string) string {
+		if name == "COLUMNS" {
+			return columns
+		}
+		return getenv(name)
 	}
 }
 

@@ -285,6 +285,17 @@ func (f *GridFlags) runCells(ctx context.Context, env *cli.Env, engine *sweep.En
 	return engine.Run(ctx)
 }
 
+// NewReport returns the dashboard's report of a finished sweep.
+func NewReport(plan *sweep.Plan, cells []found.Outcome) *tui.Report {
+	return watch.NewReport(func(w io.Writer, v text.View) error {
+		d, err := plan.Document(cells)
+		if err != nil {
+			return err
+		}
+		return d.WriteText(w, v)
+	})
+}
+
 // showDashboard shows the sweep until it ends or the user leaves the dashboard, which stops it.
 func (f *GridFlags) showDashboard(ctx context.Context, env *cli.Env, engine *sweep.Engine) (cells []found.Outcome,
 	differences []string, err error) {
@@ -303,13 +314,7 @@ func (f *GridFlags) showDashboard(ctx context.Context, env *cli.Env, engine *swe
 			program.Kill()
 			return
 		}
-		report.Store(watch.NewReport(func(w io.Writer, v text.View) error {
-			d, err := engine.Plan.Document(cells)
-			if err != nil {
-				return err
-			}
-			return d.WriteText(w, v)
-		}))
+		report.Store(NewReport(engine.Plan, cells))
 	})
 	_, shown := program.Run()
 	stop()
