@@ -9,8 +9,10 @@ import (
 
 // Pilot is one worker's learner for callers that transfer gradients and weights themselves.
 type Pilot struct {
-	config *Config
-	worker *worker
+	config     *Config
+	worker     *worker
+	iterations uint32
+	diverged   error // since the first iteration that was not finite
 }
 
 // Pilot returns the learner of worker k. The error matches ErrConfig.
@@ -19,7 +21,7 @@ func (c *Config) Pilot(k int) (*Pilot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Pilot{c, w}, nil
+	return &Pilot{config: c, worker: w}, nil
 }
 
 // Usual returns the duration of an iteration by the cost model, for the worker's number of steps.
@@ -46,8 +48,15 @@ func (c *Config) Offers(update olaf.Size) error {
 func (p *Pilot) Fly(from *ppo.Weights) (gradient *ppo.Weights, reward float64) {
 	p.worker.start = *from
 	p.worker.fly(p.config)
+	if p.diverged == nil {
+		p.diverged = p.worker.checkFinite(gradientNorm(&p.worker.gradient), p.iterations)
+	}
+	p.iterations++
 	return &p.worker.gradient, p.worker.result.Reward
 }
+
+// CheckFinite returns an error that matches ErrDiverged if the weights or the gradient of an iteration were not finite.
+func (p *Pilot) CheckFinite() error { return p.diverged }
 
 // Period returns the normalised duration of the last iteration, at which all workers together offer Network.Rate
 // with updates of this size. It must be called once per iteration.

@@ -283,7 +283,7 @@ func (t *training) hand(w *worker) {
 	t.network.advance(virtualTime(t.now))
 	w.running = false
 	row := w.row(t.now)
-	if t.failed = w.checkFinite(&row); t.failed != nil {
+	if t.failed = w.checkFinite(row.GradNorm, row.Seq); t.failed != nil {
 		return
 	}
 	w.seq++
@@ -323,19 +323,19 @@ func (w *worker) row(atNS int64) trace.Update {
 
 // checkFinite returns an error if the worker's weights or gradient are not finite. The lander would fly on with such
 // a policy, and its lanes would be zeros, so nothing else would show it.
-func (w *worker) checkFinite(row *trace.Update) error {
+func (w *worker) checkFinite(norm float32, iteration uint32) error {
 	finite := func(v float32) bool { return v-v == 0 }
 	what := ""
 	switch {
 	case slices.ContainsFunc(w.start[:], func(v float32) bool { return !finite(v) }):
 		what = "weights are"
-	case !finite(row.GradNorm):
+	case !finite(norm):
 		what = "gradients are"
 	default:
 		return nil
 	}
 	return fmt.Errorf("%w: worker %d: %s no numbers from iteration %d on; use a smaller learn rate or step size",
-		ErrDiverged, w.id, what, row.Seq+1)
+		ErrDiverged, w.id, what, iteration+1)
 }
 
 // gradientNorm returns the Euclidean norm of a gradient.

@@ -195,7 +195,7 @@ func (f *workerFlags) runAttachedOpen(cmd *cobra.Command, env *cli.Env) error {
 	if report == nil {
 		return err
 	}
-	return errors.Join(err, f.reportOpen(cmd.Context(), env, cfg.Worker, report))
+	return errors.Join(err, f.reportOpen(cmd.Context(), env, &onwire.WorkerReport{Worker: cfg.Worker, Report: *report}))
 }
 
 // attachedLayout returns how a program's longest update is split, and the address for its frames.

@@ -145,21 +145,25 @@ func (f *workerFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	if report == nil || err != nil || errors.Is(context.Cause(ctx), endpoints.ErrOffline) {
 		return explainEnd(ctx, err)
 	}
-	return f.reportOpen(ctx, env, cfg.Worker, report)
+	done := onwire.WorkerReport{Worker: cfg.Worker, Report: *report}
+	if pilot, trains := p.Work.(*onwire.Pilot); trains {
+		done.Diverged = pilot.Diverged()
+	}
+	return f.reportOpen(ctx, env, &done)
 }
 
 // reportOpen prints a worker's report, and fails if its packets were never answered.
-func (f *workerFlags) reportOpen(ctx context.Context, env *cli.Env, worker olaf.WorkerID, report *endpoints.Report) error {
+func (f *workerFlags) reportOpen(ctx context.Context, env *cli.Env, report *onwire.WorkerReport) error {
 	err := cli.WriteDocument(env, f.format, struct {
 		cli.Head
-		onwire.WorkerReport
-	}{cli.Info("open-worker"), onwire.WorkerReport{Worker: worker, Report: *report}})
+		*onwire.WorkerReport
+	}{cli.Info("open-worker"), report})
 	if err == nil {
 		var invalid error
 		if ctx.Err() == nil && f.open.training == "" {
 			invalid = checkAnswered(report.Counts)
 		}
-		err = f.keepRun(env, "worker", int(worker), report.Counts, invalid)
+		err = f.keepRun(env, "worker", int(report.Worker), report.Counts, invalid)
 	}
 	if err != nil || ctx.Err() != nil || f.open.training != "" { // a short training may end before its first answer
 		return err
@@ -284,8 +288,8 @@ func serverDocument(report *endpoints.Report, numbers *endpoints.Numbers, server
 		Wrong   int `json:"values_wrong,omitempty"`
 	}{cli.Info("open-ps"), onwire.ServerReport{Report: *report}, numbers.Inside, numbers.Checked, numbers.Wrong}
 	if servers != nil {
-		out.Servers, out.Places, out.Greedy = servers.Stats(), servers.Places(),
-			rl.Evaluate(servers.Weights(0), rl.Flights)
+		out.Servers, out.Places, out.Greedy, out.Diverged = servers.Stats(), servers.Places(),
+			rl.Evaluate(servers.Weights(0), rl.Flights), servers.Diverged()
 	}
 	return out
 }

@@ -1,6 +1,7 @@
 package onwire
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -63,6 +64,8 @@ type Learned struct {
 	Curve  []rl.Point `json:"curve"`
 	Greedy float64    `json:"greedy_reward"` // of the weights, without exploration
 	Digest string     `json:"weights_sha256"`
+	// Diverged is the reason why the training diverged; empty if it did not.
+	Diverged string `json:"diverged,omitempty"`
 }
 
 // Report returns the learner's report.
@@ -71,7 +74,8 @@ func (l *Learner) Report() Learned {
 	for _, v := range l.weights {
 		_ = binary.Write(h, binary.BigEndian, v) // a hash never fails
 	}
-	return Learned{Curve: l.curve, Greedy: rl.Evaluate(&l.weights, rl.Flights), Digest: hex.EncodeToString(h.Sum(nil))}
+	return Learned{Curve: l.curve, Greedy: rl.Evaluate(&l.weights, rl.Flights), Digest: hex.EncodeToString(h.Sum(nil)),
+		Diverged: describe(cmp.Or(l.pilot.CheckFinite(), l.config.CheckWeights(0, &l.weights)))}
 }
 
 // Summed is the result of training by sums: one policy, common to all workers.
@@ -80,6 +84,8 @@ type Summed struct {
 	Greedy float64
 	Digest string            // of the weights
 	Kernel map[string]uint64 // counters of the program
+	// Diverged is the reason why the training diverged; empty if it did not.
+	Diverged string
 }
 
 // sumLanes is the number of values per packet in sums.
@@ -123,6 +129,9 @@ func (c *Comparison) RunSums(ctx context.Context, s *Sums) (*Report, error) {
 			return nil, err
 		default:
 			real.Curves, real.Greedy, real.Counts, real.Weights = out.Curves, out.Greedy, out.Kernel, out.Digest
+			if out.Diverged != "" {
+				real.Invalid = []string{out.Diverged}
+			}
 		}
 		r.Trainings = append(r.Trainings, real)
 	}

@@ -1,6 +1,7 @@
 package onwire
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -73,7 +74,7 @@ func readSummed(c *rl.Config, r *demo.Report, o Options) (*Summed, error) {
 		if err := json.Unmarshal(r.Workers[k].Work, &l); err != nil {
 			return nil, fmt.Errorf("%w: worker %d: no report: %w", ErrHost, k, err)
 		}
-		s.Curves[k], s.Greedy = l.Curve, l.Greedy
+		s.Curves[k], s.Greedy, s.Diverged = l.Curve, l.Greedy, cmp.Or(s.Diverged, l.Diverged)
 		if k == 0 {
 			s.Digest = l.Digest
 		}

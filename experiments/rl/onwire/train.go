@@ -55,14 +55,16 @@ type Listening struct {
 type WorkerReport struct {
 	Worker olaf.WorkerID `json:"worker"`
 	process.Report
+	Diverged string `json:"diverged,omitempty"` // why its iterations diverged
 }
 
 // ServerReport is a server's last output line.
 type ServerReport struct {
 	process.Report
-	Servers []rl.ServerStats `json:"servers"`
-	Places  []uint64         `json:"places,omitempty"` // updates in all packets, by place in a gradient
-	Greedy  float64          `json:"greedy_reward"`    // of cluster 0's policy, without exploration
+	Servers  []rl.ServerStats `json:"servers"`
+	Places   []uint64         `json:"places,omitempty"`   // updates in all packets, by place in a gradient
+	Greedy   float64          `json:"greedy_reward"`      // of cluster 0's policy, without exploration
+	Diverged string           `json:"diverged,omitempty"` // why a cluster's weights diverged
 }
 
 // Outcome is the result of a training run.
@@ -467,11 +469,24 @@ func (r *run) judge() error {
 		o.Invalid = append(o.Invalid, fmt.Sprintf("%d of %d decisions are the engine's; %s%s", d.Equal, d.Checked,
 			d.First, d.Void))
 	}
+	if why := o.diverged(); why != "" {
+		o.Invalid = append(o.Invalid, why)
+	}
 	var errs []error
 	for _, why := range o.Invalid {
 		errs = append(errs, fmt.Errorf("%w: %s", ErrInvalid, why))
 	}
 	return errors.Join(errs...)
+}
+
+// diverged returns the reason why the training diverged, or an empty string.
+func (o *Outcome) diverged() string {
+	for i := range o.Workers {
+		if why := o.Workers[i].Diverged; why != "" {
+			return why
+		}
+	}
+	return o.Server.Diverged
 }
 
 // kill ends all running programs.

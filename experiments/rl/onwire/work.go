@@ -1,6 +1,7 @@
 package onwire
 
 import (
+	"cmp"
 	"context"
 	"math"
 	"sync"
@@ -70,6 +71,17 @@ func (p *Pilot) Compute(context.Context, uint32) process.Computed {
 		Reward: int32(math.Round(min(max(reward*256, math.MinInt32), math.MaxInt32))), Due: p.due}
 }
 
+// Diverged returns the reason why the worker's iterations diverged, or an empty string.
+func (p *Pilot) Diverged() string { return describe(p.pilot.CheckFinite()) }
+
+// describe returns an error's text, or an empty string.
+func describe(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
 // Apply implements process.Work: it stores received weights.
 func (p *Pilot) Apply(a *endpoint.Aggregate) {
 	p.mu.Lock()
@@ -83,6 +95,7 @@ func (p *Pilot) Apply(a *endpoint.Aggregate) {
 
 // Servers is the work of a parameter server, with the weights of every cluster.
 type Servers struct {
+	config   *rl.Config
 	keepers  []*rl.Keeper
 	gradient []float32
 }
@@ -92,7 +105,7 @@ func NewServers(c *rl.Config) (*Servers, error) {
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	s := &Servers{}
+	s := &Servers{config: c}
 	for cluster := range c.Clusters {
 		s.keepers = append(s.keepers, c.Keeper(cluster, GradientLayout().PerPacket))
 	}
@@ -135,6 +148,15 @@ func (s *Servers) Places() (all []uint64) {
 		all = rl.AddPlaces(all, k.Inside())
 	}
 	return all
+}
+
+// Diverged returns the reason why a cluster's weights diverged, or an empty string.
+func (s *Servers) Diverged() string {
+	var first error
+	for cluster, k := range s.keepers {
+		first = cmp.Or(first, s.config.CheckWeights(cluster, k.Weights()))
+	}
+	return describe(first)
 }
 
 // Weights returns the weights of a cluster.

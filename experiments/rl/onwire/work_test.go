@@ -3,6 +3,7 @@ package onwire
 import (
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -193,5 +194,65 @@ func TestControl(t *testing.T) {
 	}
 	if sends(olaf.Time(20*olaf.Millisecond)) != 1000 {
 		t.Error("twice the threshold after the last ACK it still holds back")
+	}
+}
+
+// TestDivergedTrainingsOnRealHostsAreReported steps weights far from their start, and flies with weights that are not
+// finite: server and workers report both as diverged, and sound weights as nothing.
+func TestDivergedTrainingsOnRealHostsAreReported(t *testing.T) {
+	c := small()
+	s, err := NewServers(&c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := NewLearner(&c, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := NewPilot(&c, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.Compute(t.Context(), 0)
+	if s.Diverged()+l.Report().Diverged+p.Diverged() != "" {
+		t.Errorf("sound trainings are reported as diverged: %q, %q, %q", s.Diverged(), l.Report().Diverged, p.Diverged())
+	}
+	layout := GradientLayout()
+	for part := range layout.Packets() {
+		values := make([]uint32, layout.Lanes(part))
+		for i := range values {
+			values[i] = math.MaxInt32
+		}
+		s.Apply(&endpoint.Aggregate{Job: 1, First: part * layout.PerPacket, Vectors: 1, Values: slices.Clone(values)})
+		p.Apply(&endpoint.Aggregate{First: part * layout.PerPacket, Values: bitsOf(math.NaN(), len(values))})
+	}
+	l.Apply(&endpoint.Aggregate{Values: slices.Repeat([]uint32{math.MaxInt32}, ppo.Params)})
+	p.Compute(t.Context(), 1)
+	for name, c := range map[string]struct{ got, want string }{
+		"a server whose weights grew":       {s.Diverged(), "cluster 1: the norm of its weights"},
+		"a worker whose weights grew":       {l.Report().Diverged, "cluster 0: the norm of its weights"},
+		"a worker that received no numbers": {p.Diverged(), "worker 0: weights are no numbers from iteration 2 on"},
+	} {
+		if !strings.Contains(c.got, c.want) {
+			t.Errorf("%s reports %q, want %q", name, c.got, c.want)
+		}
+	}
+}
+
+// bitsOf returns n lanes with the bits of a value.
+func bitsOf(v float64, n int) []uint32 {
+	return slices.Repeat([]uint32{math.Float32bits(float32(v))}, n)
+}
+
+// TestDivergedTrainingsAreInvalid judges runs whose server or worker reports that the training diverged.
+func TestDivergedTrainingsAreInvalid(t *testing.T) {
+	for name, o := range map[string]*Outcome{
+		"server": {Server: ServerReport{Diverged: "weights are gone"}},
+		"worker": {Workers: []WorkerReport{{}, {Diverged: "weights are gone"}}},
+	} {
+		r := &run{config: &rl.Config{}, out: o}
+		if err := r.judge(); !errors.Is(err, ErrInvalid) || !slices.Contains(o.Invalid, "weights are gone") {
+			t.Errorf("%s: a diverged training is judged %v, with the reasons %q", name, err, o.Invalid)
+		}
 	}
 }
