@@ -90,9 +90,9 @@ lint: ## format, vet (the driver's build and macOS on arm64 too), staticcheck, k
 	 *"fetching vulnerabilities"*) echo "skipped: known vulnerabilities (govulncheck can't reach its database)";; \
 	 *) [ $$code = 0 ] || { echo "$$said" >&2; exit 1; };; esac
 
-style: ## count habits of language, and lower the limits to today's figures (CONTRIBUTING.md)
+style: ## count habits of language, list the worst places, and check the limits (CONTRIBUTING.md)
 	@$(GO) build -C internal/tools -o $(CURDIR)/bin/tools/ ./prose
-	bin/tools/prose -limits internal/tools/prose/limits.txt -lower -top 20
+	bin/tools/prose -limits internal/tools/prose/limits.txt -top 20
 
 generate: ## regenerate what is derived; a test fails when it is stale
 	$(GO) generate ./...

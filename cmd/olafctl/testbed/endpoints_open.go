@@ -147,7 +147,7 @@ func (f *workerFlags) runOpen(cmd *cobra.Command, env *cli.Env) error {
 	}
 	done := onwire.WorkerReport{Worker: cfg.Worker, Report: *report}
 	if pilot, trains := p.Work.(*onwire.Pilot); trains {
-		done.Diverged = pilot.Diverged()
+		done.Diverged = pilot.Divergence()
 	}
 	return f.reportOpen(ctx, env, &done)
 }
@@ -289,7 +289,7 @@ func serverDocument(report *endpoints.Report, numbers *endpoints.Numbers, server
 	}{cli.Info("open-ps"), onwire.ServerReport{Report: *report}, numbers.Inside, numbers.Checked, numbers.Wrong}
 	if servers != nil {
 		out.Servers, out.Places, out.Greedy, out.Diverged = servers.Stats(), servers.Places(),
-			rl.Evaluate(servers.Weights(0), rl.Flights), servers.Diverged()
+			rl.Evaluate(servers.Weights(0), rl.Flights), servers.Divergence()
 	}
 	return out
 }

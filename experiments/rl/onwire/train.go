@@ -469,7 +469,7 @@ func (r *run) judge() error {
 		o.Invalid = append(o.Invalid, fmt.Sprintf("%d of %d decisions are the engine's; %s%s", d.Equal, d.Checked,
 			d.First, d.Void))
 	}
-	if why := o.diverged(); why != "" {
+	if why := o.divergence(); why != "" {
 		o.Invalid = append(o.Invalid, why)
 	}
 	var errs []error
@@ -479,8 +479,8 @@ func (r *run) judge() error {
 	return errors.Join(errs...)
 }
 
-// diverged returns the reason why the training diverged, or an empty string.
-func (o *Outcome) diverged() string {
+// divergence returns the reason why the training diverged, or an empty string.
+func (o *Outcome) divergence() string {
 	for i := range o.Workers {
 		if why := o.Workers[i].Diverged; why != "" {
 			return why

@@ -71,8 +71,8 @@ func (p *Pilot) Compute(context.Context, uint32) process.Computed {
 		Reward: int32(math.Round(min(max(reward*256, math.MinInt32), math.MaxInt32))), Due: p.due}
 }
 
-// Diverged returns the reason why the worker's iterations diverged, or an empty string.
-func (p *Pilot) Diverged() string { return describe(p.pilot.CheckFinite()) }
+// Divergence returns the reason why the worker's iterations diverged, or an empty string.
+func (p *Pilot) Divergence() string { return describe(p.pilot.CheckFinite()) }
 
 // describe returns an error's text, or an empty string.
 func describe(err error) string {
@@ -150,8 +150,8 @@ func (s *Servers) Places() (all []uint64) {
 	return all
 }
 
-// Diverged returns the reason why a cluster's weights diverged, or an empty string.
-func (s *Servers) Diverged() string {
+// Divergence returns the reason why a cluster's weights diverged, or an empty string.
+func (s *Servers) Divergence() string {
 	var first error
 	for cluster, k := range s.keepers {
 		first = cmp.Or(first, s.config.CheckWeights(cluster, k.Weights()))

@@ -214,8 +214,8 @@ func TestDivergedTrainingsOnRealHostsAreReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.Compute(t.Context(), 0)
-	if s.Diverged()+l.Report().Diverged+p.Diverged() != "" {
-		t.Errorf("sound trainings are reported as diverged: %q, %q, %q", s.Diverged(), l.Report().Diverged, p.Diverged())
+	if s.Divergence()+l.Report().Diverged+p.Divergence() != "" {
+		t.Errorf("sound trainings are reported as diverged: %q, %q, %q", s.Divergence(), l.Report().Diverged, p.Divergence())
 	}
 	layout := GradientLayout()
 	for part := range layout.Packets() {
@@ -229,9 +229,9 @@ func TestDivergedTrainingsOnRealHostsAreReported(t *testing.T) {
 	l.Apply(&endpoint.Aggregate{Values: slices.Repeat([]uint32{math.MaxInt32}, ppo.Params)})
 	p.Compute(t.Context(), 1)
 	for name, c := range map[string]struct{ got, want string }{
-		"a server whose weights grew":       {s.Diverged(), "cluster 1: the norm of its weights"},
+		"a server whose weights grew":       {s.Divergence(), "cluster 1: the norm of its weights"},
 		"a worker whose weights grew":       {l.Report().Diverged, "cluster 0: the norm of its weights"},
-		"a worker that received no numbers": {p.Diverged(), "worker 0: weights are no numbers from iteration 2 on"},
+		"a worker that received no numbers": {p.Divergence(), "worker 0: weights are no numbers from iteration 2 on"},
 	} {
 		if !strings.Contains(c.got, c.want) {
 			t.Errorf("%s reports %q, want %q", name, c.got, c.want)

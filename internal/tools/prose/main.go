@@ -1,7 +1,7 @@
-// Command prose counts language habits in a tree's comments, names and pages, and checks them against limits that only
-// go down. CONTRIBUTING.md explains the rules.
+// Command prose counts language habits in a tree's comments, names and pages, and checks them against limits.
+// CONTRIBUTING.md explains the rules.
 //
-//	prose [-top 40] [-limits FILE [-lower]] [FOLDER]
+//	prose [-top 40] [-limits FILE] [FOLDER]
 //	prose sample -seed 20261128 [FOLDER]
 //
 // sample draws 100 random doc comments and 50 random paragraphs, and writes them to docs/notes with empty columns for
@@ -17,8 +17,6 @@ import (
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/google/renameio/v2"
 )
 
 func main() {
@@ -31,19 +29,18 @@ func main() {
 	}
 	top := flag.Int("top", 0, "also list this many of the worst places")
 	limits := flag.String("limits", "", "file of limits; exit 1 when a figure is above its limit")
-	lower := flag.Bool("lower", false, "lower the limits to today's figures")
 	flag.Parse()
 	root := "."
 	if flag.NArg() > 0 {
 		root = flag.Arg(0)
 	}
-	if err := run(os.Stdout, root, *limits, *top, *lower); err != nil {
+	if err := run(os.Stdout, root, *limits, *top); err != nil {
 		fmt.Fprintln(os.Stderr, "prose:", err)
 		os.Exit(1)
 	}
 }
 
-func run(out io.Writer, root, limits string, top int, lower bool) error {
+func run(out io.Writer, root, limits string, top int) error {
 	t, err := count(root)
 	if err != nil {
 		return err
@@ -63,10 +60,7 @@ func run(out io.Writer, root, limits string, top int, lower bool) error {
 	if err != nil {
 		return err
 	}
-	if err := check(figures, string(text)); err != nil || !lower {
-		return err
-	}
-	return renameio.WriteFile(limits, []byte(formatLimits(figures)), 0o644)
+	return check(figures, string(text))
 }
 
 // figure is a percentage or a number; lower is better.
@@ -120,14 +114,6 @@ func check(figures []figure, limits string) error {
 		return nil
 	}
 	return fmt.Errorf("%s; -top 40 lists the worst places", strings.Join(wrong, "; "))
-}
-
-func formatLimits(figures []figure) string {
-	var out strings.Builder
-	for _, f := range figures {
-		fmt.Fprintf(&out, "%s %.2f\n", f.name, f.value)
-	}
-	return out.String()
 }
 
 // shorten cuts text to a line.
