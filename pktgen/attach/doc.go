@@ -51,6 +51,9 @@ type Config struct {
 	Awaited func(round uint32) []int
 	// Children means that the aggregator's answers count its children, which are not the job's workers.
 	Children bool
+	// Turns means that a network in this process takes the requests of a worker that does not wait one by one, with
+	// Pushes.Ask, and answers also those for the model.
+	Turns bool
 	// Seen, if set, is called with every arriving vector before its client gets an answer.
 	Seen func(*Seen)
 }

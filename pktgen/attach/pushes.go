@@ -31,6 +31,9 @@ type Pushes struct {
 	lengths  []int    // values of the frames
 	pulled   uint32   // the client's version
 	changed  chan struct{}
+	attached time.Time // the newest client
+	asking   handed    // the pull to answer, with Config.Turns
+	whole    []byte    // the model, with Config.Floats
 }
 
 // NewPushes returns the work of a worker whose updates gate may withhold; a nil gate withholds none. end is as for
@@ -59,7 +62,7 @@ func PushLayout(largest, lanes int) endpoint.Layout {
 func (w *Pushes) greeting() Greeting {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.pulled = 0
+	w.pulled, w.attached = 0, time.Now()
 	return w.config.greeting(w.accepted)
 }
 
@@ -98,7 +101,8 @@ func (w *Pushes) push(s *session, m Message) (bye bool, err error) {
 		return false, s.reject(err)
 	}
 	w.mu.Lock()
-	h := handed{round: w.accepted, values: values, reward: v.Reward, version: w.pulled, answer: make(chan []byte, 1)}
+	h := handed{round: w.accepted, values: values, reward: v.Reward, version: w.pulled, at: time.Now(),
+		answer: make(chan []byte, 1)}
 	w.mu.Unlock()
 	if w.config.Seen != nil {
 		w.config.Seen(&Seen{Values: values, Reward: v.Reward, Version: h.version})
@@ -125,6 +129,9 @@ func (w *Pushes) pull(s *session, m Message) (bye bool, err error) {
 	if _, err := m.Decode(&p); err != nil {
 		return false, err
 	}
+	if w.config.Turns {
+		return w.offerPull(s, &p)
+	}
 	for {
 		w.mu.Lock()
 		model, values := w.current()
@@ -148,6 +155,10 @@ func (w *Pushes) pull(s *session, m Message) (bye bool, err error) {
 // current returns the complete part of the model: all frames up to the last that arrived.
 func (w *Pushes) current() (m Model, values []byte) {
 	m.Queue = w.queue
+	if w.config.Floats {
+		m.Version, m.Oldest = w.versions[0], w.versions[0]
+		return m, w.whole
+	}
 	frames := len(w.versions)
 	for frames > 0 && w.versions[frames-1] == 0 {
 		frames--
@@ -178,13 +189,20 @@ func (w *Pushes) Compute(ctx context.Context, _ uint32) process.Computed {
 	case h := <-w.vectors:
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		w.flying, w.numbers, w.lanes = h, Numbers{}, w.lanes[:0]
-		for at := 0; at == 0 || at < len(h.values); at += 4 * w.config.frame() {
-			w.lanes = append(w.lanes, uint32(w.config.code()), h.version)
-			w.lanes = w.numbers.appendLanes(w.lanes, h.values[at:min(len(h.values), at+4*w.config.frame())], w.config.Scale)
-		}
-		return process.Computed{Values: w.lanes, Reward: rewardOf(h.reward)}
+		w.flying = h
+		return w.convert()
 	}
+}
+
+// convert converts the update in flight to lanes.
+func (w *Pushes) convert() process.Computed {
+	h := &w.flying
+	w.numbers, w.lanes = Numbers{}, w.lanes[:0]
+	for at := 0; at == 0 || at < len(h.values); at += 4 * w.config.frame() {
+		w.lanes = append(w.lanes, uint32(w.config.code()), h.version)
+		w.lanes = w.numbers.appendLanes(w.lanes, h.values[at:min(len(h.values), at+4*w.config.frame())], w.config.Scale)
+	}
+	return process.Computed{Values: w.lanes, Reward: rewardOf(h.reward)}
 }
 
 // Heard implements endpoint.Gate: it stores the queue's status.
@@ -200,14 +218,19 @@ func (w *Pushes) Heard(now olaf.Time, s olaf.QueueStatus) {
 // Sends implements endpoint.Gate: it reports to the client whether its update was sent.
 func (w *Pushes) Sends(now olaf.Time) bool {
 	sends := w.gate == nil || w.gate.Sends(now)
+	w.Answer(sends)
+	return sends
+}
+
+// Answer reports to the client whether its update was sent.
+func (w *Pushes) Answer(sent bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p := Pushed{Round: w.flying.round, Numbers: w.numbers, Queue: w.queue}
-	if !sends {
+	if !sent {
 		p.Withheld = 1
 	}
 	w.flying.answer <- Append(nil, KindPushed, p, nil) // there is room for one
-	return sends
 }
 
 // Apply implements process.Work: it stores a frame of the model.

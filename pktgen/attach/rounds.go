@@ -57,6 +57,7 @@ type handed struct {
 	reward  float32
 	version uint32 // of the model it was computed on
 	at      time.Time
+	pull    *Pull // a request for the model, which has none of the above but at
 	answer  chan []byte
 }
 

@@ -30,6 +30,7 @@ type arrival struct {
 	done   func()
 	update Update
 	values []byte
+	reply  []byte // for ApplyVector, which has no a
 }
 
 // NewUpdates returns the work of a server. end is as for NewRounds, and say reports workers that disagree. The error
@@ -78,6 +79,24 @@ func (u *Updates) ApplyLater(a *endpoint.Aggregate, done func()) {
 	}
 	u.number++
 	u.arrivals <- k
+}
+
+// ApplyVector makes the client answer an update of a network in this process, as little-endian float32, and returns
+// the values of its answer; none for an ACK alone. ok is false if the context ended first.
+func (u *Updates) ApplyVector(ctx context.Context, update Update, values []byte) (reply []byte, ok bool) {
+	done := make(chan struct{})
+	k := &arrival{done: func() { close(done) }, update: update, values: values}
+	u.mu.Lock()
+	k.update.Number = u.number
+	u.number++
+	u.mu.Unlock()
+	u.arrivals <- k
+	select {
+	case <-done:
+		return k.reply, true
+	case <-ctx.Done():
+		return nil, false
+	}
 }
 
 // serve passes frames to the client and its answers to the workers. A frame that a client did not answer goes to the
@@ -147,6 +166,11 @@ func (u *Updates) answer(s *session, k *arrival) (bye bool, err error) {
 
 // reply answers a frame's workers with values of the model.
 func (u *Updates) reply(k *arrival, values []byte) {
+	if k.a == nil {
+		k.reply = append([]byte(nil), values...)
+		k.done()
+		return
+	}
 	k.a.Values = nil
 	if len(values) > 0 {
 		var n Numbers

@@ -49,7 +49,7 @@ func (f *programFlags) add(cmd *cobra.Command) {
 
 // programForeign are flags that do not apply to a program, which decides what it trains and for how long.
 var programForeign = []string{"film", "profile", "size", "quick", "time-scale", "rate", "iterations",
-	"weigh-by-count", "mode", "reward-filter", "reward-threshold", "tc", "tc-law", "tc-ack", "slope"}
+	"weigh-by-count", "reward-filter", "reward-threshold", "tc", "tc-law", "tc-ack", "slope"}
 
 // programWorkers and programRate are defaults for a program: a few processes, and an output that is not a bottleneck.
 const (
@@ -71,13 +71,13 @@ func (f *trainFlags) runProgram(cmd *cobra.Command, env *cli.Env) error {
 	if sums && !f.inKernel(env) {
 		return f.runProgramJobs(cmd, env, p)
 	}
-	if err := cli.RefuseFlags(cmd, append(slices.Clone(trainJobOnly), "compute"), "--program on "+
-		cmp.Or(f.field.device, "real packets")); err != nil {
-		return err
-	}
 	real := slices.ContainsFunc(p.Systems, func(name string) bool { return name != rl.Ideal })
-	if real && f.field.device == "" {
-		return cli.UsageError("--program: its packets are real; add -d and a device, such as -d xdp:")
+	if f.field.device == "" && (real || f.own.compute > 0) {
+		return f.runProgramVirtual(cmd, env, p)
+	}
+	if err := cli.RefuseFlags(cmd, append(slices.Clone(trainJobOnly), "compute"), "--program on "+
+		cmp.Or(f.field.device, "an ideal network in real time")); err != nil {
+		return err
 	}
 	if sums {
 		needs |= testbed.AddsModels
@@ -118,13 +118,26 @@ func (f *trainFlags) runProgram(cmd *cobra.Command, env *cli.Env) error {
 	})
 }
 
+// runProgramVirtual trains through queues in virtual time.
+func (f *trainFlags) runProgramVirtual(cmd *cobra.Command, env *cli.Env, p *onwire.Program) error {
+	if err := cli.RefuseFlags(cmd, trainJobOnly, "--program with --system "+f.config.Network.Kind); err != nil {
+		return err
+	}
+	if err := errors.Join(watch.RefusePlots(f.field.plots, "train", f.force), f.keep.CheckStore(env)); err != nil {
+		return err
+	}
+	return f.showProgram(cmd.Context(), env, p, func(ctx context.Context) (*onwire.ProgramReport, error) {
+		return p.RunVirtual(ctx, f.own.compute)
+	})
+}
+
 // inKernel reports whether the device's kernel runs the system's program.
 func (f *trainFlags) inKernel(env *cli.Env) bool {
 	_, there := testbedcmd.EndpointRows[f.config.Network.Kind]
 	return there && f.field.device != "" && env.Devices.Check(f.field.device, testbed.AddsModels) == nil
 }
 
-// runProgramJobs trains through systems whose workers wait, in virtual time or on real wires around a switch in this
+// runProgramJobs trains through closed-loop systems, in virtual time or on real wires around a switch in this
 // process.
 func (f *trainFlags) runProgramJobs(cmd *cobra.Command, env *cli.Env, p *onwire.Program) error {
 	jobs := &onwire.Jobs{Specs: map[string]*job.Spec{}, Wired: f.field.device != "", Compute: f.own.compute}
@@ -133,12 +146,12 @@ func (f *trainFlags) runProgramJobs(cmd *cobra.Command, env *cli.Env, p *onwire.
 		options.Slots = f.config.Network.Slots
 	}
 	for _, name := range p.Systems {
-		spec, err := (&cells.Job{System: name, Loss: f.job.loss, Options: options}).Spec(f.set)
+		spec, err := (&cells.Job{System: name, Mode: f.job.mode, Loss: f.job.loss, Options: options}).Spec(f.set)
 		if err != nil {
 			return err
 		}
 		if err := errors.Join(spec.Mode.CheckOptions(spec.System, cli.GivenOptions(cmd)),
-			f.checkWires(env, spec.System)); err != nil {
+			f.checkWires(env, spec.System), f.checkAsync(spec)); err != nil {
 			return err
 		}
 		jobs.Specs[name] = spec
@@ -154,6 +167,20 @@ func (f *trainFlags) runProgramJobs(cmd *cobra.Command, env *cli.Env, p *onwire.
 	return f.showProgram(cmd.Context(), env, p, func(ctx context.Context) (*onwire.ProgramReport, error) {
 		return p.RunJobs(ctx, jobs)
 	})
+}
+
+// checkAsync rejects what does not go with workers that do not wait for the sum of all.
+func (f *trainFlags) checkAsync(s *job.Spec) error {
+	switch {
+	case s.Mode.Sync:
+		return nil
+	case f.field.device != "":
+		return cli.UsageError("--mode %s: with a program it runs in virtual time; leave -d out", s.Mode.Name)
+	case f.job.loss > 0 && s.System.Program != nil:
+		return cli.UsageError("--loss: frames of %s do not name their sum, so that a lost one shifts all later sums, and "+
+			"workers' weights drift apart; leave the loss out", s.Name())
+	}
+	return nil
 }
 
 // checkWires rejects a system that cannot run around the device's switch.

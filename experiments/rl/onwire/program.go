@@ -101,11 +101,8 @@ type stand struct {
 	computes bool // at the server
 	end      func(context.Context) (counts map[string]uint64, err error)
 
-	// For an ideal network, which has no daemons: whether workers wait for sums, and the receiver of every vector.
-	ideal, waits bool
-	// For a job whose workers wait: its systems.
-	job  *Jobs
-	seen func(worker int, v *attach.Seen)
+	// local, if set, starts a network in this process instead of daemons.
+	local func(ctx context.Context, a *attempt) (localNet, error)
 }
 
 // attempt is a training run in progress.
@@ -118,6 +115,7 @@ type attempt struct {
 	port     int
 	python   string // PYTHONPATH of the programs
 	began    time.Time
+	net      localNet // nil with daemons
 	daemons  []*child
 	programs []*computation
 	mu       sync.Mutex // of the points
@@ -155,20 +153,13 @@ func (p *Program) run(ctx context.Context, s *stand, system string, seed uint64)
 		a.kill()
 		err = errors.Join(err, remove())
 	}()
-	var net *jobNet
-	if s.job != nil {
-		net, err = a.startJob(ctx, s.job)
-		defer net.end()
-		if err != nil {
-			return nil, err
-		}
-	} else if s.ideal {
-		n, err := a.startIdeal(ctx, s.waits, s.seen)
-		defer n.end()
-		if err != nil {
-			return nil, err
-		}
-	} else if err := a.startDaemons(ctx); err != nil {
+	if s.local != nil {
+		a.net, err = s.local(ctx, a)
+		defer a.net.end()
+	} else {
+		err = a.startDaemons(ctx)
+	}
+	if err != nil {
 		return nil, err
 	}
 	if err := a.startPrograms(ctx); err != nil {
@@ -176,12 +167,12 @@ func (p *Program) run(ctx context.Context, s *stand, system string, seed uint64)
 	}
 	r, err := a.finish(ctx)
 	switch {
-	case net == nil:
+	case a.net == nil:
 		return r, err
 	case err != nil:
-		return nil, cmp.Or(net.failure(), err)
+		return nil, cmp.Or(a.net.failure(), err)
 	}
-	return r, net.complete(r)
+	return r, a.net.complete(r)
 }
 
 // addPath appends a folder to a search path.
@@ -349,7 +340,7 @@ func (a *attempt) finish(ctx context.Context) (*ProgramRun, error) {
 	}
 	r := &ProgramRun{System: a.system, Seed: a.seed, TookNS: time.Since(a.began).Nanoseconds(), Points: a.points}
 	r.rebase()
-	if a.ideal || a.job != nil {
+	if a.net != nil {
 		return r, nil
 	}
 	for _, d := range a.daemons[1:] {
@@ -400,12 +391,15 @@ func (a *attempt) awaitPrograms(ctx context.Context) error {
 	}
 	for i, c := range workers {
 		var over <-chan struct{} // the worker ended
-		if !a.ideal && a.job == nil {
+		if a.net == nil {
 			over = a.daemons[1+i].process.Done()
 		}
 		go func() {
 			select {
 			case <-c.done:
+				if a.net != nil {
+					a.net.leave(i)
+				}
 				failed <- c.ended()
 			case <-over: // the program ended first, unless its worker failed
 				failed <- errors.Join(a.daemons[1+i].awaitEnd(), c.outlives(within))
@@ -537,12 +531,20 @@ func (r *ProgramRun) fate() string {
 		return fmt.Sprintf("%d rounds, %d frames, %d of them lost, %d packets sent again", rounds, c["frames"], c["lost"],
 			c["packets_resent"])
 	}
-	if c == nil {
-		return "an ideal network: nothing is lost or late"
+	if _, job := c["frames"]; job {
+		return fmt.Sprintf("%d updates, %d of them too old to send, %d frames, %d of them lost", c["vectors_computed"],
+			c["vectors_discarded"], c["frames"], c["lost"])
+	}
+	torn := ""
+	if c["models_torn"] > 0 {
+		torn = fmt.Sprintf(", %d of %d models that workers pulled torn", c["models_torn"], c["models_pulled"])
 	}
 	if _, queue := c["delivered_updates"]; queue {
-		return fmt.Sprintf("%d frames sent, %d delivered in %d, %d dropped, %d replaced, %d lanes saturated",
-			c["in"], c["delivered_updates"], c["delivered_frames"], c["dropped"], c["replaced"], c["lane_saturations"])
+		return fmt.Sprintf("%d frames sent, %d delivered in %d, %d dropped, %d replaced, %d lanes saturated%s", c["in"],
+			c["delivered_updates"], c["delivered_frames"], c["dropped"], c["replaced"], c["lane_saturations"], torn)
+	}
+	if _, kernel := c["completed"]; !kernel {
+		return "an ideal network: nothing is lost or late" + torn
 	}
 	return fmt.Sprintf("%d sums of frames, %d duplicates, %d lanes saturated", c["completed"], c["duplicate"],
 		c["lane_saturations"])

@@ -17,21 +17,17 @@ import (
 // ideal is a network in this process that loses nothing and takes no time. Programs attach to it as to daemons.
 type ideal struct {
 	*Program
-	ctx     context.Context
-	fail    context.CancelCauseFunc
-	ports   []*attach.Port
+	sockets
 	rounds  []*attach.Rounds
 	pushes  []*attach.Pushes
 	updates *attach.Updates
 	server  sync.Mutex // receives frames one by one
-	tasks   sync.WaitGroup
 }
 
 // startIdeal opens the sockets of an ideal network, for workers that wait for sums, or for a server and workers that do
 // not wait. seen, if not nil, receives every vector.
 func (a *attempt) startIdeal(ctx context.Context, waits bool, seen func(worker int, v *attach.Seen)) (*ideal, error) {
-	n := &ideal{Program: a.Program}
-	n.ctx, n.fail = context.WithCancelCause(ctx)
+	n := &ideal{Program: a.Program, sockets: newSockets(ctx)}
 	c := attach.Config{System: a.system, Waits: waits, Workers: a.Workers, Largest: a.Values, Lanes: a.Lanes,
 		Scale: a.Scale}
 	if !waits {
@@ -88,17 +84,6 @@ func (n *ideal) startWorker(c attach.Config, socket string) error {
 	n.pushes = append(n.pushes, w)
 	n.tasks.Go(func() { n.push(w) })
 	return n.listen(socket, w)
-}
-
-// listen opens a socket and serves its client.
-func (n *ideal) listen(socket string, h attach.Handler) error {
-	port, err := attach.Listen(socket, func(string, ...any) {})
-	if err != nil {
-		return err
-	}
-	n.ports = append(n.ports, port)
-	n.tasks.Go(func() { port.Serve(h) })
-	return nil
 }
 
 // ended returns the function to call when the program of a worker or the server ends. Other programs continue, except
@@ -173,19 +158,14 @@ func (n *ideal) sum() {
 	}
 }
 
-// close ends all sockets with a reason.
-func (n *ideal) close(why error) {
-	for _, p := range n.ports {
-		_ = p.Close(why) // their folder is removed anyway
-	}
-}
+// leave implements localNet.
+func (n *ideal) leave(worker int) { n.ended(worker)(attach.ErrBye) }
 
-// end stops the network and waits for it.
-func (n *ideal) end() {
-	n.fail(nil)
-	n.close(nil)
-	n.tasks.Wait()
-}
+// failure implements localNet: programs learn why they ended.
+func (n *ideal) failure() error { return nil }
+
+// complete implements localNet: an ideal network has no counts.
+func (n *ideal) complete(*ProgramRun) error { return nil }
 
 // Record runs the programs over an ideal network and writes every vector to a trace, with the wall-clock time at which
 // it was ready. With waits the workers wait for sums. The error matches ErrProgram if a program fails.
@@ -219,7 +199,9 @@ func (p *Program) Record(ctx context.Context, file *trace.File, waits bool) erro
 			stop(err)
 		}
 	}
-	s := &stand{computes: !waits, waits: waits, ideal: true, seen: seen}
+	s := &stand{computes: !waits, local: func(ctx context.Context, a *attempt) (localNet, error) {
+		return a.startIdeal(ctx, waits, seen)
+	}}
 	_, err := p.run(ctx, s, "ideal", p.Seeds[0])
 	mu.Lock()
 	defer mu.Unlock()

@@ -18,8 +18,8 @@ import (
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
 
-// Jobs are the systems for training by programs whose workers wait for the complete sum: simulated, or with real frames
-// through a switch in this process.
+// Jobs are the closed-loop systems for training by programs: simulated, or with real frames through a switch in this
+// process if workers wait for the complete sum.
 type Jobs struct {
 	Specs map[string]*job.Spec // by the systems' names
 	Wired bool
@@ -37,7 +37,11 @@ func (p *Program) RunJobs(ctx context.Context, jobs *Jobs) (*ProgramReport, erro
 		for _, seed := range p.Seeds {
 			p.Say("%s, seed %d: %d workers %s", name, seed, p.Workers, map[bool]string{true: "around a switch on " + p.Device,
 				false: "in virtual time"}[jobs.Wired])
-			r, err := p.run(ctx, &stand{job: jobs, waits: true}, name, seed)
+			start := func(ctx context.Context, a *attempt) (localNet, error) { return a.startJob(ctx, jobs) }
+			if !jobs.Specs[name].Mode.Sync {
+				start = func(ctx context.Context, a *attempt) (localNet, error) { return a.startAsync(ctx, jobs) }
+			}
+			r, err := p.run(ctx, &stand{computes: !jobs.Specs[name].Mode.Sync, local: start}, name, seed)
 			if err != nil {
 				return nil, err
 			}
@@ -51,16 +55,13 @@ func (p *Program) RunJobs(ctx context.Context, jobs *Jobs) (*ProgramReport, erro
 type jobNet struct {
 	*Program
 	*Jobs
-	ctx     context.Context
-	fail    context.CancelCauseFunc
+	sockets
 	spec    *job.Spec
 	parts   system.Parts
 	job     closedloop.Job
 	network closedloop.Network
 	seed    uint64
-	ports   []*attach.Port
 	members []*member
-	tasks   sync.WaitGroup
 	played  chan struct{} // closed when play has ended
 	began   time.Time     // of the run's clock
 	mu      sync.Mutex    // of the members, whose workers may run on several threads
@@ -86,9 +87,8 @@ type member struct {
 
 // startJob opens the sockets of a job and starts it.
 func (a *attempt) startJob(ctx context.Context, jobs *Jobs) (*jobNet, error) {
-	n := &jobNet{Program: a.Program, Jobs: jobs, spec: jobs.Specs[a.system], seed: a.seed,
+	n := &jobNet{Program: a.Program, Jobs: jobs, spec: jobs.Specs[a.system], seed: a.seed, sockets: newSockets(ctx),
 		played: make(chan struct{}), began: time.Now()}
-	n.ctx, n.fail = context.WithCancelCause(ctx)
 	var err error
 	if n.parts, n.job, err = n.spec.Build(a.Values, mostRounds); err != nil {
 		return n, err
@@ -126,14 +126,11 @@ func (n *jobNet) addMember(c attach.Config, socket string) error {
 	}); err != nil {
 		return err
 	}
-	port, err := attach.Listen(socket, func(string, ...any) {})
-	if err != nil {
-		return err
-	}
-	n.ports = append(n.ports, port)
-	n.tasks.Go(func() { port.Serve(m.rounds) })
-	return nil
+	return n.listen(socket, m.rounds)
 }
+
+// leave implements localNet.
+func (n *jobNet) leave(worker int) { n.members[worker].bye() }
 
 // awaited returns the workers whose vector for a round has not arrived yet.
 func (n *jobNet) awaited(round uint32) (lacking []int) {
@@ -311,20 +308,6 @@ func (n *jobNet) applied(_ olaf.Time, host int, a *endpoint.Aggregate) {
 	m.sum.Saturated = uint32(n.parts.Conversion.CountSaturated(m.values))
 }
 
-// close ends all sockets with a reason.
-func (n *jobNet) close(why error) {
-	for _, p := range n.ports {
-		_ = p.Close(why) // their folder is removed anyway
-	}
-}
-
-// end stops the job and waits for it.
-func (n *jobNet) end() {
-	n.fail(nil)
-	n.close(nil)
-	n.tasks.Wait()
-}
-
 // failure returns why the job itself failed, or nil if it did not.
 func (n *jobNet) failure() error {
 	select {
@@ -347,18 +330,16 @@ func (n *jobNet) complete(r *ProgramRun) error {
 	if n.err != nil {
 		return n.err
 	}
-	r.TookNS = 0
-	for k, points := range r.Points {
-		ready := n.members[k].readyNS
-		for i := range points {
-			if len(ready) > 0 {
-				points[i].AtNS = ready[min(i, len(ready)-1)]
-				r.TookNS = max(r.TookNS, points[i].AtNS)
-			}
-		}
-	}
-	r.Counts = map[string]uint64{"rounds": uint64(len(n.members[0].readyNS)), "frames": n.result.Frames, "lost": n.result.Lost}
-	for _, counts := range []olaf.Counts{n.result.Endpoints, n.result.Program} {
+	r.stampPoints(func(k int) []int64 { return n.members[k].readyNS })
+	r.countJob(n.result)
+	r.Counts["rounds"] = uint64(len(n.members[0].readyNS))
+	return nil
+}
+
+// countJob sets a run's counts to those of a job.
+func (r *ProgramRun) countJob(job *closedloop.Result) {
+	r.Counts = map[string]uint64{"frames": job.Frames, "lost": job.Lost}
+	for _, counts := range []olaf.Counts{job.Endpoints, job.Program} {
 		if counts.Ledger() == nil {
 			continue
 		}
@@ -366,7 +347,6 @@ func (n *jobNet) complete(r *ProgramRun) error {
 			r.Counts[c.Name] += uint64(max(counts.At(i), 0))
 		}
 	}
-	return nil
 }
 
 // wires is a jobNet whose workers run on threads of this process.

@@ -21,7 +21,7 @@ func (p *Program) RunQueues(ctx context.Context, bed *testbed.Testbed) (*Program
 	for _, system := range p.Systems {
 		for _, seed := range p.Seeds {
 			p.Say("%s, seed %d: %d workers and a server as processes", system, seed, p.Workers)
-			s, err := &stand{computes: true, ideal: true}, error(nil)
+			s, err := &stand{computes: true, local: startIdealQueue}, error(nil)
 			if system != rl.Ideal {
 				s, err = p.queueStand(ctx, bed, system)
 			}
@@ -36,6 +36,11 @@ func (p *Program) RunQueues(ctx context.Context, bed *testbed.Testbed) (*Program
 		}
 	}
 	return p.report(runs), nil
+}
+
+// startIdealQueue starts an ideal network for workers that do not wait.
+func startIdealQueue(ctx context.Context, a *attempt) (localNet, error) {
+	return a.startIdeal(ctx, false, nil)
 }
 
 // cluster returns the cluster of worker k; workers are spread evenly.

@@ -1,0 +1,309 @@
+package onwire
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/bench/job"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/pktgen/attach"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+)
+
+// asyncNet is a simulated job whose workers do not wait for the sum of all. A program computes at each worker, and one
+// applies what the job adds up: at a parameter server for each gradient, and in place of all workers for each sum of
+// iSwitch, whose workers all apply the same.
+type asyncNet struct {
+	*Program
+	sockets
+	spec    *job.Spec
+	parts   system.Parts
+	job     closedloop.Job
+	compute olaf.Duration
+	seed    uint64
+	members []*asyncMember
+	updates *attach.Updates
+	flying  map[uint64]asyncUpdate // by program.ContributionMark
+	arrived []uint64               // marks of contributions at the switch, in order; of sums that no worker applied yet
+	models  map[uint32]*asyncModel // of sums that some worker has not applied yet, by version
+	root    int                    // the switch's node
+	played  chan struct{}
+	result  *closedloop.Result
+	err     error
+}
+
+// asyncMember is a worker of an asyncNet.
+type asyncMember struct {
+	pushes  *attach.Pushes
+	ctx     context.Context // until its client ends
+	bye     context.CancelFunc
+	began   time.Time   // when its client could start to compute
+	owes    bool        // the client's update is unanswered
+	sent    bool        // that update was fresh enough to be sent
+	model   *asyncModel // the worker's weights; nil before the first answer
+	coming  *asyncModel // of the server's answer that is on its way
+	values  []uint32    // float32 of the newest update, padded with zeros
+	readyNS []int64
+}
+
+// asyncUpdate is a worker's update that was not applied yet.
+type asyncUpdate struct {
+	worker  int
+	vector  uint32
+	reward  float32
+	version uint32 // of the model that the client pulled before it
+}
+
+// asyncModel is the server program's answer to an update.
+type asyncModel struct {
+	version uint32
+	values  []byte // little-endian float32; none for an ACK alone
+}
+
+// startAsync opens the sockets of a job and starts it.
+func (a *attempt) startAsync(ctx context.Context, jobs *Jobs) (*asyncNet, error) {
+	n := &asyncNet{Program: a.Program, sockets: newSockets(ctx), spec: jobs.Specs[a.system], compute: jobs.Compute,
+		seed: a.seed, flying: map[uint64]asyncUpdate{}, models: map[uint32]*asyncModel{}, played: make(chan struct{})}
+	var err error
+	if n.parts, n.job, err = n.spec.Build(a.Values, mostRounds); err != nil {
+		return n, err
+	}
+	c := attach.Config{System: a.system, Workers: a.Workers, Largest: a.Values, Lanes: a.Values + attach.Overhead,
+		Floats: true, Turns: true}
+	if n.updates, err = attach.NewUpdates(c, n.fail, a.Say); err != nil {
+		return n, err
+	}
+	if err := n.listen(a.socket(-1), n.updates); err != nil {
+		return n, err
+	}
+	for k := range a.Workers {
+		c.Worker = k
+		if err := n.addMember(c, a.socket(k)); err != nil {
+			return n, err
+		}
+	}
+	n.tasks.Go(n.play)
+	return n, nil
+}
+
+// addMember opens the socket of a worker.
+func (n *asyncNet) addMember(c attach.Config, socket string) (err error) {
+	m := new(asyncMember)
+	m.ctx, m.bye = context.WithCancel(n.ctx)
+	n.members = append(n.members, m)
+	if m.pushes, err = attach.NewPushes(c, nil, func(why error) {
+		if !errors.Is(why, attach.ErrBye) {
+			n.fail(why)
+		}
+		m.bye()
+	}); err != nil {
+		return err
+	}
+	return n.listen(socket, m.pushes)
+}
+
+// play runs the job until its programs end.
+func (n *asyncNet) play() {
+	defer close(n.played)
+	network := n.spec.Network
+	network.Workers = n.Workers
+	n.root = n.Workers
+	if n.parts.Server != nil {
+		n.root++
+	}
+	n.job.Limit, n.job.Applied, n.job.Begin, n.job.Values = mostTime, n.applied, n.begin, n.handOver
+	n.job.Tap, n.job.Observer = n.noteArrival, (*asyncSends)(n)
+	n.job.Follow = func(_, next olaf.Time, _ *closedloop.Look) (olaf.Time, bool) { // until all clients ended
+		return next, n.ctx.Err() == nil && next < olaf.Time(never)
+	}
+	n.result, n.err = closedloop.Run(n.ctx, network, n.job, n.parts, false, n.seed)
+	if cause := context.Cause(n.ctx); cause != nil && !errors.Is(cause, context.Canceled) {
+		n.err = cause
+	}
+	if n.err != nil {
+		n.close(n.err)
+	}
+}
+
+// begin lets a worker's client compute with the model of this instant, and returns how long it takes.
+func (n *asyncNet) begin(k int, vector uint32) olaf.Duration {
+	m := n.members[k]
+	if m.model != nil && len(m.model.values) > 0 {
+		m.pushes.SetModel(m.model.version, m.model.values)
+	}
+	if m.owes {
+		m.owes, m.began = false, time.Now()
+		m.pushes.Answer(m.sent)
+		if !m.sent {
+			delete(n.flying, program.ContributionMark(olaf.WorkerID(k), vector-1))
+		}
+	}
+	for {
+		a, ok := m.pushes.Ask(m.ctx)
+		switch {
+		case !ok:
+			return never
+		case a.Pull == nil:
+			return n.takeUpdate(k, vector, &a)
+		case m.pushes.CanPull(a.Pull):
+			m.pushes.AnswerPull()
+		default:
+			m.pushes.RefusePull(fmt.Errorf("worker %d waits for a model newer than version %d, and %s has none for it before "+
+				"its next update; pull without waiting", k, a.Pull.After, n.spec.Name()))
+		}
+	}
+}
+
+// takeUpdate stores an update from a client, and returns how long it took.
+func (n *asyncNet) takeUpdate(k int, vector uint32, a *attach.Asked) olaf.Duration {
+	m := n.members[k]
+	m.values = append(m.values[:0], make([]uint32, n.Values)...)
+	for i := range len(a.Values) / 4 {
+		m.values[i] = binary.LittleEndian.Uint32(a.Values[4*i:])
+	}
+	n.flying[program.ContributionMark(olaf.WorkerID(k), vector)] = asyncUpdate{k, vector, a.Reward, a.Version}
+	if n.compute > 0 {
+		return n.compute
+	}
+	if a.Since.After(m.began) {
+		m.began = a.Since
+	}
+	return olaf.Duration(a.At.Sub(m.began)) * olaf.Nanosecond
+}
+
+// handOver returns a worker's update when it is due.
+func (n *asyncNet) handOver(now olaf.Time, k int, _ uint32) []uint32 {
+	m := n.members[k]
+	m.owes, m.sent = true, false
+	m.readyNS = append(m.readyNS, now.NS())
+	return m.values
+}
+
+// noteArrival stores the order in which updates reach the switch, which is that of their sums.
+func (n *asyncNet) noteArrival(f *closedloop.Frame) {
+	if f.To == n.root && f.Packet.Kind == program.Data && f.Packet.Seg == 0 {
+		n.arrived = append(n.arrived, f.Packet.Inside)
+	}
+}
+
+// applied makes the server's program answer a gradient at the server, or a sum at the first worker that applies it, and
+// gives workers the answer.
+func (n *asyncNet) applied(_ olaf.Time, host int, a *endpoint.Aggregate) {
+	switch {
+	case host == n.Workers: // the server
+		m := n.members[n.flying[a.Trace.Inside].worker]
+		m.coming = n.askServer(a, []uint64{a.Trace.Inside})
+		for i := range a.Values {
+			if a.Values[i] = 0; 4*i < len(m.coming.values) {
+				a.Values[i] = binary.LittleEndian.Uint32(m.coming.values[4*i:])
+			}
+		}
+	case n.parts.Server != nil:
+		n.members[host].model = n.members[host].coming
+	default:
+		model := n.models[a.Number+1]
+		if model == nil {
+			model = n.askServer(a, n.takeInside(a.Trace.Inside))
+			n.models[model.version] = model
+		}
+		n.members[host].model = model
+		n.forgetModels()
+	}
+}
+
+// takeInside returns the marks of the contributions in the next sum.
+func (n *asyncNet) takeInside(inside uint64) (marks []uint64) {
+	sum := uint64(0)
+	for i, mark := range n.arrived {
+		if sum += mark; sum == inside {
+			marks, n.arrived = n.arrived[:i+1], n.arrived[i+1:]
+			break
+		}
+	}
+	return marks
+}
+
+// forgetModels deletes the models that every worker has applied.
+func (n *asyncNet) forgetModels() {
+	oldest := uint32(math.MaxUint32)
+	for _, m := range n.members {
+		if m.model == nil {
+			return
+		}
+		oldest = min(oldest, m.model.version)
+	}
+	for version := range n.models {
+		if version <= oldest {
+			delete(n.models, version)
+		}
+	}
+}
+
+// askServer makes the server's program answer a sum of the updates with these marks.
+func (n *asyncNet) askServer(a *endpoint.Aggregate, marks []uint64) *asyncModel {
+	u := attach.Update{Count: a.Vectors, GenNS: a.Trace.NewestNS}
+	for _, mark := range marks {
+		f := n.flying[mark]
+		delete(n.flying, mark)
+		u.Worker, u.Vector = uint32(f.worker), f.vector
+		u.Reward, u.VersionSum = u.Reward+f.reward, u.VersionSum+uint64(f.version)
+	}
+	values := make([]byte, 0, 4*len(a.Values))
+	for _, v := range a.Values {
+		values = binary.LittleEndian.AppendUint32(values, v)
+	}
+	reply, _ := n.updates.ApplyVector(n.ctx, u, values) // a job that failed ends before its next event
+	return &asyncModel{version: a.Number + 1, values: reply}
+}
+
+// asyncSends is an asyncNet that observes which updates were sent.
+type asyncSends asyncNet
+
+// OnSend implements closedloop.Observer.
+func (n *asyncSends) OnSend(_ olaf.Time, worker int) { n.members[worker].sent = true }
+
+// OnCompute implements closedloop.Observer.
+func (*asyncSends) OnCompute(olaf.Time, int) {}
+
+// OnSumPacket implements closedloop.Observer.
+func (*asyncSends) OnSumPacket(olaf.Time, *program.Packet) {}
+
+// OnDrop implements closedloop.Observer.
+func (*asyncSends) OnDrop(olaf.Time, *program.Packet) {}
+
+// OnLoss implements closedloop.Observer.
+func (*asyncSends) OnLoss(olaf.Time, *program.Packet) {}
+
+// leave implements localNet.
+func (n *asyncNet) leave(worker int) { n.members[worker].bye() }
+
+// failure implements localNet.
+func (n *asyncNet) failure() error {
+	select {
+	case <-n.played:
+		if !errors.Is(n.err, attach.ErrBye) {
+			return n.err
+		}
+	default:
+	}
+	return nil
+}
+
+// complete implements localNet.
+func (n *asyncNet) complete(r *ProgramRun) error {
+	<-n.played
+	n.end()
+	if n.err != nil {
+		return n.err
+	}
+	r.stampPoints(func(k int) []int64 { return n.members[k].readyNS })
+	r.countJob(n.result)
+	return nil
+}

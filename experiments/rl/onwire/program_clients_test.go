@@ -1,0 +1,320 @@
+package onwire
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/bench/job"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
+	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/pktgen/attach"
+)
+
+// TestMain plays a program that computes if the environment asks for it: it appends what it learns to a file.
+func TestMain(m *testing.M) {
+	notes := os.Getenv("ONWIRE_NOTES")
+	if notes == "" {
+		os.Exit(m.Run())
+	}
+	signal.Ignore(os.Interrupt) // the server's notes are written after the training ended
+	c, err := attach.Dial(os.Getenv("OLAF_ATTACH"))
+	if err == nil {
+		k := &testClient{Client: c}
+		switch {
+		case c.Role == attach.RoleServer:
+			k.serve()
+			err = k.write(notes, "server")
+		case c.Flags&attach.FlagWaits != 0:
+			if err = k.sum(); err == nil {
+				err = k.write(notes, strconv.Itoa(int(c.Worker)))
+			}
+		default:
+			if err = k.learn(); err == nil {
+				err = k.write(notes, strconv.Itoa(int(c.Worker)))
+			}
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	_ = c.Close()
+}
+
+// testClient is a program that computes, with what it learned from the network.
+type testClient struct {
+	*attach.Client
+	notes clientNotes
+}
+
+// clientNotes are the answers that a client got.
+type clientNotes struct {
+	Updates []attach.Update
+	Pushed  []attach.Pushed
+	Models  []attach.Model
+	Sums    []attach.Sum
+}
+
+func (c *testClient) write(folder, name string) error {
+	text, err := json.Marshal(c.notes)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(folder, name), text, 0o600)
+}
+
+// learnSteps is the number of updates of a worker that learns.
+const learnSteps = 12
+
+// learn moves a model to the mean of all workers' targets.
+func (c *testClient) learn() error {
+	target, update := float32(c.Worker+1), make([]float32, c.Largest)
+	model := make([]float32, c.Largest)
+	for step := range learnSteps {
+		m, values, err := c.Pull(0, false)
+		if err != nil {
+			return err
+		}
+		c.notes.Models = append(c.notes.Models, m)
+		loss := float32(0)
+		copy(model, values)
+		for i, v := range model {
+			update[i] = v - target
+			loss += update[i] * update[i]
+		}
+		p, err := c.Push(update, float32(step)+float32(c.Worker)/4)
+		if err != nil {
+			return err
+		}
+		c.notes.Pushed = append(c.notes.Pushed, p)
+		fmt.Printf("{\"loss\": %g}\n", loss)
+	}
+	return nil
+}
+
+// serve steps the model against each update until the server ends.
+func (c *testClient) serve() {
+	model := make([]float32, c.Largest)
+	for {
+		u, values, err := c.Take()
+		if err != nil {
+			return
+		}
+		c.notes.Updates = append(c.notes.Updates, u)
+		part := model[u.First:][:len(values)]
+		for i, v := range values {
+			part[i] -= v / float32(u.Count) / 4
+		}
+		if err := c.Reply(u.Number, part); err != nil {
+			return
+		}
+	}
+}
+
+// sum sends one vector with values that not every system can carry.
+func (c *testClient) sum() error {
+	s, _, err := c.Sum([]float32{20, 30, 1e-9, 0.5}, float32(c.Worker)+0.5)
+	c.notes.Sums = append(c.notes.Sums, s)
+	return err
+}
+
+// trainTest trains with this test as the program, and returns the report and every client's notes by name.
+func trainTest(t *testing.T, p *Program, run func(*Program) (*ProgramReport, error)) (*ProgramReport, map[string]*clientNotes) {
+	t.Helper()
+	folder := t.TempDir()
+	t.Setenv("ONWIRE_NOTES", folder)
+	p.Command, p.Seeds, p.Clusters, p.Scale = os.Args[0], []uint64{1}, 1, attach.DefaultScale
+	p.Say, p.Told = t.Logf, func(Point) {}
+	if p.Lanes == 0 {
+		p.Lanes = p.Values + attach.Overhead
+	}
+	r, err := run(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]*clientNotes{}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		text, err := os.ReadFile(filepath.Join(folder, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		n := new(clientNotes)
+		if err := json.Unmarshal(text, n); err != nil {
+			t.Fatal(err)
+		}
+		all[e.Name()] = n
+	}
+	return r, all
+}
+
+// simulated returns a function that trains through a simulated job.
+func simulated(t *testing.T, mode string, o system.Options) func(*Program) (*ProgramReport, error) {
+	t.Helper()
+	return func(p *Program) (*ProgramReport, error) {
+		s, err := system.All().Find(p.Systems[0])
+		if err != nil {
+			return nil, err
+		}
+		m, err := s.Mode(mode)
+		if err != nil {
+			return nil, err
+		}
+		spec := &job.Spec{System: s, Mode: m, Options: o}
+		spec.Network.Link = closedloop.Link{Rate: 10 * olaf.Gbps, Overhead: 24}
+		return p.RunJobs(t.Context(), &Jobs{Specs: map[string]*job.Spec{s.Name: spec}, Compute: olaf.Millisecond})
+	}
+}
+
+// inVirtualTime returns a function that trains through a queue in virtual time.
+func inVirtualTime(t *testing.T) func(*Program) (*ProgramReport, error) {
+	return func(p *Program) (*ProgramReport, error) { return p.RunVirtual(t.Context(), olaf.Millisecond) }
+}
+
+// TestProgramsPushInVirtualTime trains twice through every system whose workers do not wait: the points and counts are
+// the same to the byte, and the server's program learns what is in each update.
+func TestProgramsPushInVirtualTime(t *testing.T) {
+	const workers = 3
+	for name, c := range map[string]struct {
+		system string
+		lanes  int // of a frame; 0 for one frame
+		run    func(*testing.T) func(*Program) (*ProgramReport, error)
+		count  uint32 // updates inside each; 0 if it varies
+		arrive int    // updates in all frames; 0 if some are lost
+		old    int    // updates of each worker that are too old to be sent
+	}{
+		"ideal":                {system: rl.Ideal, run: inVirtualTime, count: 1, arrive: workers * learnSteps},
+		"olaf":                 {system: "olaf", run: inVirtualTime, arrive: workers * learnSteps},
+		"olaf in three frames": {system: "olaf", lanes: 4, run: inVirtualTime, arrive: 3 * workers * learnSteps},
+		"fifo":                 {system: "fifo", run: inVirtualTime, count: 1},
+		"ps async": {system: "ps", count: 1, arrive: workers * learnSteps, run: func(t *testing.T) func(*Program) (*ProgramReport, error) {
+			return simulated(t, "async", system.Options{})
+		}},
+		"iswitch async, sums of two": {system: "iswitch", count: 2, arrive: workers * learnSteps, run: func(t *testing.T) func(*Program) (*ProgramReport, error) {
+			return simulated(t, "async", system.Options{H: 2, Bound: 3})
+		}},
+		"iswitch async, only fresh": {system: "iswitch", count: 3, arrive: workers * learnSteps / 2, old: learnSteps / 2, run: func(t *testing.T) func(*Program) (*ProgramReport, error) {
+			return simulated(t, "async", system.Options{})
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			train := func() (*ProgramReport, map[string]*clientNotes) {
+				return trainTest(t, &Program{Systems: []string{c.system}, Workers: workers, Values: 6, Lanes: c.lanes, Slots: 2,
+					OutRate: olaf.Mbps}, c.run(t))
+			}
+			r, notes := train()
+			again, _ := train()
+			if once, twice := pointsOf(t, r), pointsOf(t, again); !bytes.Equal(once, twice) {
+				t.Errorf("two runs of a deterministic program differ:\n%s\n%s", once, twice)
+			}
+			first, last := 0.0, 0.0
+			for k, points := range r.Runs[0].Points {
+				if len(points) != learnSteps || points[0].AtNS != int64(1e6) {
+					t.Fatalf("worker %d reports %d losses from %v ns on, want %d from 1 ms on", k, len(points), points[0].AtNS,
+						learnSteps)
+				}
+				first, last = first+*points[0].Loss, last+*points[learnSteps-1].Loss
+			}
+			if last >= first {
+				t.Errorf("the workers' losses go from %v to %v, want them to fall", first, last)
+			}
+			checkUpdates(t, notes["server"].Updates, c.count, c.arrive)
+			for k := range workers {
+				checkPushes(t, notes[strconv.Itoa(k)], c.old, c.arrive > 0)
+			}
+		})
+	}
+}
+
+// pointsOf returns the file with a report's points.
+func pointsOf(t *testing.T, r *ProgramReport) []byte {
+	t.Helper()
+	files, err := r.Files()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files[ProgramFile]
+}
+
+// checkUpdates checks what a server's program learns: counts, rewards, the newest update inside, and staleness.
+func checkUpdates(t *testing.T, all []attach.Update, count uint32, arrive int) {
+	t.Helper()
+	inside := 0
+	for i, u := range all {
+		inside += int(u.Count)
+		newest := float32(u.Vector) + float32(u.Worker)/4 // its reward
+		switch {
+		case int(u.Number) != i || u.Count < 1 || count > 0 && u.Count != count || u.Job != 0 || u.Worker > 2:
+			t.Errorf("update %d is %+v, want numbers in order, job 0, and %d inside", i, u, count)
+		case u.Count == 1 && u.Reward != newest:
+			t.Errorf("update %d has reward %v, want that of vector %d of worker %d, %v", i, u.Reward, u.Vector, u.Worker, newest)
+		case u.Count > 1 && (u.Reward < newest || u.Reward > float32(u.Count)*(learnSteps+1)):
+			t.Errorf("update %d has reward %v, want the sum of %d, of which one is %v", i, u.Reward, u.Count, newest)
+		case u.VersionSum > uint64(u.Number)*uint64(u.Count):
+			t.Errorf("update %d was computed on models of versions %d in all, want at most %d each", i, u.VersionSum, u.Number)
+		case u.GenNS == 0:
+			t.Errorf("update %d has no time", i)
+		}
+	}
+	if last := all[len(all)-1]; last.VersionSum == 0 {
+		t.Errorf("the last update %+v was computed on no model", last)
+	}
+	if arrive > 0 && inside != arrive || inside == 0 {
+		t.Errorf("%d updates arrive, want %d", inside, arrive)
+	}
+}
+
+// checkPushes checks what a worker's program learns about its updates, of which some are too old to be sent, and models.
+func checkPushes(t *testing.T, n *clientNotes, old int, answered bool) {
+	t.Helper()
+	withheld := 0
+	for i, p := range n.Pushed {
+		withheld += int(p.Withheld)
+		if int(p.Round) != i || p.Numbers != (attach.Numbers{}) {
+			t.Errorf("update %d is answered with %+v", i, p)
+		}
+	}
+	if withheld != old {
+		t.Errorf("%d updates were withheld, want %d", withheld, old)
+	}
+	if !slices.IsSortedFunc(n.Models, func(a, b attach.Model) int { return int(a.Version) - int(b.Version) }) ||
+		answered && n.Models[learnSteps-1].Version == 0 {
+		t.Errorf("models are %+v, want rising versions", n.Models)
+	}
+}
+
+// TestClientsKnowEachSum trains one round through every system whose workers wait: each answer has the round, the number
+// of vectors, the sum of rewards, and how many values changed in the system's numbers.
+func TestClientsKnowEachSum(t *testing.T) {
+	for name, want := range map[string]attach.Numbers{
+		"xagg":     {Clipped: 1, Vanished: 1, Saturated: 2}, // 30 is clipped, and 3 × 20 and 3 × 21.47 saturate
+		"atp":      {Vanished: 1},                           // larger sums travel as floats
+		"switchml": {Vanished: 1},                           // its scale follows the largest value
+		"iswitch":  {}, "ps": {}, "ring": {},                // floats
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, notes := trainTest(t, &Program{Systems: []string{name}, Workers: 3, Values: 4}, simulated(t, "sync", system.Options{}))
+			if got := r.Runs[0].Counts["rounds"]; got != 1 {
+				t.Errorf("%d rounds, want 1", got)
+			}
+			for k := range 3 {
+				got := notes[strconv.Itoa(k)].Sums[0]
+				if want := (attach.Sum{Round: 0, Workers: 3, Numbers: want, Reward: 4.5}); got != want {
+					t.Errorf("worker %d learns %+v, want %+v", k, got, want)
+				}
+			}
+		})
+	}
+}

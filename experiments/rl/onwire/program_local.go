@@ -1,0 +1,74 @@
+package onwire
+
+import (
+	"context"
+	"sync"
+
+	"github.com/olafctl/olaf/pktgen/attach"
+)
+
+// localNet is a network in this process, to which programs attach as to daemons.
+type localNet interface {
+	// leave ends a worker whose program has ended, also one that did not say goodbye.
+	leave(worker int)
+	// failure returns why the network itself failed, or nil if it did not.
+	failure() error
+	// complete adds the network's data to a run whose programs have ended.
+	complete(r *ProgramRun) error
+	// end stops the network and waits for it. It may be called twice.
+	end()
+}
+
+// sockets are the open sockets of a network in this process.
+type sockets struct {
+	ctx   context.Context
+	fail  context.CancelCauseFunc
+	ports []*attach.Port
+	tasks *sync.WaitGroup
+}
+
+func newSockets(ctx context.Context) sockets {
+	s := sockets{tasks: new(sync.WaitGroup)}
+	s.ctx, s.fail = context.WithCancelCause(ctx)
+	return s
+}
+
+// listen opens a socket and serves its client.
+func (s *sockets) listen(socket string, h attach.Handler) error {
+	port, err := attach.Listen(socket, func(string, ...any) {})
+	if err != nil {
+		return err
+	}
+	s.ports = append(s.ports, port)
+	s.tasks.Go(func() { port.Serve(h) })
+	return nil
+}
+
+// close ends all sockets with a reason.
+func (s *sockets) close(why error) {
+	for _, p := range s.ports {
+		_ = p.Close(why) // their folder is removed anyway
+	}
+}
+
+// end stops the network and waits for it.
+func (s *sockets) end() {
+	s.fail(nil)
+	s.close(nil)
+	s.tasks.Wait()
+}
+
+// stampPoints gives the points of each worker the instants of its vectors in virtual time: the i-th point belongs to the
+// i-th vector.
+func (r *ProgramRun) stampPoints(readyNS func(worker int) []int64) {
+	r.TookNS = 0
+	for k, points := range r.Points {
+		ready := readyNS(k)
+		for i := range points {
+			if len(ready) > 0 {
+				points[i].AtNS = ready[min(i, len(ready)-1)]
+				r.TookNS = max(r.TookNS, points[i].AtNS)
+			}
+		}
+	}
+}

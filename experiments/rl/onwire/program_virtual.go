@@ -1,0 +1,402 @@
+package onwire
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/rl"
+	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/pktgen"
+	"github.com/olafctl/olaf/pktgen/attach"
+	"github.com/olafctl/olaf/pktgen/endpoint"
+)
+
+// RunVirtual trains in virtual time through every queue with every seed; rl.Ideal is a network without a queue. compute
+// is the time for an update; 0 measures it, one worker at a time. The server takes no time.
+func (p *Program) RunVirtual(ctx context.Context, compute olaf.Duration) (*ProgramReport, error) {
+	start := func(ctx context.Context, a *attempt) (localNet, error) { return a.startVirtual(ctx, compute) }
+	var runs []*ProgramRun
+	for _, name := range p.Systems {
+		for _, seed := range p.Seeds {
+			p.Say("%s, seed %d: %d workers and a server in virtual time", name, seed, p.Workers)
+			r, err := p.run(ctx, &stand{computes: true, local: start}, name, seed)
+			if err != nil {
+				return nil, err
+			}
+			runs = append(runs, r)
+		}
+	}
+	return p.report(runs), nil
+}
+
+// virtual is a queue in virtual time, with workers and a server whose work is done by programs. Before time passes,
+// every worker's program that can compute has handed over its next update, so that the result does not depend on which
+// of them is faster.
+type virtual struct {
+	*Program
+	sockets
+	compute olaf.Duration
+	members []*pusher
+	updates *attach.Updates
+	server  endpoint.Endpoint
+	applied bool         // the server's program answered, and its endpoint does not know yet
+	port    *engine.Port // nil for an ideal network
+	frames  int          // of an update
+	now     olaf.Time
+	left    []leaving // frames that the server has not received yet
+	counts  map[string]uint64
+	played  chan struct{} // closed when play has ended
+	err     error
+}
+
+// leaving is a frame that left the queue.
+type leaving struct {
+	at     olaf.Time
+	update olaf.Update
+	lanes  []uint32
+}
+
+// pusher is a worker of a virtual queue. It implements endpoint.Host.
+type pusher struct {
+	net     *virtual
+	number  int
+	pushes  *attach.Pushes
+	end     endpoint.Endpoint
+	ctx     context.Context // until its client ends
+	bye     context.CancelFunc
+	thinks  bool         // the client computes
+	asks    *attach.Pull // the client waits for a newer model
+	since   olaf.Time    // when the client could start to compute
+	began   time.Time    // the same in real time
+	due     olaf.Time    // of its update; Never if there is none
+	values  []uint32     // of that update
+	reward  int32
+	applied int // models not yet reported to the endpoint
+	readyNS []int64
+}
+
+// startVirtual opens the sockets of a virtual queue and starts it.
+func (a *attempt) startVirtual(ctx context.Context, compute olaf.Duration) (*virtual, error) {
+	n := &virtual{Program: a.Program, sockets: newSockets(ctx), compute: compute, frames: a.Frames(),
+		counts: map[string]uint64{}, played: make(chan struct{})}
+	c := attach.Config{System: a.system, Workers: a.Workers, Largest: a.Values, Lanes: a.Lanes, Scale: a.Scale,
+		Turns: true}
+	layout := attach.PushLayout(a.Values, a.Lanes)
+	if err := n.openQueue(a.system); err != nil {
+		return n, err
+	}
+	var err error
+	if n.updates, err = attach.NewUpdates(c, n.fail, a.Say); err != nil {
+		return n, err
+	}
+	if err := n.listen(a.socket(-1), n.updates); err != nil {
+		return n, err
+	}
+	places := pktgen.Placement{Workers: a.Workers, Clusters: a.Clusters}
+	cfg := endpoint.Config{Workers: a.Workers, Layout: layout, Updates: 1}
+	o := endpoint.Olaf{Members: func(job olaf.ClusterID) (int, int) { return places.Members(int(job)) }}
+	if n.server, err = endpoint.NewOpenServer(cfg, o, (*virtualServer)(n)); err != nil {
+		return n, err
+	}
+	cfg.Updates = mostRounds
+	for k := range a.Workers {
+		c.Worker, cfg.Worker, cfg.Job = k, olaf.WorkerID(k), places.Cluster(k)
+		if err := n.addPusher(c, cfg, a.socket(k)); err != nil {
+			return n, err
+		}
+	}
+	n.tasks.Go(n.play)
+	return n, nil
+}
+
+// openQueue creates the queue with its output.
+func (n *virtual) openQueue(system string) error {
+	if system == rl.Ideal {
+		return nil
+	}
+	out, err := engine.Calibrated.Output(system, n.OutRate)
+	if err != nil {
+		return fmt.Errorf("--out-rate: %w", err)
+	}
+	n.port, err = engine.NewPort(system, engine.Config{Slots: n.Slots * n.frames, Clusters: n.Clusters * n.frames,
+		LaneMemory: n.Lanes}, out, n)
+	return err
+}
+
+// addPusher opens the socket of a worker.
+func (n *virtual) addPusher(c attach.Config, cfg endpoint.Config, socket string) (err error) {
+	m := &pusher{net: n, number: c.Worker, due: endpoint.Never}
+	m.ctx, m.bye = context.WithCancel(n.ctx)
+	n.members = append(n.members, m)
+	if m.pushes, err = attach.NewPushes(c, nil, func(why error) {
+		if !errors.Is(why, attach.ErrBye) {
+			n.fail(why)
+		}
+		m.bye()
+	}); err != nil {
+		return err
+	}
+	if m.end, err = endpoint.NewOpenWorker(cfg, endpoint.Olaf{Gate: m.pushes}, m); err != nil {
+		return err
+	}
+	return n.listen(socket, m.pushes)
+}
+
+// play runs the network until its programs end and nothing is in flight.
+func (n *virtual) play() {
+	defer close(n.played)
+	for _, m := range n.members {
+		m.end.Start(0)
+	}
+	for n.ctx.Err() == nil {
+		next, handle := n.findNext()
+		if n.hear(next) {
+			continue
+		}
+		if handle == nil {
+			break
+		}
+		n.now = next
+		handle()
+	}
+	n.err = n.whyEnded()
+	if n.err != nil {
+		n.close(n.err)
+	}
+}
+
+// whyEnded returns why the network ended before its programs; nil if they ended.
+func (n *virtual) whyEnded() error {
+	if why := context.Cause(n.ctx); why != nil {
+		if errors.Is(why, context.Canceled) {
+			return nil
+		}
+		return why
+	}
+	for k, m := range n.members {
+		if m.asks != nil {
+			return fmt.Errorf("%w: worker %d waits for a model newer than version %d, and no more come: updates that a "+
+				"queue drops have no answer; pull without waiting", ErrProgram, k, m.asks.After)
+		}
+	}
+	return nil
+}
+
+// findNext returns the next event: a frame reaches the server, one leaves the queue, or an update is due.
+func (n *virtual) findNext() (at olaf.Time, handle func()) {
+	if len(n.left) > 0 {
+		return max(n.now, n.left[0].at), n.deliver
+	}
+	at = endpoint.Never
+	if n.port != nil {
+		if leaves, busy := n.port.Next(); busy {
+			at, handle = leaves, func() { n.port.Advance(leaves) }
+		}
+	}
+	for _, m := range n.members {
+		if m.due < at {
+			at, handle = m.due, m.handOver
+		}
+	}
+	return at, handle
+}
+
+// hear waits for the requests of clients that compute before time passes to the next event; if their time is measured,
+// before any event. It reports whether there was one.
+func (n *virtual) hear(next olaf.Time) (heard bool) {
+	if n.compute > 0 && next == n.now {
+		return false
+	}
+	for _, m := range n.members {
+		if m.thinks {
+			m.hear()
+			heard = true
+		}
+	}
+	return heard
+}
+
+// hear takes the requests of a client that computes until it has its next update, waits for a newer model, or ends.
+func (m *pusher) hear() {
+	for m.thinks {
+		a, ok := m.pushes.Ask(m.ctx)
+		switch {
+		case !ok:
+			m.thinks = false
+		case a.Pull != nil:
+			m.asks, m.thinks = a.Pull, false
+			m.answerPull()
+		default:
+			took := m.net.compute
+			if took == 0 {
+				if a.Since.After(m.began) {
+					m.began = a.Since
+				}
+				took = olaf.Duration(a.At.Sub(m.began)) * olaf.Nanosecond
+			}
+			c := m.pushes.Lanes()
+			m.thinks, m.due, m.values, m.reward = false, m.since.Add(took), c.Values, c.Reward
+		}
+	}
+}
+
+// answerPull gives the client the model that it waits for, once it is new enough.
+func (m *pusher) answerPull() {
+	if m.asks == nil || !m.pushes.CanPull(m.asks) {
+		return
+	}
+	m.asks, m.thinks = nil, true
+	if m.net.now > m.since { // it waited
+		m.since, m.began = m.net.now, time.Now()
+	}
+	has, torn := m.pushes.AnswerPull()
+	m.net.count("models_pulled", has)
+	m.net.count("models_torn", torn)
+}
+
+func (n *virtual) count(name string, one bool) {
+	if one {
+		n.counts[name]++
+	}
+}
+
+// handOver sends the update that is due.
+func (m *pusher) handOver() {
+	m.due = endpoint.Never
+	m.readyNS = append(m.readyNS, m.net.now.NS())
+	m.end.OnComputed(m.net.now, m.values)
+}
+
+// Compute implements endpoint.Host: the client, whose update was answered, may compute the next one.
+func (m *pusher) Compute(uint32) { m.thinks, m.since, m.began = true, m.net.now, time.Now() }
+
+// Message implements endpoint.Host.
+func (*pusher) Message() {}
+
+// Send implements endpoint.Host: it offers a frame to the queue.
+func (m *pusher) Send(_ endpoint.Peer, p *program.Packet, lanes []uint32) olaf.Time {
+	n := m.net
+	u := olaf.Update{GenNS: p.NewestNS % olaf.GenModulus, Seq: p.Index, Worker: p.Worker, Count: p.Count, Lanes: p.Lanes,
+		Cluster: p.Job*olaf.ClusterID(n.frames) + olaf.ClusterID(p.Seg), Reward: m.reward}
+	if n.port == nil {
+		n.left = append(n.left, leaving{n.now, u, append([]uint32(nil), lanes...)})
+		return n.now
+	}
+	signed := make([]int32, len(lanes))
+	for i, v := range lanes {
+		signed[i] = int32(v)
+	}
+	n.port.Offer(n.now, &u, signed)
+	return n.now
+}
+
+// Apply implements endpoint.Host: it stores a frame of the model.
+func (m *pusher) Apply(a *endpoint.Aggregate) {
+	m.pushes.Apply(a)
+	m.applied++
+}
+
+// receive passes an answer of the server to the worker.
+func (m *pusher) receive(p *program.Packet, lanes []uint32) {
+	m.end.Receive(m.net.now, p, lanes)
+	for ; m.applied > 0; m.applied-- {
+		m.end.OnApplied(m.net.now)
+	}
+	m.answerPull()
+}
+
+// Deliver implements engine.Sink. The server receives the frame once the port and the workers are at rest.
+func (n *virtual) Deliver(d *engine.Departure) {
+	f := leaving{at: d.At, update: d.Frame.Update, lanes: make([]uint32, d.Frame.Update.Lanes)}
+	for i := range f.lanes {
+		f.lanes[i] = uint32(d.Frame.Lanes[i])
+	}
+	n.left = append(n.left, f)
+}
+
+// deliver passes the next frame to the server, whose program answers it at once.
+func (n *virtual) deliver() {
+	u, frames := n.left[0].update, olaf.ClusterID(n.frames)
+	lanes := n.left[0].lanes
+	n.left = n.left[1:]
+	p := program.Packet{Kind: program.Data, Job: u.Cluster / frames, Seg: uint64(u.Cluster % frames), Worker: u.Worker,
+		Index: u.Seq, Count: u.Count, Lanes: u.Lanes, Value: uint64(uint32(u.Reward))}
+	p.NewestNS = u.GenNS
+	n.server.Receive(n.now, &p, lanes)
+	if n.applied {
+		n.applied = false
+		n.server.OnApplied(n.now)
+	}
+}
+
+// virtualServer is the server's endpoint.Host.
+type virtualServer virtual
+
+// Compute implements endpoint.Host; a server computes no vectors.
+func (*virtualServer) Compute(uint32) {}
+
+// Message implements endpoint.Host.
+func (*virtualServer) Message() {}
+
+// Apply implements endpoint.Host: it waits for the program's answer.
+func (s *virtualServer) Apply(a *endpoint.Aggregate) {
+	done := make(chan struct{})
+	s.updates.ApplyLater(a, func() { close(done) })
+	select {
+	case <-done:
+		s.applied = true
+	case <-s.ctx.Done():
+	}
+}
+
+// Send implements endpoint.Host: an answer reaches its worker at once, with the queue's status.
+func (s *virtualServer) Send(to endpoint.Peer, p *program.Packet, lanes []uint32) olaf.Time {
+	if s.port != nil {
+		d := s.port.Discipline()
+		endpoint.SetStatus(p, olaf.QueueStatus{Occupancy: uint32(d.Occupancy()), ActiveClusters: uint16(d.ActiveClusters()),
+			Slots: uint16(min(s.Slots*s.frames, 1<<16-1))})
+	}
+	s.members[to].receive(p, lanes)
+	return s.now
+}
+
+// leave implements localNet.
+func (n *virtual) leave(worker int) { n.members[worker].bye() }
+
+// failure implements localNet.
+func (n *virtual) failure() error {
+	select {
+	case <-n.played:
+		if !errors.Is(n.err, attach.ErrBye) {
+			return n.err
+		}
+	default:
+	}
+	return nil
+}
+
+// complete implements localNet.
+func (n *virtual) complete(r *ProgramRun) error {
+	<-n.played
+	n.end()
+	if n.err != nil {
+		return n.err
+	}
+	r.stampPoints(func(k int) []int64 { return n.members[k].readyNS })
+	r.Counts = n.counts
+	if n.port == nil {
+		return nil
+	}
+	s := n.port.Discipline().Stats()
+	for class, count := range s.Class {
+		r.Counts[engine.Class(class).String()] = count
+	}
+	r.Counts["in"], r.Counts["dropped"] = s.In(), s.Class[engine.DroppedFull]+s.Class[engine.DroppedMismatch]
+	r.Counts["delivered_frames"], r.Counts["delivered_updates"] = s.Released, s.SumReleased
+	r.Counts["lane_saturations"] = s.LaneSaturations
+	return nil
+}

@@ -1,0 +1,89 @@
+package attach
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/olafctl/olaf/pktgen/process"
+)
+
+// Asked is a request of a worker's client that does not wait, for a network in this process with Config.Turns: for the
+// model, or else an update. Answer or AnswerPull answers it.
+type Asked struct {
+	Pull    *Pull
+	Handed         // of an update; At is also set for a pull
+	Version uint32 // of the model that the client pulled last
+}
+
+// Ask waits for the client's next request; ok is false if the context ends first.
+func (w *Pushes) Ask(ctx context.Context) (a Asked, ok bool) {
+	select {
+	case h := <-w.vectors:
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		a = Asked{Pull: h.pull, Version: h.version,
+			Handed: Handed{Values: h.values, Reward: h.reward, At: h.at, Since: w.attached}}
+		if h.pull != nil {
+			w.asking = h
+		} else {
+			w.flying = h
+		}
+		return a, true
+	case <-ctx.Done():
+		return a, false
+	}
+}
+
+// Lanes returns the update that Ask returned last in lanes, which are valid until the next one.
+func (w *Pushes) Lanes() process.Computed {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.convert()
+}
+
+// CanPull reports whether the model answers a request for it.
+func (w *Pushes) CanPull(p *Pull) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m, _ := w.current()
+	return p.Wait == 0 || m.Version > p.After
+}
+
+// AnswerPull sends the client the model that it asked for, and reports whether the model has values, and whether they
+// are of several versions.
+func (w *Pushes) AnswerPull() (has, torn bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m, values := w.current()
+	w.pulled = m.Version
+	w.asking.answer <- Append(nil, KindModel, m, values) // there is room for one
+	return len(values) > 0, m.Oldest < m.Version
+}
+
+// RefusePull answers a request for the model with an error. The client may ask again.
+func (w *Pushes) RefusePull(err error) {
+	w.asking.answer <- Append(nil, KindError, Failure{CodeVector}, []byte(err.Error()))
+}
+
+// SetModel replaces the model of a worker with Config.Floats by little-endian float32 values of a version above 0.
+func (w *Pushes) SetModel(version uint32, values []byte) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.versions[0], w.whole = version, values
+}
+
+// offerPull lets the network answer a request for the model.
+func (w *Pushes) offerPull(s *session, p *Pull) (bye bool, err error) {
+	h := handed{pull: p, at: time.Now(), answer: make(chan []byte, 1)}
+	if err := s.offer(w.vectors, h); err != nil {
+		return false, err
+	}
+	message, bye, err := await(s, h.answer, func(d time.Duration) string {
+		return fmt.Sprintf("waits for %v for a model newer than version %d, or for its turn in virtual time", d, p.After)
+	})
+	if err == nil {
+		_, err = s.conn.Write(message)
+	}
+	return bye, err
+}
