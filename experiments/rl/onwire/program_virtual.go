@@ -358,7 +358,7 @@ func (s *virtualServer) Send(to endpoint.Peer, p *program.Packet, lanes []uint32
 	if s.port != nil {
 		d := s.port.Discipline()
 		endpoint.SetStatus(p, olaf.QueueStatus{Occupancy: uint32(d.Occupancy()), ActiveClusters: uint16(d.ActiveClusters()),
-			Slots: uint16(min(s.Slots*s.frames, 1<<16-1))})
+			Slots: uint16(min(s.Slots*s.frames, 1<<16-1)), Full: d.Occupancy() >= s.Slots*s.frames})
 	}
 	s.members[to].receive(p, lanes)
 	return s.now
