@@ -23,6 +23,8 @@ var (
 	ErrNotPrimary = olaf.NewError(olaf.Device, "not primary")
 	// ErrPreempted reports that this session was primary until a controller with a higher election id took over.
 	ErrPreempted = olaf.NewError(olaf.Device, "pre-empted by a higher election id")
+	// ErrBusy reports that the server admits no further controller, or not this user.
+	ErrBusy = olaf.NewError(olaf.Device, "the server is in use")
 	// ErrTablesUnknown reports that the device behind the server is gone, was replaced, or failed halfway.
 	ErrTablesUnknown = olaf.NewError(olaf.Device, "the device's tables are unknown")
 	// ErrClosed reports that the session was closed or ended for good.
@@ -177,6 +179,8 @@ func rpcError(what string, err error) error {
 		return say(ErrNotPrimary)
 	case codes.FailedPrecondition:
 		return say(ErrNoPipeline)
+	case codes.ResourceExhausted:
+		return say(ErrBusy)
 	}
 	return fmt.Errorf("%s: %v: %s%w", what, st.Code(), st.Message(), silent{err})
 }

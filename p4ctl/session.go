@@ -26,6 +26,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 
 	"github.com/olafctl/olaf/fpga/program"
+	"github.com/olafctl/olaf/internal/caller"
 	"github.com/olafctl/olaf/internal/silence"
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
@@ -226,12 +227,24 @@ func Connect(target string, secure *tls.Config) (*grpc.ClientConn, error) {
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(64<<20)),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 30 * time.Second, Timeout: 10 * time.Second}),
 		grpc.WithNoProxy(),
+		grpc.WithPerRPCCredentials(userName(caller.Name())),
 	)
 	if err != nil {
 		return nil, fmt.Errorf("P4Runtime target %q: %w", target, err)
 	}
 	return conn, nil
 }
+
+// userName is sent with each call, for agents whose device is reserved.
+type userName string
+
+// GetRequestMetadata implements credentials.PerRPCCredentials.
+func (u userName) GetRequestMetadata(context.Context, ...string) (map[string]string, error) {
+	return map[string]string{caller.MetadataKey: string(u)}, nil
+}
+
+// RequireTransportSecurity reports false: the name is no secret.
+func (userName) RequireTransportSecurity() bool { return false }
 
 // leavePatience bounds how long Close waits for the server to end the stream.
 const leavePatience = time.Second
@@ -561,6 +574,8 @@ func (s *Session) streamError(err error) error {
 			s.target, s.ElectionID(), st.Message()), err})
 	case codes.Unavailable:
 		return &kinded{ErrUnreachable, fmt.Sprintf("%v at %s: %s", ErrUnreachable, s.target, st.Message()), err}
+	case codes.ResourceExhausted:
+		return &kinded{ErrBusy, fmt.Sprintf("%s: %v: %s", s.target, ErrBusy, st.Message()), err}
 	}
 	return fmt.Errorf("P4Runtime stream with %s: %v: %s%w", s.target, st.Code(), st.Message(), silent{err})
 }

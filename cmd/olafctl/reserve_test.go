@@ -4,10 +4,13 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
+	"github.com/olafctl/olaf/experiments/testbed"
 )
 
 // TestReserveForTwoPeople lets a second person meet a reservation: the testbed, its interface and its card are refused with
@@ -47,4 +50,102 @@ func TestReserveForTwoPeople(t *testing.T) {
 	expect("bob", cli.ExitDevice, "interface eth7: it is reserved by alice@", "up", lab)
 	expect("alice", cli.ExitDone, "paper is released", "release", file)
 	expect("bob", cli.ExitDone, "paper is reserved", "reserve", file, "--wait")
+}
+
+// commandsOfDevices lists every command that takes a device or a P4Runtime server, with its arguments for a reserved DEVICE, its
+// AGENT, or the P4Runtime server of that agent (TABLES). An entry after " -d" or " --" is another case of the same command.
+var commandsOfDevices = map[string]struct {
+	args   string
+	writes bool
+}{
+	"bench":               {"--runs 1 -q --keep=false -d DEVICE", true},
+	"bench -d":            {"--runs 1 -q --keep=false -d AGENT", true},
+	"bench --generator":   {"--runs 1 -q --keep=false -d twin2: --generator DEVICE", true},
+	"device doctor":       {"-d DEVICE", true}, // it latches and writes scratch registers
+	"device info":         {"-d DEVICE", false},
+	"device info -d":      {"-d AGENT", false},
+	"device reg diff":     {"SNAPSHOT -d DEVICE", true}, // a latch, as in each of these
+	"device reg dump":     {"-d DEVICE", true},
+	"device reg flows":    {"-d DEVICE", true},
+	"device reg read":     {"queue.depth -d DEVICE", false},
+	"device reg read -d":  {"queue.depth -d AGENT", false},
+	"device reg slots":    {"-d DEVICE", true},
+	"device reg snapshot": {"-d DEVICE", true},
+	"device reg write":    {"queue.depth=8 -d DEVICE", true},
+	"device reg write -d": {"queue.depth=8 -d AGENT", true},
+	"device reset":        {"-d DEVICE", true},
+	"device serve":        {"--listen unix:SOCKET -d DEVICE", true},
+	"device watch":        {"--count 1 -d DEVICE", true},
+	"experiment run":      {"table1 -q --keep=false -d DEVICE", true},
+	"reproduce":           {"table1 -q -d AGENT", true},
+	"schedule apply":      {"PLAN --unit r1 --hosts 64 -d DEVICE", true},
+	"system program show": {"switchml -d DEVICE", false},
+	"tables apply":        {"FILE --target TABLES", true},
+	"tables clear":        {"--yes --target TABLES", true},
+	"tables cluster add":  {"10.0.0.1=1 --cluster 1 --target TABLES", true},
+	"tables cluster list": {"--target TABLES", false},
+	"tables cluster move": {"10.0.0.1 --to 2 --target TABLES", true},
+	"tables cluster rm":   {"10.0.0.1 --target TABLES", true},
+	"tables conformance":  {"--write -d TABLES", true},
+	"tables diff":         {"FILE --target TABLES", false},
+	"tables get":          {"--target TABLES", false},
+	"tables show":         {"--target TABLES", false},
+	"tables show -d":      {"-d DEVICE", true}, // as its primary controller
+	"tables takeover":     {"--target TABLES", true},
+	"tui":                 {"--plain -d DEVICE", true},
+}
+
+// reservedTwin makes the twin a device that is reserved like a card, and adds a second one that is not.
+func reservedTwin(env *cli.Env, locks string) {
+	env.Bus.Locks, env.Bus.Sysfs = locks, locks
+	env.Devices = slices.Clone(env.Devices)
+	for i := range env.Devices {
+		if row := &env.Devices[i]; row.Prefix == "twin:" {
+			other := *row
+			other.Prefix = "twin2:"
+			row.Uses = func(string) []string { return []string{"pci:0000:3b:00"} }
+			env.Devices = append(env.Devices, other)
+			return
+		}
+	}
+}
+
+// TestCommandsRespectReservations calls every command that takes a device or a P4Runtime server, for a device that another user
+// has reserved: those that write are refused with that user's name and exit code 3, the others are not.
+func TestCommandsRespectReservations(t *testing.T) {
+	_, all, _ := tree(t)
+	for _, cmd := range all {
+		name := strings.TrimPrefix(cmd.CommandPath(), "olafctl ")
+		if _, known := commandsOfDevices[name]; !known && name != "train" && (cmd.Flags().Lookup("device") != nil || cmd.Flags().Lookup("target") != nil) {
+			t.Errorf("%s takes a device, and is not in the table", name) // train's devices are made for each run
+		}
+	}
+	locks := t.TempDir()
+	t.Setenv("SUDO_USER", "alice")
+	target := "unix:" + filepath.Join(t.TempDir(), "s")
+	serveIn(t, func(env *cli.Env) { reservedTwin(env, locks) }, "-d", "twin:", "--listen", target)
+	folder := t.TempDir()
+	file := func(name string) string { return filepath.Join(folder, name) }
+	for _, args := range []string{"schedule jobs --jobs 8 --units 4 --ports 2 -w " + file("jobs.yaml"),
+		"schedule plan " + file("jobs.yaml") + " --policy tw -q -w " + file("plan.json"), "device reg snapshot -w " + file("snapshot.json")} {
+		step{args: args}.run(t, strings.NewReplacer())
+	}
+	replace := strings.NewReplacer("DEVICE", "twin:", "AGENT", "grpc:"+target, "TABLES", target, "SOCKET", filepath.Join(t.TempDir(), "s"),
+		"FILE", writeFile(t, "tables.yaml", storyTables), "PLAN", file("plan.json"), "SNAPSHOT", file("snapshot.json"))
+	reservations := &testbed.Reservations{Dir: filepath.Join(locks, "olafctl")}
+	if err := reservations.Take(testbed.Reservation{Testbed: "paper", Owner: "alice@desk", Resources: []string{"pci:0000:3b:00"}}, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("SUDO_USER", "bob")
+	for name, c := range commandsOfDevices {
+		var out bytes.Buffer
+		env := testEnvironment(&out, &out)
+		reservedTwin(env, locks)
+		command, _, _ := strings.Cut(name, " -")
+		code := run(t.Context(), env, strings.Fields(command+" "+replace.Replace(c.args)))
+		refused := code == cli.ExitDevice && strings.Contains(out.String(), "pci:0000:3b:00: it is reserved by alice@desk since ")
+		if refused != c.writes || !c.writes && code != cli.ExitDone {
+			t.Errorf("%s: exit code %d; it writes: %t\n%s", name, code, c.writes, &out)
+		}
+	}
 }

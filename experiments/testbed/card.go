@@ -154,8 +154,8 @@ func (o *DeviceOptions) joinGenerator(ctx context.Context, card fpga.Device) (*p
 		return nil, nil, fmt.Errorf("%w: no cable leads from the generator of %s to a card", ErrUnsupported,
 			o.Generator)
 	}
-	if err := o.checkReserved(row, name); err != nil {
-		return nil, nil, fmt.Errorf("the generator: %w", err)
+	if err := o.checkGenerator(); err != nil {
+		return nil, nil, err
 	}
 	other := *o
 	other.Generator, other.SSH.Serve = "", nil // its agent drives no tables

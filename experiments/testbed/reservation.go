@@ -39,15 +39,23 @@ type Reservation struct {
 
 // Reservations contains one host's reservations, one file each.
 type Reservations struct {
-	Dir  string                                     // shared by all users of the host
-	Boot func() (id string, nowNS int64, err error) // the host's boot and its clock; nil for this host's
+	Dir string                          // shared by all users of the host
+	Now func() (now Instant, err error) // the host's time; nil for this host's
 }
 
-func (r *Reservations) bootClock() (id string, nowNS int64, err error) {
-	if r.Boot != nil {
-		return r.Boot()
+// Instant is one time on both clocks of a host.
+type Instant struct {
+	Boot   string    // the host's boot, whose clock BootNS is on
+	BootNS int64     // CLOCK_BOOTTIME
+	Wall   time.Time // for messages
+}
+
+func (r *Reservations) readClock() (Instant, error) {
+	if r.Now != nil {
+		return r.Now()
 	}
-	return readBootClock()
+	boot, ns, err := readBootClock()
+	return Instant{boot, ns, time.Now()}, err
 }
 
 // InterfaceResource returns the name of a network interface for reservations.
@@ -61,10 +69,15 @@ const maxReservation = 1 << 16
 
 // List returns the reservations that have not ended, by testbed. Other files are skipped.
 func (r *Reservations) List() ([]Reservation, error) {
-	boot, now, err := r.bootClock()
+	now, err := r.readClock()
 	if err != nil {
 		return nil, err
 	}
+	return r.listAt(now)
+}
+
+// listAt returns the reservations that have not ended at a time, by testbed.
+func (r *Reservations) listAt(now Instant) ([]Reservation, error) {
 	entries, err := os.ReadDir(r.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, fmt.Errorf("read the reservations: %w", err)
@@ -75,10 +88,10 @@ func (r *Reservations) List() ([]Reservation, error) {
 			continue
 		}
 		entry, err := readReservation(filepath.Join(r.Dir, e.Name()))
-		if err != nil || entry.Boot != boot || entry.EndNS <= now {
+		if err != nil || entry.Boot != now.Boot || entry.EndNS <= now.BootNS {
 			continue
 		}
-		entry.Left = time.Duration(entry.EndNS - now)
+		entry.Left = time.Duration(entry.EndNS - now.BootNS)
 		all = append(all, *entry)
 	}
 	slices.SortStableFunc(all, func(a, b Reservation) int { return strings.Compare(a.Testbed, b.Testbed) })
@@ -110,25 +123,29 @@ func (r *Reservations) fileOf(testbed, host, owner string) string {
 }
 
 // conflict returns the error that a resource is reserved.
-func (r *Reservations) conflict(there *Reservation, resource string) error {
+func (there *Reservation) conflict(resource string, now Instant) error {
 	why := ""
 	if there.Note != "" {
 		why = fmt.Sprintf(" (%s)", there.Note)
 	}
 	return fmt.Errorf("%s: %w by %s since %s for testbed %s%s until %s; wait, or ask them", resource, ErrReserved, there.Owner,
-		there.Since.Local().Format(time.TimeOnly), there.Testbed, why, time.Now().Add(there.Left).Format(time.TimeOnly))
+		there.Since.Local().Format(time.TimeOnly), there.Testbed, why, now.Wall.Local().Add(there.Left).Format(time.TimeOnly))
 }
 
 // Check returns an error that matches ErrReserved if another user has reserved one of the resources.
 func (r *Reservations) Check(owner string, resources ...string) error {
-	all, err := r.List()
+	now, err := r.readClock()
+	if err != nil {
+		return err
+	}
+	all, err := r.listAt(now)
 	if err != nil {
 		return err
 	}
 	for i := range all {
 		for _, resource := range resources {
 			if all[i].Owner != owner && slices.Contains(all[i].Resources, resource) {
-				return r.conflict(&all[i], resource)
+				return all[i].conflict(resource, now)
 			}
 		}
 	}
@@ -143,7 +160,11 @@ func (r *Reservations) Take(want Reservation, lasts time.Duration) (err error) {
 		return err
 	}
 	defer unlock()
-	all, err := r.List()
+	now, err := r.readClock()
+	if err != nil {
+		return err
+	}
+	all, err := r.listAt(now)
 	if err != nil {
 		return err
 	}
@@ -152,16 +173,12 @@ func (r *Reservations) Take(want Reservation, lasts time.Duration) (err error) {
 		for _, resource := range want.Resources {
 			own := there.Owner == want.Owner && there.Testbed == want.Testbed && there.Host == want.Host
 			if !own && slices.Contains(there.Resources, resource) {
-				return r.conflict(there, resource)
+				return there.conflict(resource, now)
 			}
 		}
 	}
-	now := int64(0)
-	if want.Boot, now, err = r.bootClock(); err != nil {
-		return err
-	}
-	want.Left = 0
-	want.EndNS, want.Since = now+int64(lasts), time.Now().UTC()
+	want.Boot, want.Left = now.Boot, 0
+	want.EndNS, want.Since = now.BootNS+int64(lasts), now.Wall.UTC()
 	text, err := json.Marshal(want)
 	if err != nil {
 		return err
@@ -207,8 +224,8 @@ func (r *Reservations) Release(testbed, host, owner string) (found bool, err err
 	return true, nil
 }
 
-// lockPatience limits how long a change waits for another one, which takes microseconds.
-const lockPatience = 2 * time.Second
+// lockTries limits how often a change looks for the end of another one, which takes microseconds.
+const lockTries = 2000
 
 // lock makes the folder if it is missing, and excludes other changes until unlock.
 func (r *Reservations) lock() (unlock func(), err error) {
@@ -228,15 +245,16 @@ func (r *Reservations) lock() (unlock func(), err error) {
 	if err != nil {
 		return nil, fmt.Errorf("lock the reservations: %w", err)
 	}
-	for end := time.Now().Add(lockPatience); ; time.Sleep(time.Millisecond) {
+	for try := 1; ; try++ {
 		err := lockfile.Lock(file, true)
 		if err == nil {
 			return func() { file.Close() }, nil
 		}
-		if !errors.Is(err, lockfile.ErrHeld) || time.Now().After(end) {
+		if !errors.Is(err, lockfile.ErrHeld) || try == lockTries {
 			file.Close()
 			return nil, fmt.Errorf("lock the reservations: %w", err)
 		}
+		time.Sleep(time.Millisecond)
 	}
 }
 
@@ -271,6 +289,18 @@ func (a *Access) checkReserved(row *Device, name string) error {
 		return nil
 	}
 	return a.LocalReservations().Check(a.OwnerName(), row.Uses(name)...)
+}
+
+// checkGenerator returns an error that matches ErrReserved if this user must not use the generator.
+func (a *Access) checkGenerator() error {
+	row, name, err := a.deviceTable().Lookup(a.Generator)
+	if err == nil {
+		err = a.checkReserved(row, name)
+	}
+	if err != nil {
+		return fmt.Errorf("the generator: %w", err)
+	}
+	return nil
 }
 
 // CheckInterfaces returns an error that matches ErrReserved if this user must not use network interfaces of this host.

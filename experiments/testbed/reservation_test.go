@@ -18,12 +18,17 @@ type bootClock struct {
 	ns int64
 }
 
-func (c *bootClock) read() (string, int64, error) { return c.id, c.ns, nil }
+// morning is the wall clock's time when a bootClock is at 5 s.
+var morning = time.Date(2026, 3, 1, 9, 0, 0, 0, time.Local)
+
+func (c *bootClock) read() (Instant, error) {
+	return Instant{c.id, c.ns, morning.Add(time.Duration(c.ns - 5e9))}, nil
+}
 
 func newReservations(t *testing.T) (*Reservations, *bootClock) {
 	t.Helper()
 	clock := &bootClock{"first", 5e9}
-	return &Reservations{Dir: filepath.Join(t.TempDir(), "olafctl"), Boot: clock.read}, clock
+	return &Reservations{Dir: filepath.Join(t.TempDir(), "olafctl"), Now: clock.read}, clock
 }
 
 // reserveFor reserves resources for an owner.
@@ -53,7 +58,7 @@ func TestReservedForOneOwner(t *testing.T) {
 		}
 		err := r.Check("bob@lab", other, card)
 		if kind, _ := olaf.KindOf(err); !errors.Is(err, ErrReserved) || kind != olaf.Device ||
-			!strings.Contains(err.Error(), card+": it is reserved by alice@desk since ") || !strings.Contains(err.Error(), "for testbed paper (table 1) until ") {
+			!strings.Contains(err.Error(), card+": it is reserved by alice@desk since 09:00:00") || !strings.Contains(err.Error(), "for testbed paper (table 1) until 10:00:00") {
 			t.Errorf("somebody else gets %v", err)
 		}
 		if err := errors.Join(r.Check("alice@desk", card), r.Check("bob@lab", other)); err != nil {

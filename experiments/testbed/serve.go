@@ -47,7 +47,8 @@ type Service struct {
 	// Tables is set if P4Runtime is served, Captures if frames that reach the parameter server are provided.
 	Tables, Captures bool
 
-	admit    func(user string) error      // see remote.Server
+	admit    func(user string) error      // see remote.Server; it also applies to writers of the tables
+	owner    string                       // user for whom the device is lent
 	agent    *agent.Agent                 // nil without tables
 	pipeline *v1.ForwardingPipelineConfig // initial one
 	server   *grpc.Server
@@ -152,7 +153,8 @@ func serveLent(ctx context.Context, o ServeOptions, lend func(*Service) error) (
 	if o.Calls != nil {
 		options = append(options, grpc.StatsHandler(o.Calls))
 	}
-	s := &Service{done: make(chan error, 1), lost: make(chan error, 1), server: grpc.NewServer(options...)}
+	s := &Service{done: make(chan error, 1), lost: make(chan error, 1), owner: o.Device.OwnerName()}
+	s.server = grpc.NewServer(append(options, grpc.ChainUnaryInterceptor(s.admitCall), grpc.ChainStreamInterceptor(s.admitStream))...)
 	if o.Host != nil {
 		o.Host.Register(s.server)
 		s.close = append(s.close, o.Host.Close)

@@ -137,7 +137,7 @@ func openSSH(ctx context.Context, rest string, o OpenOptions) (*Testbed, error) 
 	if err != nil {
 		return nil, err
 	}
-	bed := &Testbed{close: []func() error{link.Close}}
+	bed := &Testbed{close: []func() error{link.Close}, explain: func(err error) error { return explainDial(err, link) }}
 	dial := remote.Options{Address: p.URL(p.device), Why: func() error { return explainLink(link) }}
 	if err := bed.attachAgent(ctx, link.Target, o.Access, dial); err != nil {
 		return nil, errors.Join(explainDial(err, link), bed.Close())

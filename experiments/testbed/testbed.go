@@ -42,6 +42,8 @@ type Testbed struct {
 	close       []func() error
 	// describeHosts describes the hosts of a testbed with roles; nil for other testbeds.
 	describeHosts func(context.Context) []results.Host
+	// explain returns why an agent's tables cannot be reached, or the error itself; nil where only the error is known.
+	explain func(error) error
 	// version returns a counter of changes to the tables by any controller; nil if they cannot be seen here.
 	version func() uint64
 	// programmed is the content read back last.
@@ -130,6 +132,11 @@ func OpenTestbed(ctx context.Context, address string, o OpenOptions) (*Testbed, 
 	if err := o.checkReserved(row, name); err != nil {
 		return nil, err
 	}
+	if o.Generator != "" {
+		if err := o.checkGenerator(); err != nil {
+			return nil, err
+		}
+	}
 	bed, err := row.Testbed(ctx, name, o)
 	if err != nil {
 		return nil, err
@@ -209,6 +216,9 @@ func (b *Testbed) CheckTables() error {
 // programs it pushes a pipeline that contains them. It does not rewrite tables that are unchanged since they were read
 // back.
 func (b *Testbed) Program(ctx context.Context, want p4ctl.Tables) (hash string, err error) {
+	if b.explain != nil {
+		defer func() { err = b.explain(err) }()
+	}
 	hash = want.Hash()
 	if b.version != nil && hash == b.programmed.hash && b.version() == b.programmed.version {
 		return hash, nil

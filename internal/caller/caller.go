@@ -20,6 +20,9 @@ func Name() string {
 	return Plain(cmp.Or(name, "unknown") + "@" + cmp.Or(host, "unknown"))
 }
 
+// MetadataKey is the key under which clients send Name with gRPC calls. It is a statement, not a proof of identity.
+const MetadataKey = "olafctl-user-bin"
+
 // Command returns the name and arguments of this process, shortened.
 func Command() string {
 	args := append([]string{filepath.Base(os.Args[0])}, os.Args[1:]...)

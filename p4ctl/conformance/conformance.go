@@ -150,6 +150,8 @@ func (s *session) inspect(ctx context.Context, write bool) error {
 	switch {
 	case status.Code(err) == codes.Unavailable || ctx.Err() != nil:
 		return fmt.Errorf("%w: announce a controller: %w", ErrSilent, err)
+	case write && status.Code(err) == codes.ResourceExhausted:
+		return fmt.Errorf("%w: %s", p4ctl.ErrBusy, status.Convert(err).Message())
 	case err != nil: // it admits no stream without an election id, which a clause reports
 		s.high = 1
 		return nil

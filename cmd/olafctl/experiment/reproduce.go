@@ -137,6 +137,11 @@ func (f *reproduceFlags) run(ctx context.Context, env *cli.Env, names []string) 
 func (f *reproduceFlags) runOne(ctx context.Context, env *cli.Env, e experiments.Experiment,
 	name string) (experiments.Judged, error) {
 	o, started := f.options, env.Now()
+	access, err := env.Access()
+	if err != nil {
+		return nil, err
+	}
+	o.Access = access
 	if !f.quiet {
 		fmt.Fprintf(env.Stderr, "%s: %s\n", name, f.describeDuration(&e))
 	}

@@ -2,7 +2,6 @@ package testbed
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
@@ -85,6 +84,26 @@ func readRoles(env *cli.Env, path string) (*lab.RolePlan, testbed.Access, error)
 // betweenTries is the interval between attempts to reserve with --wait.
 const betweenTries = time.Second
 
+// waiter returns a function that prints the first conflict and waits until the next attempt; nil without --wait.
+func (f *reserveFlags) waiter(ctx context.Context, env *cli.Env) func(conflict error) error {
+	if !f.wait {
+		return nil
+	}
+	printed := false
+	return func(conflict error) error {
+		if !printed {
+			fmt.Fprintf(env.Stderr, "waiting: %v\n", conflict)
+		}
+		printed = true
+		select {
+		case <-ctx.Done():
+			return cli.MarkInterrupted(ctx.Err())
+		case <-time.After(betweenTries):
+			return nil
+		}
+	}
+}
+
 // reserve reserves a testbed, and waits for it with --wait.
 func (f *reserveFlags) reserve(ctx context.Context, env *cli.Env, path string) error {
 	lasts := time.Duration(f.lasts / olaf.Nanosecond)
@@ -95,22 +114,8 @@ func (f *reserveFlags) reserve(ctx context.Context, env *cli.Env, path string) e
 	if err != nil {
 		return err
 	}
-	for told := false; ; told = true {
-		err := lab.ReserveHosts(ctx, p, f.note, lasts, access)
-		if err == nil {
-			break
-		}
-		if !f.wait || !errors.Is(err, testbed.ErrReserved) {
-			return err
-		}
-		if !told {
-			fmt.Fprintf(env.Stderr, "waiting: %v\n", err)
-		}
-		select {
-		case <-ctx.Done():
-			return cli.MarkInterrupted(ctx.Err())
-		case <-time.After(betweenTries):
-		}
+	if err := lab.ReserveHosts(ctx, p, f.note, lasts, access, f.waiter(ctx, env)); err != nil {
+		return err
 	}
 	_, err = fmt.Fprintf(env.Stdout, "%s is reserved until %s on %s; other people's olafctl keeps to it, root need not\n", p.Name,
 		env.Now().Add(lasts).Format(time.TimeOnly), olaf.Plural(len(p.Hosts), "host"))

@@ -29,13 +29,22 @@ func (p *RolePlan) resourcesOf(host string, a *testbed.Access) (all []string, er
 
 // ReserveHosts reserves all devices and interfaces of a testbed on all its hosts for a time, or none of them. Hosts are
 // asked in the order of their names, so that one of two testbeds that share hosts gets all of them. The error matches
-// ErrReserved if something is reserved.
-func ReserveHosts(ctx context.Context, p *RolePlan, note string, lasts time.Duration, a testbed.Access) error {
+// ErrReserved if something is reserved; wait is called with it before each further attempt, and ends the attempts with an
+// error. nil makes one attempt.
+func ReserveHosts(ctx context.Context, p *RolePlan, note string, lasts time.Duration, a testbed.Access, wait func(error) error) error {
 	s, err := ConnectHosts(ctx, p, a)
 	if err != nil {
 		return err
 	}
-	return errors.Join(s.reserve(ctx, note, lasts), s.Close())
+	for {
+		err := s.reserve(ctx, note, lasts)
+		if wait != nil && errors.Is(err, testbed.ErrReserved) {
+			if err = wait(err); err == nil {
+				continue
+			}
+		}
+		return errors.Join(err, s.Close())
+	}
 }
 
 // ReleaseHosts ends the reservations of a testbed on all hosts that can be reached, and reports whether there were any.

@@ -18,14 +18,14 @@ func TestAllHostsOrNone(t *testing.T) {
 	p := &RolePlan{Name: "paper", Hosts: []PlannedHost{{Name: "a"}, {Name: "b", SSH: "nowhere"}},
 		Queue: &PlannedRole{Host: "a", Device: "pci:0000:3B:00.1"}, Server: &PlannedRole{Host: "b", Interface: "eth0"}}
 	access.SSH.Program, access.SSH.Identify = "false", func() (sshlink.Build, error) { return sshlink.Build{}, nil }
-	if err := ReserveHosts(t.Context(), p, "", time.Hour, access); err == nil || !strings.HasPrefix(err.Error(), "host b: ") {
+	if err := ReserveHosts(t.Context(), p, "", time.Hour, access, nil); err == nil || !strings.HasPrefix(err.Error(), "host b: ") {
 		t.Errorf("a host that is not reachable: %v", err)
 	}
 	if all, err := r.List(); err != nil || len(all) != 0 {
 		t.Errorf("%+v is left of a reservation that failed, %v", all, err)
 	}
 	p.Hosts, p.Server.Host = p.Hosts[:1], "a"
-	if err := ReserveHosts(t.Context(), p, "", time.Hour, access); err != nil {
+	if err := ReserveHosts(t.Context(), p, "", time.Hour, access, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, resource := range []string{"pci:0000:3b:00", "interface eth0"} {
@@ -38,14 +38,26 @@ func TestAllHostsOrNone(t *testing.T) {
 	if err := bob.CheckInterfaces("eth1", "eth0"); !errors.Is(err, testbed.ErrReserved) {
 		t.Errorf("an interface of the server: %v", err)
 	}
-	if err := ReserveHosts(t.Context(), p, "", time.Hour, bob); !errors.Is(err, testbed.ErrReserved) || !strings.HasPrefix(err.Error(), "host a: ") {
+	if err := ReserveHosts(t.Context(), p, "", time.Hour, bob, nil); !errors.Is(err, testbed.ErrReserved) || !strings.HasPrefix(err.Error(), "host a: ") {
 		t.Errorf("the second person: %v", err)
 	}
-	if found, err := ReleaseHosts(t.Context(), p, access); !found || err != nil {
-		t.Errorf("release: %t, %v", found, err)
+	given := errors.New("given up")
+	if err := ReserveHosts(t.Context(), p, "", time.Hour, bob, func(error) error { return given }); !errors.Is(err, given) {
+		t.Errorf("the second person gives up: %v", err)
 	}
-	if err := ReserveHosts(t.Context(), p, "", time.Hour, bob); err != nil {
-		t.Errorf("after the release: %v", err)
+	waited := 0
+	err := ReserveHosts(t.Context(), p, "", time.Hour, bob, func(conflict error) error {
+		if waited++; waited == 1 {
+			return nil // it is still reserved
+		}
+		if !errors.Is(conflict, testbed.ErrReserved) {
+			t.Errorf("the second person waits for %v", conflict)
+		}
+		_, err := ReleaseHosts(t.Context(), p, access)
+		return err
+	})
+	if err != nil || waited != 2 {
+		t.Errorf("the second person waits %d times, then %v; want 2 times, until the release", waited, err)
 	}
 }
 
@@ -60,7 +72,7 @@ func TestDownWithoutAHost(t *testing.T) {
 		Server: &PlannedRole{Host: "a", Interface: "eth0"}}
 	take := func() {
 		t.Helper()
-		if err := errors.Join(ReserveHosts(t.Context(), p, "", time.Hour, access), rememberUp(p)); err != nil {
+		if err := errors.Join(ReserveHosts(t.Context(), p, "", time.Hour, access, nil), rememberUp(p)); err != nil {
 			t.Fatal(err)
 		}
 	}
