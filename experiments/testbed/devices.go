@@ -38,6 +38,7 @@ const (
 	Dialled                            // it is reached through an agent that serves it and its tables, with optional TLS
 	TakesGenerator                     // another device's generator can send to its queue
 	PassesDriver                       // it passes the driver of a card's tables on to the card's host
+	BenchesModels                      // a server in it adds whole models in a bench
 )
 
 // abilities contains a description of each missing ability, in the order of the constants.
@@ -51,6 +52,7 @@ var abilities = []string{
 	"be captured at both ends", "add up what workers send without waiting",
 	"let hosts wait whose packets have no frames", "have racks below it", "be reached through an agent",
 	"take frames from the generator of another device", "pass the driver of a card's tables on",
+	"add models up on servers",
 }
 
 // String describes what a device without a cannot do.

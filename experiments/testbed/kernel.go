@@ -13,7 +13,7 @@ import (
 func KernelDevice() Device {
 	return LocalDevice(Device{
 		Prefix: "xdp:", Name: "[generic]",
-		Abilities: HasTables | LogsArrivals | HasHosts | AddsModels | Records | ShowsEnds, Guarded: true,
+		Abilities: HasTables | LogsArrivals | HasHosts | AddsModels | BenchesModels | Records | ShowsEnds, Guarded: true,
 		NotCard: "its server captures in its own namespace", Named: kernelNamed,
 	}, openKernel)
 }
@@ -39,7 +39,7 @@ func kernelNamed(name string) error {
 func HostDevice(built ...program.Description) Device {
 	return LocalDevice(Device{
 		Prefix: "host:", Abilities: HasTables | LogsArrivals | HasHosts | Records | ShowsEnds | ClosesLoop |
-			TakesPrograms, Guarded: true, Programs: built,
+			TakesPrograms | BenchesModels, Guarded: true, Programs: built,
 		NotCard: "its server captures in its own namespace",
 	}, func(_ context.Context, _ string, o OpenOptions) (*Parts, error) { return openHost(built, o) })
 }

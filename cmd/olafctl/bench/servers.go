@@ -72,7 +72,7 @@ func serverSystems(set system.Set) []string {
 
 // planTestbed returns the testbed: from a file, with its job changed by the flags, or with a number of workers around
 // one server.
-func (f *modelFlags) planTestbed(cmd *cobra.Command, env *cli.Env, name string) (*lab.Plan, error) {
+func (f *modelFlags) planTestbed(cmd *cobra.Command, env *cli.Env, b *Flags, name string) (*lab.Plan, error) {
 	given := cmd.Flags().Changed
 	for _, flag := range []struct {
 		name     string
@@ -82,6 +82,11 @@ func (f *modelFlags) planTestbed(cmd *cobra.Command, env *cli.Env, name string) 
 		if flag.is < 1 || flag.is > flag.most {
 			return nil, cli.UsageError("--%s is %d; use 1 to %d", flag.name, flag.is, flag.most)
 		}
+	}
+	if device, _, err := env.Devices.Lookup(b.Device); err != nil {
+		return nil, err
+	} else if !device.Can(testbed.AddsModels) {
+		return f.userTestbed()
 	}
 	if !isLab(name) {
 		return f.starTestbed(name)
@@ -110,6 +115,18 @@ func (f *modelFlags) planTestbed(cmd *cobra.Command, env *cli.Env, name string) 
 	if most := p.Children(); given("children") && most != f.children {
 		return nil, cli.UsageError("--children %d: servers in %s have at most %d; change the file, or leave the "+
 			"flag out", f.children, name, most)
+	}
+	return p, nil
+}
+
+// userTestbed returns a testbed of workers around one server whose program runs in this process.
+func (f *modelFlags) userTestbed() (*lab.Plan, error) {
+	p, err := f.starTestbed(lab.Generic)
+	if err != nil {
+		return nil, err
+	}
+	for i := range p.Adders {
+		p.Adders[i].Mode = lab.User
 	}
 	return p, nil
 }
@@ -145,7 +162,7 @@ func (f *modelFlags) runModels(cmd *cobra.Command, env *cli.Env, b *Flags, of *s
 	if err != nil {
 		return err
 	}
-	p, err := f.planTestbed(cmd, env, name)
+	p, err := f.planTestbed(cmd, env, b, name)
 	if err != nil {
 		return err
 	}
@@ -205,7 +222,7 @@ func (f *modelFlags) checkFlags(cmd *cobra.Command, env *cli.Env, b *Flags, of *
 	if wrong != nil {
 		return wrong
 	}
-	if err := env.Devices.Check(b.Device, testbed.AddsModels); err != nil {
+	if err := env.Devices.Check(b.Device, testbed.BenchesModels); err != nil {
 		return fmt.Errorf("--system %s: %w; 'olafctl simulate --preset xagg-testbed' runs it without", of.Name, err)
 	}
 	if b.format == cli.JSONL || b.format == cli.YAML {

@@ -80,6 +80,8 @@ func placeOnDevice(all testbed.Devices, d *testbed.Device, s *system.System) pla
 		p.Can, p.Why = "", "it has no tables"
 	case s.OnServers && d.Can(testbed.AddsModels):
 		p.Can = "bench, whole models on servers of a testbed"
+	case s.OnServers && d.Can(testbed.BenchesModels):
+		p.Can = "bench, whole models on a server in user space"
 	case s.OnServers:
 		p.Can, p.Why = "", "there are no servers that add models up"
 	case !s.Open() && !d.Can(testbed.ClosesLoop):

@@ -38,7 +38,15 @@ const look = 2 * time.Millisecond
 func (l *Lab) serve(a *Adder, number olaf.WorkerID) (err error) {
 	n := &l.Plan.Nodes[a.Planned.Node]
 	g := &agent{adder: a, job: l.Job, tasks: make(chan func()), ended: make(chan struct{})}
-	g.server, err = xagg.NewAgent(program.Config{Slots: l.Fragments, LaneMemory: l.Lanes}, g)
+	cfg := program.Config{Slots: l.Fragments, LaneMemory: l.Lanes}
+	if a.runsInKernel() {
+		g.server, err = xagg.NewAgent(cfg, g)
+	} else {
+		if a.Planned.Wrapping {
+			cfg.Profile = xagg.Wrapping
+		}
+		g.server, err = xagg.New(cfg)
+	}
 	if err != nil {
 		return err
 	}
@@ -50,11 +58,14 @@ func (l *Lab) serve(a *Adder, number olaf.WorkerID) (err error) {
 		return err
 	}
 	node := a.Planned.Node
-	g.server.SetEpochs(func(child int, action uint8, vectors uint64, ticket uint32) (uint16, xagg.Answer) {
-		return l.epochs.handleRequest(seat{node, child}, action, vectors, ticket)
-	})
 	g.station = process.Station{Codec: &frame.Datagrams{Format: frame.XAgg}, Switch: g.server, Number: number,
-		Every: look, Beside: g.checks, Heard: g.hears}
+		Every: look, Beside: g.checks}
+	if a.runsInKernel() {
+		g.station.Heard = g.hears
+		g.server.SetEpochs(func(child int, action uint8, vectors uint64, ticket uint32) (uint16, xagg.Answer) {
+			return l.epochs.handleRequest(seat{node, child}, action, vectors, ticket)
+		})
+	}
 	g.station.Port, g.station.To = l.neighbours(n)
 	at := netip.AddrPortFrom(netip.IPv4Unspecified(), olaf.UDPPort)
 	if g.conn, err = l.Nodes[a.Planned.Node].Datagrams(at); err != nil {
@@ -122,7 +133,7 @@ func (g *agent) checks(out program.Out) error {
 		task()
 	default:
 	}
-	for g.failed == nil {
+	for g.failed == nil && g.adder.runsInKernel() {
 		c, there, err := g.adder.NextCheck()
 		if !there || err != nil {
 			return err

@@ -108,6 +108,7 @@ const (
 
 	Native  = "native"  // in the driver
 	Generic = "generic" // in the network stack, with every driver
+	User    = "user"    // in this process, on the aggregator's socket; testbed files do not have it
 
 	Saturating = "saturating"
 	Wrapping   = "wrapping"

@@ -41,9 +41,10 @@ type Lab struct {
 
 // Adder is an aggregating program at a node.
 type Adder struct {
-	*xdp.Aggregator
-	Planned *PlannedAdder
-	agent   *agent
+	*xdp.Aggregator // nil for a program in this process
+	Planned         *PlannedAdder
+	agent           *agent
+	latched         map[string]uint64 // counters at the last Latch, of a program in this process
 }
 
 // attachment is a program at an interface.
@@ -195,6 +196,9 @@ func (l *Lab) route(node int) error {
 // adder loads a program and attaches it to its children's cables. Frames redirected in native mode are lost unless the
 // other end has a program, so that end gets one.
 func (l *Lab) adder(p *PlannedAdder, o Options) error {
+	if p.Mode == User {
+		return l.addInUserSpace(p)
+	}
 	n := &l.Plan.Nodes[p.Node]
 	program, err := xdp.LoadAggregator(xdp.AggregatorBuild{
 		Fragments: l.Fragments, Lanes: l.Lanes, Wrapping: p.Wrapping, Group: l.Group, Senders: 2 * len(n.Down), LogBytes: o.LogBytes,

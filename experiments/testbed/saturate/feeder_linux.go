@@ -68,6 +68,10 @@ func (f *Feeder) openEnds() (err error) {
 		f.workers = append(f.workers, c)
 	}
 	for _, a := range f.lab.Adders {
+		if a.Planned.Mode == lab.User { // it logs no decisions
+			f.replays = append(f.replays, nil)
+			continue
+		}
 		children := len(f.lab.Plan.Nodes[a.Planned.Node].Down)
 		r, err := xdp.NewSumReplayer(xdp.AggregatorBuild{Fragments: f.lab.Fragments, Lanes: f.lab.Lanes,
 			Wrapping: a.Planned.Wrapping}, xdp.Parent{Job: f.lab.Job, Children: children})
@@ -379,6 +383,9 @@ func (f *Feeder) readDecisions() error {
 		return err
 	}
 	for i, a := range f.lab.Adders {
+		if f.replays[i] == nil {
+			continue
+		}
 		if err := a.Decisions(f.replays[i].Add); err != nil {
 			return err
 		}
@@ -474,6 +481,9 @@ const mostLooks = 100
 // hasAllLogged reports whether logs and counts contain the same decisions.
 func (f *Feeder) hasAllLogged() bool {
 	for i := range f.replays {
+		if f.replays[i] == nil {
+			continue
+		}
 		if c := f.replays[i].Compare(f.decided[i]); c.Void != "" {
 			return false
 		}
@@ -490,6 +500,9 @@ func (f *Feeder) completeRun(ctx context.Context, r *Run, c *Config) error {
 		return err
 	}
 	for i := range f.replays {
+		if f.replays[i] == nil {
+			continue
+		}
 		now, before := f.replays[i].Compare(f.decided[i]), f.told[i]
 		d := olaf.Decisions{Checked: int64(now.Checked - before.Checked), Equal: int64(now.Equal - before.Equal),
 			Void: now.Void}

@@ -1,6 +1,7 @@
 package saturate
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -23,6 +24,12 @@ import (
 // feeder returns a feeder for a testbed; it skips the test by name if rights are missing.
 func feeder(t *testing.T, text string) *Feeder {
 	t.Helper()
+	return feederIn(t, "", text)
+}
+
+// feederIn is feeder with the mode of all aggregators; empty for the testbed's own.
+func feederIn(t *testing.T, mode, text string) *Feeder {
+	t.Helper()
 	file, err := lab.Parse("test", []byte(text))
 	if err != nil {
 		t.Fatal(err)
@@ -30,6 +37,9 @@ func feeder(t *testing.T, text string) *Feeder {
 	p, err := file.Resolve()
 	if err != nil {
 		t.Fatal(err)
+	}
+	for i := range p.Adders {
+		p.Adders[i].Mode = cmp.Or(mode, p.Adders[i].Mode)
 	}
 	l, err := lab.Up(p, lab.Options{LogBytes: LogBytes})
 	if errors.Is(err, netlab.ErrRights) {
@@ -53,6 +63,30 @@ func feeder(t *testing.T, text string) *Feeder {
 		}
 	})
 	return f
+}
+
+// TestRunInUserSpace checks that sums are exact where the program runs in this process, with one server and in a tree,
+// also if packets are lost.
+func TestRunInUserSpace(t *testing.T) {
+	for name, text := range map[string]string{
+		"star":     "tree: {workers: 4, mode: generic}\njob: {lanes: 256, fragments: 100}",
+		"wrapping": "tree: {workers: 2, mode: generic, arithmetic: wrapping}\njob: {lanes: 320, fragments: 40}",
+		"tree":     "tree: {workers: 9, children: 2, mode: generic}\njob: {lanes: 64, fragments: 100}",
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := feederIn(t, lab.User, text)
+			f.deaf = 50
+			for seed := range uint64(2) {
+				r, err := f.Run(t.Context(), Config{Vectors: 3, Line: 100 * olaf.Mbps, Seed: seed}, nil)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !r.Valid() || r.Wrong > 0 || r.Checked == 0 || r.Decisions.Checked > 0 {
+					t.Errorf("seed %d: %+v", seed, r)
+				}
+			}
+		})
+	}
 }
 
 // TestRun checks that sums are exact and every decision is the program's, with one server and in a tree, in both modes,

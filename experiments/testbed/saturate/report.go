@@ -65,6 +65,9 @@ var numbers = []number{
 const real = "frames, cables and the kernel's program are real; a pair of virtual interfaces is no network card, " +
 	"and senders, program and server share this machine's processors"
 
+// realCables is the same for a program in this process.
+const realCables = "frames and cables are real; the program runs in this process, and shares the processors with senders and server"
+
 // sums are the total checks in all runs, including invalid ones.
 type sums struct {
 	sums, checked, wrong uint64
@@ -94,12 +97,18 @@ func (r *Report) Result(by results.Provenance) *result.Result {
 	d.Title = "bench of " + r.name()
 	d.Found = []string{fmt.Sprintf("%s added up %s of %d lanes from %s: %d values checked, %s.", r.System,
 		pluralOf(of.sums, "sum"), r.Plan.Lanes,
-		olaf.Plural(len(r.Plan.Workers()), "worker"), of.checked, describeWrong(of.wrong)), decided(&of.decisions)}
+		olaf.Plural(len(r.Plan.Workers()), "worker"), of.checked, describeWrong(of.wrong))}
+	about := real
+	if r.Plan.Adders[0].Mode == lab.User {
+		about = realCables
+	} else {
+		d.Found = append(d.Found, decided(&of.decisions))
+	}
 	for _, n := range numbers {
 		d.Metrics = append(d.Metrics, n.Metric)
 	}
 	d.Rows = []result.Row{r.makeRow(d.Metrics, &of)}
-	d.Statements = slices.Concat([]string{real}, r.Plan.LocalCables(), r.Statements)
+	d.Statements = slices.Concat([]string{about}, r.Plan.LocalCables(), r.Statements)
 	d.Closing = fmt.Sprintf("%s: %d of %s, %s of %s a worker, lines of %v, seed %d", r.describeValidity(&of),
 		d.Rows[0].Runs, olaf.Plural(r.Asked, "run"),
 		olaf.Plural(r.Config.Vectors, "vector"), olaf.Plural(r.Plan.Fragments, "fragment"), r.Config.Line,
