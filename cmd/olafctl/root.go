@@ -67,7 +67,7 @@ func newRootCmd(env *cli.Env) *cobra.Command {
 captures the packets at the parameter server, and reports Age of Model (AoM), loss, speed-up and aggregation beside the
 published numbers. Without --device everything runs on the software twin in virtual time.
 
-Which command? 'bench' measures one system under your traffic, 'simulate' a network, and 'train' a training. 'experiment run'
+Which command? 'bench' measures one system under your traffic, 'simulate' a network, and 'train' a training run. 'experiment run'
 repeats one table or figure of a paper, and 'reproduce' judges all published numbers.
 
 Common flags: -d the device, -o the output format, -w a file to write, -q no progress, --force to overwrite files, --store the

@@ -48,7 +48,7 @@ func (f *modelFlags) add(cmd *cobra.Command) {
 	cli.InGroup(cmd, cli.ModelFlags, func() {
 		flags := cmd.Flags()
 		flags.IntVar(&f.children, "children", 4, "workers per server")
-		flags.IntVar(&f.lanes, "lanes", lab.DefaultLanes, "values of a packet")
+		flags.IntVar(&f.lanes, "lanes", lab.DefaultLanes, "values per packet")
 		flags.IntVar(&f.fragments, "fragments", lab.DefaultFragments, "packets per model")
 		flags.IntVar(&f.vectors, "vectors", 20, "models per worker and run")
 	})

@@ -33,7 +33,7 @@ func addAges(list *cli.Grid, prefix string, a *ages.Ages) {
 	if a.ClockErrorNS.Known() {
 		value = strconv.FormatInt(int64(a.ClockErrorNS), 10)
 	}
-	list.Add(prefix+"clock_error_ns", value, "bound for how far the clocks of packets and workers are apart")
+	list.Add(prefix+"clock_error_ns", value, "largest difference between the clocks of packets and workers")
 }
 
 // addAgesTo adds the ages to a run that is kept, with their clock error; ages are not compared with published numbers.
@@ -106,7 +106,7 @@ func describeClock(a *ages.Ages) string {
 func clockErrorFlag(cmd *cobra.Command) func() (*int64, error) {
 	var d olaf.Duration
 	cmd.Flags().Var(&d, "clock-error",
-		"bound for how far the clocks of packets and workers are apart, such as 20us; 0s for one clock")
+		"largest difference between the clocks of packets and workers, such as 20us; 0s for one clock")
 	return func() (*int64, error) {
 		if !cmd.Flags().Changed("clock-error") {
 			return nil, nil

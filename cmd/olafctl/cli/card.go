@@ -35,7 +35,7 @@ func (f *CardFlags) Add(cmd *cobra.Command) {
 func (f *CardFlags) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.generator, "generator", "",
-		"device whose generator sends to the queue of --device by a cable, such as pci:0000:5e:00.0")
+		"device whose generator sends to the queue of --device over a cable, such as pci:0000:5e:00.0")
 	flags.StringVar(&f.live.Interface, "capture", "",
 		"the parameter server's network interface on this host, such as enp1s0f0")
 	flags.StringVar(&f.server, "server", "",

@@ -30,8 +30,8 @@ func (f *DeviceFlags) Add(cmd *cobra.Command, env *Env) {
 	Complete(cmd, "after", env.Published.WithBench().Names)
 	cmd.Flags().StringVar(&f.system, "system", "", "with --after: run this system instead")
 	Complete(cmd, "system", func() []string { return env.Systems.ForBench().Names() })
-	AddCount(cmd.Flags(), &f.h, "h", "with --after: updates that complete a sum, of systems whose switches add up; "+
-		" a cluster's workers if not given")
+	AddCount(cmd.Flags(), &f.h, "h", "with --after: updates per sum, for systems whose switches add; "+
+		"default a cluster's workers")
 }
 
 // AddAddress adds the flag for commands that need only registers.

@@ -64,8 +64,8 @@ func ToolVersion() string {
 // AddSystemOptions adds the options of systems whose hosts run.
 func AddSystemOptions(cmd *cobra.Command, o *system.Options) {
 	flags := cmd.Flags()
-	AddCount(flags, &o.H, system.OptionH, "iswitch: vectors that complete a sum, in mode sync one of every child; "+
-		"the number of children if not given")
+	AddCount(flags, &o.H, system.OptionH, "iswitch: vectors per sum, in mode sync one from each child; "+
+		"default the number of children")
 	flags.IntVar(&o.Bound, system.OptionBound, system.DefaultBound,
 		"iswitch async: staleness S above which gradients are discarded")
 	flags.StringVar(&o.Profile, system.OptionProfile, "",
@@ -76,7 +76,7 @@ func AddSystemOptions(cmd *cobra.Command, o *system.Options) {
 		"retransmission timeout: 1ms for iswitch sync, switchml and p4inc, 200us for atp")
 	flags.Var(&o.Packet, system.OptionPacket, "payload of a switchml packet: 256B|1024B")
 	AddCount(flags, &o.Window, system.OptionWindow,
-		"packets of a worker on their way; if not given 100 of atp, its segment of p4inc")
+		"packets in flight per worker; default 100 for atp, the job's segment for p4inc")
 	flags.BoolVar(&o.Congestion, system.OptionCongestion, false, "atp: adapt windows to congestion marks")
 	Complete(cmd, system.OptionProfile, func() []string { return []string{"isw-1", "isw-x", "p4ml", "paper"} })
 	Complete(cmd, system.OptionRecovery, func() []string {

@@ -46,7 +46,7 @@ func (v *ViewFlags) AddLooks(cmd *cobra.Command) {
 		flags.StringVar(&v.keys, "keys", "",
 			"YAML file with key bindings; default olafctl/keys.yaml in the config folder")
 		v.Ground = "auto"
-		Choose(cmd, &v.Ground, "theme", "colours for a background that is", "auto", "dark", "light")
+		Choose(cmd, &v.Ground, "theme", "terminal background to choose colours for", "auto", "dark", "light")
 		flags.BoolVar(&v.Mouse, "mouse", true, "use the mouse; off lets the terminal select text")
 	})
 }

@@ -38,8 +38,8 @@ func newRegSnapshotCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "snapshot",
 		Short: "Save all registers to a file, for 'reg diff'",
-		Long: "Read every register that can be read without changing anything, after the counters were latched, " +
-			"and keep the values as JSON.",
+		Long: "Read every register that can be read without changing anything, after latching the counters, " +
+			"and save the values as JSON.",
 		Example: `  olafctl device reg snapshot -w before.json -d pci:0000:3b:00.0
   olafctl device reg diff before.json -d pci:0000:3b:00.0`,
 		Args: cobra.NoArgs,

@@ -27,7 +27,7 @@ func newDeviceResetCmd(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reset",
 		Short: "Reset one block of a device",
-		Long: `Reset one part of a device. Everything written to it is lost: tables stay, registers, queue and generator start over.
+		Long: `Reset one part of a device. Its registers, queue and generator start over; the tables stay.
 
   olaf      our blocks, by their own command
   box       the whole 250 MHz user box, as after programming
@@ -35,7 +35,7 @@ func newDeviceResetCmd(env *cli.Env) *cobra.Command {
   adapter0… one packet adapter; its counters start at 0
   qdma      the host's DMA; needs --force, and no driver may be bound
 
-The shell's system reset is not offered: it takes the host's DMA with it.`,
+The shell's system reset is not offered: it would also reset the host's DMA.`,
 		Example: `  olafctl device reset -d pci:0000:3b:00.0
   olafctl device reset --part cmac0 -d pci:0000:3b:00.0 --dry-run`,
 		Args: cobra.NoArgs,

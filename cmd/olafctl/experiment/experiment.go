@@ -99,11 +99,11 @@ artefact is enough, such as table1. A full-length result below its claim's expec
 // addOptions adds the flags that every experiment takes.
 func addOptions(cmd *cobra.Command, env *cli.Env, o *experiments.Options) {
 	cli.InGroup(cmd, cli.RunFlags, func() {
-		cli.AddCount(cmd.Flags(), &o.Runs, "runs", "runs or seeds of each; the experiment's own number if not given")
+		cli.AddCount(cmd.Flags(), &o.Runs, "runs", "runs or seeds per experiment; default the experiment's own number")
 		cmd.Flags().Uint64Var(&o.Seed, "seed", 0, "first seed; 0 for the experiment's default")
 		cmd.Flags().BoolVar(&o.Quick, "quick", false, "fewer or shorter runs, for a quick look")
 		cmd.Flags().StringVar(&o.Trainings, "trainings", "",
-			"`folder` to store and reuse finished trainings of fig2, fig3, fig8 and filter")
+			"`folder` to store and reuse finished training runs of fig2, fig3, fig8 and filter")
 	})
 	cli.AddDeviceFlag(cmd, env, &o.Device)
 }

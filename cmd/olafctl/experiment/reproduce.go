@@ -38,8 +38,8 @@ func NewReproduce(env *cli.Env) *cobra.Command {
 		Use:   "reproduce [NAME…]",
 		Short: "Run every experiment and judge each published number",
 		Long: `Run all experiments, or the named ones, and print every published number beside ours with difference, 95 % interval and
-verdict. The last lines count verdicts, contradictions and results worse than recorded; only the latter exit with code 4. All
-of it takes more than an hour; --short leaves out trainings, and --quick shortens everything to minutes. --workers runs
+verdict. The last lines count verdicts, contradictions and results worse than recorded; only the latter exit with code 4. Everything
+together takes more than an hour; --short leaves out training runs, and --quick shortens everything to minutes. --workers runs
 experiments side by side, here or on other machines. See docs/notes/reproduction.md. On two idle cores:
 
 ` + listDurations(env.Published),

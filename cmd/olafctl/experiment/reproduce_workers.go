@@ -25,7 +25,7 @@ type farmFlags struct {
 }
 
 func (f *farmFlags) add(cmd *cobra.Command) {
-	f.queue.AddWorkers(cmd, "let so many processes work side by side, or machines that take jobs from this work "+
+	f.queue.AddWorkers(cmd, "number of worker processes, or a work queue from which machines take jobs "+
 		"queue ('olafctl sweep serve')")
 	f.where.Add(cmd)
 }

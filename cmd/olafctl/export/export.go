@@ -17,7 +17,7 @@ func New(env *cli.Env) *cobra.Command {
 		Use:   "export ID",
 		Short: "Export a stored run as workbook, CSV, Parquet, JSON, HTML or figures",
 		Long: `Export a stored run: a workbook with charts, one CSV or Parquet file per sheet, the JSON document, a self-contained HTML
-report, or figures. The same run gives the same bytes. A run is named by its id, a unique beginning of it, or "last".`,
+report, or figures. The same run gives the same bytes. A run is named by its id, a unique prefix of it, or "last".`,
 		Example: `  olafctl export last --xlsx out.xlsx --report report.html
   olafctl export last --csv tables/ --parquet frames/ --json out.json --svg figures/ --pdf figures/`,
 		Args:              cobra.ExactArgs(1),

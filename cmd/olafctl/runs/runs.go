@@ -37,7 +37,7 @@ func New(env *cli.Env) *cobra.Command {
 		Short:      "List, show, compare and verify stored runs",
 		Long: `List and manage stored runs. Every bench, simulation and experiment is stored in a folder with its plan, numbers and digests,
 from which everything can be recomputed. Without a subcommand the runs are listed, newest first. A run is named by its id, a
-unique beginning of it, or "last".`,
+unique prefix of it, or "last".`,
 		Example: `  olafctl runs
   olafctl runs show last
   olafctl runs compare 20260101-120000 last
@@ -64,8 +64,8 @@ func newRunsListCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 		Use:     "list",
 		Aliases: []string{"ls"},
 		Short:   "List stored runs, newest first",
-		Long: "List stored runs, newest first, one a line. Cells that do not fit end in …; -o json, -o csv and " +
-			"runs show ID print them whole.",
+		Long: "List stored runs, newest first, one per line. Cells that do not fit end in …; -o json, -o csv and " +
+			"runs show ID print them in full.",
 		Example: "  olafctl runs list -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -125,7 +125,7 @@ func newRunsCompareCmd(env *cli.Env, where *cli.StoreFlag) *cobra.Command {
 		Short: "Compare run B with run A, metric by metric",
 		Long: `Compare two stored runs: means with 95 % intervals, differences and a verdict. Runs with common seeds are compared by the
 paired t test with Wilcoxon's signed rank beside it, others by the exact permutation of rank sums; P values are corrected by
-Holm's method over all metrics. Trainings are compared by their learning curves. See docs/guide/compare.md.`,
+Holm's method over all metrics. Training runs are compared by their learning curves. See docs/guide/compare.md.`,
 		Example: `  olafctl runs compare 20260101-120000 last
   olafctl runs compare 20260101-120000 last --md >> pull-request.md
   olafctl runs compare last last --between simulated,real --plots curves   # of 'train -d xdp:'`,

@@ -23,8 +23,8 @@ type trainedFlags struct {
 func (f *trainedFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringSliceVar(&f.between, "between", nil,
-		"for trainings: compare A's runs of one kind with B's of another: "+strings.Join(onwire.AllKinds(), ","))
-	flags.StringVar(&f.plots, "plots", "", "for trainings: write both sides' learning curves to this folder")
+		"for training runs: compare A's runs of one kind with B's of another: "+strings.Join(onwire.AllKinds(), ","))
+	flags.StringVar(&f.plots, "plots", "", "for training runs: write both sides' learning curves to this folder")
 	flags.BoolVar(&f.force, "force", false, "overwrite existing figures")
 	cli.Complete(cmd, "between", func() []string {
 		all := onwire.AllKinds()

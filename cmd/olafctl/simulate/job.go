@@ -45,7 +45,7 @@ type jobFlags struct {
 func (f *jobFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.model, "model", "",
-		"model: "+strings.Join(modelNames(), "|")+"; of isw-lab dqn, of xagg-testbed resnet50")
+		"model: "+strings.Join(modelNames(), "|")+"; default dqn for isw-lab, resnet50 for xagg-testbed")
 	flags.IntVar(&f.workers, "workers", iswitch.LabWorkers, "workers; more than 4 are placed in racks of 3")
 	flags.IntVar(&f.updates, "updates", 10, "weight updates")
 	flags.Float64Var(&f.spread, "spread", 0, "relative variation of computing times")

@@ -78,9 +78,9 @@ func (f *topologyFlags) add(cmd *cobra.Command) {
 
 func (f *topologyFlags) addNetwork(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	usage := "a topology that comes with the program: " + strings.Join(presetNames(), "|")
+	usage := "built-in topology: " + strings.Join(presetNames(), "|")
 	if f.clusterPresets {
-		usage += ", or a cluster for jobs: " + strings.Join(ClusterNames(), "|")
+		usage += ", or cluster for jobs: " + strings.Join(ClusterNames(), "|")
 	}
 	flags.StringVar(&f.preset, "preset", "", usage)
 	flags.IntVar(&f.clusters, "clusters", 0, "clusters; rates and slots scale with them")

@@ -34,7 +34,7 @@ func (f *clusterFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.slurm, "slurm", "", "with FILE.yaml: write a Slurm job array to this file")
 	flags.StringVar(&f.k8s, "k8s", "", "with FILE.yaml: write an indexed Kubernetes Job to this file")
 	flags.IntVar(&f.shards, "shards", 0,
-		"number of shares; 0 times one result of the sweep and chooses so that each share takes half a minute or more")
+		"number of shares; 0 chooses it so that each share takes at least half a minute")
 	flags.IntVar(&f.atOnce, "at-once", 0, "shares to run at a time; 0 for no limit")
 	flags.StringVar(&f.image, "image", "olafctl", "with --k8s: container image with olafctl")
 	flags.StringVar(&f.claim, "claim", "olaf-store", "with --k8s: volume claim for the results")

@@ -125,7 +125,7 @@ func newSweepResumeCmd(env *cli.Env) *cobra.Command {
 		Use:   "resume ID",
 		Short: "Resume a stopped sweep",
 		Long: `Resume a sweep. Stored results are not computed again, and the outcome is the same as that of an uninterrupted sweep. A sweep
-is named by its id, a unique beginning of it, or "last" for the newest unfinished one.`,
+is named by its id, a unique prefix of it, or "last" for the newest unfinished one.`,
 		Example: "  olafctl sweep resume last",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -153,7 +153,7 @@ is named by its id, a unique beginning of it, or "last" for the newest unfinishe
 		},
 	}
 	f.addWork(cmd)
-	f.queue.AddWorkers(cmd, "let machines work that take jobs from this work queue ('olafctl sweep serve')")
+	f.queue.AddWorkers(cmd, "work queue from which other machines take jobs ('olafctl sweep serve')")
 	f.addDashboard(cmd)
 	f.addOutput(cmd)
 	return cmd

@@ -137,7 +137,7 @@ Values are single ones or ranges: 2..64:x2 doubles, 5G..40G:5G steps, 0..100ms/2
 	cmd.Flags().BoolVar(&f.Yes, "yes", false, "allow more than a million cells")
 	f.addWhat(cmd)
 	f.addWork(cmd)
-	f.queue.AddWorkers(cmd, "let machines work that take jobs from this work queue ('olafctl sweep serve')")
+	f.queue.AddWorkers(cmd, "work queue from which other machines take jobs ('olafctl sweep serve')")
 	f.addDashboard(cmd)
 	f.addOutput(cmd)
 	return cmd

@@ -17,7 +17,7 @@ func newProgramDissectorCmd(env *cli.Env) *cobra.Command {
 		Use:   "dissector",
 		Short: "Print a Wireshark dissector for all systems' frames",
 		Long: `Print a Lua dissector for Wireshark and tshark with every field and lane of the systems' frames. It is generated from the
-tables by which olafctl encodes and decodes frames (docs/reference/wire.md).`,
+tables with which olafctl encodes and decodes frames (docs/reference/wire.md).`,
 		Example: `  olafctl system program dissector -w inagg.lua
   tshark -X lua_script:inagg.lua -r run.pcapng -Y 'isw.seg == 3'`,
 		Args: cobra.NoArgs,

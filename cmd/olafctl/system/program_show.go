@@ -96,10 +96,10 @@ identities. With -d it also prints the device's current H, slots and members. No
 			return d.write(env.Stdout)
 		},
 	}
-	cli.AddCount(cmd.Flags(), &build.Slots, "slots", "size of the table to build; the program's own if not given")
+	cli.AddCount(cmd.Flags(), &build.Slots, "slots", "size of the table to build; default the program's own")
 	cmd.Flags().StringVar(&build.Profile, "profile", "", "program profile to show")
 	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON)
-	cli.AddAddress(cmd, &device, env.Devices, "look at the program on this device as well")
+	cli.AddAddress(cmd, &device, env.Devices, "also show the program on this device")
 	return cmd
 }
 

@@ -47,7 +47,7 @@ refused. Exit code 4: a clause failed.`,
 		"P4Runtime server: HOST:PORT or unix:PATH; 'olafctl device serve' starts one")
 	cmd.Flags().Uint64Var(&f.device, "device-id", p4.DeviceID, "device id on the server")
 	cmd.Flags().StringVar(&f.info, "p4info", "", "P4Info to push, text or binary")
-	cmd.Flags().StringVar(&f.config, "p4-config", "", "device config to push with it")
+	cmd.Flags().StringVar(&f.config, "p4-config", "", "device config to push with --p4info")
 	cmd.Flags().BoolVar(&f.write, "write", false, "also run tests that clear tables or replace the primary")
 	cli.AddFormatFlag(cmd, &f.Out)
 	return cmd

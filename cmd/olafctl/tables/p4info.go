@@ -26,7 +26,7 @@ controllers push it, with the device config from --config, to select the pipelin
 		RunE: func(*cobra.Command, []string) error { return f.write(env) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.system, "system", "", "with this system's tables")
+	flags.StringVar(&f.system, "system", "", "include this system's tables")
 	cli.Complete(cmd, "system", func() []string { return cli.TableSystems(env.Systems) })
 	flags.BoolVar(&f.lab, "lab", false, "use a card's table sizes instead of the twin's")
 	flags.StringVarP(&f.path, "write", "w", "", "write to this file")

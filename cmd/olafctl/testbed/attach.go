@@ -30,11 +30,11 @@ type attachFlags struct {
 
 func (f *attachFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.address, "attach", "", "let a program compute, which attaches to this socket: unix: and a path")
+	flags.StringVar(&f.address, "attach", "", "let a program compute that attaches to this socket, unix:PATH")
 	flags.Float64Var(&f.scale, "scale", attach.DefaultScale, "int32 lanes per unit of an attached program's values; "+
-		"the same everywhere")
-	flags.DurationVar(&f.patience, "patience", 0, "end after so long without an answer; 0: after 20s, and with "+
-		"--attach never")
+		"must be the same everywhere")
+	flags.DurationVar(&f.patience, "patience", 0, "exit after this long without an answer; 0 means 20s, or "+
+		"never with --attach")
 }
 
 // isSet reports whether a program does the computation.

@@ -27,18 +27,18 @@ func newTestbedReserveCmd(env *cli.Env) *cobra.Command {
 	f := &reserveFlags{lasts: 2 * 3600 * olaf.Second}
 	cmd := &cobra.Command{
 		Use:   "reserve FILE",
-		Short: "Reserve all hosts of a testbed for a time, or none",
-		Long: `Reserve the devices and interfaces of a testbed on all its hosts, or on none. Until the end, or 'olafctl testbed release',
-every olafctl command of somebody else that would write to them is refused with your name and the end. The end counts by each
-host's boot clock. The files are in /run/lock/olafctl; root can remove them, and other programs do not look.`,
+		Short: "Reserve all hosts of a testbed, or none, for a time",
+		Long: `Reserve the devices and interfaces of a testbed on all its hosts, or on none. Until it ends, or until 'olafctl testbed
+release', other people's olafctl commands that would write to them are refused with your name and the end time. Each host's
+boot clock measures the time. The files are in /run/lock/olafctl; root can remove them, and other programs ignore them.`,
 		Example: `  olafctl testbed reserve paper.yaml --for 2h --note "table 1 runs"
   olafctl testbed reserve paper.yaml --wait`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.reserve(cmd.Context(), env, args[0]) },
 	}
 	cmd.Flags().Var(&f.lasts, "for", "duration of the reservation")
-	cmd.Flags().StringVar(&f.note, "note", "", "shown to others, such as the purpose")
-	cmd.Flags().BoolVar(&f.wait, "wait", false, "wait until all of it is free")
+	cmd.Flags().StringVar(&f.note, "note", "", "text shown to others, such as the purpose")
+	cmd.Flags().BoolVar(&f.wait, "wait", false, "wait until all hosts are free")
 	return cmd
 }
 

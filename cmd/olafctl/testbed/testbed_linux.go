@@ -166,8 +166,8 @@ func newTestbedDoctorCmd(env *cli.Env) *cobra.Command {
 		Use:   "doctor [FILE]",
 		Short: "Check what this machine can do with real packets, or all hosts of a file",
 		Long: `Check what this machine can do with real packets: kernel, rights, namespaces, XDP in both modes, clocks, and, for half a
-second, the frames per second of senders, program and pacer. With a testbed file of roles: build, kernel, rights, devices,
-interfaces, clocks and disk of all its hosts. Exit code 3: something required is missing.`,
+second, the frames per second of senders, program and pacer. For a testbed file with roles, check build, kernel,
+rights, devices, interfaces, clocks and disk of all its hosts. Exit code 3: something required is missing.`,
 		Example: "  sudo olafctl testbed doctor\n  olafctl testbed doctor paper.yaml",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {

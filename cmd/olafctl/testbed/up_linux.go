@@ -43,7 +43,7 @@ func newTestbedUpCmd(env *cli.Env) *cobra.Command {
 		Short: "Bring up a testbed from a file: namespaces, links, kernel programs, workers",
 		Long: `Bring up a testbed from a file: a background process creates namespaces, links, routes and programs and holds them by file
 descriptors, so nothing is left when it ends. A testbed that already matches the file is left alone; one that differs is
-refused without --replace. Of a testbed of roles, up examines all hosts, reserves them and stops their generators. It needs root or the rights that 'olafctl testbed doctor' lists.`,
+refused without --replace. For a testbed with roles, up examines all hosts, reserves them and stops their generators. It needs root or the rights that 'olafctl testbed doctor' lists.`,
 		Example: `  sudo olafctl testbed up lab.yaml
   echo 'tree: {workers: 8, children: 4}' | sudo olafctl testbed up -
   sudo olafctl testbed up lab.yaml --foreground    # hold it here, until Ctrl-C`,
@@ -53,8 +53,8 @@ refused without --replace. Of a testbed of roles, up examines all hosts, reserve
 	cmd.Flags().BoolVar(&f.foreground, "foreground", false, "stay in the foreground until interrupted")
 	cmd.Flags().BoolVar(&f.replace, "replace", false, "replace a running testbed of this name that differs")
 	cmd.Flags().StringVar(&f.name, "name", "", "name of the testbed, overriding the file")
-	cmd.Flags().Var(&f.lasts, "for", "of a testbed of roles: duration of the reservation")
-	cmd.Flags().StringVar(&f.note, "note", "", "of a testbed of roles: shown to others")
+	cmd.Flags().Var(&f.lasts, "for", "for a testbed with roles: duration of the reservation")
+	cmd.Flags().StringVar(&f.note, "note", "", "for a testbed with roles: text shown to others")
 	cmd.Flags().BoolVarP(&f.quiet, "quiet", "q", false, "do not show the plan")
 	return cmd
 }

@@ -30,8 +30,8 @@ type traceProgramFlags struct {
 func (f *traceProgramFlags) add(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.command, "program", "", "record this command, once per worker and for the server, over "+
 		"an ideal network")
-	cmd.Flags().StringVar(&f.address, "attach", "", "record what programs' olaf.Recorder sends to this socket: unix: and "+
-		"a path")
+	cmd.Flags().StringVar(&f.address, "attach", "", "record what olaf.Recorder in other programs sends to this socket, "+
+		"unix:PATH")
 	cmd.Flags().IntVar(&f.values, "values", 0, "values of the program's vectors")
 }
 

@@ -32,7 +32,7 @@ func New(env *cli.Env) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trace",
 		Short: "Record, inspect, convert and scale training traces",
-		Long: `A trace records when each worker of a training had an update ready, and its reward and size (docs/reference/trace-format.md).
+		Long: `A trace records when each worker of a training run had an update ready, and its reward and size (docs/reference/trace-format.md).
 It does not depend on the network it is replayed through. builtin:lander8 is a recorded example.`,
 	}
 	cmd.AddCommand(newTraceRecordCmd(env), newTraceInfoCmd(env), newTraceConvertCmd(env), newTraceScaleCmd(env),
@@ -59,7 +59,7 @@ func newTraceRecordCmd(env *cli.Env) *cobra.Command {
 		Long: `Train LunarLander with asynchronous PPO and record every worker's updates. In virtual time (the default) the same options
 give the same bytes; on the wall clock the trace shows what this machine did. An interrupt ends the recording early and keeps
 what was recorded. With --program your own command trains, over an ideal network; with --attach running programs send their
-updates by olaf.Recorder (docs/guide/own-training.md).`,
+updates with olaf.Recorder (docs/guide/own-training.md).`,
 		Example: `  olafctl trace record --workers 8 --iterations 200 --seed 1 -w lander.trace
   olafctl trace record --program 'python3 mlp_async.py' --values 608 --workers 8 -w mlp.trace
   olafctl trace record --iterations 50 --mode periodic --threshold 4 --payload -w iswitch.trace`,

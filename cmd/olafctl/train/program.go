@@ -40,7 +40,7 @@ func (f *programFlags) add(cmd *cobra.Command) {
 		flags := cmd.Flags()
 		flags.StringVar(&f.command, "program", "",
 			"let this command compute, once per worker and for the server")
-		flags.Var(&f.compute, "compute", "time of a program's vector in virtual time; 0s measures it, one worker at a time")
+		flags.Var(&f.compute, "compute", "computing time per vector in virtual time; 0s measures the programs one at a time")
 		flags.IntVar(&f.values, "values", 0,
 			"values of the program's longest vector; default one frame, and 65536 for sums")
 		flags.Float64Var(&f.scale, "scale", attach.DefaultScale, "int32 lanes per unit of the program's values")

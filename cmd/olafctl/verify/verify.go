@@ -61,15 +61,15 @@ var objectives = []struct {
 	kind           aomcheck.Kind
 	short, example string
 }{
-	{aomcheck.Fairness, "Mean peak AoM of any two clusters differ by at most --epsilon",
+	{aomcheck.Fairness, "Prove that the mean peak AoMs of any two clusters differ by at most --epsilon",
 		`  olafctl verify fairness --interval 100ms --phase 0ms,50ms --epsilon 0.1ms
   olafctl verify fairness --interval 100ms,300ms --delta-t 400ms --epsilon 0.1ms --horizon 40`},
-	{aomcheck.MaxPeak, "No peak AoM exceeds --bound",
+	{aomcheck.MaxPeak, "Prove that no peak AoM exceeds --bound",
 		`  olafctl verify max-peak --clusters 4 --interval 24ms --bound 30ms --horizon 8
   olafctl verify max-peak --bound 103ms --horizon 4 --dump question.smt2 --svg age.svg`},
-	{aomcheck.MeanPeak, "No cluster's mean peak AoM exceeds --bound",
+	{aomcheck.MeanPeak, "Prove that no cluster's mean peak AoM exceeds --bound",
 		`  olafctl verify mean --clusters 3 --interval 100ms,110ms,120ms --bound 130ms --horizon 10 --tighten`},
-	{aomcheck.LossFree, "No update finds the queue full",
+	{aomcheck.LossFree, "Prove that no update finds the queue full",
 		`  olafctl verify loss-free --clusters 9 --interval 20ms --slots 8 --horizon 4`},
 }
 
@@ -133,7 +133,7 @@ func (f *verifyFlags) problemFlags(cmd *cobra.Command) {
 	p.Service, p.Slots, p.Horizon = 2*olaf.Millisecond, 8, 20
 	flags.IntVar(&f.clusters, "clusters", 2, "clusters")
 	flags.StringVar(&f.interval, "interval", "100ms", "time between sends, for all clusters or one per cluster")
-	flags.StringVar(&f.phase, "phase", "every", "first send: any, a time such as 50ms, or a range 0ms..50ms")
+	flags.StringVar(&f.phase, "phase", "every", "first send: every (at any time), a time such as 50ms, or a range 0ms..50ms")
 	flags.StringVar(&f.jitter, "jitter", "0s", "maximum delay of an arrival, for all clusters or one per cluster")
 	flags.Var(&p.Service, "service", "transmission time of an update, p/C")
 	flags.IntVar(&p.Slots, "slots", p.Slots, "queue slots (Qmax), including the departing update")
@@ -153,8 +153,8 @@ func (f *verifyFlags) problemFlags(cmd *cobra.Command) {
 		if f.objectives || f.objective != string(aomcheck.LossFree) &&
 			(name == "epsilon") == (f.objective == string(aomcheck.Fairness)) {
 			flags.Var(&p.Objective.Bound, name, map[string]string{
-				"epsilon": "how far apart the means of two clusters may be (default 100us)",
-				"bound":   "what the objective allows, such as 120ms",
+				"epsilon": "largest allowed difference between the means of two clusters (default 100us)",
+				"bound":   "largest age that the objective allows, such as 120ms",
 			}[name])
 		}
 	}
