@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -115,6 +116,7 @@ folder of stored runs, --keep=false not to store a run.`,
 func completeTree(cmd *cobra.Command) {
 	for _, flags := range []*pflag.FlagSet{cmd.Flags(), cmd.PersistentFlags()} {
 		flags.VisitAll(hideZero)
+		flags.VisitAll(func(f *pflag.Flag) { offerFiles(cmd, f) })
 		cli.CheckValues(flags)
 	}
 	if args := cmd.Args; args != nil {
@@ -152,6 +154,17 @@ func onStart(cmd *cobra.Command, started func()) {
 	for _, c := range cmd.Commands() {
 		onStart(c, started)
 	}
+}
+
+// takesFiles matches the help of a flag whose value names a file.
+var takesFiles = regexp.MustCompile(`(?i)\b(files?|folders?|sockets?|programs?|binary|certificate|key|write|traces?|workbook|report|document)\b`)
+
+// offerFiles keeps the shell from completing file names as the value of a flag that takes none.
+func offerFiles(cmd *cobra.Command, f *pflag.Flag) {
+	if _, completed := cmd.GetFlagCompletionFunc(f.Name); completed || takesFiles.MatchString(f.Usage) {
+		return
+	}
+	cli.Complete(cmd, f.Name, func() []string { return nil })
 }
 
 // hideZero removes "(default 0ps)" from the help; pflag does so for plain numbers.

@@ -123,7 +123,7 @@ func (f *Flags) addFlags(cmd *cobra.Command, env *cli.Env) {
 		f.file.addSchema(cmd)
 		f.expect.Add(cmd)
 	})
-	f.swept.AddTo(cmd)
+	f.swept.AddTo(cmd, env)
 	cli.InGroup(cmd, cli.SweepFlags, func() {
 		cmd.Flags().BoolVar(&f.swept.Yes, "yes", false,
 			"skip the check for long runs, large memory and million-cell sweeps")
@@ -192,7 +192,7 @@ func (f *Flags) addOutput(cmd *cobra.Command) {
 	flags.StringVar(&f.to.Xlsx, "xlsx", "", "write a workbook to this file")
 	flags.StringVar(&f.to.Report, "report", "", "write a self-contained HTML report to this file")
 	flags.StringVar(&f.pcap, "pcap", "", "write the first run's frames: .pcapng or .pcap")
-	flags.StringVar(&f.prom, "metrics-file", "", "write the results for Prometheus' node exporter to this .prom file")
+	flags.StringVar(&f.prom, "metrics-file", "", "write the results for Prometheus' node exporter to this .prom file, which all users can read")
 	flags.BoolVar(&f.to.Force, "force", false, "overwrite existing output files")
 	flags.BoolVarP(&f.quiet, "quiet", "q", false, "no progress on stderr")
 }

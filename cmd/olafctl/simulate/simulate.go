@@ -280,7 +280,7 @@ it. Presets such as isw-lab are closed-loop jobs that run until they end. See do
 		Args: cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error { return f.run(cmd, env, args) },
 	}
-	f.addTo(cmd)
+	f.addTo(cmd, env)
 	cli.MarkRare(cmd, rareNetworkFlags...)
 	cmd.SetHelpFunc(cli.PrintHelp(env, func(flag string) bool {
 		return cli.GroupOf(cmd.Flags().Lookup(flag)) != cli.JobFlags || f.closesLoop()
@@ -298,14 +298,14 @@ func (f *simulateFlags) closesLoop() bool {
 	return slices.Contains(ClusterNames(), f.preset) || f.waits.mode != "" || err == nil && !s.Open()
 }
 
-func (f *simulateFlags) addTo(cmd *cobra.Command) {
+func (f *simulateFlags) addTo(cmd *cobra.Command, env *cli.Env) {
 	f.topologyFlags.add(cmd)
 	cli.InGroup(cmd, cli.JobFlags, func() {
 		f.job.add(cmd)
 		f.sharing.add(cmd)
 	})
 	cli.InGroup(cmd, cli.RunFlags, func() { f.addRuns(cmd) })
-	f.swept.AddTo(cmd)
+	f.swept.AddTo(cmd, env)
 	cli.InGroup(cmd, cli.OutputFlags, func() { f.addOutput(cmd) })
 	cli.InGroup(cmd, cli.DashboardFlags, func() {
 		flags := cmd.Flags()

@@ -182,7 +182,7 @@ func newSweepShowCmd(env *cli.Env) *cobra.Command {
 			})
 		},
 	}
-	cmd.Flags().StringSliceVar(&f.Metrics, "metric", nil, "metrics to show, comma-separated, or all")
+	f.addMetrics(cmd, env)
 	cli.AddFormatFlag(cmd, &f.Format)
 	f.Where.Add(cmd)
 	return cmd

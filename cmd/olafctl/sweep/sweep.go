@@ -78,10 +78,27 @@ func (f *GridFlags) addWork(cmd *cobra.Command) {
 }
 
 // addWhat adds the flags that change what a sweep's file describes.
-func (f *GridFlags) addWhat(cmd *cobra.Command) {
+func (f *GridFlags) addWhat(cmd *cobra.Command, env *cli.Env) {
 	flags := cmd.Flags()
-	flags.StringSliceVar(&f.Metrics, "metric", nil, "metrics to show, comma-separated, or all")
+	f.addMetrics(cmd, env)
 	flags.StringVar(&f.until, "until", "", "add runs to each cell until a target, such as ci=2%; at most --runs")
+}
+
+// addMetrics adds --metric, which the shell completes with the metrics of the command, or of all commands.
+func (f *GridFlags) addMetrics(cmd *cobra.Command, env *cli.Env) {
+	cmd.Flags().StringSliceVar(&f.Metrics, "metric", nil, "metrics to show, comma-separated, or all")
+	cli.Complete(cmd, "metric", func() []string {
+		names := []string{"all"}
+		for _, c := range env.SweepCommands(env) {
+			if _, err := env.SweepCommands(env).Find(cmd.Name()); err != nil || c.Name == cmd.Name() {
+				for _, m := range c.Metrics {
+					names = append(names, m.Name)
+				}
+			}
+		}
+		slices.Sort(names)
+		return slices.Compact(names)
+	})
 }
 
 // addOutput adds the flags for output and files.
@@ -135,7 +152,7 @@ Values are single ones or ranges: 2..64:x2 doubles, 5G..40G:5G steps, 0..100ms/2
 	cmd.Flags().IntVar(&f.runs, "runs", 0, "runs per cell, overriding the file")
 	cmd.Flags().BoolVar(&f.schema, "schema", false, "print the JSON schema of bench files and exit")
 	cmd.Flags().BoolVar(&f.Yes, "yes", false, "allow more than a million cells")
-	f.addWhat(cmd)
+	f.addWhat(cmd, env)
 	f.addWork(cmd)
 	f.queue.AddWorkers(cmd, "work queue from which other machines take jobs ('olafctl sweep serve')")
 	f.addDashboard(cmd)
@@ -482,12 +499,12 @@ type Flags struct {
 }
 
 // AddTo adds --sweep and its flags to a command that has its own flag --workers.
-func (f *Flags) AddTo(cmd *cobra.Command) {
+func (f *Flags) AddTo(cmd *cobra.Command, env *cli.Env) {
 	cli.InGroup(cmd, cli.RunFlags, func() {
 		cmd.Flags().StringArrayVar(&f.Axes, "sweep", nil, "vary an option, slots=2..64:x2; repeatable")
 	})
 	cli.InGroup(cmd, cli.SweepFlags, func() {
-		f.addWhat(cmd)
+		f.addWhat(cmd, env)
 		f.addWork(cmd)
 		f.queue.addToken(cmd)
 		f.queue.addCheck(cmd)
