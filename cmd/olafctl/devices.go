@@ -10,7 +10,7 @@ import (
 func listDevices(systems system.Set) testbed.Devices {
 	all, open := systems.Programs(), systems.Open().Programs()
 	return testbed.Devices{
-		testbed.TwinDevice(all...), testbed.CardDevice(), testbed.KernelDevice(), testbed.HostDevice(all...),
+		testbed.TwinDevice(all...), testbed.CardDevice(), testbed.KernelDevice(), testbed.HostDevice(all...), testbed.NICDevice(),
 		testbed.AgentDevice(open...), testbed.SSHDevice(open...),
 		testbed.RTLDevice(), testbed.PlaybackDevice(), lab.RolesDevice(open...),
 	}

@@ -156,8 +156,8 @@ func TestWhatACardLeavesInDoubt(t *testing.T) {
 	}{
 		"nothing":          {func(*testbedtest.Lab) {}, ""},
 		"late frames":      {func(r *testbedtest.Lab) { r.Wire.Latency = 5 * time.Millisecond }, ""},
-		"frames too late":  {func(r *testbedtest.Lab) { r.Wire.Latency = 2 * time.Second }, "lost between the card and fake0"},
-		"lost on the wire": {func(r *testbedtest.Lab) { r.Wire.Edit = every(100, 0) }, "lost between the card and fake0"},
+		"frames too late":  {func(r *testbedtest.Lab) { r.Wire.Latency = 2 * time.Second }, "lost on the cable from port 1 to fake0"},
+		"lost on the wire": {func(r *testbedtest.Lab) { r.Wire.Edit = every(100, 0) }, "lost on the cable from port 1 to fake0"},
 		"two receive queues": {func(r *testbedtest.Lab) {
 			var held testbedtest.Arrival
 			r.Wire.Edit = func(n int, a *testbedtest.Arrival) int {

@@ -2,6 +2,7 @@ package bench
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/olafctl/olaf"
@@ -15,17 +16,41 @@ import (
 func (b *station) judgeRun(id RunID, counters *fpga.Counters, ports []fpga.Port, seen *fpga.Capture) results.Run {
 	totals := b.Account(counters, b.collector.ObservedCount())
 	for i := range ports {
-		totals.Add("lost_before_engine", int64(ports[i].Dropped))
+		if !ports[i].Feeds {
+			totals.Add("lost_before_engine", int64(ports[i].Dropped))
+		}
 	}
+	doubts := bookCable(totals, ports)
 	run := b.collector.Finish(totals)
 	config := &b.plan.Configs[id.Config]
 	run.Queue, run.OutRateBPS = config.Queue, int64(config.OutRate)
 	run.Index, run.Seed = id.Index, b.plan.Seeds[id.Index]
-	run.Invalid = append(findDoubts(&run, ports, seen), run.Invalid...) // they are more specific than the collector's
+	run.Invalid = slices.Concat(doubts, findDoubts(&run, ports, seen), run.Invalid) // they are more specific than the collector's
 	b.bookCapture(&run, seen)
 	run.Invalid = append(run.Invalid, b.traffic.faults(olaf.Duration(counters.Generator.LateCyclesMax)*olaf.Cycle)...)
 	run.Invalid = append(run.Invalid, strangers(&counters.Queue)...)
 	return run
+}
+
+// bookCable counts the frames lost on the cable from another card's generator to the queue, as the ports at its ends do, and
+// returns why these counts are in doubt. Without such a cable, or if another program latched the counters, it does nothing.
+func bookCable(n olaf.Counts, ports []fpga.Port) (why []string) {
+	i := slices.IndexFunc(ports, func(p fpga.Port) bool { return p.Feeds })
+	if i < 0 || n.Index("lost_on_cable") < 0 || ports[i].ForeignTicks+ports[0].ForeignTicks > 0 {
+		return nil
+	}
+	sent, received := int64(ports[i].Sent), int64(ports[0].Received)
+	if all := n.Of("sent"); sent != all {
+		why = append(why, fmt.Sprintf("the generator sent %s, but %d left its port: something else sends there, or frames were lost inside",
+			olaf.Plural(all, "update"), sent))
+	}
+	if received > sent {
+		return append(why, fmt.Sprintf("%s reached the queue's port and %d left the generator's: something else sends to the queue",
+			olaf.Plural(received, "frame"), sent))
+	}
+	n.Add("lost_on_cable", sent-received)
+	n.Add("lost_before_engine", sent-received)
+	return why
 }
 
 // strangers lists the queue's counts of updates that its tables did not attribute to the bench's workers.
@@ -58,7 +83,7 @@ func countedSince(before, after []fpga.Port) ([]fpga.Port, error) {
 			ReceivedBadFCS:   a.ReceivedBadFCS - b.ReceivedBadFCS,
 			ReceivedOversize: a.ReceivedOversize - b.ReceivedOversize,
 			Dropped:          a.Dropped - b.Dropped, Stray: a.Stray - b.Stray,
-			ForeignTicks: a.ForeignTicks - b.ForeignTicks,
+			ForeignTicks: a.ForeignTicks - b.ForeignTicks, Feeds: a.Feeds,
 		}
 	}
 	return rose, nil
@@ -87,7 +112,10 @@ func findDoubts(r *results.Run, ports []fpga.Port, c *fpga.Capture) []string {
 			{ports[i].ReceivedDamaged, "with a wrong FCS, too long or cut came to"},
 			{ports[i].Stray, "without a port to go to were dropped by the adapter of"},
 		} {
-			if d.n > 0 {
+			switch {
+			case d.n > 0 && ports[i].Feeds:
+				say("%s %s the generator's port", olaf.Plural(d.n, "frame"), d.how)
+			case d.n > 0:
 				say("%s %s port %d", olaf.Plural(d.n, "frame"), d.how, i)
 			}
 		}
@@ -200,6 +228,8 @@ func PlaceLoss(n olaf.Counts, ports []fpga.Port, c *fpga.Capture) string {
 	switch {
 	case counted && sent < uint64(n.Of("delivered")):
 		where = "inside the card, behind the queue"
+	case counted && c.SocketLost == 0 && c.InterfaceLost == 0:
+		where = fmt.Sprintf("on the cable from port %d to %s", c.ServerPort, c.Interface)
 	case c.SocketLost > 0:
 		where = "in the socket's buffer at " + c.Interface
 	case c.InterfaceLost > 0:

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"golang.org/x/sync/errgroup"
@@ -222,7 +223,7 @@ func (b *station) measureRun(ctx context.Context, id RunID) (run results.Run, er
 			err = errors.Join(err, b.Generator.Abort())
 		}
 	}()
-	counters, err := b.watchRun(ctx, id)
+	counters, err := b.watchRun(ctx, id, portsBefore)
 	if err != nil {
 		return run, err
 	}
@@ -278,8 +279,11 @@ func (b *station) prepareRun(ctx context.Context, id RunID) ([]fpga.Port, error)
 }
 
 // watchRun starts the generator and waits until everything that was sent has arrived or can no longer arrive.
-func (b *station) watchRun(ctx context.Context, id RunID) (counters fpga.Counters, err error) {
+func (b *station) watchRun(ctx context.Context, id RunID, portsBefore []fpga.Port) (counters fpga.Counters, err error) {
 	if err := b.runGenerator(ctx, id); err != nil {
+		return counters, err
+	}
+	if err := b.settleCable(ctx, portsBefore); err != nil {
 		return counters, err
 	}
 	if err := fpga.DrainQueue(ctx, b.Device); err != nil {
@@ -304,6 +308,21 @@ const (
 	settleStep = olaf.Millisecond
 	SettleTime = 200 * olaf.Millisecond
 )
+
+// settleCable waits until the queue's port has received what another card's generator sent, or until no more is expected.
+func (b *station) settleCable(ctx context.Context, before []fpga.Port) error {
+	feeds := slices.IndexFunc(before, func(p fpga.Port) bool { return p.Feeds })
+	for waited := olaf.Duration(0); feeds >= 0 && waited < SettleTime; waited += settleStep {
+		now, err := fpga.PortCounts(b.Device)
+		if err != nil || feeds >= len(now) || now[0].Received-before[0].Received >= now[feeds].Sent-before[feeds].Sent {
+			return err
+		}
+		if err := b.Device.Sleep(ctx, settleStep); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // settleFrames waits until as many frames were observed as the card has sent and delivered, or until no more are expected.
 func (b *station) settleFrames(ctx context.Context, id RunID, counters *fpga.Counters) error {

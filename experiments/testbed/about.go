@@ -70,16 +70,9 @@ func (a Access) About(ctx context.Context, what AboutRequest) (about HostAbout) 
 		}
 	}
 	if what.Interface != "" {
-		nic, err := describeInterface(what.Interface)
-		about.NIC = nic
-		switch {
-		case err != nil:
+		nic, err := findInterface(what.Interface, what.LeastMTU)
+		if about.NIC = nic; err != nil {
 			fail("%v", err)
-		case !nic.Up:
-			fail("interface %s is down; sudo ip link set %s up", nic.Name, nic.Name)
-		case nic.MTU < what.LeastMTU:
-			fail("interface %s has an MTU of %d, frames take %d; sudo ip link set %s mtu %d", nic.Name, nic.MTU, what.LeastMTU,
-				nic.Name, what.LeastMTU)
 		}
 	}
 	return about
@@ -87,6 +80,14 @@ func (a Access) About(ctx context.Context, what AboutRequest) (about HostAbout) 
 
 // describeDevice identifies a device without writing to it. The error is the reason why it cannot have its role.
 func (a *Access) describeDevice(ctx context.Context, what *AboutRequest) (id string, err error) {
+	row, name, err := a.deviceTable().Lookup(what.Device)
+	if err != nil {
+		return "", err
+	}
+	if row.Describe != nil {
+		id, role, err := row.Describe(name)
+		return id, errors.Join(err, what.checkRole(role))
+	}
 	d, err := OpenDevice(ctx, what.Device, DeviceOptions{Access: *a, ReadOnly: true})
 	if err != nil {
 		return "", err
@@ -94,15 +95,37 @@ func (a *Access) describeDevice(ctx context.Context, what *AboutRequest) (id str
 	defer func() { err = errors.Join(err, d.Close()) }()
 	identity := d.Identity()
 	id = strings.TrimSpace(identity.Kind + " " + identity.Build)
+	built, err := d.Read32(regmap.CommonRole)
+	if err == nil {
+		err = what.checkRole(built)
+	}
+	return id, err
+}
+
+// checkRole returns an error if a device's roles (common.role) lack the requested one.
+func (what *AboutRequest) checkRole(built uint32) error {
 	role, bit := "queue", regmap.CommonRoleAccelerator
 	if what.Generator {
 		role, bit = "generator", regmap.CommonRoleGenerator
 	}
-	built, err := d.Read32(regmap.CommonRole)
-	if err == nil && built&bit == 0 {
-		err = fmt.Errorf("%s was built without a %s (common.role is %#x): %w", what.Device, role, built, fpga.ErrRefused)
+	if built&bit != 0 {
+		return nil
 	}
-	return id, err
+	return fmt.Errorf("%s was built without a %s (common.role is %#x): %w", what.Device, role, built, fpga.ErrRefused)
+}
+
+// findInterface returns an interface of this host that is up and takes frames of an MTU.
+func findInterface(name string, leastMTU int) (*NIC, error) {
+	nic, err := describeInterface(name)
+	switch {
+	case err != nil:
+		return nil, err
+	case !nic.Up:
+		err = fmt.Errorf("interface %s is down; sudo ip link set %[1]s up", nic.Name)
+	case nic.MTU < leastMTU:
+		err = fmt.Errorf("interface %s has an MTU of %d, frames take %d; sudo ip link set %[1]s mtu %[3]d", nic.Name, nic.MTU, leastMTU)
+	}
+	return nic, err
 }
 
 // describeInterface describes an interface of this host.

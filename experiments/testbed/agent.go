@@ -107,7 +107,11 @@ func (b *Testbed) attachAgent(ctx context.Context, target string, o Access, dial
 // may be another device's.
 func (b *Testbed) tapAgent(ctx context.Context, d *remote.Device, o *Access) (Card, error) {
 	whole, clock := fpga.Device(d), fpga.Registers(d)
-	if row, _, err := o.deviceTable().Lookup(d.Served().Kind + ":"); o.Card.Capture != nil && err == nil && row.NotCard != "" {
+	row, _, err := o.deviceTable().Lookup(d.Served().Address)
+	if err != nil {
+		row, _, err = o.deviceTable().Lookup(d.Served().Kind + ":")
+	}
+	if o.Card.Capture != nil && err == nil && row.NotCard != "" {
 		return Card{}, fmt.Errorf("%w: --server is for a card, not for %s: %s", ErrUnsupported, d.Identity().Address, row.NotCard)
 	}
 	if o.Generator != "" {
@@ -127,6 +131,7 @@ func (b *Testbed) tapAgent(ctx context.Context, d *remote.Device, o *Access) (Ca
 		if err != nil {
 			return Card{}, err
 		}
+		tap.queue = d
 		b.close = append(b.close, tap.Close)
 		return Card{whole, tap}, nil
 	}

@@ -75,6 +75,11 @@ func openCardTestbed(ctx context.Context, bdf string, o OpenOptions) (*Testbed, 
 	if lacks := o.Card.missingParts(); lacks != "" {
 		return nil, fmt.Errorf("%w: add %s; 'olafctl bench', 'tui' and 'serve' take them, and -d grpc:… uses what serve lends", ErrIncomplete, lacks)
 	}
+	return openLent(ctx, o, func(s *Service, lent ServeOptions) error { return lendCard(ctx, s, bdf, lent) })
+}
+
+// openLent opens a testbed on a device that lend registers with a service of this process.
+func openLent(ctx context.Context, o OpenOptions, lend func(*Service, ServeOptions) error) (*Testbed, error) {
 	listen, bed := o.Listen, new(Testbed)
 	if listen == "" {
 		address, remove, err := privateAddress()
@@ -88,7 +93,7 @@ func openCardTestbed(ctx context.Context, bdf string, o OpenOptions) (*Testbed, 
 	if err := lent.checkGuarded(); err != nil {
 		return nil, err
 	}
-	s, err := serveLent(ctx, lent, func(s *Service) error { return lendCard(ctx, s, bdf, lent) })
+	s, err := serveLent(ctx, lent, func(s *Service) error { return lend(s, lent) })
 	if err != nil {
 		return nil, errors.Join(err, bed.Close())
 	}
@@ -109,24 +114,10 @@ func lendCard(ctx context.Context, s *Service, bdf string, o ServeOptions) error
 		return err
 	}
 	s.close = append(s.close, card.Close)
-	whole, clock := fpga.Device(card), fpga.Registers(card)
-	if o.Device.Generator != "" {
-		joined, generator, err := o.Device.joinGenerator(ctx, card)
-		if err != nil {
-			return err
-		}
-		s.close = append([]func() error{joined.Part}, s.close...)
-		whole, clock = joined, generator
+	server, err := s.registerCard(ctx, card, card.Ports(), o)
+	if err != nil {
+		return err
 	}
-	var tap remote.Tap
-	if o.Device.Card.Capture != nil {
-		t, err := s.captureBehind(card, clock, o.Device.Access)
-		if err != nil {
-			return err
-		}
-		tap = t
-	}
-	server := s.registerDevice(whole, tap)
 	if o.Device.Card.Tables == nil {
 		return nil
 	}
@@ -139,6 +130,30 @@ func lendCard(ctx context.Context, s *Service, bdf string, o ServeOptions) error
 	return s.controlTables(backend, p4.Lab(), nil, tables.Check, o)
 }
 
+// registerCard registers a card with a number of ports, joined with another device's generator if there is one, and with a
+// tap if there is a capture.
+func (s *Service) registerCard(ctx context.Context, card fpga.Device, ports int, o ServeOptions) (*remote.Server, error) {
+	whole, clock := card, fpga.Registers(card)
+	if o.Device.Generator != "" {
+		joined, generator, err := o.Device.joinGenerator(ctx, card)
+		if err != nil {
+			return nil, err
+		}
+		s.close = append([]func() error{joined.Part}, s.close...)
+		whole, clock = joined, generator
+	}
+	var tap remote.Tap
+	if o.Device.Card.Capture != nil {
+		t, err := s.captureBehind(ports, clock, o.Device.Access)
+		if err != nil {
+			return nil, err
+		}
+		t.queue, _ = card.(fpga.Capturer)
+		tap = t
+	}
+	return s.registerDevice(whole, tap), nil
+}
+
 // examineCard checks a card before it is used.
 func examineCard(bdf string, a Access) (*pcie.Device, []pcie.Check, error) {
 	return pcie.Examine(a.bus(), bdf, pcie.Options{Clock: a.Clock})
@@ -148,7 +163,7 @@ func examineCard(bdf string, a Access) (*pcie.Device, []pcie.Check, error) {
 func (o *DeviceOptions) joinGenerator(ctx context.Context, card fpga.Device) (*pair.Device, fpga.Device, error) {
 	row, name, err := o.deviceTable().Lookup(o.Generator)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, fmt.Errorf("the generator: %w", err)
 	}
 	if row.Can(VirtualTime) {
 		return nil, nil, fmt.Errorf("%w: no cable leads from the generator of %s to a card", ErrUnsupported,
@@ -189,9 +204,9 @@ func (o *DeviceOptions) checkReal(d fpga.Device) error {
 
 // captureBehind starts to capture what a card sends to the parameter server. Frames are stamped by the clock of the card
 // with the generator.
-func (s *Service) captureBehind(card *pcie.Device, clock fpga.Registers, o Access) (*cardTap, error) {
-	if p := o.Card.ServerPort; p < 0 || p >= card.Ports() {
-		return nil, fmt.Errorf("%w: the card's image has no port %d towards the parameter server, but %s from 0 (--server-port)", fpga.ErrRefused, p, olaf.Plural(card.Ports(), "port"))
+func (s *Service) captureBehind(ports int, clock fpga.Registers, o Access) (*cardTap, error) {
+	if p := o.Card.ServerPort; p < 0 || p >= ports {
+		return nil, fmt.Errorf("%w: the card's image has no port %d towards the parameter server, but %s from 0 (--server-port)", fpga.ErrRefused, p, olaf.Plural(ports, "port"))
 	}
 	now := time.Now
 	switch {

@@ -40,6 +40,7 @@ type cardTap struct {
 	card   fpga.Registers
 	open   func() (Frames, error)
 	frames Frames
+	queue  fpga.Capturer // reports on the queue's part of a run; nil if nothing does
 	now    func() time.Time
 	port   int // of the card, to the server
 
@@ -275,8 +276,23 @@ func (t *cardTap) Next(p *capture.Packet) error {
 // Name returns the interface, for errors of the decoder.
 func (t *cardTap) Name() string { return t.frames.Info().Interface }
 
-// Capture pairs the clocks again and returns the quality of the run's capture.
+// Capture pairs the clocks again and returns the quality of the run's capture, with the queue's report.
 func (t *cardTap) Capture() (*fpga.Capture, error) {
+	c, err := t.reportCapture()
+	if err != nil || t.queue == nil {
+		return c, err
+	}
+	q, err := t.queue.Capture()
+	if err != nil || q == nil {
+		return c, err
+	}
+	c.Decisions, c.Faults = q.Decisions, append(q.Faults, c.Faults...)
+	c.Withheld = cmp.Or(c.Withheld, q.Withheld)
+	return c, nil
+}
+
+// reportCapture is Capture without the queue's report.
+func (t *cardTap) reportCapture() (*fpga.Capture, error) {
 	r, info, losses := &t.run, t.frames.Info(), t.run.decoder.Losses()
 	c := &fpga.Capture{
 		Interface: info.Interface, ServerPort: t.port, Hardware: info.Stamps == live.Hardware,

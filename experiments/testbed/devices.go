@@ -89,6 +89,14 @@ type Device struct {
 	// OwnDryRun is set if Registers implements DeviceOptions.DryRun, for more than accesses.
 	OwnDryRun bool
 
+	// Part is set for a device that is only part of a testbed, such as a generator. Lists of devices leave it out.
+	Part bool
+
+	// Variant returns the row for names that mean another kind of device; nil for others. It may be nil.
+	Variant func(name string) *Device
+	// Describe checks a device that is made when it is opened, without opening it, and returns its identity and its roles
+	// (common.role); nil for devices that exist before.
+	Describe func(name string) (id string, role uint32, err error)
 	// Named rejects an invalid name before anything is opened; nil leaves that to the open functions.
 	Named func(name string) error
 	// Uses returns the resources of this host that it uses exclusively, by names for reservations; nil if none.
@@ -152,6 +160,11 @@ func (d Devices) Lookup(address string) (row *Device, name string, err error) {
 			return nil, "", fmt.Errorf("%w for %q; %s has no name, so write just its scheme", ErrBackend, address,
 				d[i].Prefix)
 		default:
+			if d[i].Variant != nil {
+				if other := d[i].Variant(name); other != nil {
+					return other, name, nil
+				}
+			}
 			return &d[i], name, nil
 		}
 	}
@@ -173,18 +186,22 @@ func (d Devices) LendableOnes() Devices {
 
 // Forms lists example addresses.
 func (d Devices) Forms() string {
-	forms := make([]string, len(d))
+	var forms []string
 	for i := range d {
-		forms[i] = d[i].Form()
+		if !d[i].Part {
+			forms = append(forms, d[i].Form())
+		}
 	}
 	return strings.Join(forms, ", ")
 }
 
 // Prefixes returns the beginnings of addresses, for completion.
 func (d Devices) Prefixes() []string {
-	prefixes := make([]string, len(d))
+	var prefixes []string
 	for i := range d {
-		prefixes[i] = d[i].Prefix
+		if !d[i].Part {
+			prefixes = append(prefixes, d[i].Prefix)
+		}
 	}
 	return prefixes
 }

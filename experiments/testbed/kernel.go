@@ -15,6 +15,7 @@ func KernelDevice() Device {
 		Prefix: "xdp:", Name: "[generic]",
 		Abilities: HasTables | LogsArrivals | HasHosts | AddsModels | BenchesModels | Records | ShowsEnds, Guarded: true,
 		NotCard: "its server captures in its own namespace", Named: kernelNamed,
+		Variant: betweenDevice,
 	}, openKernel)
 }
 

@@ -283,6 +283,12 @@ func (a *Access) Resources(address string) ([]string, error) {
 	return row.Uses(name), nil
 }
 
+// IsLasting reports whether a device exists before it is opened. Others are made for each run.
+func (a *Access) IsLasting(address string) (bool, error) {
+	row, _, err := a.deviceTable().Lookup(address)
+	return err == nil && row.Uses != nil && row.Describe == nil, err
+}
+
 // checkReserved returns an error that matches ErrReserved if this user must not write to a device.
 func (a *Access) checkReserved(row *Device, name string) error {
 	if row.Uses == nil {

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 	"unsafe"
 
@@ -45,6 +46,19 @@ func (i *Interface) Packets(hears bool) (*Socket, error) {
 	})
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("%w: a packet socket at %s: %w", ErrNetwork, i.Name, err), s.Close())
+	}
+	return s, nil
+}
+
+// HearAll lets the interface receive frames for any address until the result is closed or the process ends.
+func (i *Interface) HearAll() (io.Closer, error) {
+	s, err := i.Packets(false)
+	if err != nil {
+		return nil, err
+	}
+	request := unix.PacketMreq{Ifindex: int32(i.Index), Type: unix.PACKET_MR_PROMISC}
+	if err := unix.SetsockoptPacketMreq(s.fd, unix.SOL_PACKET, unix.PACKET_ADD_MEMBERSHIP, &request); err != nil {
+		return nil, errors.Join(fmt.Errorf("%w: receive frames for any address at %s: %w", ErrNetwork, i.Name, err), s.Close())
 	}
 	return s, nil
 }

@@ -177,8 +177,24 @@ func (d *Device) Part() error {
 // Close separates the cards and closes both.
 func (d *Device) Close() error { return errors.Join(d.Part(), d.queue.Close()) }
 
-// PortCounts returns the port counts of the queue's card.
-func (d *Device) PortCounts() ([]fpga.Port, error) { return fpga.PortCounts(d.queue) }
+// PortCounts returns the port counts of the queue's card, and then those of the generator's port to it. If
+// one of the cards has no ports, neither does their pair, or only those of the queue's card.
+func (d *Device) PortCounts() ([]fpga.Port, error) {
+	all, err := fpga.PortCounts(d.queue)
+	if err != nil || len(all) == 0 {
+		return nil, err
+	}
+	generator, err := fpga.PortCounts(d.generator)
+	if err != nil || len(generator) <= outPort {
+		return all, err
+	}
+	feeds := generator[outPort]
+	feeds.Feeds = true
+	return append(all, feeds), nil
+}
+
+// outPort is the generator card's port at the cable to the queue's card.
+const outPort = 1
 
 // AddsUpdates reports whether the programs of the queue's card sum the generator's updates.
 func (d *Device) AddsUpdates() bool { return fpga.AddsUpdates(d.queue) }
@@ -196,6 +212,14 @@ func (d *Device) Arrivals() ([]fpga.Arrival, error) {
 		return nil, fmt.Errorf("%w: %s logs no arrivals", fpga.ErrRefused, d.queue.Identity().Address)
 	}
 	return log.Arrivals()
+}
+
+// Capture returns the report of the queue's device on a run that is captured elsewhere; nil if it has none.
+func (d *Device) Capture() (*fpga.Capture, error) {
+	if c, ok := d.queue.(fpga.Capturer); ok {
+		return c.Capture()
+	}
+	return nil, nil
 }
 
 // Twins is two twins as one device. It returns frames like a single twin.

@@ -47,6 +47,7 @@ type Card struct {
 	openNS  int64
 	lab     *netlab.Lab
 	hosts   Hosts
+	here    *netlab.Node    // namespace of this process; nil unless interfaces stay in it
 	in      []*netlab.Cable // workers to switch
 	out     *netlab.Cable   // switch to server
 	procs   int             // previous GOMAXPROCS
@@ -62,6 +63,7 @@ type Card struct {
 	config    queueConfig // of the plane
 	senders   []xdp.Sender
 	planes    map[string]Plane
+	closers   []io.Closer // besides those of planes
 	total     totals
 	lost      int64 // frames of the workers given up as lost
 	witness   witness
@@ -127,9 +129,13 @@ func (c *Card) open() error {
 		c.carry = 0
 		return err
 	}
-	if err := c.redirectOutput(); err != nil {
+	if err := errors.Join(c.redirectOutput(), c.redirectGenerator()); err != nil {
 		c.carry = 0
 		return err
+	}
+	if c.generator.at != nil { // nothing reaches the queue
+		close(c.pacer.done)
+		return nil
 	}
 	go c.pacer.run()
 	return nil
@@ -191,7 +197,44 @@ func (c *Card) redirectOutput() error {
 		return err
 	}
 	err = c.pacer.out.Close()
-	c.pacer.out, c.pacer.hop = out, slices.Concat(c.serverMAC(), c.out.A.MAC)
+	c.pacer.out = out
+	if c.hosts.isBetween() { // frames keep their addresses, as behind a card
+		return errors.Join(err, c.hearAll(c.in[0].B))
+	}
+	c.pacer.hop = slices.Concat(c.serverMAC(), c.out.A.MAC)
+	return err
+}
+
+// redirectGenerator lets the generator send at its interface, after it was measured elsewhere.
+func (c *Card) redirectGenerator() error {
+	if c.hosts.Generator == "" {
+		return nil
+	}
+	at, err := c.findInPlace(c.hosts.Generator)
+	if err != nil {
+		return err
+	}
+	if at.MTU < mtu {
+		c.generator.most = at.MTU + ethernetBytes
+	}
+	out, err := at.Packets(false)
+	if err != nil {
+		return err
+	}
+	err = c.generator.out.Close()
+	c.generator.out, c.generator.at = out, at
+	return err
+}
+
+// ethernetBytes is the length of the header that an MTU does not include.
+const ethernetBytes = 14
+
+// hearAll lets an interface receive frames for any address until the card is closed.
+func (c *Card) hearAll(at *netlab.Interface) error {
+	all, err := at.HearAll()
+	if err == nil {
+		c.closers = append(c.closers, all)
+	}
 	return err
 }
 
@@ -209,10 +252,25 @@ func (c *Card) SetVisible(on bool) error { return c.generator.out.SetVisible(on)
 // Identity returns the device's identity.
 func (c *Card) Identity() fpga.Identity {
 	return fpga.Identity{
-		Address: c.backend.Address, Kind: c.backend.Kind,
+		Address: c.address(), Kind: c.backend.Kind,
 		MapVersion: fmt.Sprintf("%d.%d.%d", regmap.VersionMajor, regmap.VersionMinor, regmap.VersionPatch),
 		Build:      c.backend.Build, ClockHz: clockHz,
 	}
+}
+
+// address returns the address that opens the device again.
+func (c *Card) address() string {
+	switch h := &c.hosts; {
+	case h.isBetween():
+		address := "xdp:" + h.Outside[0].Interface + "," + h.Outside[1].Interface
+		if c.backend.Mode != xdp.Native {
+			address += "," + string(c.backend.Mode)
+		}
+		return address
+	case h.Generator != "":
+		return "nic:" + h.Generator
+	}
+	return c.backend.Address
 }
 
 func (c *Card) buildHash() uint32 { return crc32.ChecksumIEEE([]byte(c.backend.Build)) }
@@ -412,6 +470,9 @@ func (c *Card) Close() error {
 	errs = append(errs, c.detachPlane())
 	for _, p := range c.planes {
 		errs = append(errs, p.Close())
+	}
+	for _, l := range c.closers {
+		errs = append(errs, l.Close())
 	}
 	if c.lab != nil {
 		errs = append(errs, c.lab.Close())

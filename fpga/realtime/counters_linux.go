@@ -1,7 +1,10 @@
 package realtime
 
 import (
+	"fmt"
+
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/regfile"
 	"github.com/olafctl/olaf/fpga/regmap"
@@ -104,6 +107,9 @@ func (c *Card) waitSettled() error {
 // countMissing returns the number of sent frames that have not reached the plane, or 0 if these were already given
 // up.
 func (c *Card) countMissing() (int64, error) {
+	if c.generator.at != nil { // its frames do not come to this card's plane
+		return 0, nil
+	}
 	n, err := c.countInFlight()
 	if err == nil && n == 0 {
 		n, err = c.countUnreceived()
@@ -178,6 +184,31 @@ func (c *Card) inFlightOn(cable *netlab.Cable) (int64, error) {
 		return 0, c.goneError(cable)
 	}
 	return int64(a.Sent - b.Received), nil
+}
+
+// PortCounts returns the frames at the interfaces of a card that is a queue or a generator only: of a queue, those at
+// which frames arrive and leave; of a generator, at port 1 as on cards, that at which it sends. Other cards have none.
+func (c *Card) PortCounts() ([]fpga.Port, error) {
+	var all []fpga.Port
+	at := []*netlab.Interface{nil, c.generator.at}
+	if c.hosts.isBetween() {
+		at = []*netlab.Interface{c.in[0].B, c.out.A}
+	}
+	if at[1] == nil {
+		return nil, nil
+	}
+	for _, i := range at {
+		var p fpga.Port
+		if i != nil {
+			n, err := i.Counts()
+			if err != nil {
+				return nil, fmt.Errorf("%w: %w", fpga.ErrGone, err)
+			}
+			p.Sent, p.Received = n.Sent, n.Received
+		}
+		all = append(all, p)
+	}
+	return all, nil
 }
 
 // latchRegisters latches all banks into the registers.

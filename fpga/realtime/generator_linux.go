@@ -1,6 +1,7 @@
 package realtime
 
 import (
+	"cmp"
 	"encoding/binary"
 	"math"
 	"runtime/debug"
@@ -27,7 +28,9 @@ const (
 type generator struct {
 	card   *Card
 	out    *netlab.Socket
-	hop    []byte // MAC addresses for frames, the switch's and the workers'; nil to use those of the flows
+	at     *netlab.Interface // at which it sends; nil for the workers' end of the cable
+	most   int               // bytes of a frame that the interface takes; 0 for the build's limit
+	hop    []byte            // MAC addresses for frames, the switch's and the workers'; nil to use those of the flows
 	state  atomic.Uint32
 	events atomic.Uint32 // to be raised at the next poll
 	stop   atomic.Bool
@@ -278,6 +281,9 @@ func (g *generator) playDescriptors(began chan<- int64) {
 	}
 }
 
+// maxBytes returns the largest frame that can be sent.
+func (g *generator) maxBytes() int { return cmp.Or(g.most, int(olaf.FrameSize(maxLanes))) }
+
 // readDescriptor reads descriptor n. If it is invalid, fault is a bit of generator.events.
 func (g *generator) readDescriptor(n, last uint64, d *regmap.Descriptor) (f *sender, size int, fault uint32) {
 	switch {
@@ -290,7 +296,7 @@ func (g *generator) readDescriptor(n, last uint64, d *regmap.Descriptor) (f *sen
 	}
 	f = &g.flows[d.Flow]
 	size, ok := regfile.FrameLength(d, &f.Flow)
-	if !ok || size > int(olaf.FrameSize(maxLanes)) {
+	if !ok || size > g.maxBytes() {
 		return nil, 0, regmap.GeneratorEventsBadLength
 	}
 	return f, size, 0

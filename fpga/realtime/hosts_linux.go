@@ -25,7 +25,19 @@ type Hosts struct {
 	// Wires lists cables between interfaces of this machine, by the same numbers; if all workers share a namespace,
 	// the number is 0.
 	Wires map[int]Wire
+	// Generator is an interface of this machine at which the generator sends, instead of to the queue. The card is then
+	// a generator only.
+	Generator string
 }
+
+// Between returns hosts for a card that is a queue only, between two interfaces of this machine that stay where they
+// are: from in, at which frames arrive, to out.
+func Between(in, out string) Hosts {
+	return Hosts{Outside: map[int]Outside{0: {Interface: in, InPlace: true}, 1: {Interface: out, InPlace: true}}}
+}
+
+// isBetween reports whether the card is a queue only, between two interfaces.
+func (h Hosts) isBetween() bool { return h.Outside[0].InPlace }
 
 // Server returns the server's number among the hosts.
 func (h Hosts) Server() int { return max(h.Workers, 1) }
@@ -45,6 +57,8 @@ type Outside struct {
 	Virtual   bool             // not a network card; it may be removed with the card
 	Hub       netip.Prefix     // switch's address at the interface, in the host's network
 	MAC       net.HardwareAddr // of the server
+	// InPlace means that the interface stays in this process's namespace, with its addresses.
+	InPlace bool
 }
 
 // MaxHosts and MaxAddresses limit Hosts by the available addresses.
@@ -60,7 +74,7 @@ func (h Hosts) checkHosts(b *Backend) error {
 	switch {
 	case h.hasForeign() && b.Forwards:
 		return fmt.Errorf("%w: %s forwards packets only over virtual cables", netlab.ErrNetwork, b.Address)
-	case outside && len(server.MAC) != macBytes:
+	case outside && !server.InPlace && len(server.MAC) != macBytes:
 		return fmt.Errorf("%w: the server behind %s has the MAC %q", netlab.ErrNetwork, server.Interface, server.MAC)
 	}
 	return nil
@@ -89,7 +103,11 @@ func hostNetwork(i int) netip.Prefix {
 // connectHost connects a host to the switch: by a cable to a new namespace, or by the interface behind which it is;
 // then host is nil.
 func (c *Card) connectHost(hub *netlab.Node, number int, name string) (host, here *netlab.Interface, err error) {
-	if at, outside := c.hosts.Outside[number]; outside {
+	switch at, outside := c.hosts.Outside[number]; {
+	case outside && at.InPlace:
+		here, err = c.findInPlace(at.Interface)
+		return nil, here, err
+	case outside:
 		here, err = hub.Adopt(at.Interface, at.Virtual)
 		return nil, here, err
 	}
@@ -107,6 +125,26 @@ func (c *Card) connectHost(hub *netlab.Node, number int, name string) (host, her
 		return nil, nil, err
 	}
 	return cable.A, cable.B, nil
+}
+
+// findInPlace finds an interface that is up and stays where it is.
+func (c *Card) findInPlace(name string) (*netlab.Interface, error) {
+	if c.here == nil {
+		here, err := c.lab.Enter("this machine", "/proc/thread-self/ns/net")
+		if err != nil {
+			return nil, err
+		}
+		c.here = here
+	}
+	at, err := c.here.Interface(name)
+	if err != nil {
+		return nil, err
+	}
+	s, err := at.State()
+	if err == nil && !s.Up {
+		err = fmt.Errorf("%w: interface %s is down; ip link set %s up", netlab.ErrNetwork, name, name)
+	}
+	return at, err
 }
 
 // gauge is the name of the ends used for the measurement if hosts are outside, because their interfaces receive

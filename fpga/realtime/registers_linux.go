@@ -4,7 +4,6 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/regfile"
 	"github.com/olafctl/olaf/fpga/regmap"
@@ -92,11 +91,11 @@ var live = map[uint32]func(*Card) uint32{
 		c.raiseEvents()
 		return c.file.Reg(regmap.GeneratorEvents)
 	},
-	regmap.CommonRole:           regfile.ConstantRegister[*Card](regmap.CommonRoleAccelerator | regmap.CommonRoleGenerator),
+	regmap.CommonRole:           (*Card).role,
 	regmap.CommonCapabilities:   func(c *Card) uint32 { return c.backend.capabilities() },
 	regmap.CommonBuildHash:      (*Card).buildHash,
 	regmap.CommonClockHz:        regfile.ConstantRegister[*Card](uint32(clockHz)),
-	regmap.CommonMaxPacketBytes: regfile.ConstantRegister[*Card](uint32(olaf.FrameSize(maxLanes))),
+	regmap.CommonMaxPacketBytes: func(c *Card) uint32 { return uint32(c.generator.maxBytes()) },
 	regmap.QueueBuiltSlots:      regfile.ConstantRegister[*Card](builtSlots),
 	regmap.QueueBuiltClusters:   regfile.ConstantRegister[*Card](builtClusters),
 	regmap.QueueBuiltLanes:      regfile.ConstantRegister[*Card](maxLanes),
@@ -127,14 +126,25 @@ var limits = map[uint32]func(*Card) (low, high uint32){
 	regmap.AggregatorInspectIndex: fixedLimits(0, builtSegments),
 }
 
+// role returns the roles that the card can have.
+func (c *Card) role() uint32 {
+	switch {
+	case c.hosts.isBetween():
+		return regmap.CommonRoleAccelerator
+	case c.hosts.Generator != "":
+		return regmap.CommonRoleGenerator
+	}
+	return regmap.CommonRoleAccelerator | regmap.CommonRoleGenerator
+}
+
 func fixedLimits(low, high uint32) func(*Card) (uint32, uint32) {
 	return func(*Card) (uint32, uint32) { return low, high }
 }
 
 // effects run before a written value is stored. A returned reason refuses the write, and nothing is changed.
 var effects = map[uint32]func(*Card, uint32) *regfile.Reason{
-	regmap.GeneratorControl: func(_ *Card, v uint32) *regfile.Reason {
-		if v&regmap.GeneratorControlWire != 0 {
+	regmap.GeneratorControl: func(c *Card, v uint32) *regfile.Reason {
+		if v&regmap.GeneratorControlWire != 0 && c.generator.at == nil {
 			return regfile.BadValue("its generator can only feed its own queue")
 		}
 		return nil
@@ -209,6 +219,12 @@ var commands = map[uint32]func(*Card, uint32) *regfile.Reason{
 		if v == regmap.GeneratorCommandArm && c.file.Reg(regmap.AggregatorProgram) != 0 {
 			return regfile.BadState("the program that aggregator.program names is for hosts that wait, and no " +
 				"update of the generator passes it; choose pass")
+		}
+		if v == regmap.GeneratorCommandArm && c.role()&regmap.CommonRoleGenerator == 0 {
+			return regfile.BadState("a queue between two interfaces has no generator; name one with --generator")
+		}
+		if v == regmap.GeneratorCommandArm && c.generator.at != nil && c.file.Reg(regmap.GeneratorControl)&regmap.GeneratorControlWire == 0 {
+			return regfile.BadState("a generator at an interface has no queue; use it as --generator of a device that has one")
 		}
 		return c.generator.runCommand(v)
 	},

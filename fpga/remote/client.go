@@ -352,8 +352,8 @@ func (d *Device) Capture() (*fpga.Capture, error) {
 	if !d.offers.Captures {
 		return nil, d.failed
 	}
-	c := new(fpga.Capture)
-	return c, d.requestJSON(opCapture, c)
+	var c *fpga.Capture
+	return c, d.requestJSON(opCapture, &c)
 }
 
 // PortCounts returns the port counts of the agent's device, or none if it has no ports.

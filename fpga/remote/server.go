@@ -105,7 +105,7 @@ func (s *Server) serveSession(stream grpc.ServerStream) (err error) {
 		defer func() { s.releaseWriter(err != nil) }()
 	}
 	id := s.device.Identity()
-	_, captures := s.tap.(fpga.Capturer)
+	_, captures := s.capturer()
 	_, ports := s.device.(fpga.PortCounter)
 	_, arrivals := fpga.FindArrivalLog(s.device)
 	answer, err := json.Marshal(greeting{
@@ -231,7 +231,7 @@ func (s *Server) answerLog(op byte, b []byte, r *reader) []byte {
 			return s.appendDrained(b)
 		}
 	case opCapture:
-		if c, ok := s.tap.(fpga.Capturer); ok && r.atEnd() {
+		if c, ok := s.capturer(); ok && r.atEnd() {
 			v, err := c.Capture()
 			return appendJSON(b, v, err)
 		}
@@ -247,6 +247,14 @@ func (s *Server) answerLog(op byte, b []byte, r *reader) []byte {
 		}
 	}
 	return appendStatus(b, errBroken)
+}
+
+// capturer returns what reports on the capture of a run: the tap or, without one, a device that is captured elsewhere.
+func (s *Server) capturer() (c fpga.Capturer, ok bool) {
+	if c, ok = s.tap.(fpga.Capturer); !ok && s.tap == nil {
+		c, ok = s.device.(fpga.Capturer)
+	}
+	return c, ok
 }
 
 // atEnd reports whether all of a message was read and it was not too short.

@@ -14,6 +14,8 @@ type inlet struct {
 	head    int // of waiting
 	// delay is the number of cycles by which this card's clock is ahead of the other card's.
 	delay int64
+	// sent and received count the frames that this card's generator sent over the wire, and those that arrived.
+	sent, received uint64
 }
 
 // outsider is one frame from another card, timed on this card's clock.
@@ -55,8 +57,13 @@ func Join(generator, queue *Twin) error {
 // generator, or of the card whose frames arrive.
 func (t *Twin) RunStart() int64 { return t.generator.zero }
 
+// CableCounts returns how many frames this card's generator has sent over the wire, and how many have arrived from another
+// card's.
+func (t *Twin) CableCounts() (sent, received uint64) { return t.inlet.sent, t.inlet.received }
+
 // sendOut sends the frame that the generator fires now over the wire.
 func (t *Twin) sendOut(f *flow, d *regmap.Descriptor, size int) {
+	t.inlet.sent++
 	if t.cable == nil {
 		return
 	}
@@ -79,6 +86,7 @@ func (t *Twin) receive() {
 	x := &in.waiting[in.head]
 	x.flow.lanes, t.generator.zero = x.lanes, x.zero
 	t.classify(x.flow, &x.descriptor, x.size, x.genNS)
+	in.received++
 	if in.head++; in.head == len(in.waiting) {
 		in.reset()
 	} else {

@@ -28,6 +28,8 @@ var astray = &olaf.Ledger{
 		{Name: "lost_before_engine", Title: "Lost before the queue", Unit: "frames",
 			Register: "queue.lost_before_engine", Aside: true,
 			Doc: "arrived where no queue took them, or were dropped by a network port"},
+		{Name: "lost_on_cable", Title: "Lost on the cable to the queue", Unit: "frames", Sparse: true,
+			Doc: "left another card's generator by its port and did not reach the queue's; part of `lost_before_engine`"},
 		{Name: "bypassed", Title: "Bypassed", Unit: "frames", Doc: "never an engine matter: not a known worker's",
 			Paper: "§3", Register: "queue.bypassed", Column: "BYPASSED"},
 		{Name: "malformed", Title: "Malformed", Unit: "frames", Doc: "never an engine matter: broken", Paper: "§3",

@@ -109,6 +109,17 @@ type PlannedRole struct {
 // Resource returns the resource that a role uses on its host: the device or the interface.
 func (r *PlannedRole) Resource() string { return cmp.Or(r.Device, r.Interface) }
 
+// deviceAddress returns the address of the role's device on its host; an interface that acts as workers is a device as well.
+func (r *PlannedRole) deviceAddress() string {
+	if r.Device == "" {
+		return nicScheme + r.Interface
+	}
+	return r.Device
+}
+
+// nicScheme begins the addresses of interfaces that act as all workers.
+const nicScheme = "nic:"
+
 // HostOf returns the named host in the plan.
 func (p *RolePlan) HostOf(name string) *PlannedHost {
 	i := slices.IndexFunc(p.Hosts, func(h PlannedHost) bool { return h.Name == name })
@@ -142,7 +153,7 @@ func (p *RolePlan) Lines() (lines []string) {
 	from := "the queue's own"
 	if g := p.Generator; g != nil {
 		from = fmt.Sprintf("%s of %s, port %d", g.Resource(), g.Host, g.Port)
-		if g.Interface != "" {
+		if g.Interface != "" { // it has one port
 			from = fmt.Sprintf("all workers on interface %s of %s", g.Interface, g.Host)
 		}
 	}
@@ -298,6 +309,9 @@ func (r *roleResolver) checkResources() {
 		if role.Interface != "" {
 			r.checkInterface(at, map[string]string{Generator: "nic", Server: "interface"}[role.name], role.Interface)
 		}
+		if in, out, isPair := cutInterfaces(role.Device); isPair {
+			r.checkBetween(at, role.PlannedRole, in, out)
+		}
 		if scheme, _, found := strings.Cut(role.Device, ":"); role.Device != "" {
 			switch {
 			case !found:
@@ -324,6 +338,40 @@ func (r *roleResolver) checkResources() {
 		}
 	}
 }
+
+// cutInterfaces returns the interfaces of a queue in the kernel between two interfaces, xdp:IN,OUT or xdp:IN,OUT,MODE.
+func cutInterfaces(device string) (in, out string, ok bool) {
+	names, xdp := strings.CutPrefix(device, "xdp:")
+	in, rest, ok := strings.Cut(names, ",")
+	out, _, _ = strings.Cut(rest, ",")
+	return in, out, xdp && ok
+}
+
+// checkBetween checks a queue between two interfaces. The second one leads to the server.
+func (r *roleResolver) checkBetween(at yamlfile.Pos, role *PlannedRole, in, out string) {
+	for _, name := range []string{in, out} {
+		r.checkInterface(at, "device", name)
+		for _, other := range []*PlannedRole{r.roles.Generator, r.roles.Server} {
+			if other != nil && other.Host == role.Host && other.Interface == name {
+				r.fail(at, "device", "interface %s of host %s is both the queue's and another role's; an interface has one role", name, role.Host)
+			}
+		}
+	}
+	switch {
+	case role != r.roles.Queue:
+		r.fail(at, "device", "the generator's device is a queue between interfaces %s and %s; use 'nic: %s'", in, out, out)
+	case r.roles.Generator == nil:
+		r.fail(at, "device", "the queue between interfaces %s and %s has no generator; add one, such as 'generator: {host: …, nic: …}'", in, out)
+	case r.roles.Server == nil:
+		r.fail(at, "device", "the queue between interfaces %s and %s has no server; add 'server: {host: …, interface: …}'", in, out)
+	case at.Has("server_port") && role.Port != outPort:
+		r.fail(at, "server_port", "the queue's port to the server is interface %s; leave server_port out", out)
+	}
+	role.Port = outPort
+}
+
+// outPort is the number of the interface to the server among those of a queue between two interfaces.
+const outPort = 1
 
 // checkLinks checks that the links lead from the generator to the queue and on to the server. A file may leave them out.
 func (r *roleResolver) checkLinks() {

@@ -85,11 +85,7 @@ func openRoles(ctx context.Context, name string, o testbed.OpenOptions) (bed *te
 	}
 	o.Access = s.access
 	if g := p.Generator; g != nil {
-		if g.Interface != "" {
-			return nil, fmt.Errorf("%w: the generator plays workers on interface %s of %s; name a device", testbed.ErrUnsupported,
-				g.Interface, g.Host)
-		}
-		o.Generator = p.HostOf(g.Host).Address(g.Device)
+		o.Generator = p.HostOf(g.Host).Address(g.deviceAddress())
 	}
 	queue := p.HostOf(p.Queue.Host)
 	if err := p.placeCapture(ctx, &o, &s.access); err != nil {

@@ -173,8 +173,7 @@ func (s *Hosts) rest(ctx context.Context) error {
 }
 
 func (s *Hosts) stopGenerator(ctx context.Context, role *PlannedRole) error {
-	uses, err := s.access.Resources(role.Device)
-	if err != nil || len(uses) == 0 { // without resources it is created for each run
+	if lasts, err := s.access.IsLasting(role.Device); err != nil || !lasts {
 		return err
 	}
 	d, err := testbed.OpenDevice(ctx, s.plan.HostOf(role.Host).Address(role.Device), testbed.DeviceOptions{Access: s.access})

@@ -55,6 +55,8 @@ type Card struct {
 	build       func() (Blocks, error)
 	booted, now time.Time
 	packets     []twin.Packet
+	// sent and received are the frames on the cables to and from another card that the MACs have counted.
+	sent, received uint64
 }
 
 // Port models one MAC: the counts since the last tick, and those latched by it.
@@ -172,6 +174,17 @@ func (p *Port) load(off uint32, now time.Time) (uint32, bool) {
 // Tick latches and clears a port's counters, like a write to TICK.
 func (c *Card) Tick(port int) {
 	p := &c.Ports[port]
+	if joined, ok := c.Blocks.(interface {
+		CableCounts() (sent, received uint64)
+	}); ok {
+		sent, received := joined.CableCounts()
+		switch port {
+		case 0:
+			p.Running[rxPackets], c.received = p.Running[rxPackets]+received-c.received, received
+		case 1:
+			p.Running[txPackets], c.sent = p.Running[txPackets]+sent-c.sent, sent
+		}
+	}
 	p.Latched, p.Running, p.Ticked = p.Running, map[uint32]uint64{}, c.now
 }
 

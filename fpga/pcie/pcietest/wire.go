@@ -14,7 +14,8 @@ type Frame struct {
 	Data []byte    // without FCS
 }
 
-const txPackets = 0x500 // a MAC's counter of sent frames
+// A MAC's counters of sent and received frames.
+const txPackets, rxPackets = 0x500, 0x608
 
 // Sent returns the frames that left for the parameter server since its last call, and counts them at the MAC of a
 // port. The blocks must record complete frames: a twin with Wire, or RTL with Record.

@@ -1,0 +1,122 @@
+package testbed
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/regmap"
+)
+
+// betweenForm is the form of addresses of a queue in the kernel between two interfaces.
+const betweenForm = "xdp:IN,OUT"
+
+// leastBetween is the least MTU of interfaces for updates: that of frames without values.
+const leastBetween = olaf.HeaderBytes - 14
+
+// between is a queue in the kernel between two interfaces of its host, as the text after xdp: names it.
+type between struct{ in, out, mode string }
+
+// parseBetween parses IN,OUT or IN,OUT,MODE.
+func parseBetween(name string) (b between, err error) {
+	words := strings.Split(name, ",")
+	b.mode = kernelModes[""]
+	if len(words) == 3 {
+		b.mode = kernelModes[words[2]]
+		words = words[:2]
+	}
+	if len(words) == 2 {
+		b.in, b.out = words[0], words[1]
+	}
+	if b.in == "" || b.out == "" || b.in == b.out || b.mode == "" || strings.ContainsAny(name, " /:") {
+		return b, fmt.Errorf("%w for %q: write %s with two interfaces of its host, and ,generic where a driver has no XDP hook",
+			ErrBackend, "xdp:"+name, betweenForm)
+	}
+	return b, nil
+}
+
+// betweenDevice returns the row of a queue in the kernel between two interfaces; nil for other names after xdp:.
+func betweenDevice(name string) *Device {
+	if !strings.Contains(name, ",") {
+		return nil
+	}
+	return &Device{
+		Prefix: "xdp:", Name: "IN,OUT", Abilities: HasTables | TakesGenerator, Guarded: true,
+		Named: func(name string) error { _, err := parseBetween(name); return err },
+		Uses: func(name string) []string {
+			b, err := parseBetween(name)
+			if err != nil {
+				return nil
+			}
+			return []string{InterfaceResource(b.in), InterfaceResource(b.out)}
+		},
+		Registers: func(_ context.Context, name string, _ DeviceOptions) (fpga.Device, error) { return openBetween(name) },
+		Testbed:   openBetweenTestbed, Lend: lendBetween, Describe: describeBetween,
+	}
+}
+
+// NICDevice returns the row for a network interface of this host whose generator acts as all workers.
+func NICDevice() Device {
+	return Device{
+		Prefix: "nic:", Name: "enp1s0f0", NotCard: "it sends updates and receives none", Guarded: true, Part: true,
+		Uses:      func(name string) []string { return []string{InterfaceResource(name)} },
+		Registers: func(_ context.Context, name string, _ DeviceOptions) (fpga.Device, error) { return openNIC(name) },
+		Lend: func(_ context.Context, s *Service, name string, _ ServeOptions) error {
+			card, err := openNIC(name)
+			if err != nil {
+				return err
+			}
+			s.close = append(s.close, card.Close)
+			s.registerDevice(card, nil)
+			return nil
+		},
+		Describe: func(name string) (string, uint32, error) {
+			_, err := findInterface(name, leastBetween)
+			return "nic", regmap.CommonRoleGenerator, err
+		},
+	}
+}
+
+// describeBetween checks the interfaces without opening them.
+func describeBetween(name string) (id string, role uint32, err error) {
+	b, err := parseBetween(name)
+	if err == nil {
+		_, err = findInterface(b.in, leastBetween)
+	}
+	if err == nil {
+		_, err = findInterface(b.out, leastBetween)
+	}
+	return "xdp " + b.mode, regmap.CommonRoleAccelerator, err
+}
+
+// openBetweenTestbed opens the queue with its generator and capture, lent to itself like a card.
+func openBetweenTestbed(ctx context.Context, name string, o OpenOptions) (*Testbed, error) {
+	var add []string
+	if o.Generator == "" {
+		add = append(add, "a generator (--generator nic:INTERFACE)")
+	}
+	if o.Card.Capture == nil {
+		add = append(add, "the parameter server's network interface (--capture INTERFACE)")
+	}
+	if len(add) > 0 {
+		return nil, fmt.Errorf("%w between two interfaces has neither workers nor a server: add %s", ErrBackend, strings.Join(add, ", and "))
+	}
+	return openLent(ctx, o, func(s *Service, lent ServeOptions) error { return lendBetween(ctx, s, name, lent) })
+}
+
+// lendBetween lends the queue, with its tables, and a tap if there is a capture.
+func lendBetween(ctx context.Context, s *Service, name string, o ServeOptions) error {
+	card, err := openBetween(name)
+	if err != nil {
+		return err
+	}
+	s.close = append(s.close, card.Close)
+	const ports = 2
+	if _, err := s.registerCard(ctx, card, ports, o); err != nil {
+		return err
+	}
+	backend, profile := tablesBetween(card)
+	return s.controlTables(backend, profile, nil, nil, o)
+}

@@ -1,0 +1,56 @@
+package testbed
+
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/realtime"
+	"github.com/olafctl/olaf/fpga/xdp"
+	"github.com/olafctl/olaf/p4ctl/agent"
+	"github.com/olafctl/olaf/p4ctl/p4"
+)
+
+// betweenCard is a queue between two interfaces, whose clock is not that of the updates' generator.
+type betweenCard struct{ *realtime.Card }
+
+var _ fpga.Capturer = betweenCard{}
+
+// openBetween opens the queue that the text after xdp: names.
+func openBetween(name string) (fpga.Device, error) {
+	b, err := parseBetween(name)
+	if err != nil {
+		return nil, err
+	}
+	card, err := realtime.Open(realtime.KernelBackend(xdp.Mode(b.mode)), realtime.Between(b.in, b.out))
+	if err != nil {
+		return nil, fmt.Errorf("xdp:%s: %w", name, err)
+	}
+	return betweenCard{card}, nil
+}
+
+// LogsArrivals returns false: the times of arrivals are not on the generator's clock.
+func (betweenCard) LogsArrivals() bool { return false }
+
+// Capture reports on the queue's part of a run that is captured elsewhere: its decisions, and why the run may be invalid or its
+// ages withheld. The error matches fpga.ErrGone if an interface is gone.
+func (c betweenCard) Capture() (*fpga.Capture, error) {
+	decisions, err := c.Decisions()
+	if err != nil {
+		return nil, err
+	}
+	return &fpga.Capture{Decisions: decisions, Withheld: c.Pacing().Withheld, Faults: c.Faults()}, nil
+}
+
+// tablesBetween returns the tables of such a queue.
+func tablesBetween(card fpga.Device) (agent.Backend, p4.Profile) {
+	return &realtimeTables{card: card.(betweenCard).Card}, p4.Lab()
+}
+
+// openNIC opens the generator at an interface.
+func openNIC(name string) (fpga.Device, error) {
+	card, err := realtime.Open(realtime.KernelBackend(xdp.Native), realtime.Hosts{Generator: name})
+	if err != nil {
+		return nil, fmt.Errorf("nic:%s: %w", name, err)
+	}
+	return card, nil
+}
