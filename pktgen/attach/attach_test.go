@@ -359,7 +359,7 @@ func TestPushAndPull(t *testing.T) {
 		w.Apply(a)
 	}
 	m, values, err := c.Pull(0, false)
-	if err != nil || m.Version != 2 || m.Oldest != 1 || !reflect.DeepEqual(values, []float32{-1, -2, 0, -1, -2, -1}) {
+	if err != nil || m.Version != 1 || m.Oldest != 1 || !reflect.DeepEqual(values, []float32{-1, -2, 0, -1, -2, -1}) {
 		t.Errorf("the model is %+v %v, %v", m, values, err)
 	}
 	w.Apply(&endpoint.Aggregate{First: 5, Values: []uint32{uint32(config.code()), 3, 1 << 16}})
@@ -367,8 +367,8 @@ func TestPushAndPull(t *testing.T) {
 		t.Errorf("after a shorter last frame the model is %+v %v, %v; want 4 values", m, values, err)
 	}
 	sends = false
-	if lanes := push([]float32{1}, 1); len(lanes) != 3 || lanes[1] != 3 {
-		t.Errorf("the next update has lanes %v, want the model's version 3 in the second", lanes)
+	if lanes := push([]float32{1, 2, 3, 4}, 1); len(lanes) != 8 || lanes[1] != 1 || lanes[6] != 3 {
+		t.Errorf("the next update has lanes %v, want the versions 1 and 3 of the model's frames before their values", lanes)
 	}
 	strange := &endpoint.Aggregate{Vectors: 1, Values: []uint32{1, 0, 1}}
 	u.ApplyLater(strange, func() {})

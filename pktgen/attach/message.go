@@ -9,7 +9,7 @@ import (
 )
 
 // Version is the protocol version. A client with another version is refused.
-const Version = 1
+const Version = 2
 
 var magic = [4]byte{'O', 'L', 'A', 'F'}
 
@@ -60,14 +60,14 @@ const (
 // Hello begins a connection.
 type Hello struct {
 	Magic   [4]byte // OLAF
-	Version uint16  // 1
+	Version uint16  // 2
 	_       uint16
 }
 
 // Greeting describes the worker or server.
 type Greeting struct {
 	Magic   [4]byte // OLAF
-	Version uint16  // 1
+	Version uint16  // 2
 	Role    uint8   // 0 a worker, 1 a server, 2 a recording
 	Flags   uint8   // 1 a vector is answered with the sum of all workers, 2 pull the model before computing
 	Worker  uint32  // number, from 0
@@ -125,7 +125,7 @@ type Pull struct {
 
 // Model is the newest model at a worker, followed by its values. It has none before the server's first answer.
 type Model struct {
-	Version uint32 // of the newest frame: updates that the server answered by then
+	Version uint32 // of the newest frame: updates inside the server's answers at its place by then
 	Oldest  uint32 // of the oldest frame; below Version the model is torn
 	Queue
 	Saturated uint32 // values at the end of the range
@@ -140,12 +140,14 @@ type Update struct {
 	Job        uint32  // the cluster
 	Worker     uint32  // of the newest update inside
 	Vector     uint32  // its number
-	VersionSum uint64  // of the models that the updates inside were computed on
+	VersionSum uint64  // of the frames on which the updates inside were computed
 	GenNS      uint64  // when the newest was ready, ns modulo 2^48
 	Reward     float32 // sum of the updates' rewards
 	Dropped    uint32  // frames dropped so far because the server's line was full
 	Waiting    uint32  // frames in the line
 	Saturated  uint32  // values at the end of the range
+	Version    uint32  // of the model's frame at this place; the reply's is Count higher
+	_          uint32
 }
 
 // Reply is a server's answer to an update, followed by the values for its workers. Without values they get only an ACK.

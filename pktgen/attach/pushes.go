@@ -3,6 +3,7 @@ package attach
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -13,7 +14,7 @@ import (
 
 // Pushes implements a worker that sends updates and does not wait for sums. It implements process.Work and
 // endpoint.Gate; a Port serves its client. Every frame begins with two lanes: the scale's code, and the version of the
-// model on which the update was computed.
+// model's frame on which it was computed.
 type Pushes struct {
 	config  Config
 	end     context.CancelCauseFunc
@@ -29,7 +30,7 @@ type Pushes struct {
 	model    []uint32 // lanes of the newest frames, without overhead
 	versions []uint32 // of the frames; 0 before the first one
 	lengths  []int    // values of the frames
-	pulled   uint32   // the client's version
+	pulled   []uint32 // versions of the client's frames
 	changed  chan struct{}
 	attached time.Time // the newest client
 	asking   handed    // the pull to answer, with Config.Turns
@@ -45,7 +46,7 @@ func NewPushes(c Config, gate endpoint.Gate, end context.CancelCauseFunc) (*Push
 	w := &Pushes{config: c, end: end, gate: gate, vectors: make(chan handed, 1), changed: make(chan struct{})}
 	frames := c.frames(c.Largest)
 	w.model, w.versions = make([]uint32, frames*c.frame()), make([]uint32, frames)
-	w.lengths = make([]int, frames)
+	w.lengths, w.pulled = make([]int, frames), make([]uint32, frames)
 	return w, nil
 }
 
@@ -62,7 +63,8 @@ func PushLayout(largest, lanes int) endpoint.Layout {
 func (w *Pushes) greeting() Greeting {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.pulled, w.attached = 0, time.Now()
+	clear(w.pulled)
+	w.attached = time.Now()
 	return w.config.greeting(w.accepted)
 }
 
@@ -101,11 +103,11 @@ func (w *Pushes) push(s *session, m Message) (bye bool, err error) {
 		return false, s.reject(err)
 	}
 	w.mu.Lock()
-	h := handed{round: w.accepted, values: values, reward: v.Reward, version: w.pulled, at: time.Now(),
+	h := handed{round: w.accepted, values: values, reward: v.Reward, versions: slices.Clone(w.pulled), at: time.Now(),
 		answer: make(chan []byte, 1)}
 	w.mu.Unlock()
 	if w.config.Seen != nil {
-		w.config.Seen(&Seen{Values: values, Reward: v.Reward, Version: h.version})
+		w.config.Seen(&Seen{Values: values, Reward: v.Reward, Version: slices.Max(h.versions)})
 	}
 	if err := s.offer(w.vectors, h); err != nil {
 		return false, err
@@ -137,7 +139,7 @@ func (w *Pushes) pull(s *session, m Message) (bye bool, err error) {
 		model, values := w.current()
 		changed, newer := w.changed, p.Wait == 0 || model.Version > p.After
 		if newer {
-			w.pulled = model.Version
+			copy(w.pulled, w.versions)
 		}
 		w.mu.Unlock()
 		if newer {
@@ -198,8 +200,8 @@ func (w *Pushes) Compute(ctx context.Context, _ uint32) process.Computed {
 func (w *Pushes) convert() process.Computed {
 	h := &w.flying
 	w.numbers, w.lanes = Numbers{}, w.lanes[:0]
-	for at := 0; at == 0 || at < len(h.values); at += 4 * w.config.frame() {
-		w.lanes = append(w.lanes, uint32(w.config.code()), h.version)
+	for i, at := 0, 0; at == 0 || at < len(h.values); i, at = i+1, at+4*w.config.frame() {
+		w.lanes = append(w.lanes, uint32(w.config.code()), h.versions[i])
 		w.lanes = w.numbers.appendLanes(w.lanes, h.values[at:min(len(h.values), at+4*w.config.frame())], w.config.Scale)
 	}
 	return process.Computed{Values: w.lanes, Reward: rewardOf(h.reward)}

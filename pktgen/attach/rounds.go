@@ -52,13 +52,13 @@ const (
 
 // handed is a client's vector and the destination of its answer.
 type handed struct {
-	round   uint32
-	values  []byte // little-endian float32
-	reward  float32
-	version uint32 // of the model it was computed on
-	at      time.Time
-	pull    *Pull // a request for the model, which has none of the above but at
-	answer  chan []byte
+	round    uint32
+	values   []byte // little-endian float32
+	reward   float32
+	versions []uint32 // of the model's frames on which it was computed
+	at       time.Time
+	pull     *Pull // a request for the model, which has none of the above but at
+	answer   chan []byte
 }
 
 // NewRounds returns the work of a worker. end is called once with ErrBye when the client ends, or with the error that

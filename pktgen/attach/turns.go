@@ -3,6 +3,7 @@ package attach
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/olafctl/olaf/pktgen/process"
@@ -22,12 +23,11 @@ func (w *Pushes) Ask(ctx context.Context) (a Asked, ok bool) {
 	case h := <-w.vectors:
 		w.mu.Lock()
 		defer w.mu.Unlock()
-		a = Asked{Pull: h.pull, Version: h.version,
-			Handed: Handed{Values: h.values, Reward: h.reward, At: h.at, Since: w.attached}}
+		a = Asked{Pull: h.pull, Handed: Handed{Values: h.values, Reward: h.reward, At: h.at, Since: w.attached}}
 		if h.pull != nil {
 			w.asking = h
 		} else {
-			w.flying = h
+			w.flying, a.Version = h, slices.Max(h.versions)
 		}
 		return a, true
 	case <-ctx.Done():
@@ -56,7 +56,7 @@ func (w *Pushes) AnswerPull() (has, torn bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	m, values := w.current()
-	w.pulled = m.Version
+	copy(w.pulled, w.versions)
 	w.asking.answer <- Append(nil, KindModel, m, values) // there is room for one
 	return len(values) > 0, m.Oldest < m.Version
 }

@@ -19,10 +19,14 @@ type Updates struct {
 	say      func(format string, args ...any)
 	arrivals chan *arrival // room for one; the endpoint has one applied at a time
 
-	mu      sync.Mutex
-	number  uint32 // updates so far
-	refused int    // frames with another scale
+	mu       sync.Mutex
+	number   uint32           // updates so far
+	versions map[place]uint32 // updates inside the answers so far
+	refused  int              // frames with another scale
 }
+
+// place identifies a frame of a cluster's model.
+type place struct{ job, first uint32 }
 
 // arrival is a frame that the client must answer.
 type arrival struct {
@@ -40,7 +44,8 @@ func NewUpdates(c Config, end context.CancelCauseFunc, say func(format string, a
 	if err := c.Check(); err != nil {
 		return nil, err
 	}
-	return &Updates{config: c, end: end, say: say, arrivals: make(chan *arrival, 1)}, nil
+	return &Updates{config: c, end: end, say: say, arrivals: make(chan *arrival, 1),
+		versions: map[place]uint32{}}, nil
 }
 
 func (u *Updates) greeting() Greeting {
@@ -64,7 +69,7 @@ func (u *Updates) ApplyLater(a *endpoint.Aggregate, done func()) {
 			u.say("worker %d sends with another scale than this server's, which is %g, or without --attach; its updates "+
 				"are refused", a.Worker, u.config.Scale)
 		}
-		a.Values = []uint32{uint32(u.config.code()), u.number}
+		a.Values = []uint32{uint32(u.config.code()), 0}
 		done()
 		return
 	}
@@ -78,11 +83,12 @@ func (u *Updates) ApplyLater(a *endpoint.Aggregate, done func()) {
 		Dropped: uint32(a.Dropped), Waiting: uint32(a.Waiting), Saturated: n.Saturated,
 	}
 	u.number++
+	k.update.Version = u.versions[place{k.update.Job, k.update.First}]
 	u.arrivals <- k
 }
 
-// ApplyVector makes the client answer an update of a network in this process, as little-endian float32, and returns
-// the values of its answer; none for an ACK alone. ok is false if the context ended first.
+// ApplyVector makes the client answer an update of a network in this process, as little-endian float32 with the version
+// that it sets, and returns the values of its answer; none for an ACK alone. ok is false if the context ended first.
 func (u *Updates) ApplyVector(ctx context.Context, update Update, values []byte) (reply []byte, ok bool) {
 	done := make(chan struct{})
 	k := &arrival{done: func() { close(done) }, update: update, values: values}
@@ -171,10 +177,14 @@ func (u *Updates) reply(k *arrival, values []byte) {
 		k.done()
 		return
 	}
+	version := k.update.Version + k.update.Count
+	u.mu.Lock()
+	u.versions[place{k.update.Job, k.update.First}] = version
+	u.mu.Unlock()
 	k.a.Values = nil
 	if len(values) > 0 {
 		var n Numbers
-		k.a.Values = n.appendLanes([]uint32{uint32(u.config.code()), k.update.Number + 1}, values, u.config.Scale)
+		k.a.Values = n.appendLanes([]uint32{uint32(u.config.code()), version}, values, u.config.Scale)
 	}
 	k.done()
 }

@@ -9,7 +9,7 @@ from typing import Callable, Iterator, NamedTuple, Optional, Tuple, Union
 
 import numpy as np
 
-VERSION = 1
+VERSION = 2
 HELLO, VECTOR, PULL, TAKE, REPLY, BYE, RECORD = range(1, 8)
 GREETING, SUM, PUSHED, MODEL, UPDATE, WAITS, ERROR = range(16, 23)
 ROLE_SERVER = 1
@@ -25,7 +25,7 @@ _STRUCTURES = {
     SUM: struct.Struct("<6If"),
     PUSHED: struct.Struct("<5IIHH"),
     MODEL: struct.Struct("<3IHHI4x"),
-    UPDATE: struct.Struct("<6IQQf3I"),
+    UPDATE: struct.Struct("<6IQQf4I4x"),
     WAITS: struct.Struct("<"),
     ERROR: struct.Struct("<I"),
 }
@@ -81,7 +81,7 @@ class Pushed(NamedTuple):
 class Model(NamedTuple):
     """The newest model at a worker."""
 
-    version: int  #: of the newest frame; 0 before the server's first answer
+    version: int  #: of the newest frame: updates inside the server's answers there; 0 before the first one
     oldest: int  #: of the oldest frame; below version the model is torn
     values: np.ndarray  #: float32, empty before the first answer
     queue: Queue
@@ -89,7 +89,7 @@ class Model(NamedTuple):
 
     @property
     def torn(self) -> bool:
-        """Whether its frames are of different versions."""
+        """Whether its frames contain different numbers of updates."""
         return self.oldest < self.version
 
 
@@ -102,12 +102,13 @@ class Update(NamedTuple):
     job: int  #: the cluster
     worker: int  #: of the newest update inside
     vector: int  #: its number at that worker
-    staleness: float  #: mean number of frames that the server answered since the models that the updates were computed on
+    staleness: float  #: mean number of updates that the server answered here since the models that these were computed on
     generated_ns: int  #: when the newest was ready, modulo 2**48
     reward: float  #: sum of the updates' rewards
     dropped: int  #: frames for which the server's line had no room so far
     waiting: int  #: frames in the line
     saturated: int  #: values at the end of the range
+    version: int  #: of the model here; the reply's is count higher
     values: np.ndarray  #: float32, the sum of the updates inside
 
 
@@ -317,8 +318,8 @@ class Server(_Connection):
     def take(self) -> Update:
         """Wait for the next frame. Each needs one reply before the next can be taken."""
         fields, values = self._ask(UPDATE, TAKE)
-        number, count, first, job, worker, vector, versions, generated, reward, dropped, waiting, saturated = fields
-        return Update(number, count, first, job, worker, vector, number - versions / max(count, 1), generated, reward, dropped, waiting, saturated, values)
+        number, count, first, job, worker, vector, versions, generated, reward, dropped, waiting, saturated, version = fields
+        return Update(number, count, first, job, worker, vector, version - versions / max(count, 1), generated, reward, dropped, waiting, saturated, version, values)
 
     def reply(self, update: Update, values: Optional[np.ndarray] = None) -> None:
         """Answer a frame with the model's values from ``update.first`` on, float32, at most ``frame``; None sends an ACK alone."""

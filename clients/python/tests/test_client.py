@@ -128,14 +128,21 @@ class Pushes(unittest.TestCase):
         pushed = worker.push(gradient, reward=1.5)
         self.assertFalse(pushed.withheld)
         frames = -(-LARGEST // worker.frame)
-        got = worker.pull(after=frames - 1)
-        self.assertEqual(got.version, frames)
+
+        def whole(version):
+            while True:
+                got = worker.pull(after=version - 1)
+                if len(got.values) == LARGEST and not got.torn:
+                    return got
+
+        got = whole(1)
+        self.assertEqual((got.version, got.oldest), (1, 1))
         np.testing.assert_array_equal(got.values, -gradient)
         worker.push(gradient)
-        np.testing.assert_array_equal(worker.pull(after=2 * frames - 1).values, -2 * gradient)
+        np.testing.assert_array_equal(whole(2).values, -2 * gradient)
         thread.join()
         self.assertEqual(stale[0], 0)
-        self.assertEqual(stale[frames], 0)  # computed on the model of all frames before
+        self.assertEqual(stale[frames:], [0] * frames)  # computed on a whole model
         worker.detach()
 
 

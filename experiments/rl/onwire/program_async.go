@@ -32,7 +32,8 @@ type asyncNet struct {
 	updates *attach.Updates
 	flying  map[uint64]asyncUpdate // by program.ContributionMark
 	arrived []uint64               // marks of contributions at the switch, in order; of sums that no worker applied yet
-	models  map[uint32]*asyncModel // of sums that some worker has not applied yet, by version
+	models  map[uint32]*asyncModel // of sums that some worker has not applied yet, by number
+	version uint32                 // updates that the server's program answered
 	root    int                    // the switch's node
 	played  chan struct{}
 	result  *closedloop.Result
@@ -63,7 +64,8 @@ type asyncUpdate struct {
 
 // asyncModel is the server program's answer to an update.
 type asyncModel struct {
-	version uint32
+	version uint32 // updates inside the answers so far
+	sum     uint32 // number of the sum, if all workers apply it
 	values  []byte // little-endian float32; none for an ACK alone
 }
 
@@ -208,10 +210,11 @@ func (n *asyncNet) applied(_ olaf.Time, host int, a *endpoint.Aggregate) {
 	case n.parts.Server != nil:
 		n.members[host].model = n.members[host].coming
 	default:
-		model := n.models[a.Number+1]
+		model := n.models[a.Number]
 		if model == nil {
 			model = n.askServer(a, n.takeInside(a.Trace.Inside))
-			n.models[model.version] = model
+			model.sum = a.Number
+			n.models[model.sum] = model
 		}
 		n.members[host].model = model
 		n.forgetModels()
@@ -237,18 +240,19 @@ func (n *asyncNet) forgetModels() {
 		if m.model == nil {
 			return
 		}
-		oldest = min(oldest, m.model.version)
+		oldest = min(oldest, m.model.sum)
 	}
-	for version := range n.models {
-		if version <= oldest {
-			delete(n.models, version)
+	for sum := range n.models {
+		if sum <= oldest {
+			delete(n.models, sum)
 		}
 	}
 }
 
 // askServer makes the server's program answer a sum of the updates with these marks.
 func (n *asyncNet) askServer(a *endpoint.Aggregate, marks []uint64) *asyncModel {
-	u := attach.Update{Count: a.Vectors, GenNS: a.Trace.NewestNS}
+	u := attach.Update{Count: a.Vectors, GenNS: a.Trace.NewestNS, Version: n.version}
+	n.version += a.Vectors
 	for _, mark := range marks {
 		f := n.flying[mark]
 		delete(n.flying, mark)
@@ -260,7 +264,7 @@ func (n *asyncNet) askServer(a *endpoint.Aggregate, marks []uint64) *asyncModel 
 		values = binary.LittleEndian.AppendUint32(values, v)
 	}
 	reply, _ := n.updates.ApplyVector(n.ctx, u, values) // a job that failed ends before its next event
-	return &asyncModel{version: a.Number + 1, values: reply}
+	return &asyncModel{version: n.version, values: reply}
 }
 
 // asyncSends is an asyncNet that observes which updates were sent.

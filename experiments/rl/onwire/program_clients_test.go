@@ -251,9 +251,8 @@ func pointsOf(t *testing.T, r *ProgramReport) []byte {
 // checkUpdates checks what a server's program learns: counts, rewards, the newest update inside, and staleness.
 func checkUpdates(t *testing.T, all []attach.Update, count uint32, arrive int) {
 	t.Helper()
-	inside := 0
+	inside, versions := 0, map[uint32]uint32{} // by place
 	for i, u := range all {
-		inside += int(u.Count)
 		newest := float32(u.Vector) + float32(u.Worker)/4 // its reward
 		switch {
 		case int(u.Number) != i || u.Count < 1 || count > 0 && u.Count != count || u.Job != 0 || u.Worker > 2:
@@ -262,11 +261,13 @@ func checkUpdates(t *testing.T, all []attach.Update, count uint32, arrive int) {
 			t.Errorf("update %d has reward %v, want that of vector %d of worker %d, %v", i, u.Reward, u.Vector, u.Worker, newest)
 		case u.Count > 1 && (u.Reward < newest || u.Reward > float32(u.Count)*(learnSteps+1)):
 			t.Errorf("update %d has reward %v, want the sum of %d, of which one is %v", i, u.Reward, u.Count, newest)
-		case u.VersionSum > uint64(u.Number)*uint64(u.Count):
-			t.Errorf("update %d was computed on models of versions %d in all, want at most %d each", i, u.VersionSum, u.Number)
+		case u.Version != versions[u.First] || u.VersionSum > uint64(u.Version)*uint64(u.Count):
+			t.Errorf("update %d is %+v, want version %d, and those that it was computed on no higher", i, u, versions[u.First])
 		case u.GenNS == 0:
 			t.Errorf("update %d has no time", i)
 		}
+		inside += int(u.Count)
+		versions[u.First] += u.Count
 	}
 	if last := all[len(all)-1]; last.VersionSum == 0 {
 		t.Errorf("the last update %+v was computed on no model", last)
