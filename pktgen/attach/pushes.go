@@ -31,6 +31,7 @@ type Pushes struct {
 	versions []uint32 // of the frames; 0 before the first one
 	lengths  []int    // values of the frames
 	pulled   []uint32 // versions of the client's frames
+	pulls    Pulls
 	changed  chan struct{}
 	attached time.Time // the newest client
 	asking   handed    // the pull to answer, with Config.Turns
@@ -139,7 +140,7 @@ func (w *Pushes) pull(s *session, m Message) (bye bool, err error) {
 		model, values := w.current()
 		changed, newer := w.changed, p.Wait == 0 || model.Version > p.After
 		if newer {
-			copy(w.pulled, w.versions)
+			w.notePull(&model, values)
 		}
 		w.mu.Unlock()
 		if newer {
@@ -151,6 +152,28 @@ func (w *Pushes) pull(s *session, m Message) (bye bool, err error) {
 		if err != nil {
 			return bye, err
 		}
+	}
+}
+
+// Pulls counts the models with values that a client pulled, and how many of them were torn: with frames that contain
+// different numbers of updates.
+type Pulls struct{ Models, Torn uint64 }
+
+// Pulls returns the counts so far.
+func (w *Pushes) Pulls() Pulls {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.pulls
+}
+
+// notePull stores that the client pulls the current model.
+func (w *Pushes) notePull(m *Model, values []byte) {
+	copy(w.pulled, w.versions)
+	if len(values) > 0 {
+		w.pulls.Models++
+	}
+	if m.Oldest < m.Version {
+		w.pulls.Torn++
 	}
 }
 

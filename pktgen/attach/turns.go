@@ -50,15 +50,13 @@ func (w *Pushes) CanPull(p *Pull) bool {
 	return p.Wait == 0 || m.Version > p.After
 }
 
-// AnswerPull sends the client the model that it asked for, and reports whether the model has values, and whether they
-// are of several versions.
-func (w *Pushes) AnswerPull() (has, torn bool) {
+// AnswerPull sends the client the model that it asked for.
+func (w *Pushes) AnswerPull() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	m, values := w.current()
-	copy(w.pulled, w.versions)
+	w.notePull(&m, values)
 	w.asking.answer <- Append(nil, KindModel, m, values) // there is room for one
-	return len(values) > 0, m.Oldest < m.Version
 }
 
 // RefusePull answers a request for the model with an error. The client may ask again.

@@ -195,6 +195,7 @@ func (f *workerFlags) runAttachedOpen(cmd *cobra.Command, env *cli.Env) error {
 	if report == nil {
 		return err
 	}
+	onwire.AddPulls(report.Counts, pushes.Pulls())
 	return errors.Join(err, f.reportOpen(cmd.Context(), env, &onwire.WorkerReport{Worker: cfg.Worker, Report: *report}))
 }
 

@@ -355,7 +355,35 @@ func (a *attempt) finish(ctx context.Context) (*ProgramRun, error) {
 		return nil, err
 	}
 	r.Server, err = a.stopDaemon(ctx, a.daemons[0])
-	return r, err
+	return r, errors.Join(err, r.countPulls())
+}
+
+// Names of the counts in attach.Pulls.
+const (
+	modelsPulled = "models_pulled"
+	modelsTorn   = "models_torn"
+)
+
+// AddPulls adds the models that a client pulled to the counts of its worker.
+func AddPulls(counts map[string]uint64, p attach.Pulls) {
+	counts[modelsPulled] += p.Models
+	counts[modelsTorn] += p.Torn
+}
+
+// countPulls adds the models that the workers' clients pulled to the counts, from their reports.
+func (r *ProgramRun) countPulls() error {
+	for _, text := range r.Daemon {
+		var report struct {
+			Counts map[string]uint64 `json:"counts"`
+		}
+		if err := json.Unmarshal(text, &report); err != nil {
+			return fmt.Errorf("%w: a worker's report: %w", ErrHost, err)
+		}
+		if pulled, counted := report.Counts[modelsPulled]; counted {
+			AddPulls(r.Counts, attach.Pulls{Models: pulled, Torn: report.Counts[modelsTorn]})
+		}
+	}
+	return nil
 }
 
 // rebase makes times relative to the first point, so that curves exclude the programs' start-up.
@@ -536,8 +564,8 @@ func (r *ProgramRun) fate() string {
 			c["vectors_discarded"], c["frames"], c["lost"])
 	}
 	torn := ""
-	if c["models_torn"] > 0 {
-		torn = fmt.Sprintf(", %d of %d models that workers pulled torn", c["models_torn"], c["models_pulled"])
+	if c[modelsTorn] > 0 {
+		torn = fmt.Sprintf(", %d of %d models that workers pulled torn", c[modelsTorn], c[modelsPulled])
 	}
 	if _, queue := c["delivered_updates"]; queue {
 		return fmt.Sprintf("%d frames sent, %d delivered in %d, %d dropped, %d replaced, %d lanes saturated%s", c["in"],

@@ -47,8 +47,7 @@ type virtual struct {
 	port    *engine.Port // nil for an ideal network
 	frames  int          // of an update
 	now     olaf.Time
-	left    []leaving // frames that the server has not received yet
-	counts  map[string]uint64
+	left    []leaving     // frames that the server has not received yet
 	played  chan struct{} // closed when play has ended
 	err     error
 }
@@ -82,7 +81,7 @@ type pusher struct {
 // startVirtual opens the sockets of a virtual queue and starts it.
 func (a *attempt) startVirtual(ctx context.Context, compute olaf.Duration) (*virtual, error) {
 	n := &virtual{Program: a.Program, sockets: newSockets(ctx), compute: compute, frames: a.Frames(),
-		counts: map[string]uint64{}, played: make(chan struct{})}
+		played: make(chan struct{})}
 	c := attach.Config{System: a.system, Workers: a.Workers, Largest: a.Values, Lanes: a.Lanes, Scale: a.Scale,
 		Turns: true}
 	layout := attach.PushLayout(a.Values, a.Lanes)
@@ -253,15 +252,7 @@ func (m *pusher) answerPull() {
 	if m.net.now > m.since { // it waited
 		m.since, m.began = m.net.now, time.Now()
 	}
-	has, torn := m.pushes.AnswerPull()
-	m.net.count("models_pulled", has)
-	m.net.count("models_torn", torn)
-}
-
-func (n *virtual) count(name string, one bool) {
-	if one {
-		n.counts[name]++
-	}
+	m.pushes.AnswerPull()
 }
 
 // handOver sends the update that is due.
@@ -387,7 +378,10 @@ func (n *virtual) complete(r *ProgramRun) error {
 		return n.err
 	}
 	r.stampPoints(func(k int) []int64 { return n.members[k].readyNS })
-	r.Counts = n.counts
+	r.Counts = map[string]uint64{}
+	for _, m := range n.members {
+		AddPulls(r.Counts, m.pushes.Pulls())
+	}
 	if n.port == nil {
 		return nil
 	}
