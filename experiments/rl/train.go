@@ -36,9 +36,12 @@ type Outcome struct {
 	Network engine.Stats
 	// Withheld counts updates that transmission control did not send.
 	Withheld uint64
-	Weights  []ppo.Weights // by cluster, at the end
-	Diverged int           // clusters whose weights fail CheckWeights
-	EndNS    int64
+	// Models counts the models that iterations began with, and Torn those whose parts contain different numbers of
+	// updates.
+	Models, Torn uint64
+	Weights      []ppo.Weights // by cluster, at the end
+	Diverged     int           // clusters whose weights fail CheckWeights
+	EndNS        int64
 }
 
 // worker is one learner in virtual time.
@@ -49,6 +52,7 @@ type worker struct {
 	speed    float64
 	received ppo.Weights // newest answer of the server, used from the next iteration on
 	version  uint64      // of received
+	inside   []uint64    // updates in received, by place
 	start    ppo.Weights
 	base     uint64 // version of start
 	gradient ppo.Weights
@@ -148,6 +152,7 @@ func newTraining(c *Config, observer Observer) (*training, error) {
 			return nil, err
 		}
 		w.received = t.servers[w.cluster].weights
+		w.inside = make([]uint64, len(t.servers[w.cluster].parts))
 		t.workers = append(t.workers, w)
 	}
 	return t, nil
@@ -185,6 +190,10 @@ func (c *Config) meanPeriodNS(update olaf.Size) float64 {
 // begin starts w's next iteration at now on its own goroutine.
 func (t *training) begin(w *worker, now int64) {
 	w.start, w.base = w.received, w.version
+	t.out.Models++
+	if slices.Min(w.inside) < slices.Max(w.inside) {
+		t.out.Torn++
+	}
 	w.running, w.known, w.startNS = true, false, now
 	done := make(chan struct{})
 	w.done = done
@@ -373,7 +382,7 @@ func (t *training) onArrival(a *arrival) {
 
 func (w *worker) answer(s *Keeper, place int) {
 	copy(w.received[place*s.part:], s.parts[place].weights)
-	w.version = s.Stats().Versions
+	w.version, w.inside[place] = s.Stats().Versions, s.parts[place].stats.Inside
 }
 
 // settle waits for iterations in progress, so that nothing outlives the training.

@@ -8,5 +8,5 @@ import (
 
 // Experiments lists the paper's experiments in its order, with systems of a set.
 func Experiments(set system.Set) experiments.Set {
-	return experiments.Set{table1(set), table1Trace(set), fig5, fig6(set), fig2, fig3, fig7, fig8, table2, table3, fig10, solved, claimsOfText(set), cycles(set), fig8Shared, filter, control, splitUpdates(set)}
+	return experiments.Set{table1(set), table1Trace(set), fig5, fig6(set), fig2, fig3, fig7, fig8, table2, table3, fig10, solved, claimsOfText(set), cycles(set), fig8Shared, filter, control, splitUpdates(set), tornTraining}
 }

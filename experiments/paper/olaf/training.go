@@ -31,6 +31,9 @@ type learned struct {
 	Curves  [][]rl.Point `json:"curves"` // by worker
 	EndNS   int64        `json:"end_ns"`
 	Network engine.Stats `json:"network"`
+	// Models and Torn are those of rl.Outcome.
+	Models uint64 `json:"models,omitempty"`
+	Torn   uint64 `json:"torn,omitempty"`
 }
 
 // trainAll carries out all training runs in turn, each on all processors. It stores finished runs in o.Trainings, if
@@ -101,7 +104,8 @@ func learn(ctx context.Context, c rl.Config, progress rl.Observer) (*learned, er
 	if err != nil {
 		return nil, err
 	}
-	return &learned{Curves: outcome.Curves, EndNS: outcome.EndNS, Network: outcome.Network}, nil
+	return &learned{Curves: outcome.Curves, EndNS: outcome.EndNS, Network: outcome.Network, Models: outcome.Models,
+		Torn: outcome.Torn}, nil
 }
 
 // trainings divides a figure into its training runs: every scheme with every seed, for the full and the quick number of
