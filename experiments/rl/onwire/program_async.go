@@ -130,6 +130,7 @@ func (n *asyncNet) play() {
 		n.err = cause
 	}
 	if n.err != nil {
+		n.fail(n.err)
 		n.close(n.err)
 	}
 }
@@ -287,18 +288,6 @@ func (*asyncSends) OnLoss(olaf.Time, *program.Packet) {}
 
 // leave implements localNet.
 func (n *asyncNet) leave(worker int) { n.members[worker].bye() }
-
-// failure implements localNet.
-func (n *asyncNet) failure() error {
-	select {
-	case <-n.played:
-		if !errors.Is(n.err, attach.ErrBye) {
-			return n.err
-		}
-	default:
-	}
-	return nil
-}
 
 // complete implements localNet.
 func (n *asyncNet) complete(r *ProgramRun) error {

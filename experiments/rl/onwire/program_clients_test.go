@@ -2,13 +2,16 @@ package onwire
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/olafctl/olaf"
@@ -79,6 +82,11 @@ const learnSteps = 12
 func (c *testClient) learn() error {
 	target, update := float32(c.Worker+1), make([]float32, c.Largest)
 	model := make([]float32, c.Largest)
+	if os.Getenv("ONWIRE_HANGS") == "after an update" {
+		fmt.Println(`{"loss": 1}`)
+		signal.Reset(os.Interrupt)
+		select {} // until it is interrupted
+	}
 	for step := range learnSteps {
 		m, values, err := c.Pull(0, false)
 		if err != nil {
@@ -120,8 +128,13 @@ func (c *testClient) serve() {
 	}
 }
 
-// sum sends one vector with values that not every system can carry.
+// sum sends one vector with values that not every system can carry; with ONWIRE_LENGTHS one of another length at each
+// worker.
 func (c *testClient) sum() error {
+	if os.Getenv("ONWIRE_LENGTHS") != "" {
+		_, _, err := c.Sum(make([]float32, c.Worker+1), 0)
+		return err
+	}
 	s, _, err := c.Sum([]float32{20, 30, 1e-9, 0.5}, float32(c.Worker)+0.5)
 	c.notes.Sums = append(c.notes.Sums, s)
 	return err
@@ -130,13 +143,7 @@ func (c *testClient) sum() error {
 // trainTest trains with this test as the program, and returns the report and every client's notes by name.
 func trainTest(t *testing.T, p *Program, run func(*Program) (*ProgramReport, error)) (*ProgramReport, map[string]*clientNotes) {
 	t.Helper()
-	folder := t.TempDir()
-	t.Setenv("ONWIRE_NOTES", folder)
-	p.Command, p.Seeds, p.Clusters, p.Scale = os.Args[0], []uint64{1}, 1, attach.DefaultScale
-	p.Say, p.Told = t.Logf, func(Point) {}
-	if p.Lanes == 0 {
-		p.Lanes = p.Values + attach.Overhead
-	}
+	folder := testProgram(t, p)
 	r, err := run(p)
 	if err != nil {
 		t.Fatal(err)
@@ -160,9 +167,29 @@ func trainTest(t *testing.T, p *Program, run func(*Program) (*ProgramReport, err
 	return r, all
 }
 
+// testProgram makes this test the program, and returns the folder of its notes.
+func testProgram(t *testing.T, p *Program) (notes string) {
+	t.Helper()
+	notes = t.TempDir()
+	t.Setenv("ONWIRE_NOTES", notes)
+	p.Command, p.Seeds, p.Clusters, p.Scale = os.Args[0], []uint64{1}, 1, attach.DefaultScale
+	p.Say = t.Logf
+	if p.Told == nil {
+		p.Told = func(Point) {}
+	}
+	if p.Lanes == 0 {
+		p.Lanes = p.Values + attach.Overhead
+	}
+	return notes
+}
+
 // simulated returns a function that trains through a simulated job.
 func simulated(t *testing.T, mode string, o system.Options) func(*Program) (*ProgramReport, error) {
 	t.Helper()
+	return simulatedIn(t.Context(), mode, o)
+}
+
+func simulatedIn(ctx context.Context, mode string, o system.Options) func(*Program) (*ProgramReport, error) {
 	return func(p *Program) (*ProgramReport, error) {
 		s, err := system.All().Find(p.Systems[0])
 		if err != nil {
@@ -174,7 +201,7 @@ func simulated(t *testing.T, mode string, o system.Options) func(*Program) (*Pro
 		}
 		spec := &job.Spec{System: s, Mode: m, Options: o}
 		spec.Network.Link = closedloop.Link{Rate: 10 * olaf.Gbps, Overhead: 24}
-		return p.RunJobs(t.Context(), &Jobs{Specs: map[string]*job.Spec{s.Name: spec}, Compute: olaf.Millisecond})
+		return p.RunJobs(ctx, &Jobs{Specs: map[string]*job.Spec{s.Name: spec}, Compute: olaf.Millisecond})
 	}
 }
 
@@ -315,6 +342,50 @@ func TestClientsKnowEachSum(t *testing.T) {
 				if want := (attach.Sum{Round: 0, Workers: 3, Numbers: want, Reward: 4.5}); got != want {
 					t.Errorf("worker %d learns %+v, want %+v", k, got, want)
 				}
+			}
+		})
+	}
+}
+
+// TestWorkersThatDisagreeOnALength sends vectors of different lengths in one round: the training ends with their
+// lengths, and no worker gets a sum.
+func TestWorkersThatDisagreeOnALength(t *testing.T) {
+	t.Setenv("ONWIRE_LENGTHS", "1")
+	for _, name := range []string{"switchml", "iswitch", "atp", "ps", "ring", "xagg"} {
+		p := &Program{Systems: []string{name}, Workers: 2, Values: 4}
+		testProgram(t, p)
+		_, err := simulated(t, "sync", system.Options{})(p)
+		if !errors.Is(err, attach.ErrDisagree) || !strings.Contains(err.Error(), "in round 0 the vector of worker") {
+			t.Errorf("%s: the training ends with %v, want the lengths of a round", name, err)
+		}
+	}
+}
+
+// TestInterruptedTrainingLeavesNothing stops trainings whose programs hang: the programs are ended, and what they
+// attached to is gone.
+func TestInterruptedTrainingLeavesNothing(t *testing.T) {
+	t.Setenv("ONWIRE_HANGS", "after an update")
+	for name, run := range map[string]func(context.Context, *Program) (*ProgramReport, error){
+		"an ideal network": func(ctx context.Context, p *Program) (*ProgramReport, error) {
+			p.Systems = []string{rl.Ideal}
+			return p.RunQueues(ctx, nil)
+		},
+		"a queue in virtual time": func(ctx context.Context, p *Program) (*ProgramReport, error) {
+			p.Systems = []string{"olaf"}
+			return p.RunVirtual(ctx, olaf.Millisecond)
+		},
+		"ps in virtual time": func(ctx context.Context, p *Program) (*ProgramReport, error) {
+			p.Systems = []string{"ps"}
+			return simulatedIn(ctx, "async", system.Options{})(p)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, interrupt := context.WithCancel(t.Context())
+			defer interrupt()
+			p := &Program{Workers: 2, Values: 6, Slots: 8, OutRate: olaf.Mbps, Told: func(Point) { interrupt() }}
+			testProgram(t, p)
+			if _, err := run(ctx, p); !errors.Is(err, context.Canceled) {
+				t.Errorf("the training ends with %v, want that it was interrupted", err)
 			}
 		})
 	}

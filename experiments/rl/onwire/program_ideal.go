@@ -161,9 +161,6 @@ func (n *ideal) sum() {
 // leave implements localNet.
 func (n *ideal) leave(worker int) { n.ended(worker)(attach.ErrBye) }
 
-// failure implements localNet: programs learn why they ended.
-func (n *ideal) failure() error { return nil }
-
 // complete implements localNet: an ideal network has no counts.
 func (n *ideal) complete(*ProgramRun) error { return nil }
 

@@ -78,6 +78,7 @@ type member struct {
 	vectors  [2][]uint32 // of even and odd rounds, float32
 	rewards  [2]float32  // of the same
 	vector   uint32      // number of the newest vector
+	length   int         // of the newest vector; -1 before the first one
 	sum      *attach.Sum // that its client has not received yet
 	values   []uint32
 	readyNS  []int64 // on the run's clock, by vector
@@ -114,7 +115,7 @@ func (a *attempt) startJob(ctx context.Context, jobs *Jobs) (*jobNet, error) {
 
 // addMember opens the socket of a worker.
 func (n *jobNet) addMember(c attach.Config, socket string) error {
-	m := new(member)
+	m := &member{length: -1}
 	m.ctx, m.bye = context.WithCancel(n.ctx)
 	n.members = append(n.members, m)
 	var err error
@@ -174,7 +175,9 @@ func (n *jobNet) finish(err error) {
 	if cause := context.Cause(n.ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		err = cause
 	}
-	n.err = err
+	if n.err = err; err != nil {
+		n.fail(err)
+	}
 	for _, m := range n.members { // a program that still runs receives the reason
 		if err != nil {
 			break
@@ -210,10 +213,15 @@ func (n *jobNet) takeVector(k int, vector uint32, h *attach.Handed) {
 	for i := range len(h.Values) / 4 {
 		(*into)[i] = binary.LittleEndian.Uint32(h.Values[4*i:])
 	}
-	m.vector, m.rewards[vector%2] = vector, h.Reward
+	m.vector, m.length, m.rewards[vector%2] = vector, len(h.Values)/4, h.Reward
 	for other, o := range n.members {
-		if o.ctx.Err() != nil && n.ctx.Err() == nil {
+		switch {
+		case n.ctx.Err() != nil:
+		case o.ctx.Err() != nil:
 			n.fail(fmt.Errorf("%w: worker %d ended, and no more sums come without it", attach.ErrBye, other))
+		case o.length >= 0 && o.vector == vector && o.length != m.length:
+			n.fail(fmt.Errorf("%w: in round %d the vector of worker %d has %d values, and that of worker %d has %d",
+				attach.ErrDisagree, vector, k, m.length, other, o.length))
 		}
 	}
 	if vector+1 > n.job.Updates {
@@ -306,18 +314,6 @@ func (n *jobNet) applied(_ olaf.Time, host int, a *endpoint.Aggregate) {
 		m.sum.Clipped, m.sum.Vanished = m.sum.Clipped+uint32(clipped), m.sum.Vanished+uint32(vanished)
 	}
 	m.sum.Saturated = uint32(n.parts.Conversion.CountSaturated(m.values))
-}
-
-// failure returns why the job itself failed, or nil if it did not.
-func (n *jobNet) failure() error {
-	select {
-	case <-n.played:
-		if !errors.Is(n.err, attach.ErrBye) {
-			return n.err
-		}
-	default:
-	}
-	return nil
 }
 
 // complete adds the job's data to a run whose programs have ended.

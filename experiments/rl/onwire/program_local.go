@@ -2,6 +2,7 @@ package onwire
 
 import (
 	"context"
+	"errors"
 	"sync"
 
 	"github.com/olafctl/olaf/pktgen/attach"
@@ -42,6 +43,15 @@ func (s *sockets) listen(socket string, h attach.Handler) error {
 	s.ports = append(s.ports, port)
 	s.tasks.Go(func() { port.Serve(h) })
 	return nil
+}
+
+// failure implements localNet: it returns why the network was ended; nil if it was not, or if a program ended in order.
+func (s *sockets) failure() error {
+	why := context.Cause(s.ctx)
+	if errors.Is(why, context.Canceled) || errors.Is(why, attach.ErrBye) {
+		return nil
+	}
+	return why
 }
 
 // close ends all sockets with a reason.

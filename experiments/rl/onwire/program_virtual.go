@@ -164,6 +164,7 @@ func (n *virtual) play() {
 	}
 	n.err = n.whyEnded()
 	if n.err != nil {
+		n.fail(n.err)
 		n.close(n.err)
 	}
 }
@@ -357,18 +358,6 @@ func (s *virtualServer) Send(to endpoint.Peer, p *program.Packet, lanes []uint32
 
 // leave implements localNet.
 func (n *virtual) leave(worker int) { n.members[worker].bye() }
-
-// failure implements localNet.
-func (n *virtual) failure() error {
-	select {
-	case <-n.played:
-		if !errors.Is(n.err, attach.ErrBye) {
-			return n.err
-		}
-	default:
-	}
-	return nil
-}
 
 // complete implements localNet.
 func (n *virtual) complete(r *ProgramRun) error {
