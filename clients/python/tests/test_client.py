@@ -104,6 +104,60 @@ class Sums(unittest.TestCase):
         w.detach()
 
 
+class Daemons(unittest.TestCase):
+    """A worker that greets, and then does what the test says."""
+
+    def greeted(self, end):
+        import socket
+        import struct
+        import tempfile
+
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        listener = socket.socket(socket.AF_UNIX)
+        self.addCleanup(listener.close)
+        listener.bind(folder.name + "/w.sock")
+        listener.listen()
+
+        def run():
+            connection, _ = listener.accept()
+            connection.recv(16)
+            greeting = struct.pack("<4sHBBIIIII4xd16s", b"OLAF", 2, 0, 1, 0, 2, 10, 10, 0, 1e8, b"xagg")
+            connection.sendall(struct.pack("<IB3x", len(greeting), 17 - 1) + greeting)
+            connection.recv(1 << 16)
+            end(connection)
+            connection.close()
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        self.addCleanup(thread.join)
+        return olaf.Worker("unix:" + folder.name + "/w.sock")
+
+    def test_worker_that_dies_ends_its_program(self):
+        with self.assertRaisesRegex(olaf.Ended, "gone"):
+            self.greeted(lambda connection: None).allreduce(np.ones(3, np.float32))
+
+    def test_worker_that_dies_within_an_answer(self):
+        with self.assertRaisesRegex(olaf.Ended, "gone"):
+            self.greeted(lambda connection: connection.sendall(b"\x28\0\0\0\x11\0\0\0")).allreduce(np.ones(3, np.float32))
+
+    def test_answer_of_another_protocol_is_an_error(self):
+        with self.assertRaisesRegex(olaf.Error, "version 2 of the protocol"):
+            self.greeted(lambda connection: connection.sendall(b"HTTP/1.1 400 Bad Request")).allreduce(np.ones(3, np.float32))
+
+    def test_texts_about_waiting_reach_the_program(self):
+        texts = []
+
+        def end(connection):
+            connection.sendall(b"\x05\0\0\0\x15\0\0\0hello")
+
+        w = self.greeted(end)
+        w._waits = texts.append
+        with self.assertRaises(olaf.Ended):
+            w.allreduce(np.ones(3, np.float32))
+        self.assertEqual(texts, ["hello"])
+
+
 class Pushes(unittest.TestCase):
     def test_model_of_several_frames_comes_back(self):
         worker, server = olaf.Worker(PUSH), olaf.Server(SERVER)
