@@ -33,7 +33,9 @@ type RootConfig struct {
 	Line    olaf.Rate // capacity of its link, for the granted rates; 0 for unlimited
 	Agent   netip.AddrPort
 	Workers []netip.AddrPort // receivers of every sum
-	Codec   Codec
+	// Fanout, if valid, is a group to which every sum is sent once; aggregators copy it to the workers.
+	Fanout netip.AddrPort
+	Codec  Codec
 	// Adopt is the maximum silence of the aggregator after its first packet and before the end of the job. After that
 	// the root changes the tree: workers become its children (paper, §V), and are notified until they send. 0 means
 	// never. A root that adopts serves one job.
@@ -90,6 +92,8 @@ func (r *Root) port(from netip.Addr) (program.Port, bool) {
 // to returns the addresses for a packet.
 func (r *Root) to(to program.Dest, _ *program.Packet) []netip.AddrPort {
 	switch {
+	case to == program.Down && r.c.Fanout.IsValid() && !r.adopted:
+		return []netip.AddrPort{r.c.Fanout}
 	case to == program.Down:
 		return r.c.Workers
 	case r.adopted && to >= 0 && int(to) < len(r.c.Workers):
@@ -148,6 +152,7 @@ func (r *Root) children(n int) program.Job {
 
 // Run runs until the context ends.
 func (r *Root) Run(ctx context.Context, conn *net.UDPConn) (*StationReport, error) {
+	r.Station.Joins = r.c.Fanout.IsValid()
 	report, err := r.Station.Run(ctx, conn)
 	report.Counts = CountsOf(r.server)
 	report.Adopted = r.adopted

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"syscall"
 	"time"
 
@@ -43,6 +44,9 @@ const batch = 64
 // datagram is the maximum length of a datagram with its offset.
 const datagram = 9216
 
+// joinedRoom is the maximum length of joined datagrams with the offset of the first.
+const joinedRoom = 1 << 16
+
 // socket sends and receives packets in batches of one system call.
 type socket struct {
 	codec     Codec
@@ -50,8 +54,10 @@ type socket struct {
 	packets   *ipv4.PacketConn
 	traffic   Traffic
 	out, in   []ipv4.Message
-	buffers   [][]byte // of outgoing datagrams
-	rooms     [][]byte // of received datagrams, after their offset
+	joins     bool           // see joinPackets
+	joined    []ipv4.Message // of the batch
+	buffers   [][]byte       // of outgoing datagrams
+	rooms     [][]byte       // of received datagrams, after their offset
 	addresses map[netip.AddrPort]*net.UDPAddr
 	sources   map[netip.Addr][]byte
 	unsent    error // reason for the first one
@@ -60,11 +66,24 @@ type socket struct {
 func newSocket(conn *net.UDPConn, codec Codec) *socket {
 	s := &socket{codec: codec, conn: conn, packets: ipv4.NewPacketConn(conn),
 		addresses: map[netip.AddrPort]*net.UDPAddr{}, sources: map[netip.Addr][]byte{}, in: make([]ipv4.Message, batch)}
+	room := datagram
+	if receiveJoined(conn) == nil { // packets that were sent joined come joined
+		room = joinedRoom
+	}
 	for i := range s.in {
-		s.rooms = append(s.rooms, make([]byte, datagram))
+		s.rooms = append(s.rooms, make([]byte, room))
 		s.in[i].Buffers = [][]byte{s.rooms[i][codec.Offset():]}
+		if room == joinedRoom {
+			s.in[i].OOB = make([]byte, joinedControl)
+		}
 	}
 	return s
+}
+
+// joinPackets sends successive packets for one address as one, which the kernel cuts apart where it must. That needs a
+// checksum, which a network card or the receiver's end completes.
+func (s *socket) joinPackets(on bool) {
+	s.joins = on && addChecksums(s.conn) == nil
 }
 
 // wake ends a wait for packets.
@@ -81,20 +100,33 @@ func (s *socket) read(take func(p *program.Packet, lanes []uint32, from netip.Ad
 		s.traffic.ReceiveCalls++
 	}
 	for i := range n {
-		var p program.Packet
-		lanes, ok := s.codec.Decode(s.rooms[i][:s.codec.Offset()+s.in[i].N], &p)
-		if !ok {
-			s.traffic.Strange++
-			continue
-		}
-		s.traffic.Received++
 		from := netip.AddrPort{}
 		if at, is := s.in[i].Addr.(*net.UDPAddr); is {
 			from = at.AddrPort()
 		}
-		take(&p, lanes, from)
+		offset, end := s.codec.Offset(), s.codec.Offset()+s.in[i].N
+		size := joinedSize(&s.in[i])
+		for at := offset; ; at += size {
+			clear(s.rooms[i][at-offset : at]) // the codec's room, after the packet before was taken
+			s.decode(s.rooms[i][at-offset:min(at+size, end)], from, take)
+			if at+size >= end {
+				break
+			}
+		}
 	}
 	return n, nil
+}
+
+// decode passes a datagram on.
+func (s *socket) decode(b []byte, from netip.AddrPort, take func(p *program.Packet, lanes []uint32, from netip.AddrPort)) {
+	var p program.Packet
+	lanes, ok := s.codec.Decode(b, &p)
+	if !ok {
+		s.traffic.Strange++
+		return
+	}
+	s.traffic.Received++
+	take(&p, lanes, from)
 }
 
 // write adds a packet to the next batch, one copy per address. from is the socket's address to send from; a zero
@@ -151,8 +183,14 @@ func offline(err error) error {
 
 // flush sends the batch. Packets that the kernel refuses are counted, as if they were lost.
 func (s *socket) flush() {
-	for left := s.out; len(left) > 0; {
+	s.join()
+	for left := s.joined; len(left) > 0; {
 		n, err := s.packets.WriteBatch(left, 0)
+		if err != nil && len(left[0].Buffers) > 1 { // this way cannot take them in one piece
+			s.joins = false
+			left = slices.Concat(split(&left[0]), left[1:])
+			continue
+		}
 		if err != nil {
 			s.unsent = cmp.Or(s.unsent, offline(err))
 			s.traffic.Unsent++
@@ -160,8 +198,62 @@ func (s *socket) flush() {
 			continue
 		}
 		s.traffic.Calls++
-		s.traffic.Packets += n
+		for i := range left[:n] {
+			s.traffic.Packets += len(left[i].Buffers)
+		}
 		left = left[n:]
 	}
 	s.out = s.out[:0]
+}
+
+// mostJoined and mostBytes limit the packets that the kernel cuts apart again.
+const (
+	mostJoined = 64
+	mostBytes  = 65_000
+)
+
+// join collects the batch's packets for one address into messages that the kernel cuts at the length of the first
+// (UDP_SEGMENT), so that they cross the sender's network stack as one.
+func (s *socket) join() {
+	s.joined = s.joined[:0]
+	for i := range s.out {
+		m := &s.out[i]
+		if k := s.room(m); k != nil {
+			k.Buffers = append(k.Buffers, m.Buffers[0])
+			continue
+		}
+		s.joined = append(s.joined, ipv4.Message{Buffers: m.Buffers[:1:1], Addr: m.Addr, OOB: m.OOB})
+	}
+	for i := range s.joined {
+		if m := &s.joined[i]; len(m.Buffers) > 1 {
+			m.OOB = slices.Concat(m.OOB, segments(len(m.Buffers[0])))
+		}
+	}
+}
+
+// room returns the newest message for a packet's address if the packet can be its next one.
+func (s *socket) room(m *ipv4.Message) *ipv4.Message {
+	if !s.joins || len(m.OOB) > 0 {
+		return nil
+	}
+	for i := len(s.joined) - 1; i >= 0; i-- {
+		k := &s.joined[i]
+		if k.Addr != m.Addr {
+			continue
+		}
+		n, first, last := len(k.Buffers), len(k.Buffers[0]), len(k.Buffers[len(k.Buffers)-1])
+		if n == mostJoined || (n+1)*first > mostBytes || last != first || len(m.Buffers[0]) > first {
+			return nil
+		}
+		return k
+	}
+	return nil
+}
+
+// split returns a message's packets as messages.
+func split(m *ipv4.Message) (all []ipv4.Message) {
+	for i := range m.Buffers {
+		all = append(all, ipv4.Message{Buffers: m.Buffers[i : i+1], Addr: m.Addr})
+	}
+	return all
 }

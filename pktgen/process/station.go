@@ -31,6 +31,8 @@ type Station struct {
 	// Beside, if not nil, is called before the station waits, at least every Every.
 	Beside func(out program.Out) error
 	Every  time.Duration
+	// Joins sends successive packets for one address in one piece, with checksums: no kernel program reads them.
+	Joins bool
 	// Heard, if not nil, is called with every packet before the program; false drops it.
 	Heard func(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32) bool
 }
@@ -56,6 +58,7 @@ type standing struct {
 // Run runs until the context ends, which is not an error. The caller adds the program's counters to the report.
 func (s *Station) Run(ctx context.Context, conn *net.UDPConn) (*StationReport, error) {
 	k := &standing{Station: s, socket: newSocket(conn, s.Codec), begun: time.Now()}
+	k.joinPackets(s.Joins)
 	defer context.AfterFunc(ctx, k.wake)()
 	var err error
 	for err == nil && ctx.Err() == nil {

@@ -55,7 +55,7 @@ var (
 		[]string{"server", "tc", "tc-law", "tc-ack", "slope", "seed", "clusters", "queue"}}
 	EndpointRows = map[string]endpointSystem{
 		"xagg": {(*workerFlags).runXAgg, (*serverFlags).runXAgg,
-			[]string{"aggregator", "skip", "agent", "workers", "line", "group", "epoch", "child", "above", "adopt"}},
+			[]string{"aggregator", "skip", "agent", "workers", "line", "group", "epoch", "child", "above", "adopt", "fan-out"}},
 	}
 )
 
@@ -173,6 +173,7 @@ type serverFlags struct {
 	workers  []string
 	clusters int
 	adopt    time.Duration
+	fanout   string
 }
 
 func NewPS(env *cli.Env) *cobra.Command {
@@ -201,6 +202,8 @@ workers whose aggregator fails.`,
 	flags.StringVar(&f.agent, "agent", "", "address and port of the user-space aggregator below")
 	flags.StringArrayVar(&f.workers, "worker", nil, "address of a worker; repeat in the order of their numbers")
 	flags.IntVar(&f.group, "group", 0, "packets per group acknowledgement, a power of two (default 1024)")
+	flags.StringVar(&f.fanout, "fan-out", "", "send each sum once, to the group that aggregators copy to workers "+
+		"(testbed show)")
 	flags.DurationVar(&f.adopt, "adopt", 0, "take over the workers if the aggregator is silent this long; 0s for never")
 	flags.IntVar(&f.clusters, "clusters", 1, "number of clusters, with the workers spread evenly")
 	flags.IntVar(&f.attach.line, "queue", 1024,

@@ -181,11 +181,18 @@ func (f *serverFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 	if len(workers) != f.job.Workers {
 		return cli.UsageError("--worker: addresses of %d of %s", len(workers), olaf.Plural(f.job.Workers, "worker"))
 	}
+	var group netip.AddrPort
+	if f.fanout != "" {
+		if group, err = endpointAddress("fan-out", f.fanout); err != nil {
+			return err
+		}
+	}
 	f.job.ID = olaf.ClusterID(f.id)
 	root, err := endpoints.NewRoot(endpoints.RootConfig{
 		Job: f.job, Group: f.group, Line: f.line, Agent: agent, Workers: workers,
-		Codec: &frame.Datagrams{Format: frame.XAgg},
-		Adopt: f.adopt,
+		Fanout: group,
+		Codec:  &frame.Datagrams{Format: frame.XAgg},
+		Adopt:  f.adopt,
 	})
 	if err != nil {
 		return err

@@ -76,6 +76,9 @@ func (p *Program) sumStand(bed *lab.Lab) *stand {
 		s.workers = append(s.workers, on(node, cable(node).Lower))
 		s.ps = append(s.ps, "--worker", at(cable(node).Lower))
 	}
+	if group := bed.Fanout(); group.IsValid() {
+		s.ps = append(s.ps, "--fan-out", at(group))
+	}
 	s.worker = func(k int) []string { return append([]string{"--aggregator", at(cable(nodes[k]).Upper)}, job...) }
 	s.end = func(context.Context) (map[string]uint64, error) { return adder.Latch() }
 	return s

@@ -174,11 +174,26 @@ func (p *Plan) nets(node int) (nets []netip.Prefix) {
 // route is a route that a node needs in addition to those of its cables.
 type route struct {
 	to  netip.Prefix // the zero value is the default route
-	via netip.Addr
-	by  string // interface
+	via netip.Addr   // invalid for a group
+	by  string       // interface
 }
 
-// routes returns the routes of a node: up to the server by default, and down to nodes without a direct cable.
+// Fanout returns the group address to which the server of a tree sends results once, for the aggregators to copy them. The
+// zero address means that results are sent to each worker, because a node is behind an interface.
+func (p *Plan) Fanout() netip.Addr {
+	if p.Switch != nil {
+		return netip.Addr{}
+	}
+	for i := range p.Nodes {
+		if p.Nodes[i].Device != "" {
+			return netip.Addr{}
+		}
+	}
+	return netip.AddrFrom4([4]byte{239, 77, byte(p.Job >> 8), byte(p.Job)})
+}
+
+// routes returns the routes of a node: up to the server by default, and down to nodes without a direct cable. A server's
+// group is down, too.
 func (p *Plan) routes(node int) (all []route) {
 	n := &p.Nodes[node]
 	if n.Up >= 0 {
@@ -189,6 +204,9 @@ func (p *Plan) routes(node int) (all []route) {
 		_, by := p.endNames(c)
 		for _, net := range p.nets(p.Cables[c].Child) {
 			all = append(all, route{to: net, via: p.Cables[c].Lower, by: by})
+		}
+		if group := p.Fanout(); n.Role == Server && group.IsValid() {
+			all = append(all, route{to: netip.PrefixFrom(group, group.BitLen()), by: by})
 		}
 	}
 	return all

@@ -43,6 +43,7 @@ type Lab struct {
 type Adder struct {
 	*xdp.Aggregator // nil for a program in this process
 	Planned         *PlannedAdder
+	Fanout          *xdp.Fanout // copies results to the children; nil if the kernel or the plan does not allow it
 	agent           *agent
 	latched         map[string]uint64 // counters at the last Latch, of a program in this process
 }
@@ -174,13 +175,17 @@ func (l *Lab) route(node int) error {
 		return nil
 	}
 	for _, r := range l.Plan.routes(node) {
-		via := r.via.As4()
 		err := n.Do(func() error {
 			by, err := netlink.LinkByName(r.by)
 			if err != nil {
 				return err
 			}
-			route := &netlink.Route{LinkIndex: by.Attrs().Index, Gw: net.IP(via[:])}
+			route := &netlink.Route{LinkIndex: by.Attrs().Index}
+			if r.via.IsValid() {
+				route.Gw = r.via.AsSlice()
+			} else {
+				route.Scope = netlink.SCOPE_LINK
+			}
 			if r.to.IsValid() {
 				route.Dst = &net.IPNet{IP: r.to.Addr().AsSlice(), Mask: net.CIDRMask(r.to.Bits(), 32)}
 			}
@@ -228,10 +233,41 @@ func (l *Lab) adder(p *PlannedAdder, o Options) error {
 	if err != nil {
 		return err
 	}
-	if err := errors.Join(a.SetSenders(senders), a.Configure(parent), a.SetUplink(up.A), a.Run(true)); err != nil {
+	if err := errors.Join(a.SetSenders(senders), a.Configure(parent), a.SetUplink(up.A), a.Run(true), l.fanOut(a)); err != nil {
 		return err
 	}
 	return l.serve(a, parent.Child)
+}
+
+// fanOut lets an aggregator copy results to its children if the plan has a group and the kernel can.
+func (l *Lab) fanOut(a *Adder) (err error) {
+	group, n := l.Plan.Fanout(), &l.Plan.Nodes[a.Planned.Node]
+	if !group.IsValid() {
+		return nil
+	}
+	var copies []xdp.Copy
+	for _, c := range n.Down {
+		to := xdp.Copy{Cable: l.Cables[c]}
+		if l.Plan.Nodes[l.Plan.Cables[c].Child].Role == Worker {
+			to.Worker = l.Plan.Cables[c].Lower
+		}
+		copies = append(copies, to)
+	}
+	if a.Fanout, err = xdp.AttachFanout(l.Cables[n.Up].A, group, copies); errors.Is(err, xdp.ErrFeature) {
+		return nil
+	}
+	return err
+}
+
+// Fanout returns the group to which the server can send results once; the zero address means that it must send them to
+// each worker.
+func (l *Lab) Fanout() netip.Addr {
+	for _, a := range l.Adders {
+		if a.Fanout == nil {
+			return netip.Addr{}
+		}
+	}
+	return l.Plan.Fanout()
 }
 
 // keep stores a program that was attached to an interface, with its number.
@@ -285,6 +321,12 @@ func (l *Lab) agentFaults() (faults []string) {
 		if n := a.agent.past.Load(); n > 0 {
 			faults = append(faults, fmt.Sprintf("%s came to the agent of %s, past its program",
 				olaf.Plural(int(n), "data packet"), l.nameOf(a.Planned.Node)))
+		}
+		if a.Fanout == nil {
+			continue
+		}
+		if err := a.Fanout.CheckAttached(); err != nil {
+			faults = append(faults, fmt.Sprintf("%s: %v", l.nameOf(a.Planned.Node), err))
 		}
 	}
 	return faults
@@ -380,6 +422,9 @@ func (l *Lab) Close() error {
 		}
 	}
 	for _, a := range l.Adders {
+		if a.Fanout != nil {
+			errs = append(errs, a.Fanout.Close())
+		}
 		errs = append(errs, a.Close())
 	}
 	if l.lab != nil {

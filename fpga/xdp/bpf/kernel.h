@@ -27,6 +27,17 @@ struct xdp_md {
 	u32 egress_ifindex;
 };
 
+struct __sk_buff {
+	u32 before[19]; // fields that no program uses
+	u32 data;
+	u32 data_end;
+	u32 between[15];
+	u64 flow_keys;
+	u64 tstamp;
+	u32 wire_len;
+	u32 gso_segs;
+};
+
 struct bpf_spin_lock {
 	u32 val;
 };
@@ -42,10 +53,16 @@ enum {
 	MAP_RINGBUF = 27,
 	MAP_MMAPABLE = 1 << 10,
 	RINGBUF_NO_WAKEUP = 1,
+	CSUM_PSEUDO_HEADER = 1 << 4,
+	CSUM_ZERO_IS_NONE = 1 << 5,
 };
 
 static void *(*const bpf_map_lookup_elem)(void *map, const void *key) = (void *)1;
 static u64 (*const bpf_ktime_get_ns)(void) = (void *)5;
+static long (*const bpf_skb_store_bytes)(struct __sk_buff *skb, u32 at, const void *from, u32 bytes, u64 flags) = (void *)9;
+static long (*const bpf_l3_csum_replace)(struct __sk_buff *skb, u32 at, u64 from, u64 to, u64 flags) = (void *)10;
+static long (*const bpf_l4_csum_replace)(struct __sk_buff *skb, u32 at, u64 from, u64 to, u64 flags) = (void *)11;
+static long (*const bpf_clone_redirect)(struct __sk_buff *skb, u32 interface, u64 flags) = (void *)13;
 static long (*const bpf_redirect_map)(void *map, u64 key, u64 flags) = (void *)51;
 static long (*const bpf_map_push_elem)(void *map, const void *value, u64 flags) = (void *)87;
 static long (*const bpf_spin_lock)(struct bpf_spin_lock *lock) = (void *)93;

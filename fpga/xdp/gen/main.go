@@ -16,7 +16,7 @@ import (
 )
 
 // programs lists the names: bpf/NAME.c is compiled to NAME_bpfel.o and embedded by NAME_bpfel.go.
-var programs = []string{"fifo", "olaf", "xagg"}
+var programs = []string{"fanout", "fifo", "olaf", "xagg"}
 
 // The compiler version is fixed, because other versions generate code that was not tested and measured.
 const (

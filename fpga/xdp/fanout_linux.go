@@ -1,0 +1,126 @@
+package xdp
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"net/netip"
+
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/link"
+
+	"github.com/olafctl/olaf/fpga/netlab"
+)
+
+// Copy is the destination of one copy.
+type Copy struct {
+	Cable *netlab.Cable // B is the end that sends, A the receiver's
+	// Worker is the receiver's address. The zero value leaves the group's address, for an aggregator below that copies,
+	// too.
+	Worker netip.Addr
+}
+
+// Fanout copies frames for a group address to several receivers, as a switch's multicast group does.
+type Fanout struct {
+	collection *ebpf.Collection
+	attached   link.Link
+	index      int
+}
+
+// FanoutCounts counts frames since the start.
+type FanoutCounts struct {
+	Frames  uint64 `json:"frames"`  // for the group
+	Copied  uint64 `json:"copied"`  // frames × receivers, unless the kernel refused some
+	Refused uint64 `json:"refused"` // copies that the kernel did not send
+}
+
+// AttachFanout copies frames for a group that arrive at an interface. The error matches ErrFeature if the kernel is too
+// old, else ErrKernel.
+func AttachFanout(at *netlab.Interface, group netip.Addr, to []Copy) (_ *Fanout, err error) {
+	spec, err := loadFanout()
+	if err != nil {
+		return nil, fmt.Errorf("xdp: fanout: %w", err)
+	}
+	if len(to) < 1 || len(to) > MaxChildren || !group.Is4() {
+		return nil, fmt.Errorf("xdp: fanout: %d copies of frames for %v; use 1 to %d, and an IPv4 address", len(to), group,
+			MaxChildren)
+	}
+	spec.Maps["copies"].MaxEntries = uint32(len(to))
+	wire := group.As4()
+	if err := errors.Join(spec.Variables["COPIES"].Set(uint32(len(to))),
+		spec.Variables["GROUP"].Set(binary.NativeEndian.Uint32(wire[:]))); err != nil {
+		return nil, fmt.Errorf("xdp: fanout: %w", err)
+	}
+	f := &Fanout{index: at.Index}
+	if f.collection, err = ebpf.NewCollection(spec); err != nil {
+		return nil, fmt.Errorf("xdp: load fanout: %w: %w", ErrKernel, withRemedy(err))
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, f.Close())
+		}
+	}()
+	for i, c := range to {
+		if err := f.collection.Maps["copies"].Put(uint32(i), c.encode()); err != nil {
+			return nil, fmt.Errorf("xdp: fanout: write copies: %w: %w", ErrKernel, err)
+		}
+	}
+	err = at.Do(func() (err error) {
+		f.attached, err = link.AttachTCX(link.TCXOptions{Interface: at.Index, Program: f.collection.Programs["fanout"],
+			Attach: ebpf.AttachTCXIngress})
+		return err
+	})
+	if errors.Is(err, ebpf.ErrNotSupported) {
+		return nil, fmt.Errorf("%w programs before the network stack (tcx), to copy results; run Linux 6.6 or newer",
+			ErrFeature)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("xdp: attach fanout to %s: %w: %w", at.Name, ErrKernel, err)
+	}
+	return f, nil
+}
+
+// encode lays a copy out as the program reads it.
+func (c *Copy) encode() []byte {
+	b := binary.NativeEndian.AppendUint32(nil, uint32(c.Cable.B.Index))
+	address := make([]byte, 4)
+	if c.Worker.IsValid() {
+		address = c.Worker.AsSlice()
+	}
+	b = append(append(b, address...), c.Cable.A.MAC...)
+	return append(b, 0, 0)
+}
+
+// CheckAttached returns an error if the program was detached.
+func (f *Fanout) CheckAttached() error {
+	info, err := f.attached.Info()
+	if err != nil {
+		return fmt.Errorf("xdp: fanout: %w: %w", ErrKernel, err)
+	}
+	if at := info.TCX(); at == nil || int(at.Ifindex) != f.index {
+		return errors.New("the program fanout was detached")
+	}
+	return nil
+}
+
+// Counts returns the counters, summed over all processors.
+func (f *Fanout) Counts() (c FanoutCounts, err error) {
+	var each [][3]uint64
+	if err := f.collection.Maps["counts"].Lookup(uint32(0), &each); err != nil {
+		return c, fmt.Errorf("xdp: fanout: read the counters: %w", err)
+	}
+	for _, n := range each {
+		c.Frames, c.Copied, c.Refused = c.Frames+n[0], c.Copied+n[1], c.Refused+n[2]
+	}
+	return c, nil
+}
+
+// Close detaches the program and removes it from the kernel.
+func (f *Fanout) Close() error {
+	var err error
+	if f.attached != nil {
+		err = f.attached.Close()
+	}
+	f.collection.Close()
+	return err
+}
