@@ -96,16 +96,27 @@ func (n *Numbers) appendLanes(lanes []uint32, values []byte, scale float64) []ui
 	return lanes
 }
 
+// block is the number of values that are converted at once.
+const block = 4
+
 // toLanes converts as many little-endian float32 values as into has room for.
 func (n *Numbers) toLanes(into []uint32, values []byte, scale float64) {
 	large := math.Float32bits(float32(math.MaxInt32 / scale / 2)) // below it no value is clipped
-	for i := range into {
-		word := binary.LittleEndian.Uint32(values[4*i:])
-		lane := uint32(math.Float64bits(float64(float64(math.Float32frombits(word))*scale) + rounding))
-		if lane == 0 || word&^(1<<31) >= large {
-			lane = n.toLane(word, scale)
+	for len(into) > 0 {
+		if done := convertLanes(into, values, scale, large-1); done > 0 {
+			into, values = into[done:], values[4*done:]
+			continue
 		}
-		into[i] = lane
+		one := min(block, len(into))
+		for i := range into[:one] {
+			word := binary.LittleEndian.Uint32(values[4*i:])
+			lane := uint32(math.Float64bits(float64(float64(math.Float32frombits(word))*scale) + rounding))
+			if lane == 0 || word&^(1<<31) >= large {
+				lane = n.toLane(word, scale)
+			}
+			into[i] = lane
+		}
+		into, values = into[one:], values[4*one:]
 	}
 }
 
@@ -121,11 +132,19 @@ func (n *Numbers) appendValues(values []byte, lanes []uint32, scale float64) []b
 
 // toValues converts lanes into little-endian float32.
 func (n *Numbers) toValues(into []byte, lanes []uint32, scale float64) {
-	for i, lane := range lanes {
-		v := int32(lane)
-		if v == math.MaxInt32 || v <= -math.MaxInt32 {
-			n.Saturated++
+	for len(lanes) > 0 {
+		if done := convertValues(into, lanes, scale); done > 0 {
+			lanes, into = lanes[done:], into[4*done:]
+			continue
 		}
-		binary.LittleEndian.PutUint32(into[4*i:], math.Float32bits(float32(float64(v)/scale)))
+		one := min(block, len(lanes))
+		for i, lane := range lanes[:one] {
+			v := int32(lane)
+			if v == math.MaxInt32 || v <= -math.MaxInt32 {
+				n.Saturated++
+			}
+			binary.LittleEndian.PutUint32(into[4*i:], math.Float32bits(float32(float64(v)/scale)))
+		}
+		lanes, into = lanes[one:], into[4*one:]
 	}
 }

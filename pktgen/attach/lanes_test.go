@@ -2,6 +2,7 @@ package attach
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -27,10 +28,34 @@ func TestLanesRoundToEven(t *testing.T) {
 		case v == 0 && value != 0:
 			want.Vanished = 1
 		}
+		at, after := rapid.IntRange(0, 9).Draw(t, "at"), rapid.IntRange(0, 9).Draw(t, "after") // zeros around it
+		vector := make([]float32, at+1+after)
+		vector[at] = value
 		var n Numbers
-		got := n.appendLanes(nil, AppendFloats(nil, []float32{value}), scale)
-		if int32(got[0]) != int32(v) || n != want {
-			t.Errorf("%v at scale %g is lane %d with %+v, want %v with %+v", value, scale, int32(got[0]), n, v, want)
+		got := n.appendLanes(nil, AppendFloats(nil, vector), scale)
+		if int32(got[at]) != int32(v) || n != want {
+			t.Errorf("%v at scale %g is lane %d with %+v, want %v with %+v", value, scale, int32(got[at]), n, v, want)
+		}
+	})
+}
+
+// TestValuesAreQuotients compares values with lanes divided by the scale. Lanes at an end of the range are counted.
+func TestValuesAreQuotients(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		scale := rapid.SampledFrom([]float64{1, 0.5, 1e6, 1e8, 3.7e9}).Draw(t, "scale")
+		ends := rapid.SampledFrom([]int32{0, math.MaxInt32, math.MaxInt32 - 1, -math.MaxInt32, 1 - math.MaxInt32, math.MinInt32})
+		lanes := rapid.SliceOf(rapid.OneOf(rapid.Int32(), ends)).Draw(t, "lanes")
+		words, want := []uint32{}, []float32{}
+		var counted, n Numbers
+		for _, v := range lanes {
+			words, want = append(words, uint32(v)), append(want, float32(float64(v)/scale))
+			if v == math.MaxInt32 || v <= -math.MaxInt32 {
+				counted.Saturated++
+			}
+		}
+		got, err := Floats(n.appendValues(nil, words, scale))
+		if err != nil || !slices.Equal(got, want) || n != counted {
+			t.Errorf("lanes %d at scale %g are %v with %+v, want %v with %+v", lanes, scale, got, n, want, counted)
 		}
 	})
 }

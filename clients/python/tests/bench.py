@@ -85,7 +85,7 @@ def allreduce():
     theirs = torch.from_numpy(mine.copy())
     with olaf.Worker() as worker:
         ways = {"olaf": lambda: worker.allreduce(mine), "gloo": lambda: torch.distributed.all_reduce(theirs.copy_(torch.from_numpy(mine)))}
-        return turns(torch, ways, 3, 15)
+        return turns(torch, ways, 3, int(os.environ.get("OLAF_TEST_ROUNDS", "15")))
 
 
 def ddp():

@@ -123,11 +123,13 @@ func runBench(t *testing.T, p *Program, mode string) (ranks []map[string]way) {
 
 func TestAttachedSums(t *testing.T) {
 	for _, lanes := range []int{704, 256} {
-		ranks := runBench(t, &Program{Values: megabyte, Lanes: lanes, Device: "xdp:"}, "allreduce")
-		ours, gloo := round(ranks, "olaf"), round(ranks, "gloo")
-		n := float64(len(ranks[0]["olaf"].Spans))
-		t.Logf("%d lanes: %v, gloo %v, %.2f; CPU %.1f ms, gloo %.1f ms, %.2f; load %s", lanes, ours, gloo, float64(ours)/float64(gloo),
-			1e3*ranks[0]["olaf"].CPU/n, 1e3*ranks[0]["gloo"].CPU/n, ranks[0]["olaf"].CPU/ranks[0]["gloo"].CPU, load())
+		t.Run(strconv.Itoa(lanes), func(t *testing.T) {
+			ranks := runBench(t, &Program{Values: megabyte, Lanes: lanes, Device: "xdp:"}, "allreduce")
+			ours, gloo := round(ranks, "olaf"), round(ranks, "gloo")
+			n := float64(len(ranks[0]["olaf"].Spans))
+			t.Logf("%d lanes: %v, gloo %v, %.2f; CPU %.1f ms, gloo %.1f ms, %.2f; load %s", lanes, ours, gloo, float64(ours)/float64(gloo),
+				1e3*ranks[0]["olaf"].CPU/n, 1e3*ranks[0]["gloo"].CPU/n, ranks[0]["olaf"].CPU/ranks[0]["gloo"].CPU, load())
+		})
 	}
 }
 
