@@ -50,6 +50,11 @@ type Aggregator struct {
 	bank    uint32
 	running bool
 	parent  Parent
+
+	// For Fragments.
+	keys      []uint32
+	states    []slotState
+	fragments []xagg.Fragment
 }
 
 // Check is the position up to which a child has sent, for finding missing fragments.
@@ -160,17 +165,45 @@ func (a *Aggregator) Fragment(i int, lanes []uint32) (xagg.Fragment, error) {
 	}
 }
 
+// slotState is the memory of a fragment (bpf/xagg.c).
+type slotState struct {
+	_             uint32 // lock
+	Epoch, Lanes  uint16
+	Bitmap        uint64
+	NewestNS      uint64
+	_             uint64
+	Inside, Count uint32
+	_             [24]byte
+}
+
+func (s *slotState) fragment() xagg.Fragment {
+	return xagg.Fragment{Epoch: s.Epoch, Lanes: s.Lanes, Bitmap: s.Bitmap, NewestNS: s.NewestNS, Inside: int(s.Inside),
+		Count: int(s.Count)}
+}
+
 func (a *Aggregator) state(i int) (xagg.Fragment, error) {
-	b := make([]byte, a.collection.Maps["slots"].ValueSize())
-	if err := a.collection.Maps["slots"].LookupWithFlags(uint32(i), b, ebpf.LookupLock); err != nil {
+	var s slotState
+	if err := a.collection.Maps["slots"].LookupWithFlags(uint32(i), &s, ebpf.LookupLock); err != nil {
 		return xagg.Fragment{}, fmt.Errorf("xdp: xagg: read fragment %d: %w", i, err)
 	}
-	return xagg.Fragment{
-		Epoch: binary.NativeEndian.Uint16(b[4:]), Lanes: binary.NativeEndian.Uint16(b[6:]),
-		Bitmap:   binary.NativeEndian.Uint64(b[8:]),
-		NewestNS: binary.NativeEndian.Uint64(b[16:]), Inside: int(binary.NativeEndian.Uint32(b[32:])),
-		Count: int(binary.NativeEndian.Uint32(b[36:])),
-	}, nil
+	return s.fragment(), nil
+}
+
+// Fragments reads the states of the first n fragments, each under its lock. The result is valid until the next call.
+func (a *Aggregator) Fragments(n int) ([]xagg.Fragment, error) {
+	if len(a.states) < n {
+		a.keys, a.states = make([]uint32, a.build.Fragments), make([]slotState, a.build.Fragments)
+		a.fragments = make([]xagg.Fragment, a.build.Fragments)
+	}
+	got, err := a.collection.Maps["slots"].BatchLookup(new(ebpf.MapBatchCursor), a.keys[:n], a.states[:n],
+		&ebpf.BatchOptions{ElemFlags: uint64(ebpf.LookupLock)})
+	if err != nil && !errors.Is(err, ebpf.ErrKeyNotExist) || got < n {
+		return nil, fmt.Errorf("xdp: xagg: read %d of %d fragments: %w", got, n, err)
+	}
+	for i := range n {
+		a.fragments[i] = a.states[i].fragment()
+	}
+	return a.fragments[:n], nil
 }
 
 // NextCheck removes and returns the oldest check. ok is false if there is none.

@@ -402,6 +402,19 @@ func (k *asked) Fragment(i int, lanes []uint32) xagg.Fragment {
 	return f
 }
 
+func (k *asked) Fragments(n int) []xagg.Fragment {
+	all, err := k.Aggregator.Fragments(n)
+	if err != nil {
+		k.Fatal(err)
+	}
+	for i, f := range all {
+		if one := k.Fragment(i, nil); f != one {
+			k.Errorf("fragment %d of %d is %+v, alone %+v", i, n, f, one)
+		}
+	}
+	return all
+}
+
 func (k *asked) Emit(to program.Dest, p *program.Packet, _ []uint32) {
 	if to != 1 || p.Action != xagg.Lost {
 		k.Errorf("%v hears %+v", to, p)

@@ -117,6 +117,15 @@ func (g *agent) Fragment(i int, lanes []uint32) xagg.Fragment {
 	return f
 }
 
+// Fragments implements xagg.Model.
+func (g *agent) Fragments(n int) []xagg.Fragment {
+	all, err := g.adder.Fragments(n)
+	if err != nil && g.failed == nil {
+		g.failed = err
+	}
+	return all
+}
+
 // hears reports whether the agent accepts a packet. A child's data reaches it only if the program was detached; from
 // then on it ignores all packets, because its answers would keep workers waiting for sums that are never made.
 func (g *agent) hears(_ olaf.Time, from program.Port, p *program.Packet, _ []uint32) bool {

@@ -19,6 +19,9 @@ type Fragment struct {
 type Model interface {
 	// Fragment returns the state of fragment i of the job, and copies as much of its sum to lanes as fits.
 	Fragment(i int, lanes []uint32) Fragment
+	// Fragments returns the states of the job's first n fragments at less cost than one by one. The result is valid
+	// until the next call.
+	Fragments(n int) []Fragment
 }
 
 // NewAgent returns the agents of a server with an external data path (§IV-C, §IV-D): one finds missing fragments,
@@ -52,6 +55,16 @@ func (s *Server) refreshSlot(k *program.Tenant, i int) *slot {
 		t.setFragment(s.model.Fragment(i-k.Base, nil), len(k.Members))
 	}
 	return t
+}
+
+// refreshSlots updates the job's first n fragments from the model, if there is one.
+func (s *Server) refreshSlots(k *program.Tenant, n int) {
+	if s.model == nil {
+		return
+	}
+	for i, f := range s.model.Fragments(n) {
+		s.slots[k.Base+i].setFragment(f, len(k.Members))
+	}
 }
 
 // readSum returns the sum of a model's fragment and updates its state.

@@ -22,6 +22,13 @@ func (m elsewhere) Fragment(i int, lanes []uint32) Fragment {
 		Count: int(t.count)}
 }
 
+func (m elsewhere) Fragments(n int) (all []Fragment) {
+	for i := range n {
+		all = append(all, m.Fragment(i, nil))
+	}
+	return all
+}
+
 // said is what was emitted, but for sums of the data path where quiet is set.
 type said struct {
 	quiet bool
@@ -151,6 +158,8 @@ func (m *moving) Fragment(_ int, lanes []uint32) Fragment {
 	copy(lanes, []uint32{8, 9, 10})
 	return m.read
 }
+
+func (m *moving) Fragments(n int) []Fragment { return slices.Repeat([]Fragment{m.seen}, n) }
 
 // TestAgentSendsWhatIsThere has an agent send a sum that the model may have given up meanwhile: what leaves is what was read, if that is whole.
 func TestAgentSendsWhatIsThere(t *testing.T) {

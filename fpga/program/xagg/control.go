@@ -99,8 +99,9 @@ func (s *Server) handleFinished(k *program.Tenant, child int, from program.Port,
 	if !k.Parent {
 		return
 	}
+	s.refreshSlots(k, end)
 	for i := range end {
-		if t := s.refreshSlot(k, k.Base+i); t.epoch != p.Round || !t.whole {
+		if t := &s.slots[k.Base+i]; t.epoch != p.Round || !t.whole {
 			return
 		}
 	}

@@ -158,10 +158,11 @@ func (s *Server) reportMissing(k *program.Tenant, child int, from program.Port, 
 	out program.Out) (all bool) {
 	s.counts[checks]++
 	all = true
+	s.refreshSlots(k, end)
 	for ; first < end; first += NameSpan {
 		var lost uint64
 		for i := first; i < min(first+NameSpan, end); i++ {
-			if !s.refreshSlot(k, k.Base+i).hasChild(child, epoch) {
+			if !s.slots[k.Base+i].hasChild(child, epoch) {
 				lost |= 1 << (i - first)
 			}
 		}
