@@ -209,6 +209,13 @@ func (s *station) Fragment(i int, lanes []uint32) xagg.Fragment {
 	return f
 }
 
+// Fragments implements xagg.Model.
+func (s *station) Fragments(n int) []xagg.Fragment {
+	all, err := s.kernel.Fragments(n)
+	s.must(err)
+	return all
+}
+
 // Counts are the agent's, with the kernel's of what that decided.
 func (s *station) Counts() []uint64 {
 	now, err := s.kernel.Latch()

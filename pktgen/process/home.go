@@ -7,6 +7,8 @@ import (
 	"net/netip"
 	"slices"
 	"time"
+
+	"github.com/olafctl/olaf"
 )
 
 // LookEvery is the default interval at which a host checks that it still has its address.
@@ -49,4 +51,28 @@ func among(has []net.Addr, a netip.Addr) bool {
 		p, err := netip.ParsePrefix(one.String())
 		return err == nil && p.Addr() == a
 	})
+}
+
+// wholeLanes is the number of lanes that a frame's length is a multiple of: a power of two that divides MaxOpenLanes.
+const wholeLanes = 32
+
+// MostLanes returns how many lanes a frame can have that a link with this MTU carries, at least one.
+func MostLanes(mtu int) int {
+	const ethernet = 14 // not in the MTU
+	const header = olaf.HeaderBytes + olaf.AckStatusBytes - ethernet
+	return min(max((mtu-header)/olaf.LaneBytes&^(wholeLanes-1), 1), MaxOpenLanes)
+}
+
+// LinkLanes returns MostLanes for the interface with a host's address; false if there is none.
+func LinkLanes(own netip.Addr) (lanes int, found bool) {
+	links, err := net.Interfaces()
+	if err != nil {
+		return 0, false
+	}
+	for _, link := range links {
+		if has, err := link.Addrs(); err == nil && among(has, own) {
+			return MostLanes(link.MTU), true
+		}
+	}
+	return 0, false
 }

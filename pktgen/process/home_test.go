@@ -60,3 +60,12 @@ func TestHomedEnds(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestMostLanes lists the lanes for MTUs: whole groups of 32, with room for an ACK's status, up to the kernel's limit.
+func TestMostLanes(t *testing.T) {
+	for mtu, want := range map[int]int{68: 1, 576: 128, 1500: 352, 3000: 704, 9000: 704} {
+		if got := MostLanes(mtu); got != want {
+			t.Errorf("an MTU of %d allows %d lanes, want %d", mtu, got, want)
+		}
+	}
+}

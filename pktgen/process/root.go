@@ -29,6 +29,7 @@ type Root struct {
 // RootConfig configures a Root.
 type RootConfig struct {
 	Job     Job
+	Lanes   int       // that a sum can have, if more than the job's
 	Group   int       // packets that are acknowledged together; default as published
 	Line    olaf.Rate // capacity of its link, for the granted rates; 0 for unlimited
 	Agent   netip.AddrPort
@@ -58,7 +59,7 @@ func NewRoot(c RootConfig) (*Root, error) {
 		return nil, fmt.Errorf("%w: workers are taken over after a silence of %v; use more than 0, or 0 for never", ErrConfig, c.Adopt)
 	}
 	// The vectors of attached programs begin with additional lanes, for which there is one more fragment.
-	s, err := xagg.New(program.Config{Slots: c.Job.Packets() + 1, LaneMemory: c.Job.Lanes})
+	s, err := xagg.New(program.Config{Slots: c.Job.Packets() + 1, LaneMemory: max(c.Job.Lanes, c.Lanes)})
 	if err != nil {
 		return nil, err
 	}

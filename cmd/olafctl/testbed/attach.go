@@ -107,8 +107,23 @@ func (f *endpointFlags) countVectors(cmd *cobra.Command) uint32 {
 	return uint32(max(f.job.Vectors, 0))
 }
 
+// fitLanes takes as many lanes a frame as the link carries, unless --lanes is given.
+func (f *endpointFlags) fitLanes(cmd *cobra.Command) error {
+	own, err := endpointAddress("listen", f.listen)
+	if err != nil || cmd.Flags().Changed("lanes") {
+		return err
+	}
+	if lanes, found := endpoints.LinkLanes(own.Addr()); found {
+		f.job.Lanes = lanes
+	}
+	return nil
+}
+
 // runAttachedXAgg runs a worker below an aggregator, with vectors and sums exchanged with a program.
 func (f *workerFlags) runAttachedXAgg(cmd *cobra.Command, env *cli.Env, p *endpoints.Player) error {
+	if err := f.fitLanes(cmd); err != nil {
+		return err
+	}
 	config := attach.Config{System: f.system, Waits: true, Worker: f.number, Workers: f.job.Workers,
 		Largest: f.job.Values, Lanes: f.job.Lanes, Children: p.Child != nil}
 	f.job.Values = attach.RoundsJob(config.Largest, config.Lanes)
@@ -211,6 +226,9 @@ func (f *workerFlags) attachedLayout(cmd *cobra.Command) (endpoint.Layout, netip
 
 // openLayout returns how a program's longest update through a queue is split. Without --values it fits into one frame.
 func (f *endpointFlags) openLayout(cmd *cobra.Command) (endpoint.Layout, error) {
+	if err := f.fitLanes(cmd); err != nil {
+		return endpoint.Layout{}, err
+	}
 	if f.job.Lanes <= attach.Overhead || f.job.Lanes > endpoints.MaxOpenLanes {
 		return endpoint.Layout{}, cli.UsageError("--lanes is %d; frames of an attached program have %d to %d",
 			f.job.Lanes,

@@ -86,7 +86,7 @@ func (f *endpointFlags) add(cmd *cobra.Command) {
 	flags.Uint16Var(&f.id, "id", 1, "id of the job")
 	flags.IntVar(&f.job.Workers, "workers", 4, "workers of the job")
 	flags.IntVar(&f.job.Values, "values", 1<<16, "32-bit values per vector; through a queue, default one packet")
-	flags.IntVar(&f.job.Lanes, "lanes", 256, "values per packet")
+	flags.IntVar(&f.job.Lanes, "lanes", 256, "values per packet; with --attach, default what the link's MTU allows")
 	flags.IntVar(&f.job.Vectors, "vectors", 10, "vectors per worker")
 	flags.Var(&f.line, "line", "rate of this end's link, such as 50M; 0bps for no rate control")
 	flags.StringVar(&f.listen, "listen", "", "address and port to bind, such as 10.77.0.2:20300")

@@ -188,8 +188,13 @@ func (f *serverFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
 		}
 	}
 	f.job.ID = olaf.ClusterID(f.id)
+	own, err := endpointAddress("listen", f.listen)
+	if err != nil {
+		return err
+	}
+	lanes, _ := endpoints.LinkLanes(own.Addr()) // attached workers use all that the link allows
 	root, err := endpoints.NewRoot(endpoints.RootConfig{
-		Job: f.job, Group: f.group, Line: f.line, Agent: agent, Workers: workers,
+		Job: f.job, Lanes: lanes, Group: f.group, Line: f.line, Agent: agent, Workers: workers,
 		Fanout: group,
 		Codec:  &frame.Datagrams{Format: frame.XAgg},
 		Adopt:  f.adopt,

@@ -38,7 +38,7 @@ const look = 2 * time.Millisecond
 func (l *Lab) serve(a *Adder, number olaf.WorkerID) (err error) {
 	n := &l.Plan.Nodes[a.Planned.Node]
 	g := &agent{adder: a, job: l.Job, tasks: make(chan func()), ended: make(chan struct{})}
-	cfg := program.Config{Slots: l.Fragments, LaneMemory: l.Lanes}
+	cfg := program.Config{Slots: l.Fragments, LaneMemory: l.mostLanes()}
 	if a.runsInKernel() {
 		g.server, err = xagg.NewAgent(cfg, g)
 	} else {

@@ -17,6 +17,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/xdp"
+	"github.com/olafctl/olaf/pktgen/process"
 )
 
 // The plan's limits equal those of the packages that build it.
@@ -206,7 +207,7 @@ func (l *Lab) adder(p *PlannedAdder, o Options) error {
 	}
 	n := &l.Plan.Nodes[p.Node]
 	program, err := xdp.LoadAggregator(xdp.AggregatorBuild{
-		Fragments: l.Fragments, Lanes: l.Lanes, Wrapping: p.Wrapping, Group: l.Group, Senders: 2 * len(n.Down), LogBytes: o.LogBytes,
+		Fragments: l.Fragments, Lanes: l.mostLanes(), Wrapping: p.Wrapping, Group: l.Group, Senders: 2 * len(n.Down), LogBytes: o.LogBytes,
 	})
 	if err != nil {
 		return err
@@ -268,6 +269,15 @@ func (l *Lab) Fanout() netip.Addr {
 		}
 	}
 	return l.Plan.Fanout()
+}
+
+// mostLanes returns the number of lanes that any cable carries: workers may use more than the plan's.
+func (l *Lab) mostLanes() int {
+	most := l.Lanes
+	for i := range l.Plan.Cables {
+		most = max(most, process.MostLanes(l.Plan.Cables[i].MTU))
+	}
+	return most
 }
 
 // keep stores a program that was attached to an interface, with its number.
