@@ -24,8 +24,9 @@ type XAgg struct {
 	// if another worker of the job was restarted: the worker then switches to the new epoch, or gives up if it already
 	// had a result.
 	Ticket uint32
-	// Follows makes the worker wait twice the recent duration of rounds, if that is longer than Timeout and below
-	// longestFollow: on a busy host sums are late and not lost, and requests for them cost more than waiting.
+	// Follows makes the worker wait, after its first round, for the mean duration of rounds and four times their mean
+	// deviation instead of Timeout, as TCP does (RFC 6298): on a busy host sums are late and not lost, and requests for
+	// them cost more than waiting.
 	Follows bool
 	// Fixed converts gradients of float32 to integers, and sums back.
 	Fixed Fixed
@@ -93,7 +94,8 @@ type treeWorker struct {
 	silences uint32        // all timeouts
 	offered  olaf.Time     // when the current vector was
 	before   uint32        // timeouts until then
-	average  olaf.Duration // duration of a round without timeouts
+	average  olaf.Duration // duration of a round without timeouts; 0 before the first
+	spread   olaf.Duration // mean deviation from it
 	sum      gather
 	out      program.Packet
 }
@@ -379,19 +381,25 @@ func (w *treeWorker) result(now olaf.Time, p *program.Packet, lanes []uint32) {
 	}
 }
 
-// longestFollow limits how long a worker waits because rounds took long.
-const longestFollow = olaf.Second
+// leastFollow and longestFollow limit the time that a worker waits because of its rounds. Pauses of a busy host are
+// shorter than the first.
+const (
+	leastFollow   = 20 * olaf.Millisecond
+	longestFollow = olaf.Second
+)
 
 // follow adds the duration of a round to the average, unless it had a timeout.
 func (w *treeWorker) follow(now olaf.Time) {
-	const weight = 8
-	if w.silences != w.before {
-		return
+	took := now.Sub(w.offered)
+	switch {
+	case w.silences != w.before:
+	case w.average == 0:
+		w.average, w.spread = took, took/2
+	default:
+		off := took - w.average
+		w.spread += (max(off, -off) - w.spread) / 4
+		w.average += off / 8
 	}
-	if w.average == 0 {
-		w.average = now.Sub(w.offered)
-	}
-	w.average += (now.Sub(w.offered) - w.average) / weight
 }
 
 // applySum applies the sum.
@@ -431,8 +439,8 @@ func (w *treeWorker) patience() olaf.Duration {
 		most = idles
 	}
 	wait := w.xagg.Timeout
-	if w.xagg.Follows {
-		wait = max(wait, min(2*w.average, longestFollow))
+	if w.xagg.Follows && w.average > 0 {
+		wait = min(max(w.average+4*w.spread, leastFollow), longestFollow)
 	}
 	wait <<= min(w.quiet, most)
 	if w.quiet == 0 {

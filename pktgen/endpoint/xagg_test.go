@@ -184,11 +184,12 @@ func TestTooManyFragments(t *testing.T) {
 	}
 }
 
-// TestWaitFollowsRounds lets rounds take longer than the timeout: a worker that follows them asks later, and one round
-// with a timeout changes nothing.
+// TestWaitFollowsRounds gives rounds of different durations: a worker that follows them waits for their mean and four
+// deviations, within limits, and a round with a timeout changes nothing.
 func TestWaitFollowsRounds(t *testing.T) {
-	x := XAgg{Timeout: olaf.Millisecond, Follows: true}
-	e, err := NewXAgg(Config{Job: 1, Worker: 1, Workers: 2, Layout: Layout{Values: 1, PerPacket: 1}, Updates: 4}, x,
+	const ms = olaf.Millisecond
+	x := XAgg{Timeout: 100 * ms, Follows: true}
+	e, err := NewXAgg(Config{Job: 1, Worker: 1, Workers: 2, Layout: Layout{Values: 1, PerPacket: 1}, Updates: 99}, x,
 		new(clerk))
 	if err != nil {
 		t.Fatal(err)
@@ -211,11 +212,16 @@ func TestWaitFollowsRounds(t *testing.T) {
 	}
 	e.Start(now)
 	for i, c := range []struct{ takes, wait olaf.Duration }{
-		{olaf.Millisecond, olaf.Millisecond}, {olaf.Millisecond, 2 * olaf.Millisecond}, {50 * olaf.Millisecond,
-			2 * olaf.Millisecond}, {1, 2 * olaf.Millisecond},
+		{40 * ms, 100 * ms}, {40 * ms, 120 * ms}, {150 * ms, 100 * ms}, {8 * ms, 100 * ms}, {36 * ms, 113 * ms},
 	} {
 		if wait := play(c.takes); wait != c.wait {
 			t.Errorf("in round %d it waits for %v, want %v", i, wait, c.wait)
 		}
+	}
+	for range 50 {
+		play(ms)
+	}
+	if wait := play(ms); wait != leastFollow {
+		t.Errorf("after quick rounds it waits for %v, want %v", wait, leastFollow)
 	}
 }
