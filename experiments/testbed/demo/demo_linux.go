@@ -48,6 +48,7 @@ type Report struct {
 	Server  process.StationReport `json:"server"`
 	Agent   map[string]uint64     `json:"agent"`  // counts of the aggregator's agent, in user space
 	Kernel  map[string]uint64     `json:"kernel"` // counts of the program
+	Fanout  xdp.FanoutCounts      `json:"fanout"` // results that the server sent once, and their copies
 	Took    time.Duration         `json:"took_ns"`
 	Checks  []Check               `json:"identities"`
 }
@@ -193,6 +194,9 @@ func (b *bench) runJob(ctx context.Context) (*Report, error) {
 	for _, node := range nodes {
 		args = append(args, "--worker", b.below(node).String())
 	}
+	if group := b.lab.Fanout(); group.IsValid() {
+		args = append(args, "--fan-out", netip.AddrPortFrom(group, olaf.UDPPort).String())
+	}
 	server, err := b.startChild(b.lab.Server(), b.above(adds), args...)
 	if err != nil {
 		return nil, err
@@ -218,6 +222,11 @@ func (b *bench) runJob(ctx context.Context) (*Report, error) {
 		return nil, err
 	}
 	r.Agent = b.adds.AgentCounts()
+	if b.adds.Fanout != nil {
+		if r.Fanout, err = b.adds.Fanout.Counts(); err != nil {
+			return nil, err
+		}
+	}
 	r.Kernel, err = b.adds.Latch()
 	return r, err
 }
@@ -250,6 +259,11 @@ func (b *bench) checkIdentities(r *Report) error {
 	hold("sums completed = fragments of all vectors", k["completed"], fragments)
 	hold("packets added = fragments × workers", k["consumed"]+k["completed"], fragments*uint64(b.Workers))
 	hold("sums at the server = sums completed", s["completed"], k["completed"])
+	if b.adds.Fanout != nil {
+		hold("copies of results = results that the server sent once × workers", r.Fanout.Copied,
+			r.Fanout.Frames*uint64(b.Workers))
+		hold("results that the server sent once = sums at the server", r.Fanout.Frames, s["completed"])
+	}
 	hold("results at the workers = fragments × workers", results, fragments*uint64(b.Workers))
 	hold("values that workers checked = values × vectors × workers", checked, uint64(b.Values*b.Vectors*checking))
 	hold("values that were wrong = 0", wrong, 0)

@@ -62,7 +62,7 @@ func (a *addresses) Set(s string) error {
 func asProcess(args []string) error {
 	f := flag.NewFlagSet("child", flag.ContinueOnError)
 	var job process.Job
-	var listen, aggregator, agent, workers addresses
+	var listen, aggregator, agent, workers, fanout addresses
 	var line olaf.Rate
 	id := f.Int("id", 0, "")
 	f.IntVar(&job.Workers, "workers", 0, "")
@@ -79,6 +79,7 @@ func asProcess(args []string) error {
 		f.IntVar(&number, "worker", 0, "")
 	} else {
 		f.Var(&workers, "worker", "")
+		f.Var(&fanout, "fan-out", "")
 	}
 	if err := f.Parse(args[1:]); err != nil {
 		return err
@@ -106,8 +107,12 @@ func asProcess(args []string) error {
 		}
 		report = process.SumsReport{Worker: sums.Worker, Report: *played, Checked: sums.Checked, Wrong: sums.Wrong}
 	} else {
-		root, err := process.NewRoot(process.RootConfig{Job: job, Group: *group, Line: line, Agent: agent[0], Workers: workers,
-			Codec: &frame.Datagrams{Format: frame.XAgg}})
+		c := process.RootConfig{Job: job, Group: *group, Line: line, Agent: agent[0], Workers: workers,
+			Codec: &frame.Datagrams{Format: frame.XAgg}}
+		if len(fanout) > 0 {
+			c.Fanout = fanout[0]
+		}
+		root, err := process.NewRoot(c)
 		if err != nil {
 			return err
 		}

@@ -78,7 +78,10 @@ func TestPlans(t *testing.T) {
 					if r.to.IsValid() {
 						to = r.to.String()
 					}
-					lines = append(lines, fmt.Sprintf("route      %s: %s via %v by %s", p.Nodes[i].Name, to, r.via, r.by))
+					if r.via.IsValid() {
+						to += fmt.Sprintf(" via %v", r.via)
+					}
+					lines = append(lines, fmt.Sprintf("route      %s: %s by %s", p.Nodes[i].Name, to, r.by))
 				}
 			}
 			golden.Equal(t, "plan-"+name+".txt", []byte(strings.Join(lines, "\n")+"\n"))

@@ -35,12 +35,19 @@ type PlannedSwitch struct {
 	Slots    int       `json:"slots"`
 	OutRate  olaf.Rate `json:"out_rate"`
 	Clusters int       `json:"clusters"`
+	// Frames is the number of frames of an update, 0 for one. Each worker has as many addresses, and each frame's place is
+	// a cluster with Slots slots.
+	Frames int `json:"frames,omitempty"`
 }
+
+// frames returns the number of frames of an update.
+func (s *PlannedSwitch) frames() int { return max(s.Frames, 1) }
 
 // Limits and defaults of a switch's queue.
 const (
 	MaxSlots       = 256
 	MaxQueued      = MaxCables - 1 // workers
+	MaxFrames      = 250           // of an update
 	DefaultSlots   = 8
 	DefaultOutRate = 3 * olaf.Mbps
 )
@@ -106,6 +113,11 @@ func (r *resolver) queue() {
 	}
 	if s.System == "" {
 		r.fail(at, "name", "no queue is given at %s; add a device 'node: %[1]s, program: %s'", r.plan.Nodes[node].Name, strings.Join(systems(), " or "))
+	}
+	if j := &r.file.Job; j.Has("fragments") {
+		if s.Frames = j.Fragments; s.Frames > MaxFrames {
+			r.fail(j.Pos, "fragments", "an update of %d frames; through a queue use 1 to %d", s.Frames, MaxFrames)
+		}
 	}
 	r.plan.Switch = s
 	r.clusters(s)
@@ -186,6 +198,9 @@ func (r *resolver) hosts(s *PlannedSwitch) {
 		if l := r.links[r.plan.Nodes[c.Child].Name]; l.Has("mtu") {
 			r.fail(l.Pos, "mtu", "cables around a queue carry what it merges, %d bytes, and interfaces what job.lanes take; leave mtu out", queueMTU)
 		}
+		if name := r.plan.Nodes[c.Child].Device; name != "" && s.frames() > 1 {
+			r.fail(r.file.Job.Pos, "fragments", "the worker behind %s has one address, and updates of %d frames need as many", name, s.Frames)
+		}
 		outside := r.plan.Nodes[c.Child].Device != "" || r.plan.Nodes[c.Parent].Device != ""
 		if c.MTU = queueMTU; outside || c.Ends != nil {
 			c.MTU = int(olaf.FrameSize(r.plan.Lanes)) - 14
@@ -220,6 +235,9 @@ func (p *Plan) queueLines() (lines []string) {
 		}
 		if n.Rate > 0 {
 			does = fmt.Sprintf("offers %v in updates of %s", n.Rate, olaf.Plural(p.Lanes, "lane"))
+			if s.frames() > 1 {
+				does += fmt.Sprintf(" in each of %d frames", s.frames())
+			}
 		}
 		if n.TC > 0 {
 			does += fmt.Sprintf(", transmission control %v", n.TC)
@@ -239,6 +257,9 @@ func (p *Plan) hostArgs(node int) []string {
 	at := func(a netip.Addr) string { return netip.AddrPortFrom(a, olaf.UDPPort).String() }
 	server := at(p.Cables[p.Nodes[s.Node].Up].Upper)
 	common := []string{"--system", s.System, "--lanes", strconv.Itoa(p.Lanes)}
+	if s.frames() > 1 {
+		common = append(common, "--values", strconv.Itoa(p.Lanes*s.frames()))
+	}
 	if n := &p.Nodes[node]; n.Role == Worker {
 		return append([]string{"worker", "--id", strconv.Itoa(n.Cluster), "--worker", strconv.Itoa(n.Number), "--listen", at(p.Cables[n.Up].Lower), "--server", server}, common...)
 	}

@@ -46,7 +46,7 @@ func (l *Lab) raise(o Options) error {
 		return err
 	}
 	card, err := realtime.Open(realtime.KernelBackend(xdp.Mode(s.Mode)),
-		realtime.Hosts{Workers: len(workers), Outside: outside, Wires: l.wires()})
+		realtime.Hosts{Workers: len(workers), Addresses: s.frames(), Outside: outside, Wires: l.wires()})
 	if err != nil {
 		return err
 	}
@@ -67,7 +67,7 @@ func (l *Lab) raise(o Options) error {
 	if err != nil {
 		return err
 	}
-	err = q.configure(ctx, senders, fpga.QueueConfig{Discipline: s.System, Depth: s.Slots, Output: engine.Output{Rate: rate}})
+	err = q.configure(ctx, senders, fpga.QueueConfig{Discipline: s.System, Depth: s.Slots * s.frames(), Output: engine.Output{Rate: rate}})
 	if err != nil || o.Command == nil {
 		return err
 	}
@@ -85,8 +85,12 @@ func (l *Lab) around(card *realtime.Card) (senders []xdp.Sender) {
 			l.Nodes[node] = cable.A.Node
 		}
 		l.Cables[n.Up] = cable
-		senders = append(senders, xdp.Sender{Address: l.Plan.Cables[n.Up].Lower, Cluster: olaf.ClusterID(n.Cluster),
-			Worker: olaf.WorkerID(number)})
+		address, frames := l.Plan.Cables[n.Up].Lower, l.Switch.frames()
+		for place := range frames {
+			senders = append(senders, xdp.Sender{Address: address, Cluster: olaf.ClusterID(n.Cluster*frames + place),
+				Worker: olaf.WorkerID(number)})
+			address = address.Next()
+		}
 	}
 	up := &netlab.Cable{A: card.Hub(len(workers)), B: card.Server()}
 	if l.Cables[l.Plan.Nodes[l.Switch.Node].Up] = up; up.B != nil {
@@ -108,8 +112,8 @@ func (q *queue) configure(ctx context.Context, senders []xdp.Sender, c fpga.Queu
 	return fpga.ClearCounters(q.card)
 }
 
-// update returns the size of an update on the wire in bits.
-func (l *Lab) update() int64 { return olaf.FrameSize(l.Lanes).Bits() }
+// frame returns the size of a frame on the wire in bits.
+func (l *Lab) frame() int64 { return olaf.FrameSize(l.Lanes).Bits() }
 
 // fits rejects more than half of the load that this machine carried when the testbed was opened.
 func (l *Lab) fits(carried int64) error {
@@ -117,7 +121,7 @@ func (l *Lab) fits(carried int64) error {
 	for _, node := range l.Workers() {
 		offered += l.Plan.Nodes[node].Rate
 	}
-	limit := olaf.Rate(carried / 2 * l.update())
+	limit := olaf.Rate(carried / 2 * l.frame())
 	if asked := max(offered, l.Switch.OutRate); asked > limit {
 		return fmt.Errorf("%w: this machine carried %d frames a second when it was measured, and at most half of "+
 			"that is accepted; the testbed asks for %v, and %v is what fits",
@@ -181,7 +185,7 @@ func (l *Lab) host(command func(args ...string) *exec.Cmd) error {
 		if n.Rate == 0 {
 			continue
 		}
-		every := time.Duration(float64(l.update()) / float64(n.Rate) * float64(time.Second))
+		every := time.Duration(float64(l.frame()*int64(l.Switch.frames())) / float64(n.Rate) * float64(time.Second))
 		args := append(l.hostArgs(node), "--every", every.String(), "--vectors", strconv.Itoa(endless), "--tc",
 			time.Duration(n.TC/olaf.Nanosecond).String())
 		if err := l.start(node, command(args...)); err != nil {

@@ -16,6 +16,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/netlab"
+	"github.com/olafctl/olaf/fpga/realtime"
 	"github.com/olafctl/olaf/fpga/xdp"
 	"github.com/olafctl/olaf/pktgen/process"
 )
@@ -24,6 +25,8 @@ import (
 var (
 	_ [netlab.MaxMTU]struct{}   = [MaxNativeMTU]struct{}{}
 	_ [xdp.MaxChildren]struct{} = [MaxChildren]struct{}{}
+
+	_ [realtime.MaxAddresses]struct{} = [MaxFrames]struct{}{}
 )
 
 // Lab is a running testbed. It ends with Close or with the process.

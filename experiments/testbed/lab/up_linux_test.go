@@ -58,6 +58,7 @@ func play(args []string) error {
 		values[name] = f.String(name, "", "")
 	}
 	id, lanes, clusters, vectors := f.Int("id", 0, ""), f.Int("lanes", 0, ""), f.Int("clusters", 0, ""), f.Int("vectors", 0, "")
+	all := f.Int("values", 0, "")
 	every := f.Duration("every", 0, "")
 	var workers []string
 	f.Func("worker", "", func(s string) error {
@@ -69,12 +70,17 @@ func play(args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	conn, err := netlab.Datagrams(ctx, netip.MustParseAddrPort(*values["listen"]))
+	layout := endpoint.Layout{Values: max(*lanes, *all), PerPacket: *lanes}
+	own := netip.MustParseAddrPort(*values["listen"])
+	at := own
+	if layout.Packets() > 1 {
+		at = netip.AddrPortFrom(netip.IPv4Unspecified(), own.Port())
+	}
+	conn, err := netlab.Datagrams(ctx, at)
 	if err != nil {
 		return err
 	}
-	layout := endpoint.Layout{Values: *lanes, PerPacket: *lanes}
-	p := &process.Player{Codec: &process.Open{Packets: 1}, Work: &process.Numbers{Layout: layout}}
+	p := &process.Player{Codec: &process.Open{Packets: layout.Packets()}, Work: &process.Numbers{Layout: layout}}
 	cfg := endpoint.Config{Job: olaf.ClusterID(*id), Layout: layout, Workers: len(workers), Updates: uint32(max(*vectors, 1))}
 	if args[0] == "ps" {
 		placed := pktgen.Placement{Workers: len(workers), Clusters: *clusters}
@@ -92,6 +98,13 @@ func play(args []string) error {
 	p.Work = &process.Numbers{Worker: cfg.Worker, Layout: layout, Every: *every}
 	server := netip.MustParseAddrPort(*values["server"])
 	p.To = func(endpoint.Peer, *program.Packet) netip.AddrPort { return server }
+	if layout.Packets() > 1 { // a packet's place has an address
+		p.From = func(p *program.Packet) netip.Addr {
+			b := own.Addr().As4()
+			b[3] += byte(p.Seg)
+			return netip.AddrFrom4(b)
+		}
+	}
 	_, err = p.Run(ctx, conn, func(h endpoint.Host) (endpoint.Endpoint, error) {
 		return endpoint.NewOpenWorker(cfg, endpoint.Olaf{}, h)
 	})
@@ -99,7 +112,7 @@ func play(args []string) error {
 }
 
 // TestQueue holds a testbed in which workers of two clusters overload a queue of each system, reads its counters
-// meanwhile, and kills one worker.
+// meanwhile, and kills one worker. Updates of two frames are in two clusters, as their addresses are.
 func TestQueue(t *testing.T) {
 	able(t)
 	if err := netlab.CheckRights(netlab.PacketRights...); err != nil {
@@ -109,7 +122,7 @@ func TestQueue(t *testing.T) {
 		t.Run(system, func(t *testing.T) {
 			traces := testbedtest.RecordTraces(t)
 			marker := asHost + "=" + nameFor(system)
-			p := plan(t, "name: "+nameFor(system)+"\nqueue: {system: "+system+", workers: 3, clusters: 2, slots: 4, rate: 600kbps, out_rate: 500kbps, tc: 1s}\njob: {lanes: 48}")
+			p := plan(t, "name: "+nameFor(system)+"\nqueue: {system: "+system+", workers: 3, clusters: 2, slots: 4, rate: 600kbps, out_rate: 500kbps, tc: 1s}\njob: {lanes: 48, fragments: 2}")
 			var started []*exec.Cmd
 			h, err := NewHolder(p, Options{Command: func(args ...string) *exec.Cmd {
 				cmd := exec.Command(os.Args[0], args...)
