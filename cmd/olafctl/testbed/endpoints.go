@@ -202,8 +202,8 @@ workers whose aggregator fails.`,
 	flags.StringVar(&f.agent, "agent", "", "address and port of the user-space aggregator below")
 	flags.StringArrayVar(&f.workers, "worker", nil, "address of a worker; repeat in the order of their numbers")
 	flags.IntVar(&f.group, "group", 0, "packets per group acknowledgement, a power of two (default 1024)")
-	flags.StringVar(&f.fanout, "fan-out", "", "send each sum once, to the group that aggregators copy to workers "+
-		"(testbed show)")
+	flags.StringVar(&f.fanout, "fan-out", "", "send each sum once, to a group such as 239.77.0.1:20300 (job 1), "+
+		"from which a tree's aggregators copy it to the workers")
 	flags.DurationVar(&f.adopt, "adopt", 0, "take over the workers if the aggregator is silent this long; 0s for never")
 	flags.IntVar(&f.clusters, "clusters", 1, "number of clusters, with the workers spread evenly")
 	flags.IntVar(&f.attach.line, "queue", 1024,
