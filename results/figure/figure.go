@@ -139,10 +139,10 @@ func escapeXML(s string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace(s)
 }
 
-// dataRows returns the rows in which any series of a chart has a number. Bars that are all 0 cannot be seen, so that
-// their chart has none.
+// dataRows returns the rows in which any series of a chart has a number. A map keeps its other rows too, as empty cells.
+// Bars that are all 0 cannot be seen, so that their chart has none.
 func dataRows(s *table.Sheet, c *table.Chart) (rows []int) {
-	visible := c.Kind != table.Bars
+	visible, anywhere := c.Kind != table.Bars, false
 	for k, row := range s.Rows {
 		any := false
 		for _, one := range c.Series {
@@ -151,11 +151,11 @@ func dataRows(s *table.Sheet, c *table.Chart) (rows []int) {
 				any, visible = any || ok, visible || v != 0
 			}
 		}
-		if any {
+		if anywhere = anywhere || any; any || c.Kind == table.Map {
 			rows = append(rows, k)
 		}
 	}
-	if !visible {
+	if !visible || !anywhere {
 		return nil
 	}
 	return rows

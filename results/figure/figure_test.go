@@ -241,6 +241,27 @@ func TestDivergingMap(t *testing.T) {
 	}
 }
 
+// TestMapKeepsRowsWithoutNumbers checks that a map has a place for every row of its sheet, also for those in which no
+// cell has a number, and that a map without any number is not drawn.
+func TestMapKeepsRowsWithoutNumbers(t *testing.T) {
+	s := &table.Sheet{Name: "Map", Title: "a map", Columns: []table.Column{{Header: "slots"}, {Header: "7Gbps"}}}
+	for _, name := range []string{"2", "16", "32", "64"} {
+		s.Rows = append(s.Rows, []table.Cell{table.S(name), table.S("(-3)")})
+	}
+	s.Charts = []table.Chart{{Kind: table.Map, Title: "Age", XTitle: "out-rate", YTitle: "slots", ZTitle: "change, %",
+		Diverging: true, Series: []table.Series{{Name: "7Gbps", Column: 1}}}}
+	if figure.HasData(s) {
+		t.Error("a map without a number counts as a figure")
+	}
+	s.Rows[2][1] = table.N(-40)
+	svg := drawn(t, s, "svg")
+	for _, want := range []string{">2<", ">16<", ">32<", ">64<"} {
+		if !strings.Contains(svg, want) {
+			t.Errorf("the map lacks the row %s: every value of the axis must have its place", strings.Trim(want, "<>"))
+		}
+	}
+}
+
 // TestLabelsHaveTheirWidth checks that every text states the width that the figure has room for, whatever font draws it.
 func TestLabelsHaveTheirWidth(t *testing.T) {
 	svg := drawn(t, bars(3, "olaf tc (N = clusters) &"))
