@@ -17,6 +17,7 @@ import (
 	"github.com/olafctl/olaf/internal/suggest"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // ErrUnknown reports that there is no such experiment.
@@ -33,7 +34,7 @@ type Experiment struct {
 	Simulates bool
 	Timed     bool // measures wall time, so no two runs agree and none can replace another
 	Long      bool // trains for many minutes: runs only on request
-	Run       func(context.Context, Options) (bench.Report, error)
+	Run       func(context.Context, Options) (result.Report, error)
 	Parts     *Parts // nil for an experiment that is not divided
 	// Spec returns the bench of an experiment that is a single bench; nil for the others.
 	Spec func() bench.Spec
@@ -44,8 +45,8 @@ type Experiment struct {
 }
 
 // RunSpec returns the Run function of an experiment that is a single bench.
-func RunSpec(spec func() bench.Spec, beside bench.Beside) func(context.Context, Options) (bench.Report, error) {
-	return func(ctx context.Context, o Options) (bench.Report, error) {
+func RunSpec(spec func() bench.Spec, beside bench.Beside) func(context.Context, Options) (result.Report, error) {
+	return func(ctx context.Context, o Options) (result.Report, error) {
 		report, err := o.Measure(ctx, o.specOf(spec), o.Stream, beside)
 		if report == nil {
 			return nil, err // not a Report that contains a nil pointer

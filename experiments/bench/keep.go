@@ -115,7 +115,7 @@ func (k *Keeper) Finish(r *Measurement) (id string, err error) {
 
 // SimulationReport is a report on the runs of a Simulation.
 type SimulationReport interface {
-	Report
+	result.Report
 	Simulation() *Simulated
 }
 
@@ -144,7 +144,7 @@ func (k *Keeper) FinishSimulation(r SimulationReport, by results.Provenance) (id
 }
 
 // storeRest writes the remaining files: b, and the report's own document unless they are the same.
-func (k *Keeper) storeRest(r Report, b *results.Bench, runs [][]results.Run, fixed essence) (id string, err error) {
+func (k *Keeper) storeRest(r result.Report, b *results.Bench, runs [][]results.Run, fixed essence) (id string, err error) {
 	if err := k.recorder.Close(); err != nil {
 		return "", err
 	}

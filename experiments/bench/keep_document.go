@@ -41,7 +41,7 @@ func KeepDocument(s *store.Store, experiment string, started time.Time) (*Docume
 
 // Planned is a report that can be reproduced from its plan.
 type Planned interface {
-	Report
+	result.Report
 	// ReplayPlan returns the plan, which is stored as JSON.
 	ReplayPlan() any
 }
@@ -50,12 +50,12 @@ type Planned interface {
 func (k *DocumentKeeper) Abort() error { return k.writer.Abort() }
 
 // Finish stores the experiment and returns its id; stopped means that it ended early.
-func (k *DocumentKeeper) Finish(r Report, by results.Provenance, stopped bool) (id string, err error) {
+func (k *DocumentKeeper) Finish(r result.Report, by results.Provenance, stopped bool) (id string, err error) {
 	document, err := PutDocument(k.writer, r)
 	if err != nil {
 		return "", err
 	}
-	if a, ok := r.(Attaching); ok {
+	if a, ok := r.(result.Attaching); ok {
 		if err := putAll(k.writer, a); err != nil {
 			return "", err
 		}
@@ -76,7 +76,7 @@ func (k *DocumentKeeper) Finish(r Report, by results.Provenance, stopped bool) (
 	return k.writer.ID(), k.writer.Finish(m)
 }
 
-func putAll(w *store.Writer, a Attaching) error {
+func putAll(w *store.Writer, a result.Attaching) error {
 	files, err := a.Files()
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func PlanOf(f *store.Folder, read func(raw []byte) error) (bool, error) {
 // since then. Like numbers of stored runs, it compares the fields of the stored document; it ignores reasons for
 // missing values, and treats 0 and missing as equal for zeroed metrics. The error matches ErrDiffers and names the
 // field.
-func SameDocument(f *store.Folder, readers result.Readers, again Report, metrics []*metric.Metric) (news []string,
+func SameDocument(f *store.Folder, readers result.Readers, again result.Report, metrics []*metric.Metric) (news []string,
 	err error) {
 	kept, err := f.ReadFile(archive.DocumentFile)
 	if err != nil {
@@ -230,7 +230,7 @@ func meanOf(v any) any {
 }
 
 // PutDocument stores a report in all its forms: JSON, which it returns, text and table.
-func PutDocument(w *store.Writer, r Report) (document []byte, err error) {
+func PutDocument(w *store.Writer, r result.Report) (document []byte, err error) {
 	if document, err = json.MarshalIndent(r.Document(), "", "  "); err != nil {
 		return nil, fmt.Errorf("keep the document of an experiment: %w", err)
 	}

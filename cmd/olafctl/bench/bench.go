@@ -22,6 +22,7 @@ import (
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // Flags are the flags of bench; the defaults are table1's.
@@ -568,7 +569,7 @@ func (f *Flags) carryOut(ctx context.Context, env *cli.Env, access testbed.Acces
 	if f.tui && env.Terminal {
 		d := &watch.Dashboard{View: f.view, Device: f.Device, Beside: f.beside != ""}
 		shown := &watch.Background{
-			Run: func(ctx context.Context) (bench.Report, error) {
+			Run: func(ctx context.Context) (result.Report, error) {
 				report, err := bench.MeasureSpec(ctx, f.Spec, options)
 				if report == nil {
 					return nil, err // not a non-nil Report with a nil pointer

@@ -12,6 +12,7 @@ import (
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/result"
 	"github.com/olafctl/olaf/results/store"
 )
 
@@ -139,7 +140,7 @@ func (k *Keeping) Abort() error {
 }
 
 // Finish stores the report and prints its id. After an error the report is not kept, but the caller still prints it.
-func (k *Keeping) Finish(env *Env, report bench.Report, by results.Provenance, stopped, quiet bool) error {
+func (k *Keeping) Finish(env *Env, report result.Report, by results.Provenance, stopped, quiet bool) error {
 	if k == nil {
 		return nil
 	}
@@ -154,7 +155,7 @@ func (k *Keeping) Finish(env *Env, report bench.Report, by results.Provenance, s
 	return errors.Join(err, k.store.Close())
 }
 
-func (k *Keeping) putReport(report bench.Report, by results.Provenance, stopped bool) (id string, err error) {
+func (k *Keeping) putReport(report result.Report, by results.Provenance, stopped bool) (id string, err error) {
 	if failed := k.failed.Load(); failed != nil {
 		return "", *failed
 	}

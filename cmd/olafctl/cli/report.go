@@ -8,6 +8,7 @@ import (
 
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/result"
 	"github.com/olafctl/olaf/results/text"
 )
 
@@ -36,7 +37,7 @@ func PrintReport(env *Env, r Document, out Format, explain bool) error {
 }
 
 // StampProvenance adds the provenance to reports that have a place for it.
-func StampProvenance(env *Env, started time.Time, r bench.Report) {
+func StampProvenance(env *Env, started time.Time, r result.Report) {
 	if b, ok := r.(*bench.Measurement); ok {
 		b.Bench.Provenance = deviceProvenance(env, started, b.Outcome)
 	}

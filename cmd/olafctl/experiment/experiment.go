@@ -16,6 +16,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/watch"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/results/result"
 )
 
 func New(env *cli.Env) *cobra.Command {
@@ -203,7 +204,7 @@ func (f *experimentFlags) run(ctx context.Context, env *cli.Env, e experiments.E
 
 // carryOut runs an experiment with a dashboard or a progress bar.
 func (f *experimentFlags) carryOut(ctx context.Context, env *cli.Env, e experiments.Experiment, o experiments.Options,
-	sinks []bench.Sink) (bench.Report, error) {
+	sinks []bench.Sink) (result.Report, error) {
 	look := trackProgress(&o, append(sinks, f.monitor.Sinks()...)...)
 	f.monitor.AddWork(e.Name, look)
 	if f.tui && env.Terminal {
@@ -212,7 +213,7 @@ func (f *experimentFlags) carryOut(ctx context.Context, env *cli.Env, e experime
 				strings.Join(env.Published.WithBench().Names(), " and "))
 		}
 		return watch.RunBeside(ctx, env, &watch.Dashboard{View: f.view, Device: o.Device}, e.Spec(), &watch.Background{
-			Run:  func(ctx context.Context) (bench.Report, error) { return e.Run(ctx, o) },
+			Run:  func(ctx context.Context) (result.Report, error) { return e.Run(ctx, o) },
 			Look: look,
 		})
 	}

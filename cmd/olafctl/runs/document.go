@@ -13,6 +13,7 @@ import (
 	"github.com/olafctl/olaf/experiments/paper/atp"
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/compare"
+	"github.com/olafctl/olaf/results/result"
 	"github.com/olafctl/olaf/results/store"
 )
 
@@ -30,7 +31,7 @@ func repeatDocument(ctx context.Context, env *cli.Env, f *store.Folder) (runs in
 		!there {
 		return 0, nil, err
 	}
-	var report bench.Report
+	var report result.Report
 	switch {
 	case kind.Grid != nil:
 		report, runs, err = repeatShared(ctx, env, f)
@@ -77,7 +78,7 @@ func documentSide(env *cli.Env, f *store.Folder) (*compare.Side, error) {
 		Partial: f.Manifest.Partial}, nil
 }
 
-func repeatJob(ctx context.Context, env *cli.Env, f *store.Folder) (bench.Report, int, error) {
+func repeatJob(ctx context.Context, env *cli.Env, f *store.Folder) (result.Report, int, error) {
 	var plan *job.Plan
 	there, err := bench.PlanOf(f, func(raw []byte) (err error) {
 		plan, err = job.ReadPlan(env.Systems, raw)
@@ -90,7 +91,7 @@ func repeatJob(ctx context.Context, env *cli.Env, f *store.Folder) (bench.Report
 	return report, plan.Runs(), cli.MarkNothingToShow(err)
 }
 
-func repeatShared(ctx context.Context, env *cli.Env, f *store.Folder) (bench.Report, int, error) {
+func repeatShared(ctx context.Context, env *cli.Env, f *store.Folder) (result.Report, int, error) {
 	plan := atp.Plan{Systems: env.Systems}
 	if there, err := bench.PlanOf(f, func(raw []byte) error { return json.Unmarshal(raw, &plan) }); err != nil ||
 		!there {

@@ -22,6 +22,7 @@ import (
 	"github.com/olafctl/olaf/experiments/paper/iswitch"
 	"github.com/olafctl/olaf/experiments/paper/xagg"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/result"
 	"github.com/olafctl/olaf/tui/loops"
 )
 
@@ -311,7 +312,7 @@ func (f *simulateFlags) playOrWatch(ctx context.Context, env *cli.Env, work *job
 		Play: func(ctx context.Context, follow closedloop.Follow) (*closedloop.Result, error) {
 			return job.Play(ctx, first, seed, follow)
 		},
-		Runs: &watch.Background{Look: look, Run: func(ctx context.Context) (bench.Report, error) {
+		Runs: &watch.Background{Look: look, Run: func(ctx context.Context) (result.Report, error) {
 			made, err := work.play(ctx, func() { done.Add(1) })
 			if made == nil {
 				return nil, err // not a non-nil Report with a nil pointer

@@ -22,6 +22,7 @@ import (
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/export"
 	"github.com/olafctl/olaf/results/figure"
+	"github.com/olafctl/olaf/results/result"
 	"github.com/olafctl/olaf/results/sheets"
 	"github.com/olafctl/olaf/results/text"
 	"github.com/olafctl/olaf/results/xlsx"
@@ -213,7 +214,7 @@ func (d *Dashboard) RecordTour(ctx context.Context, plan *bench.Plan, path strin
 
 // RunBeside runs an experiment while the terminal shows one of its runs in slow motion. Leaving the dashboard early
 // stops the experiment.
-func RunBeside(ctx context.Context, env *cli.Env, d *Dashboard, spec bench.Spec, b *Background) (bench.Report, error) {
+func RunBeside(ctx context.Context, env *cli.Env, d *Dashboard, spec bench.Spec, b *Background) (result.Report, error) {
 	if err := env.Devices.Check(d.Device, testbed.Copies); err != nil {
 		if !d.Beside {
 			return nil, fmt.Errorf("--tui: %w; watch it with 'olafctl tui -d %s', or leave out --tui", err, d.Device)
@@ -247,12 +248,12 @@ func RunBeside(ctx context.Context, env *cli.Env, d *Dashboard, spec bench.Spec,
 
 // Background is an experiment that runs while the dashboard is shown.
 type Background struct {
-	Run    func(context.Context) (bench.Report, error)
+	Run    func(context.Context) (result.Report, error)
 	Look   func() (done, total int) // progress; never blocks
 	Rows   func() []results.Row     // rows so far; nil if they are not shown
 	wg     sync.WaitGroup
 	result atomic.Pointer[queues.Bench]
-	report bench.Report // valid after wg
+	report result.Report // valid after wg
 	Err    error
 }
 

@@ -7,15 +7,15 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results/export"
 	"github.com/olafctl/olaf/results/figure"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/result"
 	"github.com/olafctl/olaf/results/table"
 )
 
 // DrawFigures draws every figure of a report into a folder, in every format. Without a folder it does nothing.
-func DrawFigures(env *cli.Env, folder string, force bool, experiment string, r bench.Report) error {
+func DrawFigures(env *cli.Env, folder string, force bool, experiment string, r result.Report) error {
 	if folder == "" {
 		return nil
 	}

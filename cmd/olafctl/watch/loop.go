@@ -14,6 +14,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/netsim/closedloop"
+	"github.com/olafctl/olaf/results/result"
 	"github.com/olafctl/olaf/tui"
 	"github.com/olafctl/olaf/tui/loops"
 	"github.com/olafctl/olaf/tui/pace"
@@ -139,7 +140,7 @@ func (w *Loop) printLines(ctx context.Context, player *loops.Player, over <-chan
 }
 
 // ShowBeside shows the run while all runs are measured, and returns their report.
-func (w *Loop) ShowBeside(ctx context.Context) (bench.Report, error) {
+func (w *Loop) ShowBeside(ctx context.Context) (result.Report, error) {
 	shown := w.ShowRun(ctx)
 	w.Runs.wg.Wait()
 	return w.Runs.report, errors.Join(w.Runs.Err, shown)

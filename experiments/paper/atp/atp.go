@@ -11,7 +11,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/system"
 	program "github.com/olafctl/olaf/fpga/program/atp"
 	"github.com/olafctl/olaf/results"
@@ -23,13 +22,15 @@ import (
 func Experiments(set system.Set) experiments.Set {
 	return experiments.Set{{
 		Name: "atp/sharing", Artefact: "Sharing", Needs: "40 s",
-		About:  "three jobs of VGG16 that share aggregators or have a third each, with half to three times what one needs",
-		Run:    func(ctx context.Context, o experiments.Options) (bench.Report, error) { return runSharing(ctx, set, o) },
+		About: "three jobs of VGG16 that share aggregators or have a third each, with half to three times what one needs",
+		Run: func(ctx context.Context, o experiments.Options) (result.Report, error) {
+			return runSharing(ctx, set, o)
+		},
 		Inputs: experiments.InputsByTenth(gradientSize),
 	}, {
 		Name: "atp/loss", Artefact: "Loss", Needs: "20 s",
 		About: "one job under loss: ATP in both profiles, SwitchML with both of its timeouts, ATP without resends",
-		Run:   func(ctx context.Context, o experiments.Options) (bench.Report, error) { return runLoss(ctx, set, o) },
+		Run:   func(ctx context.Context, o experiments.Options) (result.Report, error) { return runLoss(ctx, set, o) },
 	}}
 }
 
@@ -51,7 +52,7 @@ var amounts = []string{"0.5pta", "1pta", "1.5pta", "2pta", "3pta"}
 // sharingSeeds is the number of runs per cell. They differ only in the hosts' start times, so few are enough.
 const sharingSeeds = 3
 
-func runSharing(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {
+func runSharing(ctx context.Context, set system.Set, o experiments.Options) (result.Report, error) {
 	seeds := seedsOf(&o, sharingSeeds, 1)
 	vgg, err := FindModel("vgg16")
 	if err != nil {
@@ -170,7 +171,7 @@ var contestants = []contestant{
 	{"ATP, no resends", "atp", system.Options{Recovery: system.RecoverNone}},
 }
 
-func runLoss(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {
+func runLoss(ctx context.Context, set system.Set, o experiments.Options) (result.Report, error) {
 	seeds := seedsOf(&o, 5, 2)
 	vgg, err := FindModel("vgg16")
 	if err != nil {

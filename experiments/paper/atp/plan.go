@@ -3,10 +3,10 @@ package atp
 import (
 	"context"
 
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/bench/job"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // LabName is the name of the cluster.
@@ -26,7 +26,7 @@ type Plan struct {
 
 // Report is the result of a plan.
 type Report struct {
-	bench.Report
+	result.Report
 	plan *Plan
 }
 

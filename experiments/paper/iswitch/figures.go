@@ -5,13 +5,12 @@ import (
 	"strconv"
 
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/result"
 )
 
-func runFig12(ctx context.Context, l *lab, o experiments.Options) (bench.Report, error) {
+func runFig12(ctx context.Context, l *lab, o experiments.Options) (result.Report, error) {
 	t := experiments.NewResult("iswitch/fig12", "Fig. 12", &o, Models())
 	approaches := []approach{syncPS, allReduce, syncSwitch}
 	var columns []string
@@ -62,7 +61,7 @@ func bounds(values []float64) (low, high float64) {
 // scales are the clusters in Fig. 15.
 var scales = []int{4, 6, 9, 12}
 
-func runFig15(ctx context.Context, l *lab, o experiments.Options) (bench.Report, error) {
+func runFig15(ctx context.Context, l *lab, o experiments.Options) (result.Report, error) {
 	f := experiments.NewResult("iswitch/fig15", "Fig. 15", &o, Models())
 	ours := paper.Ours{}
 	for _, name := range []string{"ppo", "ddpg"} {

@@ -10,7 +10,6 @@ import (
 	"slices"
 
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/bench/job"
 	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/system"
@@ -21,10 +20,10 @@ import (
 // Experiments lists the paper's experiments in its order, with systems of a set.
 func Experiments(set system.Set) experiments.Set {
 	one := func(name, artefact, about, needs string, run func(context.Context, *lab,
-		experiments.Options) (bench.Report, error)) experiments.Experiment {
+		experiments.Options) (result.Report, error)) experiments.Experiment {
 		return experiments.Experiment{
 			Name: "iswitch/" + name, Artefact: artefact, About: about, Needs: needs,
-			Run: func(ctx context.Context, o experiments.Options) (bench.Report, error) {
+			Run: func(ctx context.Context, o experiments.Options) (result.Report, error) {
 				return run(ctx, &lab{set: set, options: &o}, o)
 			},
 			Inputs: experiments.InputsByTenth(linkRate, computeTime, messageTime, volumeTime),

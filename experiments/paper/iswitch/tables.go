@@ -5,7 +5,6 @@ import (
 	"math"
 
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/result"
@@ -20,7 +19,7 @@ func sayBasis(t *result.Result) {
 		"thread, its updates included")
 }
 
-func runTable4(ctx context.Context, l *lab, o experiments.Options) (bench.Report, error) {
+func runTable4(ctx context.Context, l *lab, o experiments.Options) (result.Report, error) {
 	t := experiments.NewResult("iswitch/table4", "Table 4", &o, Models())
 	approaches := []approach{syncPS, allReduce, syncSwitch}
 	times, err := l.grid(ctx, "iteration", approaches, false)
@@ -75,7 +74,7 @@ func meanDeviation(b, by *result.Block) float64 {
 	return sum / n
 }
 
-func runTable5(ctx context.Context, l *lab, o experiments.Options) (bench.Report, error) {
+func runTable5(ctx context.Context, l *lab, o experiments.Options) (result.Report, error) {
 	t := experiments.NewResult("iswitch/table5", "Table 5", &o, Models())
 	approaches := []approach{asyncPS, asyncSwitch}
 	times, err := l.grid(ctx, "interval of updates", approaches, false)
@@ -117,7 +116,7 @@ func (m *Model) async(a approach) float64 {
 	return m.AsyncISwitch
 }
 
-func runTable3(ctx context.Context, l *lab, o experiments.Options) (bench.Report, error) {
+func runTable3(ctx context.Context, l *lab, o experiments.Options) (result.Report, error) {
 	t := experiments.NewResult("iswitch/table3", "Table 3", &o, Models())
 	ours := paper.Ours{}
 	for _, s := range []struct {
@@ -159,7 +158,7 @@ func runTable3(ctx context.Context, l *lab, o experiments.Options) (bench.Report
 	return t, nil
 }
 
-func runText(_ context.Context, _ *lab, o experiments.Options) (bench.Report, error) {
+func runText(_ context.Context, _ *lab, o experiments.Options) (result.Report, error) {
 	t := experiments.NewResult("iswitch/text", "§§2 to 6", &o, nil)
 	t.Compare(paper.Ours{})
 	t.Say("Table 1's sizes are binary units, as the layers of the networks that it names add up to; the board's chip is an XC7VX690T")

@@ -6,9 +6,9 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
+	"github.com/olafctl/olaf/results/result"
 	"github.com/olafctl/olaf/results/text"
 )
 
@@ -50,7 +50,7 @@ func controlVariants() []variant {
 	return all
 }
 
-func runControl(ctx context.Context, o experiments.Options) (bench.Report, error) {
+func runControl(ctx context.Context, o experiments.Options) (result.Report, error) {
 	r := newMultiHopTable("olaf/control", "Tables 2 and 3", &o)
 	var points []point
 	for _, table := range []struct {

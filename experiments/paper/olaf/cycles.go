@@ -25,7 +25,7 @@ func cycles(set system.Set) experiments.Experiment {
 		About:    "the same traffic under calibrated, ideal and measured cycles, with two read ports and with one",
 		Needs:    "2 min",
 		Long:     true,
-		Run:      func(ctx context.Context, o experiments.Options) (bench.Report, error) { return runCycles(ctx, set, o) },
+		Run:      func(ctx context.Context, o experiments.Options) (result.Report, error) { return runCycles(ctx, set, o) },
 	}
 }
 
@@ -51,7 +51,7 @@ var cyclesCells = []struct {
 	{"olaf.20g.received", "olaf", 20 * olaf.Gbps, "received"}, {"olaf.20g.aggregated", "olaf", 20 * olaf.Gbps, "aggregated"},
 }
 
-func runCycles(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {
+func runCycles(ctx context.Context, set system.Set, o experiments.Options) (result.Report, error) {
 	runs, seed := o.Seeds(10, 2)
 	c := cyclesConfig{Profiles: engine.ProfileNames(), Table1: Fig6(set), Fig7: Fig7(min(runs, 3), seed)}
 	c.Table1.Experiment, c.Table1.Versus, c.Table1.Runs, c.Table1.Seed = "olaf/cycles", "fifo", runs, seed

@@ -29,7 +29,7 @@ import (
 
 // laidOut is a report that has tables with figures.
 type laidOut interface {
-	bench.Report
+	result.Report
 	Sheets() []table.Sheet
 }
 

@@ -25,7 +25,7 @@ var fig10 = experiments.Experiment{
 // alphas are the points in the figure: SW1's output over SW2's.
 var alphas = []float64{0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1}
 
-func runFig10(ctx context.Context, o experiments.Options) (bench.Report, error) {
+func runFig10(ctx context.Context, o experiments.Options) (result.Report, error) {
 	runs, seed := o.Seeds(100, 10)
 	c := changedMultiHop(&o, runs, seed)
 	f := experiments.NewResult("olaf/fig10", "Fig. 10", &o, &c)

@@ -6,7 +6,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/result"
@@ -54,7 +53,7 @@ func shorten(schemes []scheme, o *experiments.Options) []scheme {
 	return schemes
 }
 
-func runFig2(ctx context.Context, o experiments.Options) (bench.Report, error) {
+func runFig2(ctx context.Context, o experiments.Options) (result.Report, error) {
 	runs, seed := o.Seeds(5, 2)
 	schemes := fig2Schemes(&o)
 	f := experiments.NewResult("olaf/fig2", "Fig. 2", &o, struct {

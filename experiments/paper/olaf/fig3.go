@@ -6,7 +6,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
@@ -41,7 +40,7 @@ func Fig3() []scheme {
 // fig3Schemes returns the figure's schemes in the requested length.
 func fig3Schemes(o *experiments.Options) []scheme { return shorten(Fig3(), o) }
 
-func runFig3(ctx context.Context, o experiments.Options) (bench.Report, error) {
+func runFig3(ctx context.Context, o experiments.Options) (result.Report, error) {
 	runs, seed := o.Seeds(5, 2)
 	schemes := fig3Schemes(&o)
 	f := experiments.NewResult("olaf/fig3", "Fig. 3", &o, struct {

@@ -7,7 +7,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/result"
@@ -20,7 +19,7 @@ var fig5 = experiments.Experiment{
 	About:    "the sawtooth of an age with a merge and a replacement, and the engine's steps and slots behind it",
 	Needs:    "1 s",
 	Long:     true, // it judges no claim, so that 'reproduce' runs it only when it is named
-	Run: func(_ context.Context, o experiments.Options) (bench.Report, error) {
+	Run: func(_ context.Context, o experiments.Options) (result.Report, error) {
 		return runFig5(&o)
 	},
 }
@@ -56,7 +55,7 @@ type fig5Run struct {
 	steps result.Block
 }
 
-func runFig5(o *experiments.Options) (bench.Report, error) {
+func runFig5(o *experiments.Options) (result.Report, error) {
 	r := &fig5Run{Result: experiments.NewResult("olaf/fig5", "Figs. 4, 5 and 11", o, fig5Sends), born: math.NaN(),
 		steps: result.Block{Name: "Figs. 4 and 11: cluster 0 in the engine after each step", Columns: []string{"at µs", "slots in use",
 			"updates waiting in its slot"}}}

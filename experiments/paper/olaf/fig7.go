@@ -7,7 +7,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/pktgen"
 	"github.com/olafctl/olaf/pktgen/trace"
@@ -67,7 +66,7 @@ type fig7Point struct {
 	resentFIFO, resentOlaf float64 // share of updates sent
 }
 
-func runFig7(ctx context.Context, o experiments.Options) (bench.Report, error) {
+func runFig7(ctx context.Context, o experiments.Options) (result.Report, error) {
 	runs, seed := o.Seeds(5, 2)
 	c := Fig7(runs, seed)
 	if o.Quick {

@@ -5,7 +5,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/fpga/engine"
@@ -69,7 +68,7 @@ func fig8Schemes(o *experiments.Options) []scheme {
 	return schemes
 }
 
-func runFig8(ctx context.Context, o experiments.Options) (bench.Report, error) {
+func runFig8(ctx context.Context, o experiments.Options) (result.Report, error) {
 	f, err := trainFig8(ctx, &o, "olaf/fig8", "Fig. 8", fig8Schemes(&o))
 	if f == nil {
 		return nil, err

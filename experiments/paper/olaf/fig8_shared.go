@@ -4,8 +4,8 @@ import (
 	"context"
 
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/fpga/engine"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // fig8Shared trains Fig. 8's Olaf with one read port for merges and output. It checks no claim, so 'reproduce' runs it
@@ -33,7 +33,7 @@ func fig8SharedSchemes(o *experiments.Options) []scheme {
 	return []scheme{ideal, olaf40, shared(olaf40), fifo40, olaf20, shared(olaf20), fifo20}
 }
 
-func runFig8Shared(ctx context.Context, o experiments.Options) (bench.Report, error) {
+func runFig8Shared(ctx context.Context, o experiments.Options) (result.Report, error) {
 	f, err := trainFig8(ctx, &o, "olaf/fig8-shared", "Fig. 8", fig8SharedSchemes(&o))
 	if f == nil {
 		return nil, err

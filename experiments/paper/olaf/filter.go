@@ -6,7 +6,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/result"
@@ -55,7 +54,7 @@ func filterSchemes(o *experiments.Options) (schemes []scheme) {
 	return schemes
 }
 
-func runFilter(ctx context.Context, o experiments.Options) (bench.Report, error) {
+func runFilter(ctx context.Context, o experiments.Options) (result.Report, error) {
 	schemes := filterSchemes(&o)
 	f, err := trainFig8(ctx, &o, "olaf/filter", "Fig. 8", schemes)
 	if f == nil {

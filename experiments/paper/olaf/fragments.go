@@ -22,7 +22,7 @@ func splitUpdates(set system.Set) experiments.Experiment {
 		Artefact: "§10",
 		About:    "updates of 2,205 values in 1 to 64 frames, each a cluster of its own: loss, ages, and models torn between mixtures",
 		Needs:    "10 s",
-		Run: func(ctx context.Context, o experiments.Options) (bench.Report, error) {
+		Run: func(ctx context.Context, o experiments.Options) (result.Report, error) {
 			return runFragments(ctx, set, o)
 		},
 	}
@@ -66,7 +66,7 @@ var fragmentMetrics = []struct {
 	{"lost frames", "%", func(r *results.Run) results.Float { return results.Float(lostPct(r.Counters)) }},
 }
 
-func runFragments(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {
+func runFragments(ctx context.Context, set system.Set, o experiments.Options) (result.Report, error) {
 	base := Table1(set)
 	base.Runs, base.Seed = o.Seeds(5, 2)
 	base.OutRates, base.Workload.UpdatesPerWorker = base.OutRates[:1], 100

@@ -276,7 +276,7 @@ func newMultiHopTable(name, artefact string, o *experiments.Options) *multiHopTa
 }
 
 // report returns the table, or nil if an interrupt came before every variant had finished a seed.
-func (r *multiHopTable) report() bench.Report {
+func (r *multiHopTable) report() result.Report {
 	if len(r.rows) == 0 {
 		return nil
 	}

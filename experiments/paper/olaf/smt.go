@@ -9,7 +9,6 @@ import (
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/aomcheck"
 	"github.com/olafctl/olaf/experiments/aomcheck/smt"
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/result"
@@ -31,7 +30,7 @@ type fairnessCase struct {
 	Interval olaf.Duration `json:"second_interval"`
 }
 
-func runSolved(ctx context.Context, o experiments.Options) (bench.Report, error) {
+func runSolved(ctx context.Context, o experiments.Options) (result.Report, error) {
 	runs, _ := o.Seeds(5, 1)
 	cases := []fairnessCase{{"100 and 100 ms", 100 * olaf.Millisecond}, {"100 and 300 ms", 300 * olaf.Millisecond}}
 	f := experiments.NewResult("olaf/smt", "§6", &o, struct {

@@ -21,7 +21,7 @@ func table1Trace(set system.Set) experiments.Experiment {
 		About:    "Table 1's testbed under traffic scaled from a real recording, beside the fitted bursts and the paper",
 		Needs:    "10 s",
 		OnDevice: true,
-		Run: func(ctx context.Context, o experiments.Options) (bench.Report, error) {
+		Run: func(ctx context.Context, o experiments.Options) (result.Report, error) {
 			return runTable1Trace(ctx, set, o)
 		},
 		Parts: experiments.BenchParts(set, func(o *experiments.Options) (all []bench.Spec, err error) {
@@ -99,7 +99,7 @@ func (v *traceVariant) spec(base bench.Spec) (bench.Spec, error) {
 	return base, nil
 }
 
-func runTable1Trace(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {
+func runTable1Trace(ctx context.Context, set system.Set, o experiments.Options) (result.Report, error) {
 	base := table1TraceBase(set, &o)
 	runs := base.Runs
 	variants := traceVariants()

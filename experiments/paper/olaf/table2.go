@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // table2 reproduces loss, age and fairness over two levels of switches with equal workers (§8.3, Table 2).
@@ -17,7 +17,7 @@ var table2 = experiments.Experiment{
 	Needs:     "10 s",
 	Simulates: true,
 	Inputs:    multiHopInputs,
-	Run: func(ctx context.Context, o experiments.Options) (bench.Report, error) {
+	Run: func(ctx context.Context, o experiments.Options) (result.Report, error) {
 		r := newMultiHopTable("olaf/table2", "Table 2", &o)
 		if err := r.runVariants(ctx, &o, fifoPlain, olafPlain, olafN, olafSenders); err != nil {
 			return r.report(), err

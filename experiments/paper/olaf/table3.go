@@ -6,8 +6,8 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results/paper"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // table3 reproduces Table 2's setting with half of the clusters three times slower (§8.3, Table 3).
@@ -18,7 +18,7 @@ var table3 = experiments.Experiment{
 	Needs:     "10 s",
 	Simulates: true,
 	Inputs:    multiHopInputs,
-	Run: func(ctx context.Context, o experiments.Options) (bench.Report, error) {
+	Run: func(ctx context.Context, o experiments.Options) (result.Report, error) {
 		r := newMultiHopTable("olaf/table3", "Table 3", &o)
 		r.config.Period2 = experiments.ScaleInput(&o, period, 300*olaf.Millisecond)
 		if err := r.runVariants(ctx, &o, fifoPlain, olafPlain, olafN, olafSenders); err != nil {

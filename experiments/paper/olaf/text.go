@@ -21,7 +21,7 @@ func claimsOfText(set system.Set) experiments.Experiment {
 		About:    "statements without a number: FIFO's age by queue size, ACKs and downlink bytes of Olaf and FIFO",
 		Needs:    "10 s",
 		Inputs:   experiments.InputsByTenth(experiments.OfferedRate, experiments.FrameSize),
-		Run:      func(ctx context.Context, o experiments.Options) (bench.Report, error) { return runText(ctx, set, o) },
+		Run:      func(ctx context.Context, o experiments.Options) (result.Report, error) { return runText(ctx, set, o) },
 	}
 }
 
@@ -38,7 +38,7 @@ type textConfig struct {
 	Slots  []int      `json:"fifo_slots"`
 }
 
-func runText(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {
+func runText(ctx context.Context, set system.Set, o experiments.Options) (result.Report, error) {
 	c := textConfig{Table1: Table1(set), Slots: fifoSlots}
 	c.Table1.Experiment = "olaf/text"
 	c.Table1.Runs, c.Table1.Seed = o.Seeds(c.Table1.Runs, 6)

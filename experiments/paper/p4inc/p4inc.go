@@ -8,7 +8,6 @@ import (
 	"context"
 
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/sched"
 	"github.com/olafctl/olaf/experiments/sched/milp"
 	"github.com/olafctl/olaf/experiments/sched/policy"
@@ -22,8 +21,10 @@ func Experiments() experiments.Set { return with(milp.Find) }
 
 // with lists the experiments, given a function that finds a solver.
 func with(find func(name string) (milp.Solver, error)) experiments.Set {
-	table1 := func(ctx context.Context, o experiments.Options) (bench.Report, error) { return runTable1(ctx, find, o) }
-	one := func(name, artefact, about, needs string, run func(context.Context, experiments.Options) (bench.Report,
+	table1 := func(ctx context.Context, o experiments.Options) (result.Report, error) {
+		return runTable1(ctx, find, o)
+	}
+	one := func(name, artefact, about, needs string, run func(context.Context, experiments.Options) (result.Report,
 		error)) experiments.Experiment {
 		return experiments.Experiment{Name: "p4inc/" + name, Artefact: artefact, About: about, Needs: needs, Run: run,
 			Inputs: inputs}

@@ -4,9 +4,9 @@ import (
 	"context"
 
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/sched"
 	"github.com/olafctl/olaf/experiments/sched/policy"
+	"github.com/olafctl/olaf/results/result"
 )
 
 // simulated is the number of jobs in Figs. 10 to 12.
@@ -15,7 +15,7 @@ const simulated = 1000
 var both = []policy.Metric{policy.Reconfigurations, policy.CTBTI}
 
 // draw runs a grid as a figure of the paper and states its assumptions.
-func (g *grid) draw(ctx context.Context, artefact string, o *experiments.Options, says ...string) (bench.Report, error) {
+func (g *grid) draw(ctx context.Context, artefact string, o *experiments.Options, says ...string) (result.Report, error) {
 	f := experiments.NewResult(g.experiment, artefact, o, struct {
 		Workload sched.Workload `json:"workload"`
 		Varied   string         `json:"varied"`
@@ -45,7 +45,7 @@ func axis(name string) policy.Axis {
 	return policy.Axis{}
 }
 
-func runFig8(ctx context.Context, o experiments.Options) (bench.Report, error) {
+func runFig8(ctx context.Context, o experiments.Options) (result.Report, error) {
 	g := &grid{experiment: "p4inc/fig8", axis: axis("jobs"), values: []float64{800, 1000, 1200, 1400},
 		base: sched.PaperWorkload(0, 0), metrics: both, numbers: []number{
 			{"reconfigurations_saved.inc_under_fcfs", saving(policy.Reconfigurations, incFCFS, noincFCFS)},
@@ -61,7 +61,7 @@ func runFig8(ctx context.Context, o experiments.Options) (bench.Report, error) {
 	return g.draw(ctx, "Fig. 8", &o)
 }
 
-func runFig9(ctx context.Context, o experiments.Options) (bench.Report, error) {
+func runFig9(ctx context.Context, o experiments.Options) (result.Report, error) {
 	base := sched.PaperWorkload(0, 0)
 	base.Kind = sched.MapReduce
 	g := &grid{experiment: "p4inc/fig9", axis: axis("jobs"), values: []float64{200, 300, 400, 500}, base: base,
@@ -75,7 +75,7 @@ func runFig9(ctx context.Context, o experiments.Options) (bench.Report, error) {
 		"ours are drawn, with a median of 30 MB and a heavy tail")
 }
 
-func runFig10(ctx context.Context, o experiments.Options) (bench.Report, error) {
+func runFig10(ctx context.Context, o experiments.Options) (result.Report, error) {
 	g := &grid{experiment: "p4inc/fig10", axis: axis("units"), values: []float64{8, 16, 32, 64},
 		base: sched.PaperWorkload(simulated, 0), metrics: both, numbers: []number{
 			{"noinc_tw.fewer_reconfigurations_than_inc_fcfs", ahead(policy.Reconfigurations, noincTW, incFCFS)},
@@ -90,7 +90,7 @@ func runFig10(ctx context.Context, o experiments.Options) (bench.Report, error) 
 		"need more, 64 have one to every third")
 }
 
-func runFig11(ctx context.Context, o experiments.Options) (bench.Report, error) {
+func runFig11(ctx context.Context, o experiments.Options) (result.Report, error) {
 	g := &grid{experiment: "p4inc/fig11", axis: axis("inc"), values: []float64{1, 2, 4, 8, 16},
 		base: sched.PaperWorkload(simulated, 0), metrics: both}
 	for k, name := range scenarios() {
@@ -104,7 +104,7 @@ func runFig11(ctx context.Context, o experiments.Options) (bench.Report, error) 
 	return g.draw(ctx, "Fig. 11", &o)
 }
 
-func runFig12(ctx context.Context, o experiments.Options) (bench.Report, error) {
+func runFig12(ctx context.Context, o experiments.Options) (result.Report, error) {
 	g := &grid{experiment: "p4inc/fig12", axis: axis("slot"), values: []float64{0.25, 0.5, 1, 2, 4},
 		base: sched.PaperWorkload(simulated, 0), metrics: both, numbers: []number{
 			{"tw_grows_less_than_fcfs.without_inc", growsLess(policy.CTBTI, noincTW, noincFCFS)},

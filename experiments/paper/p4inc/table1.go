@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/sched"
 	"github.com/olafctl/olaf/experiments/sched/milp"
 	"github.com/olafctl/olaf/experiments/sched/policy"
@@ -73,7 +72,7 @@ func (t tally) values(column string, jobs int, m policy.Metric) []results.Float 
 	return values
 }
 
-func runTable1(ctx context.Context, find func(string) (milp.Solver, error), o experiments.Options) (bench.Report, error) {
+func runTable1(ctx context.Context, find func(string) (milp.Solver, error), o experiments.Options) (result.Report, error) {
 	seeds, first := o.Seeds(10, 2)
 	proofs := min(3, seeds)
 	t := experiments.NewResult("p4inc/table1", "Table I", &o, small(0))

@@ -7,7 +7,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/sched"
 	"github.com/olafctl/olaf/experiments/sched/policy"
 	"github.com/olafctl/olaf/results"
@@ -37,7 +36,7 @@ func singleJob(m model) *sched.Problem {
 	}
 }
 
-func runFig5(ctx context.Context, o experiments.Options) (bench.Report, error) {
+func runFig5(ctx context.Context, o experiments.Options) (result.Report, error) {
 	t := experiments.NewResult("p4inc/fig5", "Fig. 5", &o, models())
 	times := result.Block{Name: "moving a gradient", Unit: "ms", Columns: []string{"server", "switch"}}
 	ratio := result.Block{Name: "server over switch", Unit: "x", Columns: []string{"ours"}}
@@ -127,7 +126,7 @@ func racks(ctx context.Context, f *result.Result, o *experiments.Options, m poli
 	return nil
 }
 
-func runFig6(ctx context.Context, o experiments.Options) (bench.Report, error) {
+func runFig6(ctx context.Context, o experiments.Options) (result.Report, error) {
 	f := experiments.NewResult("p4inc/fig6", "Fig. 6", &o, models())
 	err := racks(ctx, f, &o, policy.Reconfigurations, func(resnet, vgg []policy.Cell) paper.Ours {
 		cells := append(resnet, vgg...)
@@ -158,7 +157,7 @@ func halfway(a, b results.Statistic) results.Statistic {
 	return wide
 }
 
-func runFig7(ctx context.Context, o experiments.Options) (bench.Report, error) {
+func runFig7(ctx context.Context, o experiments.Options) (result.Report, error) {
 	f := experiments.NewResult("p4inc/fig7", "Fig. 7", &o, models())
 	err := racks(ctx, f, &o, policy.MeanJCT, func(resnet, vgg []policy.Cell) paper.Ours {
 		ours := paper.Ours{}

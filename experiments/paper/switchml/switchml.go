@@ -9,7 +9,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/bench/job"
 	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/system"
@@ -23,7 +22,7 @@ func Experiments(set system.Set) experiments.Set {
 	return experiments.Set{{
 		Name: "switchml/pool", Artefact: "Pool", Needs: "10 s",
 		About: "throughput over the slots of the pool for both packet sizes, beside min(line, slots × payload ÷ round trip)",
-		Run:   func(ctx context.Context, o experiments.Options) (bench.Report, error) { return runPool(ctx, set, &o) },
+		Run:   func(ctx context.Context, o experiments.Options) (result.Report, error) { return runPool(ctx, set, &o) },
 	}}
 }
 
@@ -38,7 +37,7 @@ type config struct {
 	Packets  []olaf.Size   `json:"packets"`
 }
 
-func runPool(ctx context.Context, set system.Set, o *experiments.Options) (bench.Report, error) {
+func runPool(ctx context.Context, set system.Set, o *experiments.Options) (result.Report, error) {
 	c := config{
 		Workers: 8, Rate: 100 * olaf.Gbps, Delay: 2500 * olaf.Nanosecond, Overhead: 24, Values: 2_000_000,
 		Slots: []int{16, 32, 64, 128, 256, 512}, Packets: []olaf.Size{256, 1024},

@@ -7,7 +7,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/result"
@@ -21,13 +20,13 @@ func Experiments(set system.Set) experiments.Set {
 		About: "FIFO, OLAF and iSwitch with H = 2, 3, 6 under Table 1's load from 80 to 5 Gbps, to a server " +
 			"and back to the workers; iSwitch, SwitchML and ATP in rounds",
 		Needs: "20 s",
-		Run:   func(ctx context.Context, o experiments.Options) (bench.Report, error) { return runAoM(ctx, set, o) },
+		Run:   func(ctx context.Context, o experiments.Options) (result.Report, error) { return runAoM(ctx, set, o) },
 	}, {
 		Name:     "versus/multihop",
 		Artefact: "Multi-hop",
 		About:    "Tables 2 and 3 of OLAF with every system: FIFO, OLAF, iSwitch in both modes, SwitchML and ATP over two levels of switches",
 		Needs:    "30 s",
-		Run: func(ctx context.Context, o experiments.Options) (bench.Report, error) {
+		Run: func(ctx context.Context, o experiments.Options) (result.Report, error) {
 			return runMultiHop(ctx, set, o)
 		},
 	}, {
@@ -35,7 +34,7 @@ func Experiments(set system.Set) experiments.Set {
 		Artefact: "Memory",
 		About:    "switch memory × time, iterations and bytes of synchronous jobs under stragglers and loss: iSwitch, SwitchML, ATP, a server",
 		Needs:    "10 s",
-		Run: func(ctx context.Context, o experiments.Options) (bench.Report,
+		Run: func(ctx context.Context, o experiments.Options) (result.Report,
 			error) {
 			return runMemory(ctx, set, o)
 		},
@@ -45,7 +44,7 @@ func Experiments(set system.Set) experiments.Set {
 		About:    "LunarLander through FIFO, OLAF, iSwitch, SwitchML and ATP: rewards over gradients and over virtual time",
 		Needs:    "25 min",
 		Long:     true,
-		Run: func(ctx context.Context, o experiments.Options) (bench.Report,
+		Run: func(ctx context.Context, o experiments.Options) (result.Report,
 			error) {
 			return runReward(ctx, set, o)
 		},
@@ -91,7 +90,7 @@ var terms = []string{
 		"whose batches differ between papers.",
 }
 
-func runAoM(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {
+func runAoM(ctx context.Context, set system.Set, o experiments.Options) (result.Report, error) {
 	runs, seed := o.Seeds(enoughSeeds, 5)
 	c := config{workers, clusters, offered, size, overhead, slots, 1000, rates, nil}
 	for i := range runs {

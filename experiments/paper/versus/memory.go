@@ -7,7 +7,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/bench/job"
 	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/system"
@@ -89,7 +88,7 @@ func scaleStatistic(s results.Statistic, by float64) results.Statistic {
 // memorySeeds is the number of seeds that the comparison of memory needs before it judges an order.
 const memorySeeds = 3
 
-func runMemory(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {
+func runMemory(ctx context.Context, set system.Set, o experiments.Options) (result.Report, error) {
 	runs, seed := o.Seeds(memorySeeds, 1)
 	c := memoryConfig{
 		Workers: 8, Values: 100_000, Rate: 10 * olaf.Gbps, Delay: 500 * olaf.Nanosecond, Compute: olaf.Millisecond,

@@ -6,7 +6,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
@@ -96,7 +95,7 @@ func ofGroup(group int, name string) func(*netsim.Result) results.Float {
 	return func(r *netsim.Result) results.Float { return r.Groups[group].Values.Of(name) }
 }
 
-func runMultiHop(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {
+func runMultiHop(ctx context.Context, set system.Set, o experiments.Options) (result.Report, error) {
 	runs, seed := o.Seeds(enoughSeeds, 3)
 	c := hopConfig{Topology: "multihop", Period1: 100 * olaf.Millisecond}
 	for i := range runs {

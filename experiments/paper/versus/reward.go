@@ -10,7 +10,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/bench/job"
 	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/rl"
@@ -140,7 +139,7 @@ func (t *training) carryOut(ctx context.Context, set system.Set) (*trained, erro
 	return learners[at].train(ctx, set, t.Config, t.Rate)
 }
 
-func runReward(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {
+func runReward(ctx context.Context, set system.Set, o experiments.Options) (result.Report, error) {
 	c := rewardOf(&o)
 	f := experiments.NewResult("versus/reward", "Reward", &o, c)
 	all := make([][]trained, len(learners))

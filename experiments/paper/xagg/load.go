@@ -6,7 +6,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
@@ -31,7 +30,7 @@ var loadRates = []olaf.Rate{50 * olaf.Gbps, 20 * olaf.Gbps, 10 * olaf.Gbps, 5 * 
 
 // runLoad loads S1 of the testbed during a job, with and without the management that moves its children after an iteration
 // (§V, discussion). The paper has no number for it.
-func runLoad(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {
+func runLoad(ctx context.Context, set system.Set, o experiments.Options) (result.Report, error) {
 	f := experiments.NewResult("xagg/load", "§V", &o, loadRates)
 	block := result.Block{Name: "S1 loaded after the second iteration: mean time of an iteration", Unit: "µs",
 		Columns: []string{"children stay", "children move to the root"}}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/bench/job"
 	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/system"
@@ -23,10 +22,10 @@ import (
 // Experiments lists the paper's experiments in its order, with systems of a set.
 func Experiments(set system.Set) experiments.Set {
 	one := func(name, artefact, about, needs string, run func(context.Context, system.Set,
-		experiments.Options) (bench.Report, error)) experiments.Experiment {
+		experiments.Options) (result.Report, error)) experiments.Experiment {
 		return experiments.Experiment{
 			Name: "xagg/" + name, Artefact: artefact, About: about, Needs: needs,
-			Run:    func(ctx context.Context, o experiments.Options) (bench.Report, error) { return run(ctx, set, o) },
+			Run:    func(ctx context.Context, o experiments.Options) (result.Report, error) { return run(ctx, set, o) },
 			Inputs: experiments.InputsByTenth(slowRate, fastRate, lateness, volume),
 		}
 	}
@@ -176,7 +175,7 @@ func fig1Sum(ctx context.Context, set system.Set, o *experiments.Options, name s
 	return f, nil
 }
 
-func runFig1(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {
+func runFig1(ctx context.Context, set system.Set, o experiments.Options) (result.Report, error) {
 	scale := 1
 	if o.Quick {
 		scale = Fig1Scales
@@ -219,7 +218,7 @@ func runFig1(ctx context.Context, set system.Set, o experiments.Options) (bench.
 	return t, nil
 }
 
-func runFig13(ctx context.Context, set system.Set, o experiments.Options) (bench.Report, error) {
+func runFig13(ctx context.Context, set system.Set, o experiments.Options) (result.Report, error) {
 	models := Models()[1:2]
 	t := experiments.NewResult("xagg/fig13", "Fig. 13", &o, models)
 	columns := []column{{"xagg", "xagg"}, {"switchml", "switchml"}, {"nccl", "ring"}, {"byteps", "ps"}}
@@ -262,7 +261,7 @@ func runFig13(ctx context.Context, set system.Set, o experiments.Options) (bench
 }
 
 // runText compares printed numbers with numbers derived from others.
-func runText(_ context.Context, _ system.Set, o experiments.Options) (bench.Report, error) {
+func runText(_ context.Context, _ system.Set, o experiments.Options) (result.Report, error) {
 	t := experiments.NewResult("xagg/text", "§VI", &o, nil)
 	t.Compare(paper.Ours{})
 	t.Say("a speed-up of VGG16's training is printed as 1 + the share of time that is saved")
