@@ -18,13 +18,8 @@ import (
 )
 
 // Files of a stored experiment besides those of package archive.
-const (
-	planFile   = "plan.json"    // the Plan for running it again
-	eventsFile = "events.jsonl" // the order in which runs ended, one per line
-)
-
-// ErrDiffers reports that a stored run gives different results when repeated.
-var ErrDiffers = olaf.NewError(olaf.Missed, "the run does not repeat")
+// eventsFile stores the order in which runs ended, one per line.
+const eventsFile = "events.jsonl"
 
 // Keeper is a sink that stores an experiment: what ran, delivered frames, every number. A twin and a simulation
 // reproduce their frames from the plan, so the first seed's frames are enough; for a card all are stored. Until Finish
@@ -79,7 +74,7 @@ func (k *Keeper) openFolder(o *Outline) (err error) {
 	if err := json.Indent(&plan, o.Config, "", "  "); err != nil {
 		return fmt.Errorf("keep the plan: %w", err)
 	}
-	if err := k.writer.Put(planFile, plan.Bytes()); err != nil {
+	if err := k.writer.Put(archive.PlanFile, plan.Bytes()); err != nil {
 		return err
 	}
 	k.recorder, err = archive.NewRecorder(k.writer)
@@ -149,7 +144,7 @@ func (k *Keeper) storeRest(r result.Report, b *results.Bench, runs [][]results.R
 		return "", err
 	}
 	if r.Document() != any(b) {
-		if _, err := PutDocument(k.writer, r); err != nil {
+		if _, err := archive.PutDocument(k.writer, r); err != nil {
 			return "", err
 		}
 	}
@@ -217,7 +212,7 @@ func (k *Keeper) Abort() error {
 
 // RepeatStored runs a stored experiment of the twin or the simulator again from its plan, with systems of a set, and
 // compares every run's numbers exactly. It returns the number of runs; 0 if the plan is not enough, as on a card. A
-// difference matches ErrDiffers and names the run.
+// difference matches archive.ErrDiffers and names the run.
 func RepeatStored(ctx context.Context, systems system.Set, f *store.Folder, stream *Stream) (runs int, err error) {
 	var fixed essence
 	if err := json.Unmarshal(f.Manifest.Deterministic, &fixed); err != nil {
@@ -244,7 +239,7 @@ func RepeatStored(ctx context.Context, systems system.Set, f *store.Folder, stre
 		if why := describeDifference(&kept[i], again.runs[kept[i].Ordinal]); why != "" {
 			run := &kept[i].Run
 			return i, fmt.Errorf("%s: %w: %s at %v, run %d: %s; was it kept by another version of olafctl?", f.ID(),
-				ErrDiffers,
+				archive.ErrDiffers,
 				run.Queue, olaf.Rate(run.OutRateBPS), run.Index, why)
 		}
 	}
@@ -263,14 +258,14 @@ func repeatBench(ctx context.Context, systems system.Set, f *store.Folder, strea
 // keptSpec returns the specification of a stored experiment.
 func keptSpec(systems system.Set, f *store.Folder) (Spec, error) {
 	var plan Plan
-	err := f.ReadJSON(planFile, &plan)
+	err := f.ReadJSON(archive.PlanFile, &plan)
 	plan.Spec.Systems = systems
 	return plan.Spec, err
 }
 
 func repeatSimulation(ctx context.Context, systems system.Set, f *store.Folder, stream *Stream) error {
 	var s *Simulation
-	err := f.Parse(planFile, func(raw []byte) (err error) {
+	err := f.Parse(archive.PlanFile, func(raw []byte) (err error) {
 		s, err = ReadSimulation(systems, raw)
 		return err
 	})

@@ -80,7 +80,7 @@ func TestBenchSaysNothingOfWithholding(t *testing.T) {
 // TestVerifySeesOneByte flips a byte in every file of a run in turn.
 func TestVerifySeesOneByte(t *testing.T) {
 	_, f := runAndKeep(t, smallSpecOf(t))
-	for _, name := range []string{planFile, eventsFile, archive.BenchFile, archive.RunsFile, archive.ObservationsFile} {
+	for _, name := range []string{archive.PlanFile, eventsFile, archive.BenchFile, archive.RunsFile, archive.ObservationsFile} {
 		raw, err := os.ReadFile(f.Path(name))
 		if err != nil {
 			t.Fatal(err)
@@ -129,7 +129,7 @@ func TestOtherNumbersAreSeen(t *testing.T) {
 	if _, err := archive.Verify(f, system.All().FindDeclaration); !errors.Is(err, archive.ErrMismatch) {
 		t.Errorf("error %v, want ErrMismatch", err)
 	}
-	if _, err := RepeatStored(t.Context(), system.All(), f, NewStream()); !errors.Is(err, ErrDiffers) {
+	if _, err := RepeatStored(t.Context(), system.All(), f, NewStream()); !errors.Is(err, archive.ErrDiffers) {
 		t.Errorf("error %v, want ErrDiffers", err)
 	}
 }

@@ -215,7 +215,7 @@ func TestSimulationFilesDoNotDependOnCores(t *testing.T) {
 		defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(procs))
 		_, f := keepSimulation(t, twoNetworks(t, 3), asIs)
 		files := map[string][]byte{}
-		for _, name := range []string{planFile, archive.BenchFile, archive.RunsFile, archive.ObservationsFile, archive.DocumentFile} {
+		for _, name := range []string{archive.PlanFile, archive.BenchFile, archive.RunsFile, archive.ObservationsFile, archive.DocumentFile} {
 			raw, err := os.ReadFile(f.Path(name))
 			if err != nil {
 				t.Fatal(err)

@@ -16,10 +16,10 @@ import (
 	"github.com/google/renameio/v2"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/internal/lockfile"
 	"github.com/olafctl/olaf/internal/suggest"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/store"
 	"github.com/olafctl/olaf/results/sweep"
 )
@@ -239,7 +239,7 @@ func (f *Folder) Finish(d *sweep.Document, cells []sweep.Outcome) (id string, er
 }
 
 func (f *Folder) storeFiles(w *store.Writer, d *sweep.Document, cells []sweep.Outcome) (m store.Manifest, err error) {
-	if _, err := bench.PutDocument(w, d); err != nil {
+	if _, err := archive.PutDocument(w, d); err != nil {
 		return m, err
 	}
 	raw, err := json.Marshal(f.Plan)

@@ -16,8 +16,14 @@ const (
 	TableFile    = "table.csv"
 )
 
+// PlanFile is the file with the plan for running an experiment again.
+const PlanFile = "plan.json"
+
 // ErrDocumentOnly reports that the experiment was stored without single runs.
 var ErrDocumentOnly = olaf.NewError(olaf.Usage, "kept with its document only")
+
+// ErrDiffers reports that a stored run gives different results when repeated.
+var ErrDiffers = olaf.NewError(olaf.Missed, "the run does not repeat")
 
 // Document is an experiment's own report in all its printed forms.
 type Document struct {

@@ -12,6 +12,7 @@ import (
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/result"
 	"github.com/olafctl/olaf/results/store"
 )
@@ -32,9 +33,9 @@ func (f *KeepFlags) Add(cmd *cobra.Command) {
 // Keeping is a run that is being stored; nil if it is not kept.
 type Keeping struct {
 	store    *store.Store
-	Sink     *bench.Keeper         // for commands that publish events
-	document *bench.DocumentKeeper // for all others
-	failed   atomic.Pointer[error] // why Sink could not write an event; runs publish concurrently
+	Sink     *bench.Keeper           // for commands that publish events
+	document *archive.DocumentKeeper // for all others
+	failed   atomic.Pointer[error]   // why Sink could not write an event; runs publish concurrently
 }
 
 // patientSink stores a bench's events. If an event cannot be written, storing ends but the bench continues, so that the
@@ -104,7 +105,7 @@ func (f *KeepFlags) KeepDocument(env *Env, name string, started time.Time) *Keep
 	if s == nil {
 		return nil
 	}
-	document, err := bench.KeepDocument(s, name, started)
+	document, err := archive.KeepDocument(s, name, started)
 	if err != nil {
 		f.remarkUnkept(env, errors.Join(err, s.Close()))
 		return nil

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/bench/job"
 	"github.com/olafctl/olaf/experiments/paper/atp"
 	"github.com/olafctl/olaf/results/archive"
@@ -27,7 +26,7 @@ func repeatDocument(ctx context.Context, env *cli.Env, f *store.Folder) (runs in
 		Jobs json.RawMessage `json:"jobs"`
 		Grid json.RawMessage `json:"grid"`
 	}
-	if there, err := bench.PlanOf(f, func(raw []byte) error { return json.Unmarshal(raw, &kind) }); err != nil ||
+	if there, err := archive.PlanOf(f, func(raw []byte) error { return json.Unmarshal(raw, &kind) }); err != nil ||
 		!there {
 		return 0, nil, err
 	}
@@ -43,7 +42,7 @@ func repeatDocument(ctx context.Context, env *cli.Env, f *store.Folder) (runs in
 	if err != nil {
 		return 0, nil, err
 	}
-	news, err = bench.SameDocument(f, env.Readers, report, job.Metrics())
+	news, err = archive.SameDocument(f, env.Readers, report, job.Metrics())
 	return runs, news, err
 }
 
@@ -80,7 +79,7 @@ func documentSide(env *cli.Env, f *store.Folder) (*compare.Side, error) {
 
 func repeatJob(ctx context.Context, env *cli.Env, f *store.Folder) (result.Report, int, error) {
 	var plan *job.Plan
-	there, err := bench.PlanOf(f, func(raw []byte) (err error) {
+	there, err := archive.PlanOf(f, func(raw []byte) (err error) {
 		plan, err = job.ReadPlan(env.Systems, raw)
 		return err
 	})
@@ -93,7 +92,7 @@ func repeatJob(ctx context.Context, env *cli.Env, f *store.Folder) (result.Repor
 
 func repeatShared(ctx context.Context, env *cli.Env, f *store.Folder) (result.Report, int, error) {
 	plan := atp.Plan{Systems: env.Systems}
-	if there, err := bench.PlanOf(f, func(raw []byte) error { return json.Unmarshal(raw, &plan) }); err != nil ||
+	if there, err := archive.PlanOf(f, func(raw []byte) error { return json.Unmarshal(raw, &plan) }); err != nil ||
 		!there {
 		return nil, 0, err
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/olafctl/olaf/experiments/paper/iswitch"
 	"github.com/olafctl/olaf/experiments/paper/xagg"
 	"github.com/olafctl/olaf/results"
+	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/result"
 	"github.com/olafctl/olaf/tui/loops"
 )
@@ -193,7 +194,7 @@ func (f *jobFlags) buildSpec(name string, given []string, leads bool) (*job.Spec
 
 // jobReport is a report on jobs that is stored with its plan and can be checked against expectations.
 type jobReport interface {
-	bench.Planned
+	archive.Planned
 	Configurations() []results.Row
 }
 

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/archive"
@@ -31,7 +30,7 @@ func keep(t *testing.T, others ...*Training) *store.Folder {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = s.Close() })
-	k, err := bench.KeepDocument(s, "train", time.Unix(1e9, 0))
+	k, err := archive.KeepDocument(s, "train", time.Unix(1e9, 0))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package bench
+package archive
 
 import (
 	"bytes"
@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf/results"
-	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/result"
@@ -94,12 +93,12 @@ func putPlan(w *store.Writer, p Planned) error {
 	if err != nil {
 		return err
 	}
-	return w.Put(planFile, append(plan, '\n'))
+	return w.Put(PlanFile, append(plan, '\n'))
 }
 
 // PlanOf passes the plan of a stored document to read; it returns false if there is none.
 func PlanOf(f *store.Folder, read func(raw []byte) error) (bool, error) {
-	err := f.Parse(planFile, read)
+	err := f.Parse(PlanFile, read)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
@@ -112,7 +111,7 @@ func PlanOf(f *store.Folder, read func(raw []byte) error) (bool, error) {
 // field.
 func SameDocument(f *store.Folder, readers result.Readers, again result.Report, metrics []*metric.Metric) (news []string,
 	err error) {
-	kept, err := f.ReadFile(archive.DocumentFile)
+	kept, err := f.ReadFile(DocumentFile)
 	if err != nil {
 		return nil, err
 	}
@@ -245,8 +244,8 @@ func PutDocument(w *store.Writer, r result.Report) (document []byte, err error) 
 	for _, file := range []struct {
 		name    string
 		content []byte
-	}{{archive.DocumentFile, append(document, '\n')}, {archive.PrintedFile, printed.Bytes()},
-		{archive.TableFile, list.Bytes()}} {
+	}{{DocumentFile, append(document, '\n')}, {PrintedFile, printed.Bytes()},
+		{TableFile, list.Bytes()}} {
 		if err := w.Put(file.name, file.content); err != nil {
 			return nil, err
 		}
