@@ -107,7 +107,7 @@ func (r *rounds) registerCallbacks(c *Config, job *closedloop.Job, parts *system
 	r.ahead = newAhead(r, parts.Server != nil && parts.Window == 0)
 	job.Values, job.Applied, job.Observer = r.ahead.recordGradient, r.ahead.recordApply, r.ahead
 	if !r.station.measured { // on wires the switch reports it
-		r.ahead.sums.wrapPrograms(parts)
+		r.ahead.sums.WrapPrograms(parts)
 	}
 }
 

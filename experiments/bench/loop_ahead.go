@@ -5,6 +5,7 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/bench/wired"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
@@ -18,7 +19,7 @@ type ahead struct {
 	out    [][]olaf.Contributor // by job, the gradients that were sent and not yet found in an update
 	had    [][]int              // by job and incomplete update, from next on: the number of workers that have it
 	next   []uint32             // by job
-	sums   sums
+	sums   closedloop.Sums
 }
 
 // OnSum implements wired.Listener.
@@ -27,7 +28,7 @@ func (a *ahead) OnSum(job int, inside uint64, all []wired.Gradient) {
 	for _, g := range all {
 		marks = append(marks, a.markOf(job, olaf.WorkerID(g.Host), g.Vector))
 	}
-	a.sums[sumOf{job, inside}] = marks
+	a.sums[closedloop.Sum{Job: job, Inside: inside}] = marks
 }
 
 // markOf returns a gradient's contribution to program.Trace.Inside, which numbers workers within their job.
@@ -38,7 +39,7 @@ func (a *ahead) markOf(job int, w olaf.WorkerID, vector uint32) uint64 {
 func newAhead(r *rounds, served bool) *ahead {
 	jobs := len(r.had)
 	return &ahead{rounds: r, served: served, latest: make([]olaf.Contributor, len(r.made)),
-		out: make([][]olaf.Contributor, jobs), had: make([][]int, jobs), next: make([]uint32, jobs), sums: sums{}}
+		out: make([][]olaf.Contributor, jobs), had: make([][]int, jobs), next: make([]uint32, jobs), sums: closedloop.Sums{}}
 }
 
 // recordGradient records when a worker's gradient was ready; it provides no values.
@@ -110,8 +111,8 @@ func (a *ahead) recordUpdate(now olaf.Time, job int, sum *endpoint.Aggregate) {
 // the gradients stay unknown.
 func (a *ahead) takeGradients(inside []olaf.Contributor, job int, t *program.Trace) []olaf.Contributor {
 	first, marks := len(inside), uint64(0)
-	noted := a.sums[sumOf{job, t.Inside}]
-	delete(a.sums, sumOf{job, t.Inside})
+	noted := a.sums[closedloop.Sum{Job: job, Inside: t.Inside}]
+	delete(a.sums, closedloop.Sum{Job: job, Inside: t.Inside})
 	for _, k := range a.out[job] {
 		mark := a.markOf(job, k.Worker, k.Seq)
 		held := slices.Contains(noted, mark)
