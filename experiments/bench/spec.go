@@ -377,6 +377,35 @@ func (s *Spec) resolveOutput(of *system.System, rate olaf.Rate) (engine.Output, 
 	return out, nil
 }
 
+// SingleConfig returns the specification of a single system from s at one output rate. With the same seeds it gives
+// that configuration's numbers in s. It drops everything that cannot affect them, so that equal configurations have
+// equal specifications.
+func (s *Spec) SingleConfig(name string, rate olaf.Rate) (Spec, error) {
+	of, err := s.findSystem(name)
+	if err != nil {
+		return Spec{}, err
+	}
+	if !slices.Contains(s.Queues(), name) {
+		return Spec{}, fmt.Errorf("%w: %s is not among %v", ErrSpec, name, s.Queues())
+	}
+	if s.Topology == ToBoth {
+		return Spec{}, olaf.InField("topology",
+			fmt.Errorf("%w: a cell has one topology; ask for %s or %s", ErrSpec, ToServer, ToWorkers))
+	}
+	one := *s
+	one.Experiment, one.Runs, one.OutRates = benchName, 1, []olaf.Rate{rate}
+	if one.Queue, one.Versus = name, ""; name != s.Queue {
+		one.DequeueCycles, one.MergeCycles = nil, nil // only for the system under test
+	}
+	if !of.Adds() {
+		one.H = nil
+	}
+	if !filtersReward(of) {
+		one.RewardFilter, one.RewardThreshold = false, 0
+	}
+	return one, nil
+}
+
 // benchName is the experiment's name in a specification that is not from an experiment.
 const benchName = "bench"
 

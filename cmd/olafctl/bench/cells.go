@@ -19,7 +19,7 @@ import (
 
 // SweepCommand returns the command that sweeps benches on the twin, with one system at one output rate per cell.
 func SweepCommand(env *cli.Env) *experimentsweep.Command {
-	carrier, lots := cells.Carrier{Systems: env.Systems}, new(bench.Lots)
+	carrier, lots := cells.Carrier{Systems: env.Systems}, new(cells.Lots)
 	c := &experimentsweep.Command{Name: "bench", Subject: sweepcmd.SystemField,
 		Headline: []string{"aom_cluster_ns", "aom_worker_ns", "lost_pct"}, Runs: bench.DefaultSpec(env.Systems).Runs,
 		Patience: carrier.BenchPatience, Close: lots.Close}

@@ -29,7 +29,7 @@ func (c Carrier) BenchPatience(spec json.RawMessage) error {
 }
 
 // Bench executes runs from to from+n of a bench.Spec with one system and one output rate, on the twins in lots.
-func (c Carrier) Bench(ctx context.Context, lots *bench.Lots, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
+func (c Carrier) Bench(ctx context.Context, lots *Lots, spec json.RawMessage, from, n int) (*sweep.Lot, error) {
 	s, err := c.readBench(spec)
 	if err != nil {
 		return nil, err

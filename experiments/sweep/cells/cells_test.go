@@ -32,7 +32,7 @@ func smallCells(t *testing.T) map[string]struct {
 	metrics []*metric.Metric
 } {
 	t.Helper()
-	carrier, lots := Carrier{Systems: system.All()}, new(bench.Lots)
+	carrier, lots := Carrier{Systems: system.All()}, new(Lots)
 	t.Cleanup(func() {
 		if err := lots.Close(); err != nil {
 			t.Error(err)

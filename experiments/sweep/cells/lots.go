@@ -1,45 +1,15 @@
-package bench
+package cells
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
-	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/results"
 )
-
-// SingleConfig returns the specification of a single system from s at one output rate. With the same seeds it gives
-// that configuration's numbers in s. It drops everything that cannot affect them, so that equal configurations have
-// equal specifications.
-func (s *Spec) SingleConfig(name string, rate olaf.Rate) (Spec, error) {
-	of, err := s.findSystem(name)
-	if err != nil {
-		return Spec{}, err
-	}
-	if !slices.Contains(s.Queues(), name) {
-		return Spec{}, fmt.Errorf("%w: %s is not among %v", ErrSpec, name, s.Queues())
-	}
-	if s.Topology == ToBoth {
-		return Spec{}, olaf.InField("topology",
-			fmt.Errorf("%w: a cell has one topology; ask for %s or %s", ErrSpec, ToServer, ToWorkers))
-	}
-	one := *s
-	one.Experiment, one.Runs, one.OutRates = benchName, 1, []olaf.Rate{rate}
-	if one.Queue, one.Versus = name, ""; name != s.Queue {
-		one.DequeueCycles, one.MergeCycles = nil, nil // only for the system under test
-	}
-	if !of.Adds() {
-		one.H = nil
-	}
-	if !filtersReward(of) {
-		one.RewardFilter, one.RewardThreshold = false, 0
-	}
-	return one, nil
-}
 
 // Lots executes lots of runs on private twins, which it reuses, because opening one takes longer than a short run. All
 // specifications must have the same systems. It is safe for concurrent use; concurrent lots use separate twins.
@@ -50,7 +20,7 @@ type Lots struct {
 
 // Run executes a specification with one configuration n times, starting with run number from: the same runs as in the
 // whole experiment. An invalid run is marked as such.
-func (l *Lots) Run(ctx context.Context, s Spec, from, n int) (runs []results.Run, err error) {
+func (l *Lots) Run(ctx context.Context, s bench.Spec, from, n int) (runs []results.Run, err error) {
 	o := s.Opening(testbed.Access{})
 	o.Cards = 1
 	own := o.ReadPorts != 0 || o.Unit != nil // not usable for other lots
@@ -66,17 +36,17 @@ func (l *Lots) Run(ctx context.Context, s Spec, from, n int) (runs []results.Run
 	return runs, nil
 }
 
-func runLot(ctx context.Context, bed *testbed.Testbed, s Spec, from, n int) (runs []results.Run, err error) {
+func runLot(ctx context.Context, bed *testbed.Testbed, s bench.Spec, from, n int) (runs []results.Run, err error) {
 	s.Runs = from + n
-	plan, err := NewPlan(s)
+	plan, err := bench.NewPlan(s)
 	if err != nil {
 		return nil, err
 	}
 	if len(plan.Configs) != 1 {
-		return nil, fmt.Errorf("%w: %d configurations in what should be one", ErrSpec, len(plan.Configs))
+		return nil, fmt.Errorf("%w: %d configurations in what should be one", bench.ErrSpec, len(plan.Configs))
 	}
 	plan.Seeds = plan.Seeds[from:]
-	outcome, err := RunPlan(ctx, plan, bed, NewStream())
+	outcome, err := bench.RunPlan(ctx, plan, bed, bench.NewStream())
 	if err != nil {
 		return nil, err
 	}

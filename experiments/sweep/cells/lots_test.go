@@ -1,4 +1,4 @@
-package bench
+package cells
 
 import (
 	"encoding/json"
@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/internal/raced"
 	"github.com/olafctl/olaf/results"
@@ -19,14 +21,15 @@ func TestLotsAreTheWholeBench(t *testing.T) {
 	defer func() { must(t, lots.Close()) }()
 	numbers := map[string]string{}
 	for _, profile := range engine.ProfileNames() {
-		s := usualSpec()
+		s := bench.DefaultSpec(system.All())
 		s.Workload.UpdatesPerWorker, s.Runs, s.Slots = 20, 5, 4
 		s.Profile = engine.Profile(profile)
 		if s.Profile.ReadPorts() == 0 {
 			cycles := 3
 			s.DequeueCycles = &cycles // for the first system only
 		}
-		whole := mustBench(t, s, Options{})
+		whole, err := bench.MeasureSpec(t.Context(), s, bench.Options{})
+		must(t, err)
 		for i, rows := range whole.Outcome.Runs {
 			c := &whole.Outcome.Plan.Configs[i]
 			one, err := s.SingleConfig(c.Queue, c.OutRate)
@@ -47,6 +50,9 @@ func TestLotsAreTheWholeBench(t *testing.T) {
 			}
 		}
 	}
+	if _, err := lots.Run(t.Context(), bench.DefaultSpec(system.All()), 0, 1); !errors.Is(err, bench.ErrSpec) {
+		t.Errorf("a lot of two configurations gave %v, want ErrSpec", err)
+	}
 	for one, a := range numbers {
 		for other, b := range numbers {
 			if one < other && a == b {
@@ -56,32 +62,9 @@ func TestLotsAreTheWholeBench(t *testing.T) {
 	}
 }
 
-// TestAlone checks that settings that cannot affect a configuration are dropped, and that unknown systems are rejected.
-func TestAlone(t *testing.T) {
-	s := usualSpec()
-	cycles := 3
-	s.DequeueCycles = &cycles
-	versus, err := s.SingleConfig(s.Versus, 5*olaf.Gbps)
-	must(t, err)
-	s.DequeueCycles, s.Runs = nil, 7
-	if plain, err := s.SingleConfig(s.Versus, 5*olaf.Gbps); err != nil || results.Difference(plain, versus) != "" {
-		t.Error(results.Difference(plain, versus), err)
-	}
-	if _, err := s.SingleConfig("nobody", olaf.Gbps); !errors.Is(err, ErrSpec) {
-		t.Error(err)
-	}
-	s.Versus = ""
-	if _, err := s.SingleConfig(usualSpec().Versus, olaf.Gbps); !errors.Is(err, ErrSpec) {
-		t.Error(err)
-	}
-	if _, err := new(Lots).Run(t.Context(), usualSpec(), 0, 1); !errors.Is(err, ErrSpec) {
-		t.Error(err)
-	}
-}
-
 // BenchmarkTinyLots measures the cost of a sweep's cell beyond its updates: every lot has another specification.
 func BenchmarkTinyLots(b *testing.B) {
-	s := usualSpec()
+	s := bench.DefaultSpec(system.All())
 	s.Workload.UpdatesPerWorker, s.Workload.Workers, s.Runs, s.Versus = 2, 9, 1, ""
 	var lots Lots
 	defer lots.Close()
@@ -95,5 +78,12 @@ func BenchmarkTinyLots(b *testing.B) {
 		if _, err := lots.Run(b.Context(), one, 0, 1); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
