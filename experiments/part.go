@@ -57,7 +57,7 @@ func BenchParts(systems system.Set, specs func(*Options) ([]bench.Spec, error)) 
 				return nil, err
 			}
 			for i := range all {
-				for _, share := range all[i].DivideShares() {
+				for _, share := range divideShares(&all[i]) {
 					spec, err := json.Marshal(&share)
 					if err != nil {
 						return nil, fmt.Errorf("name a share of a bench: %w", err)
@@ -69,16 +69,16 @@ func BenchParts(systems system.Set, specs func(*Options) ([]bench.Spec, error)) 
 			return parts, nil
 		},
 		Do: func(ctx context.Context, spec json.RawMessage) (json.RawMessage, error) {
-			var share bench.Share
-			if err := json.Unmarshal(spec, &share); err != nil {
+			var one share
+			if err := json.Unmarshal(spec, &one); err != nil {
 				return nil, err
 			}
-			share.Spec.Systems = systems
-			shared, err := share.Run(ctx)
+			one.Spec.Systems = systems
+			done, err := one.run(ctx)
 			if err != nil {
 				return nil, err
 			}
-			return json.Marshal(shared)
+			return json.Marshal(done)
 		},
 	}
 }
@@ -86,9 +86,9 @@ func BenchParts(systems system.Set, specs func(*Options) ([]bench.Spec, error)) 
 // Measure runs a bench, or assembles it from its shares if all were run before.
 func (o *Options) Measure(ctx context.Context, s bench.Spec, stream *bench.Stream,
 	beside bench.Beside) (*bench.Measurement, error) {
-	var all []*bench.Shared
-	for _, share := range s.DivideShares() {
-		one := new(bench.Shared)
+	var all []*shared
+	for _, share := range divideShares(&s) {
+		one := new(shared)
 		found, err := o.FindDone(&share, one)
 		if err != nil {
 			return nil, err
@@ -99,7 +99,7 @@ func (o *Options) Measure(ctx context.Context, s bench.Spec, stream *bench.Strea
 		}
 		all = append(all, one)
 	}
-	return s.CombineShares(all, beside)
+	return combineShares(&s, all, beside)
 }
 
 // Judged is what a reproduction needs from an experiment: its published numbers beside ours, and whether they are

@@ -1,4 +1,4 @@
-package bench
+package experiments
 
 import (
 	"context"
@@ -6,32 +6,33 @@ import (
 	"fmt"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/pktgen/trace"
 	"github.com/olafctl/olaf/results"
 )
 
-// Share is a part of a bench that one machine can do on its own: every configuration under some of the seeds.
-type Share struct {
-	Spec Spec `json:"spec"` // of the whole bench
-	From int  `json:"from"` // number of the first run
-	Runs int  `json:"runs"`
+// share is a part of a bench that one machine can do on its own: every configuration under some of the seeds.
+type share struct {
+	Spec bench.Spec `json:"spec"` // of the whole bench
+	From int        `json:"from"` // number of the first run
+	Runs int        `json:"runs"`
 }
 
-// sharedRuns is the maximum number of seeds per Share.
+// sharedRuns is the maximum number of seeds per share.
 const sharedRuns = 10
 
-// DivideShares divides a bench into parts, in the order of its seeds.
-func (s *Spec) DivideShares() (all []Share) {
+// divideShares divides a bench into parts, in the order of its seeds.
+func divideShares(s *bench.Spec) (all []share) {
 	for from := 0; from < s.Runs; from += sharedRuns {
-		all = append(all, Share{*s, from, min(sharedRuns, s.Runs-from)})
+		all = append(all, share{*s, from, min(sharedRuns, s.Runs-from)})
 	}
 	return all
 }
 
-// Shared is the result of a Share, as JSON.
-type Shared struct {
+// shared is the result of a share, as JSON.
+type shared struct {
 	Device        fpga.Identity        `json:"device"`
 	TablesHash    string               `json:"tables_hash"`
 	P4InfoHash    string               `json:"p4info_hash"`
@@ -40,14 +41,14 @@ type Shared struct {
 	DeparturesSum olaf.Duration        `json:"departures_sum"` // sum for the mean
 }
 
-// Run runs a Share on a new twin. If the Share was read from JSON, the caller must set its systems first.
-func (s *Share) Run(ctx context.Context) (*Shared, error) {
-	plan, err := NewPlan(s.Spec)
+// run runs a share on a new twin. If the share was read from JSON, the caller must set its systems first.
+func (s *share) run(ctx context.Context) (*shared, error) {
+	plan, err := bench.NewPlan(s.Spec)
 	if err != nil {
 		return nil, err
 	}
 	if s.From < 0 || s.Runs < 1 || s.From+s.Runs > len(plan.Seeds) {
-		return nil, fmt.Errorf("%w: runs %d to %d of a bench of %d", ErrSpec, s.From, s.From+s.Runs, len(plan.Seeds))
+		return nil, fmt.Errorf("%w: runs %d to %d of a bench of %d", bench.ErrSpec, s.From, s.From+s.Runs, len(plan.Seeds))
 	}
 	plan.Seeds = plan.Seeds[s.From:][:s.Runs]
 	open := s.Spec.Opening(testbed.Access{})
@@ -56,7 +57,7 @@ func (s *Share) Run(ctx context.Context) (*Shared, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := RunPlan(ctx, plan, bed, NewStream())
+	out, err := bench.RunPlan(ctx, plan, bed, bench.NewStream())
 	if err := errors.Join(err, bed.Close()); err != nil {
 		return nil, err
 	}
@@ -65,19 +66,19 @@ func (s *Share) Run(ctx context.Context) (*Shared, error) {
 			runs[i].Index += s.From
 		}
 	}
-	return &Shared{out.Device, out.TablesHash, out.P4InfoHash, out.Runs, out.Departures, out.Departures.Sum}, nil
+	return &shared{out.Device, out.TablesHash, out.P4InfoHash, out.Runs, out.Departures, out.Departures.Sum}, nil
 }
 
-// CombineShares combines the results of a bench's Shares: the measurement equals that of MeasureSpec on a twin, to the byte.
-func (s *Spec) CombineShares(parts []*Shared, beside Beside) (*Measurement, error) {
-	plan, err := NewPlan(*s)
+// combineShares combines the results of a bench's Shares: the measurement equals that of bench.MeasureSpec on a twin, to the byte.
+func combineShares(s *bench.Spec, parts []*shared, beside bench.Beside) (*bench.Measurement, error) {
+	plan, err := bench.NewPlan(*s)
 	if err != nil {
 		return nil, err
 	}
-	out := &Outcome{Plan: plan, Runs: make([][]results.Run, len(plan.Configs))}
+	out := &bench.Outcome{Plan: plan, Runs: make([][]results.Run, len(plan.Configs))}
 	for _, p := range parts {
 		if len(p.Runs) != len(plan.Configs) {
-			return nil, fmt.Errorf("%w: a share of another bench, of %d configurations and not %d", ErrSpec,
+			return nil, fmt.Errorf("%w: a share of another bench, of %d configurations and not %d", bench.ErrSpec,
 				len(p.Runs), len(plan.Configs))
 		}
 		out.Device, out.TablesHash, out.P4InfoHash = p.Device, p.TablesHash, p.P4InfoHash
@@ -94,5 +95,5 @@ func (s *Spec) CombineShares(parts []*Shared, beside Beside) (*Measurement, erro
 		}
 		out.Partial = out.Partial || len(out.Runs[i]) < len(plan.Seeds)
 	}
-	return NewMeasurement(out, beside)
+	return bench.NewMeasurement(out, beside)
 }

@@ -1,10 +1,11 @@
-package bench
+package experiments
 
 import (
 	"encoding/json"
 	"errors"
 	"testing"
 
+	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/pktgen/trace"
 	"github.com/olafctl/olaf/results"
@@ -14,37 +15,38 @@ import (
 // TestSharesAreTheWholeBench checks that a bench divided by seeds, with each share carried out separately in any order
 // and returned as JSON, equals the whole bench to the byte: the document, every run and the published numbers.
 func TestSharesAreTheWholeBench(t *testing.T) {
-	bursts := usualSpec()
+	bursts := bench.DefaultSpec(system.All())
 	bursts.Workload.UpdatesPerWorker, bursts.Runs = 20, 2*sharedRuns+3
 	followed := bursts
 	followed.Runs = sharedRuns + 2
 	var err error
-	followed.Trace, err = NewTraceTraffic(trace.Builtin+"lander8", &followed.Workload)
+	followed.Trace, err = bench.NewTraceTraffic(trace.Builtin+"lander8", &followed.Workload)
 	must(t, err)
-	waiting := usualSpec()
+	waiting := bench.DefaultSpec(system.All())
 	waiting.Queue, waiting.Versus, waiting.Runs = "switchml", "", sharedRuns+1
 	waiting.MakeLoop(func(string) bool { return false }, false)
 	waiting.Runs = sharedRuns + 1
-	beside := func(*Spec, *results.Bench) ([]results.PaperRow, []string) {
+	beside := func(*bench.Spec, *results.Bench) ([]results.PaperRow, []string) {
 		return paper.Compare(nil), []string{"so it is"}
 	}
-	for name, s := range map[string]Spec{"bursts": bursts, "trace": followed, "waiting": waiting} {
-		whole := mustBench(t, s, Options{Beside: beside})
-		shares := s.DivideShares()
+	for name, s := range map[string]bench.Spec{"bursts": bursts, "trace": followed, "waiting": waiting} {
+		whole, err := bench.MeasureSpec(t.Context(), s, bench.Options{Beside: beside})
+		must(t, err)
+		shares := divideShares(&s)
 		if n := (s.Runs + sharedRuns - 1) / sharedRuns; len(shares) != n || n < 2 {
 			t.Fatalf("%s: %d shares", name, len(shares))
 		}
-		parts := make([]*Shared, len(shares))
+		parts := make([]*shared, len(shares))
 		for i := len(shares) - 1; i >= 0; i-- {
-			var share Share
-			throughJSON(t, &shares[i], &share)
-			share.Spec.Systems = system.All()
-			one, err := share.Run(t.Context())
+			var part share
+			throughJSON(t, &shares[i], &part)
+			part.Spec.Systems = system.All()
+			one, err := part.run(t.Context())
 			must(t, err)
-			parts[i] = new(Shared)
+			parts[i] = new(shared)
 			throughJSON(t, one, parts[i])
 		}
-		together, err := s.CombineShares(parts, beside)
+		together, err := combineShares(&s, parts, beside)
 		must(t, err)
 		for _, c := range []struct{ was, made any }{{whole.Bench, together.Bench}, {whole.Outcome.Runs, together.Outcome.Runs},
 			{whole.Outcome.Device, together.Outcome.Device}} {
@@ -56,14 +58,14 @@ func TestSharesAreTheWholeBench(t *testing.T) {
 				t.Errorf("%s: %s", name, results.Difference(c.was, c.made))
 			}
 		}
-		if missing, err := s.CombineShares(parts[1:], nil); err != nil || !missing.Bench.Partial {
+		if missing, err := combineShares(&s, parts[1:], nil); err != nil || !missing.Bench.Partial {
 			t.Errorf("%s: without a share it is not partial, %v", name, err)
 		}
 	}
-	if _, err := (&Share{bursts, bursts.Runs - 1, 2}).Run(t.Context()); !errors.Is(err, ErrSpec) {
+	if _, err := (&share{bursts, bursts.Runs - 1, 2}).run(t.Context()); !errors.Is(err, bench.ErrSpec) {
 		t.Error(err)
 	}
-	if _, err := bursts.CombineShares([]*Shared{{}}, nil); !errors.Is(err, ErrSpec) {
+	if _, err := combineShares(&bursts, []*shared{{}}, nil); !errors.Is(err, bench.ErrSpec) {
 		t.Error(err)
 	}
 }
@@ -74,4 +76,11 @@ func throughJSON(t *testing.T, from, to any) {
 	raw, err := json.Marshal(from)
 	must(t, err)
 	must(t, json.Unmarshal(raw, to))
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
 }
