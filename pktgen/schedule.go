@@ -5,6 +5,7 @@ import (
 	"math/bits"
 	"math/rand/v2"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/internal/exactmath"
 )
@@ -293,4 +294,24 @@ func (c *burstClock) nextCycle(size int64) uint64 {
 		q++
 	}
 	return c.cycles + q
+}
+
+// BurstRate returns the rate inside bursts as they arrived, in bit/s: all bits after the first frame of each, over the
+// time from its first frame to its last. It is 0 if no burst had two frames.
+func (s *Schedule) BurstRate(frames int, arrival func(i int) (at olaf.Time, size olaf.Size)) float64 {
+	inside := uint64(s.w.LineRate.TimeToSend(s.w.Size)/olaf.Cycle) + 2 // for a frame at the line rate, rounded up
+	var d, last regmap.Descriptor
+	bits, span, before := 0.0, 0.0, olaf.Time(0)
+	for i := 0; i < frames && s.Next(&d); i++ {
+		at, size := arrival(i)
+		if i > 0 && d.Time-last.Time <= inside {
+			bits += float64(size.Bits())
+			span += at.Sub(before).Seconds()
+		}
+		last, before = d, at
+	}
+	if span <= 0 {
+		return 0
+	}
+	return bits / span
 }

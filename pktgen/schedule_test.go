@@ -450,3 +450,36 @@ func BenchmarkSchedule(b *testing.B) {
 		})
 	}
 }
+
+// TestBurstRate checks the rate inside bursts of either kind for arrivals that are 10 µs apart there, for any gaps, and
+// that there is none without bursts.
+func TestBurstRate(t *testing.T) {
+	for _, c := range []struct {
+		dist  string
+		burst int
+		want  float64
+	}{{Fixed, 27, 2048 / 10e-6}, {Geometric, 9, 2048 / 10e-6}, {Fixed, 1, 0}} {
+		w := table1(t)
+		w.UpdatesPerWorker, w.BurstPackets, w.BurstDist, w.MeanRate = 20, c.burst, c.dist, 8*olaf.Mbps
+		schedule, err := NewSchedule(w, 3)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var arrivals []olaf.Time
+		var d, last regmap.Descriptor
+		at := olaf.Time(0)
+		for schedule.Next(&d) {
+			if d.Time-last.Time > 100 { // 400 ns
+				at += olaf.Time(33 * olaf.Millisecond)
+			} else {
+				at += olaf.Time(10 * olaf.Microsecond)
+			}
+			arrivals = append(arrivals, at)
+			last = d
+		}
+		schedule.Reset(3)
+		if got := schedule.BurstRate(len(arrivals), func(i int) (olaf.Time, olaf.Size) { return arrivals[i], w.Size }); math.Abs(got-c.want) > 1e-6*c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}

@@ -215,17 +215,11 @@ func (s *Spec) checkFilter() error {
 	if err != nil {
 		return err
 	}
-	if slices.ContainsFunc(systems, filtersReward) {
+	if slices.ContainsFunc(systems, (*system.System).FiltersReward) {
 		return nil
 	}
 	return fmt.Errorf("%w: only queues that merge have a reward filter, unlike %s; leave it out, or compare with %s",
-		ErrSpec, strings.Join(s.Queues(), ", "), strings.Join(systemNames(s.Systems, filtersReward), ", "))
-}
-
-// filtersReward reports whether the ports of a system can filter by reward.
-func filtersReward(of *system.System) bool {
-	kind, _ := engine.FindDiscipline(of.Discipline)
-	return kind.FiltersReward
+		ErrSpec, strings.Join(s.Queues(), ", "), strings.Join(systemNames(s.Systems, (*system.System).FiltersReward), ", "))
 }
 
 // systemNames returns the names of the systems for which holds is true.
@@ -400,7 +394,7 @@ func (s *Spec) SingleConfig(name string, rate olaf.Rate) (Spec, error) {
 	if !of.Adds() {
 		one.H = nil
 	}
-	if !filtersReward(of) {
+	if !of.FiltersReward() {
 		one.RewardFilter, one.RewardThreshold = false, 0
 	}
 	return one, nil

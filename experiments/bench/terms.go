@@ -7,7 +7,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/system"
-	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/program"
 )
 
@@ -28,7 +27,7 @@ func (p *Plan) fairTerms() []string {
 		"Ages are by the newest contribution, over virtual time; progress is a gradient vector. Nothing is sent " +
 			"again: what finds no room is lost.",
 		p.describeCosts(), "Switch memory: " + p.describeEach(systems, s.describeMemory) + ".",
-		"Arithmetic: " + p.describeEach(systems, describeArithmetic) + "; ages do not depend on it.",
+		"Arithmetic: " + p.describeEach(systems, (*system.System).Arithmetic) + "; ages do not depend on it.",
 	}
 	return slices.DeleteFunc(terms, func(t string) bool { return t == "" })
 }
@@ -94,15 +93,4 @@ func (s *Spec) describeMemory(of *system.System) string {
 		said += fmt.Sprintf(" (published: %v)", p.Memory())
 	}
 	return said
-}
-
-// describeArithmetic describes a system's arithmetic.
-func describeArithmetic(of *system.System) string {
-	switch kind, _ := engine.FindDiscipline(of.Discipline); {
-	case of.Adds():
-		return of.Program.Arithmetic.String()
-	case kind.Merges:
-		return "int32 that saturates"
-	}
-	return "adds nothing"
 }

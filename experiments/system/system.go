@@ -415,3 +415,20 @@ func (s Set) FindDeclaration(system string) *metric.Declaration {
 func declareAdding(d *program.Description) *metric.Declaration {
 	return metric.OfProgram(d.Name, d.Ledger, d.Classes, engine.FlowLedger(), engine.SumsLedger())
 }
+
+// FiltersReward reports whether the ports of s can filter by reward.
+func (s *System) FiltersReward() bool {
+	kind, _ := engine.FindDiscipline(s.Discipline)
+	return kind.FiltersReward
+}
+
+// Arithmetic describes how s adds updates.
+func (s *System) Arithmetic() string {
+	switch kind, _ := engine.FindDiscipline(s.Discipline); {
+	case s.Adds():
+		return s.Program.Arithmetic.String()
+	case kind.Merges:
+		return "int32 that saturates"
+	}
+	return "adds nothing"
+}
