@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga"
@@ -363,7 +362,7 @@ func (p *Plan) makeHosts(c *Config) (net closedloop.Network, job closedloop.Job,
 }
 
 // CheckPatience rejects loops that would take long or much memory in virtual time, never open-loop work. The error matches
-// netsim.ErrLong and gives the cost. It builds nothing.
+// closedloop.ErrLong and gives the cost. It builds nothing.
 func (s *Spec) CheckPatience() error {
 	if s.Loop == nil {
 		return nil
@@ -372,7 +371,7 @@ func (s *Spec) CheckPatience() error {
 	if err != nil {
 		return err
 	}
-	var all netsim.Efforts
+	var all closedloop.Efforts
 	for i := range p.Configs {
 		net, job, parts, err := p.makeHosts(&p.Configs[i])
 		if err != nil {

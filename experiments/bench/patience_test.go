@@ -4,7 +4,7 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/olafctl/olaf/experiments/netsim"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/pktgen"
 )
 
@@ -17,8 +17,8 @@ func TestPatienceOfLoops(t *testing.T) {
 		want   error
 	}{
 		{"usual", func(*Spec) {}, nil},
-		{"rounds", func(s *Spec) { s.Workload.UpdatesPerWorker = 1e7 }, netsim.ErrLong},
-		{"runs", func(s *Spec) { s.Runs, s.Workload.UpdatesPerWorker = 1000, 1e4 }, netsim.ErrLong},
+		{"rounds", func(s *Spec) { s.Workload.UpdatesPerWorker = 1e7 }, closedloop.ErrLong},
+		{"runs", func(s *Spec) { s.Runs, s.Workload.UpdatesPerWorker = 1000, 1e4 }, closedloop.ErrLong},
 		{"no workers", func(s *Spec) { s.Workload.Workers = 0 }, pktgen.ErrWorkload},
 		{"nobody waits", func(s *Spec) { *s = usualSpec(); s.Workload.UpdatesPerWorker = 20_000 }, nil},
 	} {

@@ -1,10 +1,8 @@
 package netsim
 
 import (
-	"cmp"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/closedloop"
@@ -19,14 +17,13 @@ type loopMeter struct {
 	*Jobs
 	opt     Options
 	outside *externalMeter
-	packets int // per vector
 	err     error
 
-	latest  []olaf.Time // latest generation time by worker
-	gens    []olaf.Time // by worker, the time at which its current gradient was ready
-	seqs    []uint32    // by worker, the number sent
-	pending []bool      // by worker, whether its current gradient is still unsent
-	heard   []delivery  // by job
+	latest  []olaf.Time           // latest generation time by worker
+	gens    []olaf.Time           // by worker, the time at which its current gradient was ready
+	seqs    []uint32              // by worker, the number sent
+	pending []bool                // by worker, whether its current gradient is still unsent
+	heard   []closedloop.Delivery // by job
 
 	dropped, lost gone
 	inside        []olaf.Contributor // of the latest sum
@@ -36,17 +33,6 @@ type loopMeter struct {
 // gone counts frames that are lost for good, and the gradients in them.
 type gone struct{ frames, updates uint64 }
 
-// delivery is a job's sum while it is being received by the server.
-type delivery struct {
-	inside uint64 // contributors, as in its packets; always 0 with asynchronous workers
-	seen   []uint32
-	left   int
-	newest int64 // ns, of the last complete sum
-	at     olaf.Time
-	// out contains the gradients in flight, in the order of sending.
-	out []olaf.Contributor
-}
-
 func newLoopMeter(j *Jobs, opt Options) (*loopMeter, error) {
 	outside, err := newExternalMeter(j.topology)
 	if err != nil {
@@ -54,13 +40,13 @@ func newLoopMeter(j *Jobs, opt Options) (*loopMeter, error) {
 	}
 	workers := j.Network.Jobs * j.Network.Workers
 	e := &loopMeter{
-		Jobs: j, opt: opt, outside: outside, packets: j.Job.Packets(),
+		Jobs: j, opt: opt, outside: outside,
 		latest: make([]olaf.Time, workers), gens: make([]olaf.Time, workers), seqs: make([]uint32, workers),
 		pending: make([]bool, workers),
-		heard:   make([]delivery, j.Network.Jobs),
+		heard:   make([]closedloop.Delivery, j.Network.Jobs),
 	}
 	for i := range e.heard {
-		e.heard[i] = delivery{seen: make([]uint32, e.packets), left: e.packets, newest: -1}
+		e.heard[i] = closedloop.NewDelivery(j.Job.Packets())
 	}
 	return e, nil
 }
@@ -93,54 +79,23 @@ func (e *loopMeter) OnSend(_ olaf.Time, worker int) {
 	e.pending[worker] = false
 	e.outside.recordSend(worker, e.gens[worker])
 	d := &e.heard[worker/e.Network.Workers]
-	d.out = append(d.out, olaf.Contributor{GenNS: uint64(e.gens[worker].NS()), Seq: e.seqs[worker],
+	d.Out = append(d.Out, olaf.Contributor{GenNS: uint64(e.gens[worker].NS()), Seq: e.seqs[worker],
 		Worker: olaf.WorkerID(worker % e.Network.Workers)})
 	e.seqs[worker]++
 }
 
-// OnSumPacket implements closedloop.Observer. The server has a sum once it has all of the sum's packets.
+// OnSumPacket implements closedloop.Observer.
 func (e *loopMeter) OnSumPacket(now olaf.Time, p *program.Packet) {
 	job := int(p.Job - closedloop.FirstJob)
-	d := &e.heard[job]
-	if e.Mode.Sync && !d.startsSum(p) {
-		return
+	if e.heard[job].AddPacket(now, p, e.Mode.Sync) {
+		e.recordSum(now, job, p)
 	}
-	at := &d.seen[p.Seg%uint64(e.packets)]
-	if *at++; *at > 1 && e.Mode.Sync {
-		return
-	}
-	if *at == 1 {
-		d.left--
-	}
-	if d.left > 0 {
-		return
-	}
-	for i := range d.seen {
-		if d.seen[i]--; d.seen[i] == 0 {
-			d.left++
-		}
-	}
-	d.newest, d.at = int64(p.NewestNS), now
-	e.recordSum(now, job, p)
-}
-
-// startsSum reports whether a packet belongs to the current sum or starts a later one. The server may have repeated a
-// packet of an earlier one.
-func (d *delivery) startsSum(p *program.Packet) bool {
-	if int64(p.NewestNS) <= d.newest {
-		return false
-	}
-	if p.Inside != d.inside {
-		d.inside, d.left = p.Inside, len(d.seen)
-		clear(d.seen)
-	}
-	return true
 }
 
 // recordSum records a sum at the server. A sum without gradients in flight was counted before.
 func (e *loopMeter) recordSum(now olaf.Time, job int, p *program.Packet) {
 	d := &e.heard[job]
-	inside, newest, n := d.takeGradients(e.inside[:0], p)
+	inside, newest, n := d.TakeGradients(e.inside[:0], p)
 	if e.inside = inside; n == 0 {
 		return
 	}
@@ -166,25 +121,6 @@ func (e *loopMeter) recordSum(now olaf.Time, job int, p *program.Packet) {
 	e.opt.Observer.Deliver(0, first+int(newest.Worker), &e.observation)
 }
 
-// takeGradients removes the gradients in a packet from those in flight, and returns their number and the newest. Their
-// identities are certain only if all in flight are in the packet; they are then returned in the order of generation.
-// Otherwise it removes those sent just before the newest, because a switch adds gradients in order of arrival.
-func (d *delivery) takeGradients(inside []olaf.Contributor, p *program.Packet) (_ []olaf.Contributor,
-	newest olaf.Contributor, n int) {
-	if n = min(int(p.Vectors), len(d.out)); n == 0 {
-		return inside, newest, 0
-	}
-	at := max(slices.IndexFunc(d.out, func(k olaf.Contributor) bool { return k.GenNS == p.NewestNS }), 0)
-	newest = d.out[at]
-	from := max(at+1-n, 0)
-	if n == 1 || n == len(d.out) {
-		inside = append(inside, d.out[from:from+n]...)
-		slices.SortStableFunc(inside, func(a, b olaf.Contributor) int { return cmp.Compare(a.GenNS, b.GenNS) })
-	}
-	d.out = slices.Delete(d.out, from, from+n)
-	return inside, newest, n
-}
-
 // OnDrop implements closedloop.Observer.
 func (e *loopMeter) OnDrop(now olaf.Time, p *program.Packet) {
 	n := e.removeLost(p, &e.dropped)
@@ -200,7 +136,7 @@ func (e *loopMeter) removeLost(p *program.Packet, of *gone) (n int) {
 	if e.Mode.Sync || p.Kind == program.Result {
 		return 0
 	}
-	_, _, n = e.heard[p.Job-closedloop.FirstJob].takeGradients(e.inside[:0], p)
+	_, _, n = e.heard[p.Job-closedloop.FirstJob].TakeGradients(e.inside[:0], p)
 	of.updates += uint64(n)
 	of.frames += uint64(min(n, 1))
 	return n
@@ -266,7 +202,7 @@ func (e *loopMeter) countFates() Fate {
 	t := &e.outside.sim.meter.total
 	f := Fate{Sent: t[countSent], Delivered: t[countUpdates], Dropped: e.dropped.updates, LostOnLinks: e.lost.updates}
 	for i := range e.heard {
-		f.Flying += uint64(len(e.heard[i].out))
+		f.Flying += uint64(len(e.heard[i].Out))
 	}
 	return f
 }
@@ -275,7 +211,7 @@ func (e *loopMeter) countFates() Fate {
 func (e *loopMeter) countStalled(end olaf.Time) (n int) {
 	const tries = 10
 	for i := range e.heard {
-		if end.Sub(e.heard[i].at) > tries*e.patience {
+		if end.Sub(e.heard[i].At) > tries*e.patience {
 			n++
 		}
 	}
@@ -315,7 +251,7 @@ func (e *loopMeter) checkAccounts(run *closedloop.Result) error {
 		return nil
 	}
 	for job := range e.heard {
-		if out := len(e.heard[job].out); out > e.Network.Workers {
+		if out := len(e.heard[job].Out); out > e.Network.Workers {
 			return fmt.Errorf("%w: %d gradients of cluster %d are on their way, of %d workers that wait", ErrAccounting,
 				out, e.outside.sim.clusters[job].id, e.Network.Workers)
 		}

@@ -340,12 +340,15 @@ func (n *network) addOutputs(t *Topology) error {
 		p.up.SetLoss(p.spec.Loss, 0, t.Seed, 2*i)
 		p.down.SetLoss(p.spec.Loss, 0, t.Seed, 2*i+1)
 		p.slots = uint32(sw.Slots)
-		p.activity.last = make([]int64, max(highest[i], 1))
+		p.activity = tc.NewActivity(t.activityWindow(), max(highest[i], 1))
 	}
 	return nil
 }
 
 const defaultBypass = 64
+
+// activityWindow returns the window of the ports' activity in ps.
+func (t *Topology) activityWindow() int64 { return int64(cmp.Or(t.Control.Window, olaf.Second)) }
 
 // queueOf returns the discipline of a switch's ports.
 func (t *Topology) queueOf(sw *Switch) string { return cmp.Or(sw.Queue, t.Queue) }
@@ -368,52 +371,12 @@ func (t *Topology) Merges() bool {
 		slices.ContainsFunc(t.Switches, func(sw Switch) bool { return merges(sw.Queue) })
 }
 
-// activity counts the clusters, or their workers, that a port saw in this window or the previous one.
-type activity struct {
-	window    int64 // ps
-	epoch     int64 // of the counts
-	last      []int64
-	now, past uint32
-}
-
-func (a *activity) advance(at int64) {
-	epoch := at/a.window + 2 // 0 and 1 mean never
-	switch {
-	case epoch == a.epoch:
-		return
-	case epoch == a.epoch+1:
-		a.past, a.now = a.now, 0
-	default:
-		a.past, a.now = 0, 0
-	}
-	a.epoch = epoch
-}
-
-// recordUpdate records an update from a cluster, with the given weight.
-func (a *activity) recordUpdate(at int64, cluster olaf.ClusterID, weight uint32) {
-	a.advance(at)
-	last := &a.last[cluster]
-	switch *last {
-	case a.epoch:
-		return
-	case a.epoch - 1:
-		a.past -= weight
-	}
-	a.now += weight
-	*last = a.epoch
-}
-
-func (a *activity) countActive(at int64) uint32 {
-	a.advance(at)
-	return a.now + a.past
-}
-
 // ackStatus returns the status that the port writes into an ACK.
 func (p *port) ackStatus(at int64, count Count) tc.Status {
 	d := p.output.Discipline()
 	active := uint32(d.ActiveClusters())
 	if count != CountInside {
-		active = p.activity.countActive(at)
+		active = p.activity.Count(at)
 	}
 	return tc.Status{Active: active, Slots: p.slots, Occupancy: uint32(d.Occupancy())}
 }

@@ -317,7 +317,7 @@ func FuzzSends(f *testing.F) {
 	f.Add("5,1")
 	f.Add("9223372036854775807,1\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		topology := ns3FIFO()
+		topology := mustPreset(t, "ns3-fifo", Scale{})
 		if topology.SetSends("f", strings.NewReader(text)) == nil {
 			mustRun(t, topology, Options{})
 		}
@@ -328,7 +328,7 @@ func FuzzImportRx(f *testing.F) {
 	f.Add(RxHeader + "\n10,2,0,5\n12,2,1,5\n")
 	f.Add(RxHeader + "\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		if r, err := ImportRx(ns3FIFO(), "f", strings.NewReader(text)); err == nil && len(r.Clusters) != 10 {
+		if r, err := ImportRx(mustPreset(t, "ns3-fifo", Scale{}), "f", strings.NewReader(text)); err == nil && len(r.Clusters) != 10 {
 			t.Fatal("clusters are missing")
 		}
 	})

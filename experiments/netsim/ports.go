@@ -3,6 +3,7 @@ package netsim
 import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/node"
+	"github.com/olafctl/olaf/experiments/netsim/tc"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/internal/calendar"
 )
@@ -14,7 +15,7 @@ type portState struct {
 	down node.Wire      // the opposite direction; it carries
 	acks line[ack]      // the ACKs in it
 
-	activity activity
+	activity tc.Activity
 
 	framesLost                    uint64 // on the link, including failures
 	updateFramesLost, updatesLost uint64 // without background frames
@@ -61,7 +62,7 @@ func (s *sim) offerUpdate(to, c int32, u *olaf.Update, inside []olaf.Contributor
 		if s.t.Control.Count == CountSenders {
 			weight = uint32(s.clusters[c].workers)
 		}
-		p.activity.recordUpdate(s.now, u.Cluster, weight)
+		p.activity.Record(s.now, u.Cluster, weight)
 	}
 	now := olaf.Time(s.now)
 	o := p.output.Discipline().Offer(now, u, nil, inside)
@@ -174,4 +175,152 @@ func (s *sim) portBetween(from, to string) int32 {
 
 func (s *sim) portName(i int) string {
 	return s.names[s.ports[i].from] + "→" + s.names[s.ports[i].to]
+}
+
+// A link delivers frames in order after a constant delay. It is therefore a queue in which only the first frame needs
+// an event, and whose memory is accessed sequentially.
+
+// frame is an update, or a background packet, on the link behind a port. It fits in one cache line.
+type frame struct {
+	at       int64 // when it reaches the other end, and
+	ord      uint64
+	update   olaf.Update // Count is 0 for other packets and lost ones
+	appended olaf.Time
+	inside   int32 // number of contributors
+	place    int32 // of the first of them in the link's ring; else index of the background source, or lost
+}
+
+// lost is the place of a frame that was lost on its link, or cut off by a link failure.
+const lost int32 = -1
+
+// link contains the frames behind a port, and in another ring their contributors, contiguous for each frame.
+type link struct {
+	line[frame]
+	inside     []olaf.Contributor
+	head, tail int32
+}
+
+// pushFrame adds a frame and copies its contributors.
+func (l *link) pushFrame(inside []olaf.Contributor) *frame {
+	n := int32(len(inside))
+	if l.len() == 0 {
+		l.head, l.tail = 0, 0
+	}
+	for !l.hasRoom(n) {
+		l.growInside()
+	}
+	f := l.line.push()
+	f.inside, f.place = n, l.tail
+	copy(l.inside[l.tail:], inside)
+	l.tail += n
+	return f
+}
+
+// hasRoom reports whether n contributors fit at tail, which moves to the ring's start if they do not fit before its end.
+func (l *link) hasRoom(n int32) bool {
+	end := int32(len(l.inside))
+	if l.tail < l.head {
+		return l.tail+n < l.head
+	}
+	if l.tail+n <= end {
+		return true
+	}
+	if n < l.head {
+		l.tail = 0
+		return true
+	}
+	return false
+}
+
+// growInside doubles the ring and moves its content to the start.
+func (l *link) growInside() {
+	was := l.inside
+	l.inside = make([]olaf.Contributor, max(8, 2*len(was)))
+	l.head, l.tail = 0, 0
+	for i := range l.len() {
+		f := l.at(i)
+		if f.inside == 0 {
+			continue
+		}
+		copy(l.inside[l.tail:], was[f.place:f.place+f.inside])
+		f.place = l.tail
+		l.tail += f.inside
+	}
+}
+
+// contributorsOf returns the contributors of f, or nil if they were not logged.
+func (l *link) contributorsOf(f *frame) []olaf.Contributor {
+	if f.inside == 0 {
+		return nil
+	}
+	return l.inside[f.place : f.place+f.inside]
+}
+
+// dropFirst removes the first frame.
+func (l *link) dropFirst() {
+	if f := l.at(0); f.inside > 0 {
+		l.head = f.place + f.inside
+	}
+	l.line.drop()
+}
+
+// pool allocates indices of reusable items, the last released first.
+type pool[T any] struct {
+	items []T
+	free  []int32
+}
+
+func (p *pool[T]) take() int32 {
+	if n := len(p.free); n > 0 {
+		i := p.free[n-1]
+		p.free = p.free[:n-1]
+		return i
+	}
+	p.items = append(p.items, *new(T))
+	return int32(len(p.items) - 1)
+}
+
+func (p *pool[T]) give(i int32) { p.free = append(p.free, i) }
+
+// len returns the number of allocated items.
+func (p *pool[T]) len() int { return len(p.items) - len(p.free) }
+
+// line is a FIFO queue in a ring that grows.
+type line[T any] struct {
+	items []T // the length is a power of two
+	head  uint32
+	tail  uint32
+}
+
+func (l *line[T]) len() int { return int(l.tail - l.head) }
+
+// at returns item i, counted from the first.
+func (l *line[T]) at(i int) *T {
+	return &l.items[int(l.head+uint32(i))&(len(l.items)-1)]
+}
+
+// push adds an item for the caller to fill; it may contain old data.
+func (l *line[T]) push() *T {
+	if l.len() == len(l.items) {
+		l.grow()
+	}
+	l.tail++
+	return l.at(l.len() - 1)
+}
+
+func (l *line[T]) grow() {
+	items := make([]T, max(4, 2*len(l.items)))
+	for i := range l.len() {
+		items[i] = *l.at(i)
+	}
+	l.items, l.head, l.tail = items, 0, uint32(l.len())
+}
+
+// drop removes the first item.
+func (l *line[T]) drop() { l.head++ }
+
+// unwrapStamp unwraps a stamp modulo 2^48 ns that is not later than at.
+func unwrapStamp(at olaf.Time, genNS uint64) olaf.Time {
+	age := (uint64(at.NS()) - genNS) % olaf.GenModulus
+	return olaf.Time(at.NS()-int64(age)) * olaf.Time(olaf.Nanosecond)
 }

@@ -528,24 +528,6 @@ func TestAckBringsTheWorstHop(t *testing.T) {
 	}
 }
 
-// TestActivity checks that the queue status counts the clusters that the port saw recently.
-func TestActivity(t *testing.T) {
-	a := activity{window: 100, last: make([]int64, 4)}
-	for _, step := range []struct {
-		at      int64
-		cluster olaf.ClusterID
-		want    uint32
-	}{{0, 0, 1}, {10, 0, 1}, {20, 1, 2}, {110, 0, 2}, {199, 0, 2}, {200, 2, 2}, {250, 0, 2}, {320, 3, 3}, {1000, 1, 1}} {
-		a.recordUpdate(step.at, step.cluster, 1)
-		if got := a.countActive(step.at); got != step.want {
-			t.Errorf("at %d after cluster %d: %d active, want %d", step.at, step.cluster, got, step.want)
-		}
-	}
-	if got := a.countActive(5000); got != 0 {
-		t.Errorf("%d active after a long silence", got)
-	}
-}
-
 // TestHotStructsFitCacheLines checks sizes, because with a hundred thousand workers each cache line is a memory access.
 func TestHotStructsFitCacheLines(t *testing.T) {
 	if s := unsafe.Sizeof(worker{}); s > 64 {

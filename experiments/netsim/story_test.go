@@ -2,12 +2,12 @@ package netsim
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/results/metric"
@@ -301,7 +301,7 @@ func TestLimits(t *testing.T) {
 		fmt.Fprintf(&b, "without %s: %v\n", empty, topology.Check())
 	}
 	for _, s := range []float64{0, 119, 120, 7199, 7200, 2*86400 - 1, 2 * 86400, 2*365*86400 - 86400, 2 * 365 * 86400, 365e5 * 86400} {
-		fmt.Fprintf(&b, "%g seconds are %s\n", s, formatDuration(s))
+		fmt.Fprintf(&b, "%g seconds are %s\n", s, closedloop.FormatDuration(s))
 	}
 	for _, routes := range []string{"{at: b, to: ps1, via: a}", "{at: d, to: ps1, via: c}\n  - {at: c, to: ps1, via: a}"} {
 		topology, err := ParseTopology(system.All(), "loop.yaml",
@@ -329,19 +329,6 @@ func TestStatistics(t *testing.T) {
 	}{{"runs", RunStatistics()}, {"parts", PartStatistics()}, {"sweeps", SweepStatistics()}, {"ports", PortStatistics()}} {
 		for _, row := range list.rows {
 			fmt.Fprintf(&b, "%s: %s %q %q age=%t\n", list.name, row.Name, row.Unit, row.Column, row.Age)
-		}
-	}
-	topology := short(t, "multihop", 3*olaf.Second)
-	points, err := RunSweep(context.Background(), topology, Sweep{"phase", []olaf.Duration{0, 50 * olaf.Millisecond}}, []uint64{1, 2},
-		nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range points {
-		fmt.Fprintf(&b, "phase %v, %g ns, by phase %v\n", p.Value, p.ValueNS, p.Delivered)
-		for _, s := range p.Stats {
-			fmt.Fprintf(&b, "  %s %v SD %v CI95 %v, %v to %v of %d %s\n", s.Metric.Name, s.Mean, s.SD, s.CI95, s.Min, s.Max, s.N,
-				s.Reason)
 		}
 	}
 	golden(t, "statistics.golden", b.String())

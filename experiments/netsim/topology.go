@@ -322,3 +322,38 @@ func (k *Clusters) formatLabel() string {
 	}
 	return fmt.Sprintf("clusters %s\n%s each, %s", k.formatIDs(), olaf.Plural(k.Workers, "worker"), arrivals)
 }
+
+// sweepable lists the parameters and their setters. A phase of 0 starts all workers at the same instant.
+var sweepable = []struct {
+	name string
+	set  func(*Clusters, olaf.Duration)
+}{
+	{"phase", func(k *Clusters, v olaf.Duration) { k.Phase = Span{0, max(v, olaf.Nanosecond)} }},
+	{"jitter", func(k *Clusters, v olaf.Duration) { k.Jitter = v }},
+	{"period", func(k *Clusters, v olaf.Duration) { k.Period = v }},
+}
+
+// SweepableNames returns the parameters of all workers that With can set.
+func SweepableNames() []string {
+	var names []string
+	for _, p := range sweepable {
+		names = append(names, p.name)
+	}
+	return names
+}
+
+// With returns a copy of the topology with a parameter of all workers set to a value. It changes nothing if the
+// parameter is unknown.
+func (t *Topology) With(parameter string, v olaf.Duration) *Topology {
+	one := *t
+	one.Clusters = append([]Clusters(nil), t.Clusters...)
+	for _, p := range sweepable {
+		if p.name != parameter {
+			continue
+		}
+		for i := range one.Clusters {
+			p.set(&one.Clusters[i], v)
+		}
+	}
+	return &one
+}

@@ -15,6 +15,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/internal/yamlfile"
 )
@@ -219,12 +220,12 @@ func TestPatience(t *testing.T) {
 	}
 	topology.Duration = 39 * 24 * olaf.Hour
 	err := topology.CheckPatience(1)
-	if !errors.Is(err, ErrLong) || !strings.Contains(err.Error(), "--yes") {
+	if !errors.Is(err, closedloop.ErrLong) || !strings.Contains(err.Error(), "--yes") {
 		t.Errorf("%v", err)
 	}
 	topology = mustPreset(t, "multihop", Scale{Clusters: 1000, WorkersPerCluster: 100})
 	topology.Duration = olaf.Hour
-	if err := topology.CheckPatience(1); !errors.Is(err, ErrLong) || !strings.Contains(err.Error(), "hours") {
+	if err := topology.CheckPatience(1); !errors.Is(err, closedloop.ErrLong) || !strings.Contains(err.Error(), "hours") {
 		t.Errorf("%v", err)
 	}
 }
@@ -348,54 +349,6 @@ func TestShow(t *testing.T) {
 	}
 	golden(t, "example.txt", text.String())
 	golden(t, "example.dot", topology.Dot())
-}
-
-func TestParseSweep(t *testing.T) {
-	s, err := ParseSweep("phase=0..100ms/4")
-	if err != nil || len(s.Values) != 5 || s.Values[1] != 25*olaf.Millisecond || s.Values[4] != 100*olaf.Millisecond {
-		t.Errorf("%+v, %v", s, err)
-	}
-	for text, want := range map[string]string{
-		"phase": "there is no NAME=", "speed=0..1ms": `"speed" is not one of phase, jitter, period`,
-		"phase=0..100": "has no unit", "phase=5ms..1ms": "5ms is more than 1ms", "phase=0..1ms/0": "steps is 1 to 1000",
-		"phase=0..1ms/x": "steps",
-	} {
-		if _, err := ParseSweep(text); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%s: %v, want %q", text, err, want)
-		}
-	}
-}
-
-// TestPhaseMap shows with a sweep over phases that drop-tail serves the workers that come first in the period and
-// starves the rest.
-func TestPhaseMap(t *testing.T) {
-	topology := mustPreset(t, "multihop", Scale{})
-	topology.Queue, topology.Duration = "fifo", 10*olaf.Second
-	for i := range topology.Clusters {
-		topology.Clusters[i].Jitter = 0
-	}
-	sweep, err := ParseSweep("phase=10ms..50ms/1")
-	if err != nil {
-		t.Fatal(err)
-	}
-	done := 0
-	points, err := RunSweep(t.Context(), topology, sweep, []uint64{1}, func() { done++ })
-	if err != nil || len(points) != 2 || done != 2 {
-		t.Fatalf("%d points, %d runs, %v", len(points), done, err)
-	}
-	first, last := points[0].Delivered[0], points[0].Delivered[4]
-	if !(first > 5*last) {
-		t.Errorf("of the first workers of a period %v arrives, of the last %v", first, last)
-	}
-	if points[0].Delivered[5].Known() || !points[1].Delivered[24].Known() {
-		t.Error("bins beyond the phases in use must be missing, those within known")
-	}
-	if topology.Clusters[0].Phase.To != 54*olaf.Millisecond {
-		t.Error("the sweep changed the topology it was given")
-	}
-	if _, err := RunSweep(t.Context(), topology, Sweep{"period", []olaf.Duration{0}}, []uint64{1}, nil); !errors.Is(err, ErrTopology) {
-		t.Errorf("a period of 0: %v", err)
-	}
 }
 
 func FuzzParse(f *testing.F) {

@@ -19,35 +19,6 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestActivityAgainstAList compares a port's count of recent clusters, each with its weight, with one from a complete
-// list.
-func TestActivityAgainstAList(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		const window = 100
-		a := activity{window: window, last: make([]int64, 5)}
-		weight := []uint32{1, 2, 7, 10, 300}
-		seen := map[olaf.ClusterID]int64{}
-		at := int64(0)
-		for range rapid.IntRange(1, 60).Draw(t, "steps") {
-			at += rapid.SampledFrom([]int64{0, 1, 30, 99, 100, 101, 199, 200, 250}).Draw(t, "gap")
-			if rapid.Bool().Draw(t, "sees") {
-				c := olaf.ClusterID(rapid.IntRange(0, 4).Draw(t, "cluster"))
-				a.recordUpdate(at, c, weight[c])
-				seen[c] = at
-			}
-			want := uint32(0)
-			for c, last := range seen {
-				if last/window >= at/window-1 {
-					want += weight[c]
-				}
-			}
-			if got := a.countActive(at); got != want {
-				t.Fatalf("at %d: %d, want %d of %v", at, got, want, seen)
-			}
-		}
-	})
-}
-
 // TestLinesAndPools compares a line with a slice that loses its front, and checks that a pool never allocates an index
 // twice.
 func TestLinesAndPools(t *testing.T) {
@@ -438,92 +409,13 @@ func (p patient) Before(_, _ olaf.Time, _ func(olaf.Time) *Snapshot) (olaf.Time,
 	return math.MaxInt64, true
 }
 
-// TestWhatASumTakes checks that the gradients in a packet are removed from those in flight: by name if all or one are
-// in it, and otherwise those sent just before the newest.
-func TestWhatASumTakes(t *testing.T) {
-	sent := func(gens ...uint64) (out []olaf.Contributor) {
-		for i, g := range gens {
-			out = append(out, olaf.Contributor{GenNS: g, Worker: olaf.WorkerID(i)})
-		}
-		return out
-	}
-	gens := func(of []olaf.Contributor) (g []uint64) {
-		for _, c := range of {
-			g = append(g, c.GenNS)
-		}
-		return g
-	}
-	for name, c := range map[string]struct {
-		out          []uint64
-		vectors      uint32
-		newest       uint64
-		inside, left []uint64
-		of           uint64 // the newest stamp in the packet
-		n            int
-	}{
-		"nobody":                  {nil, 3, 5, nil, nil, 0, 0},
-		"nothing":                 {[]uint64{1, 2}, 0, 2, nil, []uint64{1, 2}, 0, 0},
-		"one":                     {[]uint64{1, 2, 3}, 1, 2, []uint64{2}, []uint64{1, 3}, 2, 1},
-		"one that is unknown":     {[]uint64{1, 2, 3}, 1, 9, []uint64{1}, []uint64{2, 3}, 1, 1},
-		"all, in their own order": {[]uint64{3, 1, 2}, 3, 3, []uint64{1, 2, 3}, nil, 3, 3},
-		"more than there are":     {[]uint64{2, 1}, 9, 2, []uint64{1, 2}, nil, 2, 2},
-		"two of the middle":       {[]uint64{1, 2, 3, 4}, 2, 3, nil, []uint64{1, 4}, 3, 2},
-		"two, the first newest":   {[]uint64{4, 1, 2}, 2, 4, nil, []uint64{2}, 4, 2},
-		"three up to the last":    {[]uint64{1, 2, 3, 4}, 3, 4, nil, []uint64{1}, 4, 3},
-	} {
-		d := delivery{out: sent(c.out...)}
-		inside, newest, n := d.takeGradients(nil, &program.Packet{Trace: program.Trace{Vectors: c.vectors, NewestNS: c.newest}})
-		if !slices.Equal(gens(inside), c.inside) || !slices.Equal(gens(d.out), c.left) || newest.GenNS != c.of || n != c.n {
-			t.Errorf("%s: %v inside, %v left, newest %d of %d; want %+v", name, gens(inside), gens(d.out), newest.GenNS, n, c)
-		}
-	}
-}
-
 // TestStandingStill checks that a cluster counts as stalled only after ten timeouts.
 func TestStandingStill(t *testing.T) {
-	e := &loopMeter{Jobs: &Jobs{patience: 7}, heard: []delivery{{at: 0}, {at: 5}, {at: 30}}}
+	e := &loopMeter{Jobs: &Jobs{patience: 7}, heard: []closedloop.Delivery{{At: 0}, {At: 5}, {At: 30}}}
 	for end, want := range map[olaf.Time]int{0: 0, 70: 0, 71: 1, 75: 1, 76: 2, 100: 2, 101: 3} {
 		if got := e.countStalled(end); got != want {
 			t.Errorf("at %d: %d stand still, want %d", end, got, want)
 		}
-	}
-}
-
-// TestSumsAreRenewed checks that a packet belongs to the current sum, starts the next one, or repeats a finished one.
-func TestSumsAreRenewed(t *testing.T) {
-	d := delivery{inside: 4, seen: []uint32{1, 0, 1}, left: 1, newest: 10}
-	for _, c := range []struct {
-		newest uint64
-		inside uint64
-		want   bool
-		left   int
-	}{{9, 4, false, 1}, {10, 5, false, 1}, {11, 4, true, 1}, {11, 6, true, 3}, {12, 6, true, 3}} {
-		got := d.startsSum(&program.Packet{Trace: program.Trace{NewestNS: c.newest, Inside: c.inside}})
-		if got != c.want || d.left != c.left {
-			t.Errorf("%+v: %t, %d left of %v", c, got, d.left, d.seen)
-		}
-	}
-	if !slices.Equal(d.seen, []uint32{0, 0, 0}) || d.inside != 6 {
-		t.Errorf("%+v", d)
-	}
-}
-
-// TestPhaseBins checks that workers fall into the bin of their phase, including the last one, and that empty bins have
-// no share.
-func TestPhaseBins(t *testing.T) {
-	run := &Result{Workers: []WorkerResult{
-		{Share: 0, Sent: 4, Received: 1}, {Share: 0.0199, Sent: 4, Received: 2}, {Share: 0.02, Sent: 5, Received: 5},
-		{Share: 0.999999, Sent: 2, Received: 1}, {Share: 1, Sent: 2}, {Share: 0.5},
-	}}
-	p := sweepPoint(5*olaf.Millisecond, []*Result{run, run})
-	want := map[int]results.Float{0: 3.0 / 8, 1: 1, PhaseBins - 1: 1.0 / 4}
-	for bin, share := range p.Delivered {
-		if w, known := want[bin]; share.Known() != known || known && share != w {
-			t.Errorf("bin %d: %v, want %v", bin, share, w)
-		}
-	}
-	if len(p.Delivered) != PhaseBins || p.ValueNS != 5e6 || len(p.Stats) != len(SweepStatistics()) {
-		t.Errorf("%+v", p)
 	}
 }
 
@@ -574,8 +466,8 @@ func TestPatienceOfRuns(t *testing.T) {
 		t.Fatal(err)
 	}
 	for runs, times := range map[int]float64{-1: 1, 0: 1, 1: 1, 2: 2, 7: 7} {
-		want := fmt.Sprintf("about %.2g events, %s on one core", times*events, formatDuration(times*events/eventsPerSecond))
-		if err := topology.CheckPatience(runs); !errors.Is(err, ErrLong) || !strings.Contains(err.Error(), want) {
+		want := fmt.Sprintf("about %.2g events, %s on one core", times*events, closedloop.FormatDuration(times*events/eventsPerSecond))
+		if err := topology.CheckPatience(runs); !errors.Is(err, closedloop.ErrLong) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%d runs: %v, want %q", runs, err, want)
 		}
 	}
@@ -587,7 +479,7 @@ func TestPatienceOfRuns(t *testing.T) {
 	if err := topology.CheckPatience(most); err != nil {
 		t.Errorf("%d runs: %v", most, err)
 	}
-	if err := topology.CheckPatience(most + 1); !errors.Is(err, ErrLong) {
+	if err := topology.CheckPatience(most + 1); !errors.Is(err, closedloop.ErrLong) {
 		t.Errorf("%d runs: %v", most+1, err)
 	}
 }
@@ -711,11 +603,11 @@ func TestWhatIsLostForGood(t *testing.T) {
 		kind program.Kind
 		want int
 	}{{false, program.Data, 2}, {false, program.Result, 0}, {true, program.Data, 0}, {true, program.Result, 0}} {
-		e := &loopMeter{Jobs: &Jobs{Mode: &system.Mode{Sync: c.sync}}, heard: []delivery{{}, {out: make([]olaf.Contributor, 3)}}}
+		e := &loopMeter{Jobs: &Jobs{Mode: &system.Mode{Sync: c.sync}}, heard: []closedloop.Delivery{{}, {Out: make([]olaf.Contributor, 3)}}}
 		p := program.Packet{Job: closedloop.FirstJob + 1, Kind: c.kind, Trace: program.Trace{Vectors: 2}}
 		e.OnLoss(0, &p)
-		if e.lost != (gone{uint64(c.want / 2), uint64(c.want)}) || len(e.heard[1].out) != 3-c.want || e.dropped != (gone{}) {
-			t.Errorf("%+v: %+v lost, %d left", c, e.lost, len(e.heard[1].out))
+		if e.lost != (gone{uint64(c.want / 2), uint64(c.want)}) || len(e.heard[1].Out) != 3-c.want || e.dropped != (gone{}) {
+			t.Errorf("%+v: %+v lost, %d left", c, e.lost, len(e.heard[1].Out))
 		}
 	}
 }
@@ -912,10 +804,6 @@ func TestWithOneParameter(t *testing.T) {
 	}
 	if k := topology.With("phase", 0).Clusters[0]; k.Phase != (Span{0, olaf.Nanosecond}) {
 		t.Errorf("%+v", k.Phase)
-	}
-	sweep := Sweep{"jitter", []olaf.Duration{0, olaf.Second}}
-	if err := sweep.Check(topology); !errors.Is(err, ErrTopology) || !strings.HasPrefix(err.Error(), "jitter = 1s: ") {
-		t.Error(err)
 	}
 	topology.Duration = -1
 	if _, err := RunSeeds(t.Context(), topology, []uint64{9}, Options{}, nil); !errors.Is(err, ErrTopology) ||

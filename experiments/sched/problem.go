@@ -1,8 +1,6 @@
 package sched
 
 import (
-	"strconv"
-
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/internal/yamlfile"
 )
@@ -21,13 +19,7 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	switch {
-	case e.File == "":
-		return e.What
-	case e.Line == 0:
-		return e.File + ": " + e.What
-	}
-	return e.File + ":" + strconv.Itoa(e.Line) + ": " + e.What
+	return (&yamlfile.Error{File: e.File, Line: e.Line, What: e.What}).Error()
 }
 
 // Unwrap returns ErrProblem.

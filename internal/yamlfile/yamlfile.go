@@ -120,13 +120,16 @@ func (d *decoder) checkSchema(n *yaml.Node, want string) {
 // Error is one mistake in a file.
 type Error struct {
 	Kind error  // for errors.Is
-	File string // for messages
+	File string // for messages; empty for a value built in memory
 	Line int    // 0 if unknown
 	What string
 }
 
 func (e *Error) Error() string {
-	if e.Line == 0 {
+	switch {
+	case e.File == "":
+		return e.What
+	case e.Line == 0:
 		return e.File + ": " + e.What
 	}
 	return e.File + ":" + strconv.Itoa(e.Line) + ": " + e.What

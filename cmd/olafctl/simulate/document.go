@@ -11,6 +11,7 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/bench/job"
 	"github.com/olafctl/olaf/experiments/netsim"
+	"github.com/olafctl/olaf/experiments/sweep/cells"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/result"
@@ -175,8 +176,8 @@ func (s *sweepDocument) addTo(r *result.Result) {
 		r.Panels = append(r.Panels, p)
 	}
 	b := result.Block{Name: "phases", Unit: "% of sent", Map: s.Parameter + " [ms]", XLabel: "phase of the worker [% of its period]"}
-	for bin := range netsim.PhaseBins {
-		b.Columns = append(b.Columns, strconv.Itoa(bin*100/netsim.PhaseBins))
+	for bin := range cells.PhaseBins {
+		b.Columns = append(b.Columns, strconv.Itoa(bin*100/cells.PhaseBins))
 	}
 	for i := range s.Points {
 		line := result.Line{Name: strconv.FormatFloat(s.Points[i].ValueNS/1e6, 'g', -1, 64)}

@@ -13,6 +13,7 @@ import (
 	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/bench/job"
 	"github.com/olafctl/olaf/experiments/netsim"
+	"github.com/olafctl/olaf/experiments/sweep/cells"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/table"
@@ -83,8 +84,8 @@ func (s *simulation) networkRows() (rows []results.Row) {
 }
 
 type sweepDocument struct {
-	Parameter string              `json:"parameter"`
-	Points    []netsim.SweepPoint `json:"points"`
+	Parameter string               `json:"parameter"`
+	Points    []cells.NetworkPoint `json:"points"`
 }
 
 // addRuns adds the simulated runs, which may be nil. A run that was stopped early is used only if no run is complete.

@@ -666,7 +666,7 @@ func (f *simulateFlags) importTrace(report *simulation) error {
 }
 
 func (f *simulateFlags) sweepPhases(ctx context.Context, env *cli.Env, report *simulation) error {
-	sweep, err := netsim.ParseSweep(f.swept.Axes[0])
+	sweep, err := cells.ParseNetworkSweep(f.swept.Axes[0])
 	if err != nil {
 		return err
 	}
@@ -678,7 +678,7 @@ func (f *simulateFlags) sweepPhases(ctx context.Context, env *cli.Env, report *s
 	look := func() (int, int) { return int(done.Load()), total }
 	f.monitor.AddWork("sweep", look)
 	bar := cli.StartProgress(env, f.quiet, look)
-	points, err := netsim.RunSweep(ctx, report.topology, sweep, report.Seeds, func() { done.Add(1) })
+	points, err := cells.RunNetworkSweep(ctx, report.topology, sweep, report.Seeds, func() { done.Add(1) })
 	bar.Stop()
 	if len(points) > 0 {
 		report.Sweep = &sweepDocument{Parameter: sweep.Parameter, Points: points}

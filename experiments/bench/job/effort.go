@@ -3,14 +3,13 @@ package job
 import (
 	"fmt"
 
-	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 )
 
 // Patience rejects jobs that would take long or much memory with so many seeds each, without building anything. The
-// error matches netsim.ErrLong and gives the cost, or closedloop.ErrConfig for an invalid job.
+// error matches closedloop.ErrLong and gives the cost, or closedloop.ErrConfig for an invalid job.
 func Patience(specs []*Spec, runs int) error {
-	var all netsim.Efforts
+	var all closedloop.Efforts
 	for _, s := range specs {
 		parts, err := s.parts()
 		if err != nil {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"testing"
 
-	"github.com/olafctl/olaf/experiments/netsim"
 	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/system"
 )
@@ -19,11 +18,11 @@ func TestPatience(t *testing.T) {
 		want   error
 	}{
 		{"usual", func(*Spec) {}, 30, nil},
-		{"updates", func(s *Spec) { s.Job.Updates = 1 << 31 }, 1, netsim.ErrLong},
-		{"runs", func(s *Spec) { s.Job.Updates = 1 << 18 }, 100_000, netsim.ErrLong},
-		{"memory of packets", func(s *Spec) { s.Network.Workers, s.Job.Layout.Values = 4000, 1<<24 }, 1, netsim.ErrLong},
+		{"updates", func(s *Spec) { s.Job.Updates = 1 << 31 }, 1, closedloop.ErrLong},
+		{"runs", func(s *Spec) { s.Job.Updates = 1 << 18 }, 100_000, closedloop.ErrLong},
+		{"memory of packets", func(s *Spec) { s.Network.Workers, s.Job.Layout.Values = 4000, 1<<24 }, 1, closedloop.ErrLong},
 		{"memory of tables", func(s *Spec) { s.Network.Workers, s.Network.PerRack, s.Options.Slots = 60000, 3, 2048 }, 1,
-			netsim.ErrLong},
+			closedloop.ErrLong},
 		{"workers", func(s *Spec) { s.Network.Workers = closedloop.MaxWorkers + 1 }, 1, closedloop.ErrConfig},
 		{"jobs", func(s *Spec) { s.Network.Jobs = closedloop.MaxJobs + 1 }, 1, closedloop.ErrConfig},
 	}

@@ -3,7 +3,10 @@ package closedloop
 import (
 	"fmt"
 	"math"
+	"runtime"
+	"time"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/system"
 )
 
@@ -66,4 +69,59 @@ func EffortOf(net Network, job Job, parts system.Parts) (Effort, error) {
 		Memory: float64(workers*float64(onTheWay)*packetMemory) + float64(float64(tables)*float64(slots)*slotMemory) +
 			float64(float64(net.Jobs)*float64(job.Updates)*roundMemory),
 	}, nil
+}
+
+// ErrLong reports that a run would take long and needs confirmation.
+var ErrLong = olaf.NewError(olaf.Usage, "this would take long")
+
+const (
+	// patience is the duration above which work needs confirmation.
+	patience = 10 * time.Minute
+	// packetsPerSecond is the rate of one core with closed-loop workers in racks, rounded down.
+	packetsPerSecond = 7e5
+	// muchMemory is the number of bytes above which jobs need confirmation.
+	muchMemory = 8 << 30
+	// less suggests how to make a job smaller.
+	less = "use fewer workers, updates or runs"
+)
+
+// Efforts adds up the cost of jobs that run in turn, each for several seeds in parallel.
+type Efforts struct{ total Effort }
+
+// Add adds a number of runs of a job with the given cost each.
+func (e *Efforts) Add(one Effort, runs int) {
+	e.total.Packets += float64(one.Packets * float64(runs))
+	e.total.Memory = max(e.total.Memory, one.Memory*float64(min(runs, runtime.GOMAXPROCS(0))))
+}
+
+// CheckPatience rejects jobs that would take more than ten minutes on one core, or more than 8 GiB of memory. The error
+// matches ErrLong and gives the cost.
+func (e *Efforts) CheckPatience() error {
+	if e.total.Memory > muchMemory {
+		return fmt.Errorf("%w: about %.2g GB of memory; %s, or add --yes if you mean it", ErrLong, e.total.Memory/1e9, less)
+	}
+	return CheckDuration(e.total.Packets/packetsPerSecond, fmt.Sprintf("%.2g packets of gradients", e.total.Packets), less)
+}
+
+// CheckDuration rejects work that takes more than ten minutes on one core. what describes its size, instead suggests a way to
+// reduce it. The error matches ErrLong.
+func CheckDuration(seconds float64, what, instead string) error {
+	if seconds < patience.Seconds() {
+		return nil
+	}
+	return fmt.Errorf("%w: about %s, %s on one core; %s, or add --yes if you mean it", ErrLong, what,
+		FormatDuration(seconds), instead)
+}
+
+// FormatDuration formats a span of wall time in a suitable unit.
+func FormatDuration(seconds float64) string {
+	for _, u := range []struct {
+		name  string
+		worth float64
+	}{{"years", 365 * 86400}, {"days", 86400}, {"hours", 3600}, {"minutes", 60}} {
+		if seconds >= 2*u.worth {
+			return fmt.Sprintf("%.0f %s", seconds/u.worth, u.name)
+		}
+	}
+	return fmt.Sprintf("%.0f seconds", seconds)
 }

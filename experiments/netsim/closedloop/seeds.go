@@ -9,11 +9,19 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 )
 
-// RunSeeds calls Run for every seed, on all cores, and returns the results in the order of the seeds. It calls done, if
-// not nil, after each, from any goroutine. After an error it returns the finished results, and nil for the others.
+// RunSeeds calls Run for every seed; see ForSeeds.
 func RunSeeds(ctx context.Context, net Network, job Job, parts system.Parts, sync bool, seeds []uint64,
 	done func()) ([]*Result, error) {
-	results := make([]*Result, len(seeds))
+	return ForSeeds(ctx, seeds, func(ctx context.Context, seed uint64) (*Result, error) {
+		return Run(ctx, net, job, parts, sync, seed)
+	}, done)
+}
+
+// ForSeeds calls run for every seed, on all cores, and returns the results in the order of the seeds. It calls done, if
+// not nil, after each, from any goroutine. After an error it returns the finished results, and nil for the others.
+func ForSeeds[R any](ctx context.Context, seeds []uint64, run func(ctx context.Context, seed uint64) (R, error),
+	done func()) ([]R, error) {
+	results := make([]R, len(seeds))
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(runtime.GOMAXPROCS(0))
 	for i, seed := range seeds {
@@ -21,7 +29,7 @@ func RunSeeds(ctx context.Context, net Network, job Job, parts system.Parts, syn
 			if err := ctx.Err(); err != nil {
 				return err // a short run does not check the context
 			}
-			if results[i], err = Run(ctx, net, job, parts, sync, seed); err == nil && done != nil {
+			if results[i], err = run(ctx, seed); err == nil && done != nil {
 				done()
 			}
 			return err
