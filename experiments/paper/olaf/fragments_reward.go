@@ -6,7 +6,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/bench"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/pktgen"
@@ -57,7 +56,7 @@ func tornSchemes(o *experiments.Options) (all []scheme) {
 	return all
 }
 
-func runTornTraining(ctx context.Context, o experiments.Options) (bench.Report, error) {
+func runTornTraining(ctx context.Context, o experiments.Options) (result.Report, error) {
 	schemes := tornSchemes(&o)
 	runs, seed := o.Seeds(5, 2)
 	f := experiments.NewResult(tornName, "models in several frames", &o, struct {
