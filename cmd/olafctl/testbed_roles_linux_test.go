@@ -1,13 +1,20 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
+	"github.com/olafctl/olaf/experiments/testbed/lab"
 	"github.com/olafctl/olaf/experiments/testbed/sshlink/sshlinktest"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/fpga/netlab/netlabtest"
@@ -186,4 +193,148 @@ func TestKernelRolesOnThreeHosts(t *testing.T) {
 		t.Errorf("with losses behind the queue: exit code %d: %s", code, said)
 	}
 	l.AwaitIdle(t)
+}
+
+// TestHoldersOutliveTheirHead kills the head of a testbed that is up, and one of its benches: the holders stay until down, and a holder
+// that was killed is named by show and started again by up.
+func TestHoldersOutliveTheirHead(t *testing.T) {
+	l := sshlinktest.New(t, 2, pathOfOlafctl(t))
+	file := writeRoles(t, l, "hosts: {a: {ssh: HOST0}, b: {ssh: HOST1}}\nroles:\n  queue: {host: a, device: 'twin:'}\n  generator: {host: b, device: 'twin:'}\n")
+	name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+	expect := func(code int, want string, args ...string) {
+		t.Helper()
+		if out, said, got := runOnHead(t, l, append([]string{"testbed"}, args...)...); got != code || !strings.Contains(out+said, want) {
+			t.Fatalf("%v: exit code %d, %s%s; want %d and %q", args, got, out, said, code, want)
+		}
+	}
+	t.Cleanup(func() { runOnHead(t, l, "testbed", "down", name) })
+	holder := func(i int) int { return pidOf(t, l.Hosts[i], "olafctl testbed hold") }
+	expect(0, "up: "+name, "up", file)
+	first := holder(0)
+	bench, err := l.Head.Start(headCommand(t, l, "bench", "-d", l.Hosts[0].URL("twin:"), "--runs", "1000", "-q", "--keep=false"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for pidOf(t, l.Hosts[0], "olafctl device serve") == 0 && t.Context().Err() == nil {
+		runtime.Gosched()
+	}
+	_ = bench.Signal(os.Kill)
+	_ = bench.Wait() // it was killed
+	expect(0, "up: "+name, "up", file)
+	if again := holder(0); first == 0 || again != first {
+		t.Errorf("the first host is held by process %d, and later by %d; want one", first, again)
+	}
+	_ = syscall.Kill(holder(1), syscall.SIGKILL)
+	expect(3, "host b: not ready: no process holds testbed "+name, "show", name)
+	expect(0, "up: "+name, "up", file)
+	expect(0, name, "show", name)
+	expect(0, "up: "+name, "up", file, "--for", "1s")
+	for holder(0)+holder(1) != 0 && t.Context().Err() == nil { // the reservation has ended
+		time.Sleep(50 * time.Millisecond)
+	}
+	expect(0, name+" is down", "down", name)
+	l.AwaitIdle(t)
+}
+
+// spreadTree is a tree whose aggregators are on two hosts, below a server on a third.
+const spreadTree = `hosts: {a: {ssh: HOST0}, b: {ssh: HOST1}, c: {ssh: HOST2}}
+job: {lanes: 64, fragments: 32}
+nodes:
+  - {name: w0, role: worker, host: a}
+  - {name: low, role: aggregator, host: a}
+  - {name: w1, role: worker, host: b}
+  - {name: high, role: aggregator, host: b}
+  - {name: ps, role: server, host: c}
+links:
+  - {child: w0, parent: low}
+  - {child: low, parent: high, interfaces: [a0-PID, b0-PID], virtual: true}
+  - {child: w1, parent: high}
+  - {child: high, parent: ps, interfaces: [b1-PID, c0-PID], virtual: true}
+`
+
+// TestTreeOnThreeHosts brings up a tree whose nodes are on three hosts, sums a job's vectors in it, and takes it down: every
+// value is right, and nothing is left.
+func TestTreeOnThreeHosts(t *testing.T) {
+	if !canReal() {
+		t.Skip("without the rights to make namespaces and load programs")
+	}
+	l := sshlinktest.New(t, 3, pathOfOlafctl(t))
+	pid := fmt.Sprint(os.Getpid() % 1e5) // the hosts share a folder of reservations
+	for _, ends := range [][2]netlab.End{{{Node: l.Hosts[0].Node, Name: "a0-" + pid}, {Node: l.Hosts[1].Node, Name: "b0-" + pid}},
+		{{Node: l.Hosts[1].Node, Name: "b1-" + pid}, {Node: l.Hosts[2].Node, Name: "c0-" + pid}}} {
+		if _, err := netlab.ConnectNodes(ends[0], ends[1], 1500); err != nil {
+			t.Fatal(err)
+		}
+	}
+	file := writeRoles(t, l, strings.ReplaceAll(spreadTree, "PID", pid))
+	name := strings.TrimSuffix(filepath.Base(file), ".yaml")
+	t.Cleanup(func() { runOnHead(t, l, "testbed", "down", name) })
+	for range 2 { // the second time there is nothing to do
+		if out, said, code := runOnHead(t, l, "testbed", "up", file, "--for", "1h"); code != 0 {
+			t.Fatalf("up: exit code %d, %s%s", code, out, said)
+		}
+	}
+	out, said, code := runOnHead(t, l, "testbed", "show", name, "-o", "json")
+	var shown struct{ Examined []lab.Examination }
+	if err := json.Unmarshal([]byte(out), &shown); err != nil || code != 0 {
+		t.Fatalf("show: exit code %d, %v: %s", code, err, said)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f, err := lab.Parse(file, text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan, err := f.ResolveHosts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var programs []*exec.Cmd
+	outputs := map[*exec.Cmd]*bytes.Buffer{}
+	for _, e := range shown.Examined {
+		for _, n := range e.Held.Nodes {
+			i := slices.IndexFunc(plan.Nodes.Nodes, func(p lab.PlannedNode) bool { return p.Name == n.Name })
+			if n.Role == lab.Aggregator {
+				continue
+			}
+			words := append(strings.Fields(plan.Nodes.HostCommand(i))[1:], "--vectors", "3")
+			cmd := exec.Command("nsenter", append([]string{"--net=" + n.Path, filepath.Join(pathOfOlafctl(t), "olafctl")}, words...)...)
+			outputs[cmd] = new(bytes.Buffer)
+			cmd.Stdout, cmd.Stderr = outputs[cmd], outputs[cmd]
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			if n.Role == lab.Server {
+				defer func() { _ = cmd.Wait() }() // after its kill
+				defer func() { _ = cmd.Process.Kill() }()
+				continue
+			}
+			programs = append(programs, cmd)
+		}
+	}
+	if len(programs) != 2 {
+		t.Fatalf("%d workers run: %s", len(programs), out)
+	}
+	for _, cmd := range programs {
+		err := cmd.Wait()
+		var r struct {
+			Checked int `json:"values_checked"`
+			Wrong   int `json:"values_wrong"`
+		}
+		if err == nil {
+			err = json.Unmarshal(outputs[cmd].Bytes(), &r)
+		}
+		if err != nil || r.Checked != 3*64*32 || r.Wrong > 0 {
+			t.Errorf("worker: %v, %d values checked, %d wrong: %s", err, r.Checked, r.Wrong, outputs[cmd])
+		}
+	}
+	if t.Failed() {
+		out, said, _ := runOnHead(t, l, "testbed", "show", name)
+		t.Logf("%s%s", out, said)
+	}
+	if out, said, code := runOnHead(t, l, "testbed", "down", name); code != 0 {
+		t.Errorf("down: exit code %d, %s%s", code, out, said)
+	}
 }

@@ -98,6 +98,10 @@ func labWires(name string, p *lab.Plan) (w testbed.Wires, err error) {
 func requireLocal(name string, p *lab.Plan) error {
 	for i := range p.Nodes {
 		n := &p.Nodes[i]
+		if n.Device == "" && n.Host != "" {
+			return cli.UsageError("%s: %s %s is on host %s, but a bench runs all ends on this machine; use 'olafctl testbed up %[1]s'", name,
+				n.Role, n.Name, n.Host)
+		}
 		if n.Device == "" {
 			continue
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/testbed"
+	"github.com/olafctl/olaf/experiments/testbed/lab"
 	"github.com/olafctl/olaf/experiments/testbed/sshlink"
 )
 
@@ -114,6 +115,7 @@ func (f *serveFlags) run(cmd *cobra.Command, env *cli.Env) (err error) {
 	}
 	if o.Device.Access.Owner = f.owner; o.Host != nil {
 		maps.Copy(o.Host.Calls, o.Device.Access.HostCalls())
+		maps.Copy(o.Host.Calls, lab.HostCalls(o.Device.Access))
 	}
 	if o.TLS, err = f.secure.Config(env.Now()); err != nil {
 		return err

@@ -70,8 +70,11 @@ of that name is up, the differences are marked with - and +. Nothing is changed,
 			if err != nil {
 				return err
 			}
-			if f.Roles != nil {
-				return planRoles(env, f, out)
+			if hosts, err := f.ResolveHosts(); hosts != nil || err != nil {
+				if err != nil {
+					return err
+				}
+				return planRoles(env, hosts, out)
 			}
 			p, err := f.Resolve()
 			if err != nil {
@@ -92,18 +95,14 @@ of that name is up, the differences are marked with - and +. Nothing is changed,
 }
 
 // planRoles prints a testbed of roles.
-func planRoles(env *cli.Env, f *lab.File, out cli.Format) error {
-	p, err := f.ResolveRoles()
-	if err != nil {
-		return err
-	}
+func planRoles(env *cli.Env, p *lab.RolePlan, out cli.Format) error {
 	if out == cli.JSON {
 		return cli.WriteJSON(env.Stdout, struct {
 			cli.Head
 			*lab.RolePlan
 		}{cli.Info("testbed-plan"), p})
 	}
-	_, err = fmt.Fprintf(env.Stdout, "%s: %s\n%s\n", p.Name, olaf.Plural(len(p.Hosts), "host"), strings.Join(p.Lines(), "\n"))
+	_, err := fmt.Fprintf(env.Stdout, "%s: %s\n%s\n", p.Name, olaf.Plural(len(p.Hosts), "host"), strings.Join(p.Lines(), "\n"))
 	return err
 }
 
@@ -237,7 +236,7 @@ program, which exit with code 3. Enter a namespace by its path: nsenter --net=PA
 		}
 		return fmt.Errorf("%w: %s; 'olafctl testbed down %s' and up again", lab.ErrBroken, s.Faults[0], s.Name)
 	}), func(ctx context.Context, p *lab.RolePlan, access testbed.Access) error {
-		return showRoles(ctx, env, out, p, access)
+		return showRoles(ctx, env, out, p, true, access)
 	})
 	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON)
 	return cmd

@@ -77,7 +77,10 @@ func readRoles(env *cli.Env, path string) (*lab.RolePlan, testbed.Access, error)
 	if err != nil {
 		return nil, access, err
 	}
-	p, err := f.ResolveRoles()
+	p, err := f.ResolveHosts()
+	if p == nil && err == nil {
+		_, err = f.ResolveRoles() // which says that there are none
+	}
 	return p, access, err
 }
 

@@ -31,16 +31,16 @@ func findRoles(env *cli.Env, args []string) (*lab.RolePlan, testbed.Access, erro
 		return p, access, nil
 	}
 	f, err := parseFile(env, args[0])
-	if err != nil || f.Roles == nil {
+	if err != nil {
 		return nil, access, err
 	}
-	p, err := f.ResolveRoles()
+	p, err := f.ResolveHosts()
 	return p, access, err
 }
 
-// showRoles shows the hosts of a testbed of roles. A fault gives an error.
-func showRoles(ctx context.Context, env *cli.Env, out cli.Format, p *lab.RolePlan, access testbed.Access) error {
-	all, err := lab.ShowRoles(ctx, p, access)
+// showRoles shows the hosts of a testbed and, if it is up, their holders. A fault gives an error.
+func showRoles(ctx context.Context, env *cli.Env, out cli.Format, p *lab.RolePlan, isUp bool, access testbed.Access) error {
+	all, err := lab.ShowRoles(ctx, p, isUp, access)
 	if err != nil {
 		return err
 	}
@@ -82,12 +82,33 @@ func printHosts(env *cli.Env, out cli.Format, p *lab.RolePlan, all []lab.Examina
 	if err := list.Write(env, cli.Table); err != nil {
 		return err
 	}
+	if err := printNodes(env, all); err != nil {
+		return err
+	}
 	for i := range all {
 		for _, fault := range all[i].Faults {
 			fmt.Fprintf(env.Stdout, "%s: %s\n", all[i].Name, fault)
 		}
 	}
 	return nil
+}
+
+// printNodes prints the nodes of a testbed that are up on each host.
+func printNodes(env *cli.Env, all []lab.Examination) error {
+	list := cli.Grid{Header: []string{"HOST", "NODE", "ROLE", "ADDRESS", "NAMESPACE", "COUNTED"}}
+	for i := range all {
+		if held := all[i].Held; held != nil {
+			for k := range held.Nodes {
+				n := &held.Nodes[k]
+				list.Add(all[i].Name, n.Name, n.Role, n.Address, n.Path, formatCounts(n.Counts))
+			}
+		}
+	}
+	if len(list.Rows) == 0 {
+		return nil
+	}
+	fmt.Fprintln(env.Stdout)
+	return list.Write(env, cli.Table)
 }
 
 // describeHolder describes the owner of the testbed's reservation on a host, or of another reservation of its

@@ -176,7 +176,7 @@ rights, devices, interfaces, clocks and disk of all its hosts. Exit code 3: some
 				if err != nil {
 					return err
 				}
-				return showRoles(cmd.Context(), env, out, p, access)
+				return showRoles(cmd.Context(), env, out, p, false, access)
 			}
 			all := examineTestbed()
 			list, failed := abilityGrid(all)

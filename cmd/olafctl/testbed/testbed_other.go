@@ -24,6 +24,11 @@ func newTestbedDoctorCmd(*cli.Env) *cobra.Command {
 		RunE: func(*cobra.Command, []string) error { return cli.ErrLinux }}
 }
 
+func newTestbedHoldCmd(*cli.Env) *cobra.Command {
+	return &cobra.Command{Use: "hold", Short: "Needs Linux", Hidden: true,
+		RunE: func(*cobra.Command, []string) error { return cli.ErrLinux }}
+}
+
 func newTestbedUpCmd(*cli.Env) *cobra.Command {
 	return &cobra.Command{Use: "up", Short: "Needs Linux",
 		RunE: func(*cobra.Command, []string) error { return cli.ErrLinux }}

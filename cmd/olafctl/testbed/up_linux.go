@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -26,7 +27,7 @@ import (
 const unnamedLab = "lab"
 
 // standing is the prefix of the line that a holder prints when its testbed is up.
-const standing = "up: "
+const standing = lab.HeldPrefix
 
 // upFlags are the flags of testbed up.
 type upFlags struct {
@@ -75,8 +76,7 @@ func (f *upFlags) bringUp(ctx context.Context, env *cli.Env, path string) error 
 	case file.Name == "" && path == "-":
 		file.Name = unnamedLab
 	}
-	if file.Roles != nil {
-		p, err := file.ResolveRoles()
+	if p, err := file.ResolveHosts(); p != nil || err != nil {
 		if err != nil {
 			return err
 		}
@@ -209,7 +209,27 @@ func startHolder(ctx context.Context, env *cli.Env, name string, text []byte) er
 	if err := ctx.Err(); err != nil {
 		return cli.MarkInterrupted(err)
 	}
-	return fmt.Errorf("%w: %s: %s", errNotUp, name, bytes.TrimPrefix(bytes.TrimSpace(why), []byte("olafctl: ")))
+	return fmt.Errorf("%w: %s: %s", lab.ErrNotUp, name, bytes.TrimPrefix(bytes.TrimSpace(why), []byte("olafctl: ")))
 }
 
-var errNotUp = olaf.NewError(olaf.Device, "the testbed did not come up")
+// newTestbedHoldCmd returns the holder of one host's part of a testbed, which up starts there.
+func newTestbedHoldCmd(env *cli.Env) *cobra.Command {
+	return &cobra.Command{
+		Use: "hold", Hidden: true, Args: cobra.NoArgs,
+		Short: "Hold this host's part of a testbed, which is described on standard input",
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			part := new(lab.HostPart)
+			if err := json.NewDecoder(env.Stdin).Decode(part); err != nil {
+				return cli.UsageError("the part of a testbed on standard input: %v", err)
+			}
+			access, err := env.Access()
+			if err != nil {
+				return err
+			}
+			return lab.HoldPart(cmd.Context(), part, &access, func() error {
+				_, err := fmt.Fprintf(env.Stdout, "%s%s on host %s\n", lab.HeldPrefix, part.Testbed, part.Host)
+				return err
+			})
+		},
+	}
+}

@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/olafctl/olaf/experiments/testbed"
 )
 
 // prefix begins the names of holders' sockets. They are abstract: they have no file, and vanish with their process.
@@ -22,33 +24,63 @@ const prefix = "@olafctl/testbed/"
 
 // Holder keeps a testbed up and answers questions about it.
 type Holder struct {
-	lab      *Lab
+	lab      *Lab // nil for a part of a testbed without nodes on this host
 	listener net.Listener
 	counts   []map[string]uint64 // by adder
+	// For a part of a testbed on several hosts.
+	part         *HostPart
+	reservations *testbed.Reservations
 }
 
 // NewHolder claims the name of a plan and builds it. The error matches ErrExists, or comes from Up.
 func NewHolder(p *Plan, o Options) (*Holder, error) {
-	listener, err := net.Listen("unix", prefix+p.Name)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%w: %s; 'olafctl testbed show %[2]s' shows it, 'olafctl testbed down %[2]s' takes it down", ErrExists, p.Name)
-	}
+	listener, err := listenAs(p.Name)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrHolder, err)
+		return nil, err
 	}
 	l, err := Up(p, o)
 	if err != nil {
 		return nil, errors.Join(err, listener.Close())
 	}
-	h := &Holder{lab: l, listener: listener}
-	for range l.Adders {
-		h.counts = append(h.counts, map[string]uint64{})
-	}
+	h := &Holder{listener: listener}
+	h.adopt(l)
 	return h, nil
 }
 
+// listenAs claims the name of a testbed on this host. The error matches ErrExists.
+func listenAs(name string) (net.Listener, error) {
+	listener, err := net.Listen("unix", prefix+name)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%w: %s; 'olafctl testbed show %[2]s' shows it, 'olafctl testbed down %[2]s' takes it down", ErrExists, name)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrHolder, err)
+	}
+	return listener, nil
+}
+
+// adopt takes a running testbed over.
+func (h *Holder) adopt(l *Lab) {
+	h.lab = l
+	for range l.Adders {
+		h.counts = append(h.counts, map[string]uint64{})
+	}
+}
+
 // Close removes everything.
-func (h *Holder) Close() error { return errors.Join(h.lab.Close(), h.listener.Close()) }
+func (h *Holder) Close() error { return errors.Join(h.remove(), h.listener.Close()) }
+
+// remove removes everything but the claim to the name.
+func (h *Holder) remove() (err error) {
+	if h.lab != nil {
+		err = h.lab.Close()
+	}
+	if h.part != nil {
+		_, released := h.reservations.Release(h.part.Testbed, h.part.Host, h.part.Owner)
+		err = errors.Join(err, released)
+	}
+	return err
+}
 
 // Hold answers requests until the context ends or a request asks for the end, and then removes everything.
 func (h *Holder) Hold(ctx context.Context) error {
@@ -57,7 +89,7 @@ func (h *Holder) Hold(ctx context.Context) error {
 	for {
 		c, err := h.listener.Accept()
 		if err != nil {
-			return errors.Join(h.lab.Close(), ignoreClosed(err))
+			return errors.Join(h.remove(), ignoreClosed(err))
 		}
 		if h.answer(c) {
 			return errors.Join(h.Close(), c.Close()) // the requester learns of the end when everything is removed
@@ -99,7 +131,7 @@ func (h *Holder) answer(c net.Conn) (end bool) {
 	case down:
 		return true
 	default:
-		if strings.HasPrefix(question, epoch) {
+		if h.lab != nil && strings.HasPrefix(question, epoch) {
 			if first, err := h.epoch(strings.TrimSpace(question)); err != nil {
 				_, _ = fmt.Fprintln(c, err) // the requester may be gone
 			} else {
@@ -124,6 +156,9 @@ func isTrusted(c net.Conn) bool {
 
 func (h *Holder) state() *State {
 	l := h.lab
+	if l == nil {
+		return &State{Name: h.part.Testbed, PID: os.Getpid()}
+	}
 	s := &State{Name: l.Name, PID: os.Getpid(), Lines: l.Lines(), Faults: l.Faults()}
 	for i := range l.Plan.Nodes {
 		p := &l.Plan.Nodes[i]
@@ -156,6 +191,9 @@ func (h *Holder) state() *State {
 		s.Nodes[a.Planned.Node].Counts = h.counts[i]
 	}
 	s.remark()
+	if h.part != nil { // other hosts' holders describe their nodes
+		s.Nodes = slices.DeleteFunc(s.Nodes, func(n NodeState) bool { return n.Path == "" })
+	}
 	return s
 }
 

@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// hostLink is a testbed's connection to a host; *testbed.Host implements it for other hosts.
+// hostLink is a testbed's connection to a host; farHost implements it for other hosts.
 type hostLink interface {
 	About(ctx context.Context, what testbed.AboutRequest) (testbed.HostAbout, error)
 	Reserve(ctx context.Context, r testbed.Reservation, lasts time.Duration) error
@@ -22,6 +22,7 @@ type hostLink interface {
 	Reservations(ctx context.Context) ([]testbed.Reservation, error)
 	Offset(ctx context.Context) (clocks.Offset, error)
 	Close() error
+	holder
 }
 
 // localHost is this host.
@@ -102,7 +103,7 @@ func connectReachable(ctx context.Context, p *RolePlan, a testbed.Access) (*Host
 		}
 		link, err := testbed.ConnectHost(ctx, at, &s.access)
 		if err == nil {
-			s.links[i] = link
+			s.links[i] = farHost{link}
 		}
 		return err
 	})
@@ -152,6 +153,7 @@ type Examination struct {
 	Roles        []string              `json:"roles"`
 	Clock        clocks.Offset         `json:"clock"`
 	Reservations []testbed.Reservation `json:"reservations"`
+	Held         *State                `json:"held,omitempty"` // the part of a testbed that is up, with its nodes
 }
 
 // Examine examines all hosts at once, in the order of the plan. The reasons why a host cannot have its roles are in its
@@ -199,6 +201,9 @@ func (e *Examination) merge(about *testbed.HostAbout) {
 
 // requests returns the requests to a host, one for each of its roles.
 func (p *RolePlan) requests(host string) (all []testbed.AboutRequest) {
+	if p.Nodes != nil {
+		return []testbed.AboutRequest{{}}
+	}
 	const leastMTU = olaf.HeaderBytes - 14 // of frames without values
 	for _, role := range []struct {
 		*PlannedRole

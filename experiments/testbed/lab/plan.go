@@ -60,6 +60,28 @@ type Ends struct {
 	Parent string `json:"parent"`
 	// Virtual means that they are not network cards and may be removed with the testbed.
 	Virtual bool `json:"virtual,omitempty"`
+	// ChildMAC and ParentMAC are their hardware addresses, once they were read from the hosts.
+	ChildMAC  string `json:"child_mac,omitempty"`
+	ParentMAC string `json:"parent_mac,omitempty"`
+}
+
+// isOnHosts reports whether the nodes are on hosts that the file describes, each built there.
+func (p *Plan) isOnHosts() bool {
+	return slices.ContainsFunc(p.Nodes, func(n PlannedNode) bool { return n.Host != "" && n.Device == "" })
+}
+
+// interfacesOn returns the interfaces of a host at the ends of cables.
+func (p *Plan) interfacesOn(host string) (names []string) {
+	for i := range p.Cables {
+		c := &p.Cables[i]
+		if c.Ends != nil && p.Nodes[c.Child].Host == host {
+			names = append(names, c.Ends.Child)
+		}
+		if c.Ends != nil && p.Nodes[c.Parent].Host == host {
+			names = append(names, c.Ends.Parent)
+		}
+	}
+	return names
 }
 
 // HostWire is a cable at a switch that connects interfaces of this machine.
@@ -222,7 +244,11 @@ func (p *Plan) Lines() []string {
 			say("interface  %s, behind which %s %s is", n.Device, n.Role, n.Name)
 			continue
 		}
-		say("namespace  %s, %s", n.Name, n.Role)
+		on := ""
+		if n.Host != "" {
+			on = " on host " + n.Host
+		}
+		say("namespace  %s, %s%s", n.Name, n.Role, on)
 	}
 	for i := range p.Cables {
 		c := &p.Cables[i]

@@ -10,6 +10,12 @@ import (
 
 // resourcesOf returns the resources that a testbed uses on one host, by names for reservations.
 func (p *RolePlan) resourcesOf(host string, a *testbed.Access) (all []string, err error) {
+	if p.Nodes != nil {
+		for _, name := range p.Nodes.interfacesOn(host) {
+			all = append(all, testbed.InterfaceResource(name))
+		}
+		return all, nil
+	}
 	for _, role := range []*PlannedRole{p.Generator, p.Queue, p.Server} {
 		switch {
 		case role == nil || role.Host != host:

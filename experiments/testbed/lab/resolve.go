@@ -57,7 +57,7 @@ func (r *resolver) fail(at yamlfile.Pos, key, format string, args ...any) {
 // lines.
 func (f *File) Resolve() (*Plan, error) {
 	r := &resolver{file: f, nodes: map[string]int{}, links: map[string]*Link{}, plan: &Plan{Name: f.name()}}
-	for _, step := range []func(){r.general, r.expand, r.spread, r.name, r.connect, r.order, r.program, r.queue, r.checkNetworks, r.once} {
+	for _, step := range []func(){r.general, r.expand, r.spread, r.name, r.connect, r.order, r.program, r.queue, r.checkNetworks, r.once, r.checkSpread} {
 		step()
 		if len(r.errs) > 0 { // further checks would report the same mistake again
 			return nil, errors.Join(r.errs...)
@@ -225,6 +225,64 @@ func (r *resolver) name() {
 	}
 }
 
+// checkNodeHost rejects an unknown host of a node.
+func (r *resolver) checkNodeHost(n *Node) {
+	if _, known := r.file.Hosts[n.Host]; n.Host != "" && !known {
+		r.fail(n.Pos, "host", "node %s is on host %q, which the file does not describe%s", n.Name, n.Host,
+			yamlfile.Suggest(n.Host, r.file.hostNames()))
+	}
+}
+
+// checkSpread checks a testbed whose nodes are on several hosts: all nodes are, and cables between hosts are there.
+func (r *resolver) checkSpread() {
+	if !r.plan.isOnHosts() {
+		return
+	}
+	for i := range r.plan.Nodes {
+		n, at := &r.plan.Nodes[i], r.file.Nodes[i].Pos
+		switch {
+		case n.Device != "":
+			r.fail(at, "interface", "%s %s is behind interface %s, and other nodes are built on their hosts; give the interface in the link to it", n.Role, n.Name, n.Device)
+		case n.Host == "":
+			r.fail(at, "name", "%s %s names no host, and other nodes do; a host without ssh is this machine", n.Role, n.Name)
+		case n.Role == Switch:
+			r.fail(at, "host", "switch %s is on host %s; a queue's nodes are on one machine, use roles for a queue between hosts", n.Name, n.Host)
+		}
+	}
+	for i := range r.plan.Cables {
+		c := &r.plan.Cables[i]
+		child, parent := &r.plan.Nodes[c.Child], &r.plan.Nodes[c.Parent]
+		if at := r.links[child.Name].Pos; child.Host != parent.Host && c.Ends == nil {
+			r.fail(at, "child", "the link from %s to %s leads from host %s to %s; give its interfaces: [that of %[3]s, that of %s]", child.Name, parent.Name,
+				child.Host, parent.Host)
+		}
+	}
+	for i := range r.plan.Hosts {
+		h := &r.plan.Hosts[i]
+		for k := range r.plan.Nodes {
+			if n := &r.plan.Nodes[k]; n.Host == h.Name {
+				h.Roles = append(h.Roles, n.Role+" "+n.Name)
+			}
+		}
+		if len(h.Roles) == 0 {
+			r.fail(r.file.Hosts[h.Name].Pos, "", "host %s has no node; give it one, or leave it out", h.Name)
+		}
+	}
+}
+
+// ResolveHosts returns the plan of a testbed that uses the hosts of its file, of roles or of nodes; nil for nodes of this
+// machine. The error matches ErrFile.
+func (f *File) ResolveHosts() (*RolePlan, error) {
+	if f.Roles != nil {
+		return f.ResolveRoles()
+	}
+	p, err := f.Resolve()
+	if err != nil || !p.isOnHosts() {
+		return nil, err
+	}
+	return &RolePlan{Name: p.Name, Hosts: p.Hosts, ClockBy: ByEcho, Nodes: p}, nil
+}
+
 // checkInterface rejects invalid names of Linux interfaces.
 func (r *resolver) checkInterface(at yamlfile.Pos, key, name string) {
 	if len(name) > maxInterface || strings.ContainsAny(name, "/: \t\n") {
@@ -235,19 +293,14 @@ func (r *resolver) checkInterface(at yamlfile.Pos, key, name string) {
 // outside checks a node behind an interface of this machine.
 func (r *resolver) outside(n *Node) {
 	if n.Interface == "" {
-		if n.Host != "" {
-			r.fail(n.Pos, "host", "node %s is on host %s; give the interface of this machine behind which that is, and its address", n.Name, n.Host)
-		}
+		r.checkNodeHost(n)
 		if n.Address != "" || n.MAC != "" || n.Virtual {
 			r.fail(n.Pos, "address", "node %s is a namespace, whose addresses are chosen; address, mac and virtual belong to one with an interface", n.Name)
 		}
 		return
 	}
 	r.checkInterface(n.Pos, "interface", n.Interface)
-	if _, known := r.file.Hosts[n.Host]; n.Host != "" && !known {
-		r.fail(n.Pos, "host", "node %s is on host %q, which the file does not describe%s", n.Name, n.Host,
-			yamlfile.Suggest(n.Host, r.file.hostNames()))
-	}
+	r.checkNodeHost(n)
 	if n.Role == Aggregator || n.Role == Switch {
 		r.fail(n.Pos, "interface", "%s %s is behind interface %s; aggregators and switches are namespaces here", n.Role, n.Name, n.Interface)
 	}
@@ -362,15 +415,15 @@ func (r *resolver) ends(l *Link, below, above *PlannedNode) *Ends {
 // once rejects an interface that is used twice.
 func (r *resolver) once() {
 	at := map[string]string{}
-	take := func(pos yamlfile.Pos, key, name, where string) {
-		if there := at[name]; there != "" {
+	take := func(pos yamlfile.Pos, key, host, name, where string) {
+		if there := at[host+"/"+name]; there != "" {
 			r.fail(pos, key, "interface %s is %s, and %s; it can be taken once", name, there, where)
 		}
-		at[name] = where
+		at[host+"/"+name] = where
 	}
 	for i := range r.plan.Nodes {
 		if n := &r.plan.Nodes[i]; n.Device != "" {
-			take(r.file.Nodes[i].Pos, "interface", n.Device, "that of "+n.Name)
+			take(r.file.Nodes[i].Pos, "interface", "", n.Device, "that of "+n.Name)
 		}
 	}
 	for i := range r.plan.Cables {
@@ -378,10 +431,10 @@ func (r *resolver) once() {
 		if c.Ends == nil {
 			continue
 		}
-		child, parent := r.plan.Nodes[c.Child].Name, r.plan.Nodes[c.Parent].Name
-		pos := r.links[child].Pos
-		take(pos, "interfaces", c.Ends.Child, fmt.Sprintf("the end at %s of its cable to %s", child, parent))
-		take(pos, "interfaces", c.Ends.Parent, fmt.Sprintf("the end at %s of its cable to %s", parent, child))
+		child, parent := &r.plan.Nodes[c.Child], &r.plan.Nodes[c.Parent]
+		pos := r.links[child.Name].Pos
+		take(pos, "interfaces", child.Host, c.Ends.Child, fmt.Sprintf("the end at %s of its cable to %s", child.Name, parent.Name))
+		take(pos, "interfaces", parent.Host, c.Ends.Parent, fmt.Sprintf("the end at %s of its cable to %s", parent.Name, child.Name))
 	}
 }
 

@@ -86,6 +86,7 @@ type RolePlan struct {
 	Server    *PlannedRole  `json:"server,omitempty"`
 	ClockBy   string        `json:"clock_by"`
 	ClockNS   int64         `json:"clock_at_most_ns"` // 0 for any bound
+	Nodes     *Plan         `json:"nodes,omitempty"`  // of a testbed of nodes on several hosts, which has no roles
 }
 
 // PlannedHost is a host with its roles.
@@ -149,6 +150,9 @@ func (p *RolePlan) Lines() (lines []string) {
 			at += ", as root"
 		}
 		say("host       %s, %s", h.Name, at)
+	}
+	if p.Nodes != nil {
+		return append(lines, p.Nodes.Lines()...)
 	}
 	from := "the queue's own"
 	if g := p.Generator; g != nil {
@@ -358,6 +362,8 @@ func (r *roleResolver) checkBetween(at yamlfile.Pos, role *PlannedRole, in, out 
 		}
 	}
 	switch {
+	case in == "" || out == "" || in == out:
+		r.fail(at, "device", "the queue is between the interfaces %q and %q; name two of its host", in, out)
 	case role != r.roles.Queue:
 		r.fail(at, "device", "the generator's device is a queue between interfaces %s and %s; use 'nic: %s'", in, out, out)
 	case r.roles.Generator == nil:

@@ -49,9 +49,19 @@ func FindRoles(name string) (*RolePlan, error) {
 	return f.ResolveRoles()
 }
 
+// findQueue is FindRoles for a testbed with a queue.
+func findQueue(name string) (*RolePlan, error) {
+	p, err := FindRoles(name)
+	if err == nil && p.Queue == nil {
+		err = fmt.Errorf("%w: testbed %s has nodes, not roles; start its workers in their namespaces, which 'olafctl testbed show' lists",
+			testbed.ErrUnsupported, p.Name)
+	}
+	return p, err
+}
+
 // openQueueRegisters opens the registers of the queue's device.
 func openQueueRegisters(ctx context.Context, name string, o testbed.DeviceOptions) (fpga.Device, error) {
-	p, err := FindRoles(name)
+	p, err := findQueue(name)
 	if err != nil {
 		return nil, err
 	}
@@ -63,7 +73,7 @@ func openQueueRegisters(ctx context.Context, name string, o testbed.DeviceOption
 
 // openRoles opens a testbed of roles: the queue's device, with the generator and the capture on their hosts.
 func openRoles(ctx context.Context, name string, o testbed.OpenOptions) (bed *testbed.Testbed, err error) {
-	p, err := FindRoles(name)
+	p, err := findQueue(name)
 	if err != nil {
 		return nil, err
 	}

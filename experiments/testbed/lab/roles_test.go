@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,6 +70,8 @@ const (
 	que   = "  queue: {host: q, device: \"pci:0000:3b:00.0\"}\n"
 	srv   = "  server: {host: ps, interface: eth0}\n"
 	good  = hosts + "roles:\n" + gen + que + srv
+	// between is a testbed without cards.
+	between = hosts + "roles:\n  generator: {host: gen, nic: eth0}\n  queue: {host: q, device: 'xdp:in,out'}\n  server: {host: ps, interface: eth0}\n"
 )
 
 // TestRoleRefusals expects each mistake in its line, with the host's name.
@@ -99,6 +102,13 @@ func TestRoleRefusals(t *testing.T) {
 		"an inner option": {strings.Replace(good, "lab@a", "'lab@-v'", 1), "paper.yaml:2: host gen: ssh"},
 		"a command":       {strings.Replace(good, "lab@a", "'a; reboot'", 1), "paper.yaml:2: host gen: ssh"},
 		"one ssh twice":   {strings.Replace(good, "lab@a", "b", 1), "paper.yaml:3: hosts gen and q are both b"},
+		"between":         {between, ""},
+		"in a mode":       {strings.Replace(between, "in,out", "in,out,generic", 1), ""},
+		"one interface":   {strings.Replace(between, "in,out", "in,", 1), `the queue is between the interfaces "in" and ""; name two of its host`},
+		"a taken one":     {strings.Replace(between, "host: ps, interface: eth0", "host: q, interface: out", 1), "interface out of host q is both the queue's and another role's"},
+		"no generator of": {strings.Replace(between, "  generator: {host: gen, nic: eth0}\n", "", 1), "has no generator; add one"},
+		"no server of":    {strings.Replace(between, "  server: {host: ps, interface: eth0}\n", "", 1), "has no server; add"},
+		"its port":        {strings.Replace(between, "'xdp:in,out'", "'xdp:in,out', server_port: 0", 1), "leave server_port out"},
 		"two locals":      {"hosts:\n  a: {}\n  b: {}\nroles:\n  queue: {host: a, device: 'twin:'}\n", "paper.yaml:3: hosts a and b are both this machine"},
 		"sudo here":       {"hosts:\n  a: {sudo: true}\nroles:\n  queue: {host: a, device: 'twin:'}\n", "paper.yaml:2: host a is this machine; binary and sudo"},
 		"a binary":        {strings.Replace(good, "lab@a", "lab@a, binary: olafctl", 1), `paper.yaml:2: host gen: binary "olafctl" is no absolute path`},
@@ -142,7 +152,7 @@ func TestNodesNameHosts(t *testing.T) {
 	}
 	for name, c := range map[string]struct{ text, want string }{
 		"unknown":       {strings.Replace(text, "host: far", "host: fra", 1), `lab.yaml:8: node b is on host "fra", which the file does not describe`},
-		"a namespace":   {strings.Replace(text, "{name: a, role: worker}", "{name: a, role: worker, host: far}", 1), "lab.yaml:7: node a is on host far; give the interface of this machine"},
+		"a namespace":   {strings.Replace(text, "{name: a, role: worker}", "{name: a, role: worker, host: far}", 1), "lab.yaml:8: worker b is behind interface eth1, and other nodes are built on their hosts"},
 		"first version": {"schema: olafctl.testbed-spec/v1\n" + strings.TrimPrefix(text, "hosts:\n  far: {ssh: lab@far}\n"), "lab.yaml:7: host belongs to schema"},
 		"of roles":      {good, "lab.yaml:5: the file describes roles on devices; use it as -d testbed:FILE"},
 		"from and to":   {strings.Replace(text, "{child: a, parent: low, mtu: 400}", "{from: a, to: low}", 1), "from and to belong to a link between roles"},
@@ -153,6 +163,55 @@ func TestNodesNameHosts(t *testing.T) {
 		}
 		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, ErrFile) || !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+	}
+}
+
+// spread is a tree whose aggregators are on two hosts, below a server on a third.
+const spread = `hosts: {a: {ssh: HOST0}, b: {ssh: HOST1}, c: {ssh: HOST2}}
+job: {lanes: 64, fragments: 32}
+nodes:
+  - {name: w0, role: worker, host: a}
+  - {name: low, role: aggregator, host: a}
+  - {name: w1, role: worker, host: b}
+  - {name: high, role: aggregator, host: b}
+  - {name: ps, role: server, host: c}
+links:
+  - {child: w0, parent: low}
+  - {child: low, parent: high, interfaces: [eth0, eth0], virtual: true}
+  - {child: w1, parent: high}
+  - {child: high, parent: ps, interfaces: [eth1, eth0], virtual: true}
+`
+
+// TestSpreadNodes plans nodes on several hosts, each with the resources that are its own, and reports the mistakes.
+func TestSpreadNodes(t *testing.T) {
+	for name, c := range map[string]struct{ text, want string }{
+		"good":         {spread, ""},
+		"no host":      {strings.Replace(spread, "role: server, host: c", "role: server", 1), "lab.yaml:8: server ps names no host, and other nodes do"},
+		"no cable":     {strings.Replace(spread, ", interfaces: [eth1, eth0], virtual: true", "", 1), "lab.yaml:13: the link from high to ps leads from host b to c; give its interfaces"},
+		"an idle host": {strings.Replace(spread, "hosts: {", "hosts: {d: {ssh: z}, ", 1), "lab.yaml:1: host d has no node"},
+		"one end twice": {strings.Replace(spread, "interfaces: [eth1, eth0]", "interfaces: [eth0, eth0]", 1),
+			"lab.yaml:13: interface eth0 is the end at high of its cable to low, and the end at high of its cable to ps"},
+		"unknown": {strings.Replace(spread, "host: c}", "host: cc}", 1), `lab.yaml:8: node ps is on host "cc", which the file does not describe`},
+		"a queue": {"hosts: {a: {ssh: x}}\nnodes:\n  - {name: w, role: worker, host: a}\n  - {name: s, role: switch, host: a}\n  - {name: ps, role: server, host: a}\n" +
+			"links: [{child: w, parent: s}, {child: s, parent: ps}]\ndevices: [{node: s, program: olaf}]\n", "lab.yaml:4: switch s is on host a; a queue's nodes are on one machine"},
+	} {
+		f, err := Parse("lab.yaml", []byte(c.text))
+		var p *RolePlan
+		if err == nil {
+			p, err = f.ResolveHosts()
+		}
+		if c.want == "" && err != nil || c.want != "" && (!errors.Is(err, ErrFile) || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s: %v, want %q", name, err, c.want)
+		}
+		if err != nil {
+			continue
+		}
+		if got, want := p.Nodes.interfacesOn("b"), []string{"eth0", "eth1"}; !slices.Equal(got, want) {
+			t.Errorf("host b uses the interfaces %q, want %q", got, want)
+		}
+		if lines := strings.Join(p.Lines(), "\n"); !strings.Contains(lines, "namespace  low, aggregator on host a") {
+			t.Errorf("the plan does not name the nodes' hosts:\n%s", lines)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -8,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"reflect"
 	"strings"
 	"time"
 
@@ -97,7 +97,7 @@ func loadUp(name string) (*RolePlan, error) {
 	if err == nil {
 		err = json.Unmarshal(text, p)
 	}
-	if err == nil && p.Queue == nil {
+	if err == nil && p.Queue == nil && p.Nodes == nil {
 		err = errors.New("it has no queue")
 	}
 	if err != nil {
@@ -106,11 +106,12 @@ func loadUp(name string) (*RolePlan, error) {
 	return p, nil
 }
 
-// UpRoles brings a testbed of roles up: it examines all hosts, reserves them for a time, stops their generators and
-// remembers the plan under its name. A testbed that is already up is examined and reserved again.
+// UpRoles brings a testbed of roles up: it examines all hosts, reserves them for a time, starts a holder on each, stops their
+// generators and remembers the plan under its name. A testbed that is already up is examined and reserved again, and missing
+// holders are started.
 func UpRoles(ctx context.Context, p *RolePlan, note string, lasts time.Duration, a testbed.Access) (all []Examination, err error) {
 	there, err := loadUp(p.Name)
-	if err == nil && !reflect.DeepEqual(there, p) {
+	if err == nil && !isSamePlan(there, p) {
 		return nil, fmt.Errorf("%w and differs: %s; 'olafctl testbed down %[2]s' first, or give the file another name", ErrExists, p.Name)
 	}
 	if err != nil && !errors.Is(err, ErrAbsent) {
@@ -130,32 +131,59 @@ func UpRoles(ctx context.Context, p *RolePlan, note string, lasts time.Duration,
 	if err := s.reserve(ctx, note, lasts); err != nil {
 		return all, err
 	}
+	if err := s.hold(ctx, note, lasts); err != nil {
+		_, undone := s.release(context.WithoutCancel(ctx))
+		return all, errors.Join(err, undone)
+	}
 	if err := s.rest(ctx); err != nil {
 		return all, err
 	}
 	return all, rememberUp(p)
 }
 
-// DownRoles takes a testbed of roles down: generators stop, reservations end, and its name is forgotten. A host that
+// isSamePlan reports whether two plans are the same in every field.
+func isSamePlan(a, b *RolePlan) bool {
+	left, err := json.Marshal(a)
+	right, err2 := json.Marshal(b)
+	return err == nil && err2 == nil && bytes.Equal(left, right)
+}
+
+// DownRoles takes a testbed of roles down: generators stop, holders and reservations end, and its name is forgotten. A host that
 // cannot be reached does not keep the others from that; the error names it, and the testbed's name stays for another try.
 func DownRoles(ctx context.Context, p *RolePlan, a testbed.Access) error {
 	s, unreached := connectReachable(ctx, p, a)
 	rested := s.rest(ctx)
-	_, released := s.release(ctx)
-	if err := errors.Join(unreached, rested, released, s.Close()); err != nil {
+	left := s.letGo(ctx)
+	_, released := s.release(ctx) // of a holder that was killed
+	if err := errors.Join(unreached, rested, left, released, s.Close()); err != nil {
 		return err
 	}
 	return forgetUp(p.Name)
 }
 
-// ShowRoles examines the hosts of a testbed of roles.
-func ShowRoles(ctx context.Context, p *RolePlan, a testbed.Access) (all []Examination, err error) {
+// ShowRoles examines the hosts of a testbed and, if it is up, their holders.
+func ShowRoles(ctx context.Context, p *RolePlan, isUp bool, a testbed.Access) (all []Examination, err error) {
 	s, err := ConnectHosts(ctx, p, a)
 	if err != nil {
 		return nil, err
 	}
-	all, err = s.Examine(ctx)
-	return all, errors.Join(err, s.Close())
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if all, err = s.Examine(ctx); err != nil || !isUp {
+		return all, err
+	}
+	held, err := s.heldBy(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i, part := range held {
+		if part == nil {
+			all[i].Faults = append(all[i].Faults, fmt.Sprintf("no process holds testbed %s; 'olafctl testbed up' starts it again", p.Name))
+			continue
+		}
+		all[i].Held = part
+		all[i].Faults = append(all[i].Faults, part.Faults...)
+	}
+	return all, nil
 }
 
 // rest stops the generator of every card on a connected host, and returns when they are idle.

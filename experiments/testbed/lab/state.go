@@ -14,6 +14,7 @@ var (
 	ErrExists = olaf.NewError(olaf.Device, "a testbed of that name is up")
 	ErrAbsent = olaf.NewError(olaf.Usage, "no testbed of that name is up")
 	ErrBroken = olaf.NewError(olaf.Device, "the testbed is not as it was made")
+	ErrNotUp  = olaf.NewError(olaf.Device, "the testbed did not come up")
 	ErrHolder = olaf.NewError(olaf.Device, "the process that holds the testbed does not answer")
 )
 

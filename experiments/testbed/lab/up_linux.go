@@ -36,6 +36,7 @@ type Lab struct {
 	Cables []*netlab.Cable // A is the child's end, nil if it is on another machine; B the parent's
 	Adders []*Adder        // as planned
 
+	here     string // host whose nodes are built; empty for all nodes
 	lab      *netlab.Lab
 	opened   []io.Closer
 	attached map[*netlab.Interface]attachment
@@ -60,7 +61,8 @@ type attachment struct {
 
 // Options configures how a plan is built.
 type Options struct {
-	LogBytes int // size of each aggregator's log of decisions, a power of two; 0 for no log
+	Here     string // host whose nodes are built; empty for all nodes
+	LogBytes int    // size of each aggregator's log of decisions, a power of two; 0 for no log
 	// Command returns the command of a queue's worker or server, given its name and arguments, as for 'olafctl worker'
 	// and 'olafctl ps'; nil starts none.
 	Command func(args ...string) *exec.Cmd
@@ -77,7 +79,7 @@ func Up(p *Plan, o Options) (*Lab, error) {
 		return nil, err
 	}
 	l := &Lab{Plan: p, Nodes: make([]*netlab.Node, len(p.Nodes)), Cables: make([]*netlab.Cable, len(p.Cables)),
-		attached: map[*netlab.Interface]attachment{}}
+		attached: map[*netlab.Interface]attachment{}, here: o.Here}
 	l.epochs.newest, l.epochs.summed, l.epochs.lacks, l.epochs.seated = l.newest, l.summed, l.lacks, map[seat]answer{}
 	l.epochs.mu.Lock() // requests to agents wait for the complete tree
 	err := l.up(o)
@@ -111,17 +113,36 @@ func (l *Lab) up(o Options) (err error) {
 		}
 	}
 	for i := range l.Plan.Adders {
-		if err := l.adder(&l.Plan.Adders[i], o); err != nil {
+		p := &l.Plan.Adders[i]
+		build := l.adder
+		if !l.isHere(p.Node) {
+			build = l.receiveSums
+		}
+		if err := build(p, o); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// receiveSums attaches a program to the server's end of the cable from an aggregator on another host, without which redirected
+// frames would be lost.
+func (l *Lab) receiveSums(p *PlannedAdder, _ Options) error {
+	up := l.Cables[l.Plan.Nodes[p.Node].Up].B
+	if up == nil || p.Mode != Native || l.Plan.Nodes[l.Plan.Cables[l.Plan.Nodes[p.Node].Up].Parent].Role != Server {
+		return nil
+	}
+	pass, err := xdp.AttachPass(up)
+	return l.keep("pass", up, pass, err)
+}
+
+// isHere reports whether a node is built on this host.
+func (l *Lab) isHere(node int) bool { return l.here == "" || l.Plan.Nodes[node].Host == l.here }
+
 // node creates a namespace, which forwards answers if it is an aggregator's.
 func (l *Lab) node(i int) (err error) {
 	p := &l.Plan.Nodes[i]
-	if p.Device != "" {
+	if p.Device != "" || !l.isHere(i) {
 		return nil
 	}
 	if l.Nodes[i], err = l.lab.Node(p.Name); err != nil || p.Role != Aggregator {
@@ -136,6 +157,11 @@ func (l *Lab) cable(i int) (err error) {
 	child, parent := &l.Plan.Nodes[p.Child], &l.Plan.Nodes[p.Parent]
 	c := &netlab.Cable{}
 	switch {
+	case !l.isHere(p.Child) && !l.isHere(p.Parent):
+	case !l.isHere(p.Child):
+		c.B, err = l.Nodes[p.Parent].Adopt(p.Ends.Parent, p.Ends.Virtual)
+	case !l.isHere(p.Parent):
+		c.A, err = l.Nodes[p.Child].Adopt(p.Ends.Child, p.Ends.Virtual)
 	case child.Device != "":
 		c.B, err = l.Nodes[p.Parent].Adopt(child.Device, child.Virtual)
 	case parent.Device != "":
@@ -303,9 +329,13 @@ func (l *Lab) parent(node int) (xdp.Parent, error) {
 	if up.B != nil {
 		a.DstMAC = [6]byte(up.B.MAC)
 	} else {
-		mac, err := net.ParseMAC(above.MAC)
+		text := above.MAC
+		if c.Ends != nil {
+			text = c.Ends.ParentMAC
+		}
+		mac, err := net.ParseMAC(text)
 		if err != nil || len(mac) != len(a.DstMAC) {
-			return xdp.Parent{}, fmt.Errorf("%w: %s has the MAC %q", ErrFile, above.Name, above.MAC)
+			return xdp.Parent{}, fmt.Errorf("%w: %s has the MAC %q", ErrFile, above.Name, text)
 		}
 		a.DstMAC = [6]byte(mac)
 	}

@@ -1,0 +1,203 @@
+package lab
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/olafctl/olaf/experiments/testbed"
+)
+
+// HostPart is one host's part of a testbed on several hosts. A background process on that host holds it: it owns the reservation,
+// namespaces, interfaces and programs, and ends with the reservation, by DownRoles or by a signal.
+type HostPart struct {
+	Testbed   string        `json:"testbed"`
+	Host      string        `json:"host"` // its name in the testbed
+	Owner     string        `json:"owner"`
+	Note      string        `json:"note,omitempty"`
+	Lasts     time.Duration `json:"lasts_ns"` // of the reservation
+	Resources []string      `json:"resources"`
+	Nodes     *Plan         `json:"nodes,omitempty"` // of which those on this host are built; nil for a testbed of roles
+}
+
+func (p *HostPart) reservation() testbed.Reservation {
+	return testbed.Reservation{Testbed: p.Testbed, Host: p.Host, Owner: p.Owner, Note: p.Note, Resources: p.Resources}
+}
+
+// lines lists what is built; parts with equal lines are the same.
+func (p *HostPart) lines() []string {
+	if p.Nodes == nil {
+		return nil
+	}
+	return p.Nodes.Lines()
+}
+
+// Requests to a host by name.
+const (
+	callHold  = "hold"
+	callHeld  = "held"
+	callLetGo = "let go"
+)
+
+// HostCalls returns the requests about holders that a host answers by name.
+func HostCalls(a testbed.Access) map[string]func(json.RawMessage) (any, error) {
+	name := func(body json.RawMessage) (name string, err error) { return name, json.Unmarshal(body, &name) }
+	return map[string]func(json.RawMessage) (any, error){
+		callHold: func(body json.RawMessage) (any, error) {
+			part := new(HostPart)
+			if err := json.Unmarshal(body, part); err != nil {
+				return nil, err
+			}
+			return nil, holdHere(context.Background(), part, &a)
+		},
+		callHeld: func(body json.RawMessage) (any, error) {
+			n, err := name(body)
+			if err != nil {
+				return nil, err
+			}
+			return stateHere(n)
+		},
+		callLetGo: func(body json.RawMessage) (any, error) {
+			n, err := name(body)
+			if err != nil {
+				return nil, err
+			}
+			return nil, letGoHere(n)
+		},
+	}
+}
+
+// stateHere returns the state of this host's part of a testbed; nil if nothing holds it.
+func stateHere(name string) (*State, error) {
+	s, err := Show(name)
+	if errors.Is(err, ErrAbsent) {
+		return nil, nil
+	}
+	return s, err
+}
+
+// letGoHere ends the holder of this host's part of a testbed, if there is one.
+func letGoHere(name string) error {
+	if err := Down(name); !errors.Is(err, ErrAbsent) {
+		return err
+	}
+	return nil
+}
+
+// holder is a host's connection as far as holders are concerned.
+type holder interface {
+	hold(ctx context.Context, part *HostPart) error
+	held(ctx context.Context, name string) (*State, error)
+	letGo(ctx context.Context, name string) error
+}
+
+func (l localHost) hold(ctx context.Context, part *HostPart) error    { return holdHere(ctx, part, l.a) }
+func (localHost) held(_ context.Context, name string) (*State, error) { return stateHere(name) }
+func (localHost) letGo(_ context.Context, name string) error          { return letGoHere(name) }
+
+// farHost is another host.
+type farHost struct{ *testbed.Host }
+
+func (h farHost) hold(ctx context.Context, part *HostPart) error {
+	return h.Call(ctx, callHold, part, new(any))
+}
+
+func (h farHost) held(ctx context.Context, name string) (s *State, err error) {
+	return s, h.Call(ctx, callHeld, name, &s)
+}
+
+func (h farHost) letGo(ctx context.Context, name string) error {
+	return h.Call(ctx, callLetGo, name, new(any))
+}
+
+// heldBy returns the states of all hosts' parts; nil for hosts without a holder.
+func (s *Hosts) heldBy(ctx context.Context) (all []*State, err error) {
+	all = make([]*State, len(s.links))
+	return all, s.each(func(i int) (err error) {
+		all[i], err = s.links[i].held(ctx, s.plan.Name)
+		return err
+	})
+}
+
+// hold starts the holders of all hosts in the order of their names, or none. Holders that exist extend their reservations. If
+// only some hosts have nodes of the testbed up, these are made anew, so that all begin together.
+func (s *Hosts) hold(ctx context.Context, note string, lasts time.Duration) (err error) {
+	before, err := s.heldBy(ctx)
+	if err != nil {
+		return err
+	}
+	nodes := s.plan.Nodes
+	if absent := slices.Contains(before, nil); nodes != nil && absent {
+		if err := s.letGo(ctx); err != nil {
+			return err
+		}
+		clear(before)
+		if nodes, err = s.readMACs(ctx); err != nil {
+			return err
+		}
+	}
+	defer func() {
+		for i := range before {
+			if err != nil && before[i] == nil {
+				err = errors.Join(err, s.links[i].letGo(context.WithoutCancel(ctx), s.plan.Name))
+			}
+		}
+	}()
+	for i := range s.links {
+		part := &HostPart{Testbed: s.plan.Name, Host: s.plan.Hosts[i].Name, Owner: s.access.OwnerName(), Note: note, Lasts: lasts, Nodes: nodes}
+		if part.Resources, err = s.plan.resourcesOf(part.Host, &s.access); err == nil {
+			err = s.links[i].hold(ctx, part)
+		}
+		if err != nil {
+			return fmt.Errorf("host %s: %w", part.Host, err)
+		}
+	}
+	return nil
+}
+
+// readMACs returns the plan's nodes with the hardware addresses of the interfaces at both ends of cables between hosts.
+func (s *Hosts) readMACs(ctx context.Context) (*Plan, error) {
+	nodes := *s.plan.Nodes
+	nodes.Cables = slices.Clone(nodes.Cables)
+	read := func(node int, name string) (string, error) {
+		host := nodes.Nodes[node].Host
+		i := slices.IndexFunc(s.plan.Hosts, func(h PlannedHost) bool { return h.Name == host })
+		about, err := s.links[i].About(ctx, testbed.AboutRequest{Interface: name})
+		if err == nil && about.NIC == nil {
+			err = fmt.Errorf("%w: %s", ErrUnfit, strings.Join(about.Faults, "; "))
+		}
+		if err != nil {
+			return "", fmt.Errorf("host %s: %w", host, err)
+		}
+		return about.NIC.MAC, nil
+	}
+	for i := range nodes.Cables {
+		c := &nodes.Cables[i]
+		if c.Ends == nil {
+			continue
+		}
+		ends, err := *c.Ends, error(nil)
+		if ends.ChildMAC, err = read(c.Child, ends.Child); err != nil {
+			return nil, err
+		}
+		if ends.ParentMAC, err = read(c.Parent, ends.Parent); err != nil {
+			return nil, err
+		}
+		c.Ends = &ends
+	}
+	return &nodes, nil
+}
+
+// letGo ends the holders of all hosts that are connected.
+func (s *Hosts) letGo(ctx context.Context) error {
+	return s.each(func(i int) error {
+		if s.links[i] == nil {
+			return nil
+		}
+		return s.links[i].letGo(ctx, s.plan.Name)
+	})
+}

@@ -1,0 +1,133 @@
+package lab
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/olafctl/olaf/experiments/testbed"
+)
+
+// HeldPrefix begins the line that a holder prints when its part of a testbed is up.
+const HeldPrefix = "up: "
+
+// reservationCheck is the interval at which a holder looks whether its reservation has ended.
+const reservationCheck = 10 * time.Second
+
+// HoldPart holds a host's part of a testbed until the context or the reservation ends, or a request asks for the end. It calls
+// ready when the part is up.
+func HoldPart(ctx context.Context, part *HostPart, a *testbed.Access, ready func() error) error {
+	listener, err := listenAs(part.Testbed)
+	if err != nil {
+		return err
+	}
+	h := &Holder{listener: listener, part: part, reservations: a.LocalReservations()}
+	if err := h.reservations.Take(part.reservation(), part.Lasts); err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	if part.Nodes != nil {
+		l, err := Up(part.Nodes, Options{Here: part.Host})
+		if err != nil {
+			return errors.Join(err, h.Close())
+		}
+		h.adopt(l)
+	}
+	if err := ready(); err != nil {
+		return errors.Join(err, h.Close())
+	}
+	within, end := context.WithCancel(ctx)
+	defer end()
+	go h.watchReservation(within, end)
+	return h.Hold(within)
+}
+
+// watchReservation calls end when the reservation has ended, by the host's boot clock or because it was released.
+func (h *Holder) watchReservation(ctx context.Context, end func()) {
+	for tick := time.NewTicker(reservationCheck); ; {
+		left, err := h.reservationLeft()
+		if err != nil || left <= 0 {
+			end()
+			return
+		}
+		if left < reservationCheck {
+			tick.Reset(left)
+		}
+		select {
+		case <-ctx.Done():
+			tick.Stop()
+			return
+		case <-tick.C:
+		}
+	}
+}
+
+// reservationLeft returns the time until the end of the holder's reservation; 0 if there is none.
+func (h *Holder) reservationLeft() (time.Duration, error) {
+	all, err := h.reservations.List()
+	for i := range all {
+		if r := &all[i]; r.Testbed == h.part.Testbed && r.Host == h.part.Host && r.Owner == h.part.Owner {
+			return r.Left, nil
+		}
+	}
+	return 0, err
+}
+
+// holdHere starts a holder on this host that outlives this process. A holder of the same part extends its reservation.
+func holdHere(ctx context.Context, part *HostPart, a *testbed.Access) error {
+	there, err := stateHere(part.Testbed)
+	switch {
+	case err != nil:
+		return err
+	case there != nil && !slices.Equal(there.Lines, part.lines()):
+		return fmt.Errorf("%w and differs: %s; 'olafctl testbed down %[2]s' first, or give the file another name", ErrExists, part.Testbed)
+	case there != nil:
+		return a.LocalReservations().Take(part.reservation(), part.Lasts)
+	}
+	self, err := a.SSH.Executable()
+	if err != nil {
+		return err
+	}
+	text, err := json.Marshal(part)
+	if err != nil {
+		return err
+	}
+	return startDetached(ctx, exec.Command(self, "testbed", "hold"), text)
+}
+
+// startDetached starts a holder in a new session and waits until its part is up.
+func startDetached(ctx context.Context, holder *exec.Cmd, stdin []byte) error {
+	holder.Stdin, holder.Dir = bytes.NewReader(stdin), "/"
+	holder.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	out, err := holder.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	words, err := holder.StderrPipe()
+	if err != nil {
+		return err
+	}
+	if err := holder.Start(); err != nil {
+		return err
+	}
+	stop := context.AfterFunc(ctx, func() { _ = holder.Process.Kill() })
+	defer stop()
+	if line, err := bufio.NewReader(out).ReadString('\n'); err == nil && strings.HasPrefix(line, HeldPrefix) {
+		go func() { _ = holder.Wait() }() // it may end before this process
+		return nil
+	}
+	why, _ := io.ReadAll(words)
+	_ = holder.Wait() // the reason is in stderr
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return fmt.Errorf("%w: %s", ErrNotUp, bytes.TrimPrefix(bytes.TrimSpace(why), []byte("olafctl: ")))
+}
