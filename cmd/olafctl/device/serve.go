@@ -94,6 +94,34 @@ func (f *serveFlags) serve(ctx context.Context, o testbed.ServeOptions) (*testbe
 	return testbed.ServeDevice(ctx, f.device, o)
 }
 
+// complete sets what the device, its host's head and clients need.
+func (f *serveFlags) complete(cmd *cobra.Command, env *cli.Env, o *testbed.ServeOptions) (err error) {
+	if o.Device.Access, err = f.card.AccessCard(cmd, env, f.device); err != nil {
+		return err
+	}
+	if o.Device.Access.Owner = f.owner; o.Host != nil {
+		maps.Copy(o.Host.Calls, o.Device.Access.HostCalls())
+		maps.Copy(o.Host.Calls, lab.HostCalls(o.Device.Access))
+	}
+	if o.TLS, err = f.secure.Config(env.Now()); err != nil {
+		return err
+	}
+	o.Programs, err = cli.TablePrograms(env.Systems, f.system)
+	return err
+}
+
+// describeOffer lists what a service offers.
+func describeOffer(s *testbed.Service) string {
+	what := []string{"registers"}
+	if s.Captures {
+		what = append(what, "tap")
+	}
+	if s.Tables {
+		what = append(what, "P4Runtime")
+	}
+	return strings.Join(what, ", ")
+}
+
 // run serves the device until it is interrupted or lost, or its lifeline ends.
 func (f *serveFlags) run(cmd *cobra.Command, env *cli.Env) (err error) {
 	o := f.options
@@ -110,17 +138,7 @@ func (f *serveFlags) run(cmd *cobra.Command, env *cli.Env) (err error) {
 			return err
 		}
 	}
-	if o.Device.Access, err = f.card.AccessCard(cmd, env, f.device); err != nil {
-		return err
-	}
-	if o.Device.Access.Owner = f.owner; o.Host != nil {
-		maps.Copy(o.Host.Calls, o.Device.Access.HostCalls())
-		maps.Copy(o.Host.Calls, lab.HostCalls(o.Device.Access))
-	}
-	if o.TLS, err = f.secure.Config(env.Now()); err != nil {
-		return err
-	}
-	if o.Programs, err = cli.TablePrograms(env.Systems, f.system); err != nil {
+	if err := f.complete(cmd, env, &o); err != nil {
 		return err
 	}
 	monitor, stop, err := f.watch.StartMonitor(ctx, env)
@@ -136,15 +154,8 @@ func (f *serveFlags) run(cmd *cobra.Command, env *cli.Env) (err error) {
 	if err != nil {
 		return err
 	}
-	what := []string{"registers"}
-	if s.Captures {
-		what = append(what, "tap")
-	}
-	if s.Tables {
-		what = append(what, "P4Runtime")
-	}
-	fmt.Fprintf(env.Stderr, "serving %s of %s at %s%s (Ctrl-C ends it)\n", strings.Join(what, ", "), s.Identity.Address,
-		s.Target, f.secure.Describe())
+	fmt.Fprintf(env.Stderr, "serving %s of %s at %s%s (Ctrl-C ends it)\n", describeOffer(s), s.Identity.Address, s.Target,
+		f.secure.Describe())
 	if f.lifeline {
 		err = sshlink.ShareSocket(s.Target)
 	}
