@@ -94,6 +94,21 @@ func (f *serveFlags) serve(ctx context.Context, o testbed.ServeOptions) (*testbe
 	return testbed.ServeDevice(ctx, f.device, o)
 }
 
+// attend waits for the head of an agent with a lifeline. The returned context ends with it; the caller calls ready when it serves.
+func (f *serveFlags) attend(ctx context.Context, env *cli.Env, o *testbed.ServeOptions) (alive context.Context, ready func() error, err error) {
+	if !f.lifeline {
+		return ctx, func() error { return nil }, nil
+	}
+	build, err := env.Build()
+	if err != nil {
+		return nil, nil, err
+	}
+	if alive, ready, err = sshlink.Attend(ctx, env.Stdin, env.Stdout, build); err == nil {
+		o.Host, err = hostService(env, o.Listen)
+	}
+	return alive, ready, err
+}
+
 // complete sets what the device, its host's head and clients need.
 func (f *serveFlags) complete(cmd *cobra.Command, env *cli.Env, o *testbed.ServeOptions) (err error) {
 	if o.Device.Access, err = f.card.AccessCard(cmd, env, f.device); err != nil {
@@ -125,18 +140,9 @@ func describeOffer(s *testbed.Service) string {
 // run serves the device until it is interrupted or lost, or its lifeline ends.
 func (f *serveFlags) run(cmd *cobra.Command, env *cli.Env) (err error) {
 	o := f.options
-	ctx, ready := cmd.Context(), func() error { return nil }
-	if f.lifeline {
-		build, err := env.Build()
-		if err != nil {
-			return err
-		}
-		if ctx, ready, err = sshlink.Attend(ctx, env.Stdin, env.Stdout, build); err != nil {
-			return err
-		}
-		if o.Host, err = hostService(env, o.Listen); err != nil {
-			return err
-		}
+	ctx, ready, err := f.attend(cmd.Context(), env, &o)
+	if err != nil {
+		return err
 	}
 	if err := f.complete(cmd, env, &o); err != nil {
 		return err

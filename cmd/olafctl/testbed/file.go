@@ -70,28 +70,34 @@ of that name is up, the differences are marked with - and +. Nothing is changed,
 			if err != nil {
 				return err
 			}
-			if hosts, err := f.ResolveHosts(); hosts != nil || err != nil {
-				if err != nil {
-					return err
-				}
-				return planRoles(env, hosts, out)
-			}
-			p, err := f.Resolve()
-			if err != nil {
-				return err
-			}
-			if out == cli.JSON {
-				return cli.WriteJSON(env.Stdout, struct {
-					cli.Head
-					*lab.Plan
-				}{cli.Info("testbed-plan"), p})
-			}
-			return printPlan(env.Stdout, p)
+			return planFile(env, f, out)
 		},
 	}
 	cmd.Flags().BoolVar(&schema, "schema", false, "print the JSON schema of testbed files, for editors")
 	cli.AddFormatFlag(cmd, &out, cli.Table, cli.JSON)
 	return cmd
+}
+
+// planFile prints a testbed of nodes on this machine, or of roles or nodes on hosts.
+func planFile(env *cli.Env, f *lab.File, out cli.Format) error {
+	hosts, err := f.ResolveHosts()
+	if err != nil {
+		return err
+	}
+	if hosts != nil {
+		return planRoles(env, hosts, out)
+	}
+	p, err := f.Resolve()
+	if err != nil {
+		return err
+	}
+	if out == cli.JSON {
+		return cli.WriteJSON(env.Stdout, struct {
+			cli.Head
+			*lab.Plan
+		}{cli.Info("testbed-plan"), p})
+	}
+	return printPlan(env.Stdout, p)
 }
 
 // planRoles prints a testbed of roles.
