@@ -133,8 +133,30 @@ def step(torch, training, optimizer, generator):
     return one
 
 
+def exact():
+    """Compare every sum with all workers' inputs, which follow from rank and round. Returns rounds and values."""
+    ends = time.monotonic() + float(os.environ["OLAF_TEST_SECONDS"])
+    rounds = values = 0
+    with olaf.Worker() as worker:
+        while True:
+            n = int(np.random.default_rng(rounds).integers(2, VALUES))
+            inputs = [np.random.default_rng([rounds, rank]).integers(-(1 << 20), 1 << 20, n, np.int32) for rank in range(worker.workers)]
+            for rank, one in enumerate(inputs):
+                one[-1] = 0  # rank 0 writes there when time is over
+            mine = inputs[RANK].astype(np.float32)
+            mine[-1] = RANK == 0 and time.monotonic() > ends
+            total = worker.allreduce(mine)
+            over, want = total[-1] > 0, sum(inputs).astype(np.float32)
+            want[-1] = over
+            if not np.array_equal(total, want):
+                raise SystemExit(f"round {rounds}: {np.count_nonzero(total != want)} of {n} values are wrong")
+            rounds, values = rounds + 1, values + n
+            if over:
+                return {"exact": {"rounds": rounds, "values": values}}
+
+
 if __name__ == "__main__":
-    result = {"client": client, "allreduce": allreduce, "ddp": ddp}[sys.argv[1]]()
+    result = {"client": client, "allreduce": allreduce, "ddp": ddp, "exact": exact}[sys.argv[1]]()
     with open(f"{FOLDER}/{RANK}.json", "w", encoding="ascii") as file:
         json.dump(result, file)
     os._exit(0)  # torch takes seconds to end

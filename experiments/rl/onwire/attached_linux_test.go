@@ -16,6 +16,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/cilium/ebpf"
+	"github.com/cilium/ebpf/asm"
+	"github.com/cilium/ebpf/link"
+
 	"github.com/olafctl/olaf/experiments/testbed/lab"
 	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/pktgen/attach"
@@ -23,6 +27,8 @@ import (
 )
 
 var attachedFlag = flag.String("attached", "", "a built olafctl, to measure attached programs with")
+
+var exactFlag = flag.Duration("exact", 20*time.Second, "how long sums are compared while packets are lost")
 
 const (
 	attachedWorkers = 4
@@ -54,6 +60,8 @@ type way struct {
 	CPU    float64      // of the machine
 	Losses []float64
 	Digest string
+
+	Rounds, Values int // of sums that were compared
 }
 
 // round returns the median time of a round, from the last rank's start to the last rank's end.
@@ -70,8 +78,54 @@ func round(ranks []map[string]way, name string) time.Duration {
 	return time.Duration(took[len(took)/2] * 1e9)
 }
 
+// lose drops packets at random at both ends of a worker's cable, until the testbed ends. A joined packet is lost as one.
+func lose(t *testing.T, at *netlab.Interface, share float64) {
+	t.Helper()
+	const drop, next = 2, -1 // TCX_DROP, TCX_NEXT
+	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{Name: "lose", Type: ebpf.SchedCLS, License: "Apache-2.0", Instructions: asm.Instructions{
+		asm.FnGetPrandomU32.Call(),
+		asm.JLT.Imm(asm.R0, int32(share*(1<<32)), "lost"),
+		asm.Mov.Imm(asm.R0, next), asm.Return(),
+		asm.Mov.Imm(asm.R0, drop).WithSymbol("lost"), asm.Return(),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = p.Close() })
+	for _, way := range []ebpf.AttachType{ebpf.AttachTCXIngress, ebpf.AttachTCXEgress} {
+		var l link.Link
+		err := at.Do(func() (err error) {
+			l, err = link.AttachTCX(link.TCXOptions{Interface: at.Index, Program: p, Attach: way})
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = l.Close() })
+	}
+}
+
+// lossShare is the share of packets that are lost in each direction.
+const lossShare = 0.001
+
+// TestAttachedExact compares every sum with the inputs of all workers, while cables lose packets.
+func TestAttachedExact(t *testing.T) {
+	t.Setenv("OLAF_TEST_SECONDS", strconv.FormatFloat(exactFlag.Seconds(), 'f', 0, 64))
+	began := time.Now()
+	ranks := runBench(t, &Program{Values: megabyte, Lanes: 704, Device: "xdp:", Scale: 1}, "exact", lossShare)
+	rounds, values := 0, 0
+	for _, r := range ranks {
+		if rounds = r["exact"].Rounds; rounds < 1 || rounds != ranks[0]["exact"].Rounds {
+			t.Errorf("%d rounds, and %d at another worker", rounds, ranks[0]["exact"].Rounds)
+		}
+		values += r["exact"].Values
+	}
+	t.Logf("%v, %g of the packets lost on every cable in each direction: %d sums, %d values, all exact at all %d workers; load %s",
+		time.Since(began).Round(time.Second), lossShare, rounds, values, attachedWorkers, load())
+}
+
 // runBench runs a mode of bench.py as the program of all workers, in their namespaces, and returns what each wrote.
-func runBench(t *testing.T, p *Program, mode string) (ranks []map[string]way) {
+func runBench(t *testing.T, p *Program, mode string, losses float64) (ranks []map[string]way) {
 	t.Helper()
 	python := needAttached(t)
 	p.Workers = attachedWorkers
@@ -88,6 +142,9 @@ func runBench(t *testing.T, p *Program, mode string) (ranks []map[string]way) {
 	var nets []string
 	for _, node := range bed.Workers() {
 		nets = append(nets, bed.Nodes[node].Path())
+		if losses > 0 {
+			lose(t, bed.Cables[bed.Plan.Nodes[node].Up].A, losses)
+		}
 	}
 	first := bed.Plan.Cables[bed.Plan.Nodes[bed.Workers()[0]].Up].Lower
 	text := fmt.Sprintf("set -- %s; shift $RANK\nexec nsenter --net=$1 env MASTER_ADDR=%v GLOO_SOCKET_IFNAME=%s %s -B %s %s\n",
@@ -124,7 +181,7 @@ func runBench(t *testing.T, p *Program, mode string) (ranks []map[string]way) {
 func TestAttachedSums(t *testing.T) {
 	for _, lanes := range []int{704, 256} {
 		t.Run(strconv.Itoa(lanes), func(t *testing.T) {
-			ranks := runBench(t, &Program{Values: megabyte, Lanes: lanes, Device: "xdp:"}, "allreduce")
+			ranks := runBench(t, &Program{Values: megabyte, Lanes: lanes, Device: "xdp:"}, "allreduce", 0)
 			ours, gloo := round(ranks, "olaf"), round(ranks, "gloo")
 			n := float64(len(ranks[0]["olaf"].Spans))
 			t.Logf("%d lanes: %v, gloo %v, %.2f; CPU %.1f ms, gloo %.1f ms, %.2f; load %s", lanes, ours, gloo, float64(ours)/float64(gloo),
