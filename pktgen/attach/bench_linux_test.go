@@ -2,9 +2,6 @@ package attach
 
 import (
 	"context"
-	"encoding/json"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"syscall"
@@ -127,31 +124,4 @@ func BenchmarkPush(b *testing.B) {
 		return err
 	})
 	_ = c.Close()
-}
-
-// BenchmarkPython reports the times that a Python program waits for a sum of 1 MB, a push and a record.
-func BenchmarkPython(b *testing.B) {
-	interpreter := python(b, "numpy")
-	folder, err := filepath.Abs("../../clients/python")
-	if err != nil {
-		b.Fatal(err)
-	}
-	cmd := exec.CommandContext(b.Context(), interpreter, "-B", filepath.Join(folder, "tests", "bench.py"))
-	cmd.Env = append(os.Environ(), "PYTHONPATH="+folder, "OLAF_TEST_SUMS="+echoSums(b), "OLAF_TEST_PUSH="+echoPushes(b),
-		"OLAF_TEST_FOLDER="+b.TempDir())
-	cmd.Stderr = os.Stderr
-	out, err := cmd.Output()
-	var figures map[string]map[string]float64
-	if err == nil {
-		err = json.Unmarshal(out, &figures)
-	}
-	if err != nil {
-		b.Fatalf("%v: %s", err, out)
-	}
-	b.ReportMetric(0, "ns/op")
-	for what, of := range figures {
-		for figure, us := range of {
-			b.ReportMetric(us, what+"-"+figure+"-us")
-		}
-	}
 }
