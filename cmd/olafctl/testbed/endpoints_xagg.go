@@ -168,37 +168,37 @@ func (f *workerFlags) drawTicket(cmd *cobra.Command) uint32 {
 	return 1 + rand.Uint32N(math.MaxUint32) // a new one for every start of a worker
 }
 
-// runXAgg runs the server above an aggregator.
-func (f *serverFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
-	agent, err := endpointAddress("agent", f.agent)
-	if err != nil {
-		return err
+// rootConfig returns the configuration of the server above an aggregator.
+func (f *serverFlags) rootConfig() (c endpoints.RootConfig, err error) {
+	f.job.ID = olaf.ClusterID(f.id)
+	c = endpoints.RootConfig{Job: f.job, Group: f.group, Line: f.line, Codec: &frame.Datagrams{Format: frame.XAgg},
+		Adopt: f.adopt}
+	if c.Agent, err = endpointAddress("agent", f.agent); err != nil {
+		return c, err
 	}
-	workers, err := f.addresses()
-	if err != nil {
-		return err
+	if c.Workers, err = f.addresses(); err != nil {
+		return c, err
 	}
-	if len(workers) != f.job.Workers {
-		return cli.UsageError("--worker: addresses of %d of %s", len(workers), olaf.Plural(f.job.Workers, "worker"))
+	if len(c.Workers) != f.job.Workers {
+		return c, cli.UsageError("--worker: addresses of %d of %s", len(c.Workers), olaf.Plural(f.job.Workers, "worker"))
 	}
-	var group netip.AddrPort
 	if f.fanout != "" {
-		if group, err = endpointAddress("fan-out", f.fanout); err != nil {
-			return err
+		if c.Fanout, err = endpointAddress("fan-out", f.fanout); err != nil {
+			return c, err
 		}
 	}
-	f.job.ID = olaf.ClusterID(f.id)
 	own, err := endpointAddress("listen", f.listen)
+	c.Lanes, _ = endpoints.LinkLanes(own.Addr()) // attached workers use all that the link allows
+	return c, err
+}
+
+// runXAgg runs the server above an aggregator.
+func (f *serverFlags) runXAgg(cmd *cobra.Command, env *cli.Env) error {
+	c, err := f.rootConfig()
 	if err != nil {
 		return err
 	}
-	lanes, _ := endpoints.LinkLanes(own.Addr()) // attached workers use all that the link allows
-	root, err := endpoints.NewRoot(endpoints.RootConfig{
-		Job: f.job, Lanes: lanes, Group: f.group, Line: f.line, Agent: agent, Workers: workers,
-		Fanout: group,
-		Codec:  &frame.Datagrams{Format: frame.XAgg},
-		Adopt:  f.adopt,
-	})
+	root, err := endpoints.NewRoot(c)
 	if err != nil {
 		return err
 	}

@@ -221,14 +221,30 @@ func (b *bench) runJob(ctx context.Context) (*Report, error) {
 	if err := server.waitReport(ctx, &r.Server); err != nil {
 		return nil, err
 	}
+	return r, b.readCounts(r)
+}
+
+// readCounts reads the counters of the aggregator's agent and programs.
+func (b *bench) readCounts(r *Report) (err error) {
 	r.Agent = b.adds.AgentCounts()
 	if b.adds.Fanout != nil {
 		if r.Fanout, err = b.adds.Fanout.Counts(); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	r.Kernel, err = b.adds.Latch()
-	return r, err
+	return err
+}
+
+// check adds an identity to the report.
+func (r *Report) check(name string, left, right uint64) {
+	r.Checks = append(r.Checks, Check{name, left, right, left == right})
+}
+
+// checkCopies checks the identities of results that the kernel copies.
+func (b *bench) checkCopies(r *Report) {
+	r.check("copies of results = results that the server sent once × workers", r.Fanout.Copied, r.Fanout.Frames*uint64(b.Workers))
+	r.check("results that the server sent once = sums at the server", r.Fanout.Frames, r.Server.Counts["completed"])
 }
 
 // checkIdentities checks the identities of a job.
@@ -251,18 +267,14 @@ func (b *bench) checkIdentities(r *Report) error {
 	}
 	k, s, fragments := r.Kernel, r.Server.Counts, uint64(b.Packets()*b.Vectors)
 	decided := k["consumed"] + k["completed"] + k["duplicate"] + k["late"] + k["mismatched"] + k["out_of_range"]
-	hold := func(name string, left, right uint64) {
-		r.Checks = append(r.Checks, Check{name, left, right, left == right})
-	}
+	hold := r.check
 	hold("packets that workers sent = decided about + handed to the agent + lost on cables", frames,
 		decided+k["control"]+lost)
 	hold("sums completed = fragments of all vectors", k["completed"], fragments)
 	hold("packets added = fragments × workers", k["consumed"]+k["completed"], fragments*uint64(b.Workers))
 	hold("sums at the server = sums completed", s["completed"], k["completed"])
 	if b.adds.Fanout != nil {
-		hold("copies of results = results that the server sent once × workers", r.Fanout.Copied,
-			r.Fanout.Frames*uint64(b.Workers))
-		hold("results that the server sent once = sums at the server", r.Fanout.Frames, s["completed"])
+		b.checkCopies(r)
 	}
 	hold("results at the workers = fragments × workers", results, fragments*uint64(b.Workers))
 	hold("values that workers checked = values × vectors × workers", checked, uint64(b.Values*b.Vectors*checking))
