@@ -129,6 +129,7 @@ type computation struct {
 	done   chan struct{}
 	err    error
 	errors bytes.Buffer
+	say    func(format string, a ...any)
 }
 
 // run trains once. When it returns, everything that it started has ended.
@@ -266,14 +267,14 @@ func (a *attempt) startPrograms(ctx context.Context) error {
 	return nil
 }
 
-// endTime limits how long a program may take to end after it is asked to or its worker or server has ended.
-const endTime = 5 * time.Second
+// endTime limits how long a program or a daemon may take to end after it is asked to, or after the other one failed.
+const endTime = 15 * time.Second
 
 // program starts the command for worker k, or for the server with k = -1. Its environment is torchrun's, with the
 // socket.
 func (a *attempt) program(ctx context.Context, k int) error {
 	role := "worker"
-	c := &computation{name: "worker " + strconv.Itoa(k), done: make(chan struct{})}
+	c := &computation{name: "worker " + strconv.Itoa(k), done: make(chan struct{}), say: a.Say}
 	if k < 0 {
 		role, c.name = "server", "server"
 	}
@@ -326,12 +327,34 @@ func (c *computation) ended() error {
 	if c.err == nil {
 		return nil
 	}
-	err := fmt.Errorf("%w: %s: %w", ErrProgram, c.name, process.Ended(c.err, c.errors.Bytes()))
+	said := c.errors.Bytes()
+	if exception := findException(said); exception != nil {
+		c.say("%s: %s", c.name, bytes.TrimSpace(said))
+		said = exception
+	}
+	err := fmt.Errorf("%w: %s: %w", ErrProgram, c.name, process.Ended(c.err, said))
 	if bytes.Contains(c.errors.Bytes(), []byte("ModuleNotFoundError")) {
 		err = fmt.Errorf("%w; %s", err, missingHint)
 	}
 	return err
 }
+
+// findException returns the line of a Python program's output that names the last exception, nil if there is none.
+func findException(said []byte) []byte {
+	_, trace, found := bytes.Cut(said[max(0, bytes.LastIndex(said, []byte(traceback))):], []byte(traceback))
+	if !found {
+		return nil
+	}
+	for line := range bytes.Lines(trace) {
+		if line[0] != ' ' && len(bytes.TrimSpace(line)) > 0 {
+			return line
+		}
+	}
+	return nil
+}
+
+// traceback precedes the places of a Python exception.
+const traceback = "Traceback (most recent call last):"
 
 // finish waits for the workers' programs, lets the network drain, and ends the other processes.
 func (a *attempt) finish(ctx context.Context) (*ProgramRun, error) {
@@ -429,8 +452,8 @@ func (a *attempt) awaitPrograms(ctx context.Context) error {
 					a.net.leave(i)
 				}
 				failed <- c.ended()
-			case <-over: // the program ended first, unless its worker failed
-				failed <- errors.Join(a.daemons[1+i].awaitEnd(), c.outlives(within))
+			case <-over:
+				failed <- c.outlive(within, a.daemons[1+i].awaitEnd())
 			case <-within.Done():
 			}
 		}()
@@ -448,15 +471,19 @@ func (a *attempt) awaitPrograms(ctx context.Context) error {
 	return nil
 }
 
-// outlives waits for a program whose worker has ended.
-func (c *computation) outlives(ctx context.Context) error {
-	ctx, stop := context.WithTimeout(ctx, endTime)
-	defer stop()
+// outlive waits for a program whose worker has ended and returns why either failed. A program that said goodbye may
+// take its time, for example to store its model; one whose worker failed is expected to end.
+func (c *computation) outlive(ctx context.Context, failed error) error {
+	if failed != nil {
+		limited, stop := context.WithTimeout(ctx, endTime)
+		defer stop()
+		ctx = limited
+	}
 	select {
 	case <-c.done:
-		return c.ended()
+		return errors.Join(failed, c.ended())
 	case <-ctx.Done():
-		return fmt.Errorf("%w: %s goes on though its worker ended", ErrProgram, c.name)
+		return failed
 	}
 }
 

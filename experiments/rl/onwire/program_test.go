@@ -45,3 +45,17 @@ func TestProgramsFindThePackage(t *testing.T) {
 		t.Errorf("without a module the error is %v, want the hint %q", err, missingHint)
 	}
 }
+
+// TestExceptionsAreNamed reads what Python programs print when they fail.
+func TestExceptionsAreNamed(t *testing.T) {
+	for said, want := range map[string]string{
+		"exit": "",
+		"Traceback (most recent call last):\n  File \"x.py\", line 1\n    f()\nValueError: no\n":                                         "ValueError: no",
+		"Traceback (most recent call last):\n  a\nA: 1\n\nDuring handling:\n\nTraceback (most recent call last):\n  b\nB: 2\n\nAt:\n  c": "B: 2",
+		"Traceback (most recent call last):\n  cut":                                                                                      "",
+	} {
+		if got := strings.TrimSpace(string(findException([]byte(said)))); got != want {
+			t.Errorf("%q names %q, want %q", said, got, want)
+		}
+	}
+}
