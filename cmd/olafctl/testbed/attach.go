@@ -174,6 +174,10 @@ func (f *workerFlags) runAttachedOpen(cmd *cobra.Command, env *cli.Env) error {
 		return err
 	}
 	cfg.Updates = f.countVectors(cmd)
+	o, err := f.open.options(cfg.Worker)
+	if err != nil {
+		return err
+	}
 	conn, own, err := f.bindSocket(cmd.Context(), layout.Packets() > 1)
 	if err != nil {
 		return err
@@ -187,10 +191,6 @@ func (f *workerFlags) runAttachedOpen(cmd *cobra.Command, env *cli.Env) error {
 	defer leave()
 	a, err := f.attach.openPort(ctx, env, attach.Config{System: f.system, Worker: f.number, Largest: f.job.Values,
 		Lanes: f.job.Lanes})
-	if err != nil {
-		return err
-	}
-	o, err := f.open.options(cfg.Worker)
 	if err != nil {
 		return err
 	}

@@ -68,11 +68,11 @@ func (f *trainFlags) runProgram(cmd *cobra.Command, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	if sums && !f.inKernel(env) {
-		return f.runProgramJobs(cmd, env, p)
-	}
 	real := slices.ContainsFunc(p.Systems, func(name string) bool { return name != rl.Ideal })
-	if f.field.device == "" && (real || f.own.compute > 0) {
+	switch {
+	case sums && !f.inKernel(env):
+		return f.runProgramJobs(cmd, env, p)
+	case f.field.device == "" && (real || f.own.compute > 0):
 		return f.runProgramVirtual(cmd, env, p)
 	}
 	if err := cli.RefuseFlags(cmd, append(slices.Clone(trainJobOnly), "compute"), "--program on "+
@@ -95,27 +95,31 @@ func (f *trainFlags) runProgram(cmd *cobra.Command, env *cli.Env) error {
 		if err != nil {
 			return err
 		}
-		return f.showProgram(cmd.Context(), env, p, func(ctx context.Context) (*onwire.ProgramReport,
-			error) {
+		return f.showProgram(cmd.Context(), env, p, func(ctx context.Context) (*onwire.ProgramReport, error) {
 			return p.RunSums(ctx, mode)
 		})
 	}
-	return f.showProgram(cmd.Context(), env, p, func(ctx context.Context) (_ *onwire.ProgramReport, err error) {
+	return f.showProgram(cmd.Context(), env, p, func(ctx context.Context) (*onwire.ProgramReport, error) {
 		if !real {
 			return p.RunQueues(ctx, nil)
 		}
-		access, err := env.Access()
-		if err != nil {
-			return nil, err
-		}
-		bed, err := testbed.OpenTestbed(ctx, p.Device, testbed.OpenOptions{Access: access, Workers: p.Workers,
-			Addresses: p.Frames()})
-		if err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, bed.Close()) }()
-		return p.RunQueues(ctx, bed)
+		return runProgramQueues(ctx, env, p)
 	})
+}
+
+// runProgramQueues trains through a device's queue.
+func runProgramQueues(ctx context.Context, env *cli.Env, p *onwire.Program) (_ *onwire.ProgramReport, err error) {
+	access, err := env.Access()
+	if err != nil {
+		return nil, err
+	}
+	bed, err := testbed.OpenTestbed(ctx, p.Device, testbed.OpenOptions{Access: access, Workers: p.Workers,
+		Addresses: p.Frames()})
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, bed.Close()) }()
+	return p.RunQueues(ctx, bed)
 }
 
 // runProgramVirtual trains through queues in virtual time.
@@ -235,17 +239,24 @@ func (f *trainFlags) buildProgram(cmd *cobra.Command, sums bool) (*onwire.Progra
 			p.Values = p.Lanes - attach.Overhead
 		}
 	}
-	for i, name := range p.Systems {
-		if !slices.Contains(known, name) || slices.Contains(p.Systems[:i], name) {
-			return nil, cli.UsageError("--versus %s: beside %s a program trains through other systems of %s", name,
-				n.Kind,
-				strings.Join(known, ", "))
-		}
+	if err := checkProgramSystems(p.Systems, known); err != nil {
+		return nil, err
 	}
 	for i := range max(f.field.seeds, 0) {
 		p.Seeds = append(p.Seeds, f.config.Seed+uint64(i))
 	}
 	return p, p.Check()
+}
+
+// checkProgramSystems rejects systems that are unknown, or named twice.
+func checkProgramSystems(systems, known []string) error {
+	for i, name := range systems {
+		if !slices.Contains(known, name) || slices.Contains(systems[:i], name) {
+			return cli.UsageError("--versus %s: beside %s a program trains through other systems of %s", name, systems[0],
+				strings.Join(known, ", "))
+		}
+	}
+	return nil
 }
 
 // showProgram runs the training with progress, and keeps, prints and draws the result.

@@ -432,13 +432,7 @@ func (a *attempt) awaitPrograms(ctx context.Context) error {
 	defer stop()
 	workers := a.programs[len(a.programs)-a.Workers:]
 	for _, c := range a.programs[:len(a.programs)-a.Workers] { // the server's
-		go func() {
-			select {
-			case <-c.done:
-				failed <- cmp.Or(c.ended(), fmt.Errorf("%w: the server's ended before the workers'", ErrProgram))
-			case <-within.Done():
-			}
-		}()
+		go c.watchServer(within, failed)
 	}
 	for i, c := range workers {
 		var over <-chan struct{} // the worker ended
@@ -469,6 +463,15 @@ func (a *attempt) awaitPrograms(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// watchServer reports that the server's program has ended, which it should not before the workers'.
+func (c *computation) watchServer(ctx context.Context, failed chan<- error) {
+	select {
+	case <-c.done:
+		failed <- cmp.Or(c.ended(), fmt.Errorf("%w: the server's ended before the workers'", ErrProgram))
+	case <-ctx.Done():
+	}
 }
 
 // outlive waits for a program whose worker has ended and returns why either failed. A program that said goodbye may

@@ -48,31 +48,36 @@ func (p *Program) cluster(k int) olaf.ClusterID {
 	return olaf.ClusterID(k * p.Clusters / p.Workers)
 }
 
-// queueStand configures the testbed's queue for one training run.
-func (p *Program) queueStand(ctx context.Context, bed *testbed.Testbed, system string) (*stand, error) {
+// configureQueue configures the testbed's queue for one training run.
+func (p *Program) configureQueue(ctx context.Context, bed *testbed.Testbed, system string) error {
 	hosts, device, frames := bed.Hosts, bed.Cards[0].Device, p.Frames()
 	tables := p4ctl.Tables{Servers: []netip.Addr{hosts.Server.Address}}
 	for k := range hosts.Workers {
 		for i := range frames {
 			tables.Workers = append(tables.Workers, p4ctl.Worker{Address: placeAddress(hosts.Workers[k].Address, i),
-				ID:      olaf.WorkerID(k),
-				Cluster: p.cluster(k)*olaf.ClusterID(frames) + olaf.ClusterID(i)})
+				ID: olaf.WorkerID(k), Cluster: p.cluster(k)*olaf.ClusterID(frames) + olaf.ClusterID(i)})
 		}
 	}
 	if _, err := bed.Program(ctx, tables.WithGroups(0)); err != nil {
-		return nil, err
+		return err
 	}
 	rate, err := engine.FromRate(p.OutRate)
 	if err != nil {
-		return nil, fmt.Errorf("--out-rate: %w", err)
+		return fmt.Errorf("--out-rate: %w", err)
 	}
 	if err := fpga.ConfigureQueue(ctx, device, fpga.QueueConfig{Discipline: system, Depth: p.Slots * frames,
 		Output: engine.Output{Rate: rate}}); err != nil {
+		return err
+	}
+	return fpga.ClearCounters(device)
+}
+
+// queueStand configures the testbed's queue and returns where the daemons run.
+func (p *Program) queueStand(ctx context.Context, bed *testbed.Testbed, system string) (*stand, error) {
+	if err := p.configureQueue(ctx, bed, system); err != nil {
 		return nil, err
 	}
-	if err := fpga.ClearCounters(device); err != nil {
-		return nil, err
-	}
+	hosts, device := bed.Hosts, bed.Cards[0].Device
 	at := func(a netip.Addr) string { return netip.AddrPortFrom(a, olaf.UDPPort).String() }
 	s := &stand{server: place{hosts.Server.Address, hosts.Server.Start}, computes: true, ps: []string{"--id", "0",
 		"--clusters", strconv.Itoa(p.Clusters)}}
