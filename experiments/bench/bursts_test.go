@@ -12,7 +12,7 @@ func TestBurstStatement(t *testing.T) {
 	spec := usualSpec()
 	o := &Outcome{Plan: &Plan{Spec: spec}, Runs: [][]results.Run{{{BurstRate: 120e6}, {BurstRate: 124.4e6}},
 		{{BurstRate: 9e9, Invalid: []string{"x"}}}}}
-	if s := o.burstStatement(); !strings.Contains(s, "planned at 100Gbps") || !strings.Contains(s, "go, 122Mbps inside bursts") {
+	if s := o.burstStatement(); !strings.Contains(s, "planned at 100Gbps") || !strings.Contains(s, "can, 122Mbps inside bursts") {
 		t.Error(s)
 	}
 	o.Runs = nil

@@ -64,7 +64,7 @@ func TestBenchOnACard(t *testing.T) {
 			t.Errorf("%+v", c)
 		}
 		said := strings.Join(got.Bench.Statements, "\n")
-		for _, words := range []string{"fake0 are stamped by the kernel", "800ns in pairing", "old on arrival"} {
+		for _, words := range []string{"fake0 are stamped by the kernel", "800ns from pairing", "old on arrival"} {
 			if !strings.Contains(said, words) {
 				t.Errorf("%q is not said in\n%s", words, said)
 			}

@@ -300,7 +300,7 @@ func (s *Spec) Record(path string, force bool) (*Recording, error) {
 	format := s.Frame()
 	if s.Loop != nil {
 		if format == nil {
-			return nil, fmt.Errorf("%w: %s has no frames of its own that could be captured", ErrSpec, s.Queue)
+			return nil, fmt.Errorf("%w: %s has no frame format that could be captured", ErrSpec, s.Queue)
 		}
 		found, err := s.findSystem(s.Queue)
 		if err == nil {

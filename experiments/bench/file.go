@@ -46,11 +46,11 @@ func ParseFile(systems system.Set, name string, text []byte) (*File, error) {
 	switch {
 	case f.Experiment != benchName:
 		return nil, f.makeError(f.lines.LineOf("experiment"),
-			fmt.Sprintf("a file describes a bench, not the experiment %q; 'olafctl experiment run %[1]s' runs "+
-				"that one, or leave the line out", f.Experiment))
+			fmt.Sprintf("a file describes a bench, not the experiment %q; run it with 'olafctl experiment run "+
+				"%[1]s', or remove the line", f.Experiment))
 	case f.System != "" && f.lines["queue"] > 0 && f.Queue != f.System:
 		return nil, f.makeError(f.lines.LineOf("system"),
-			fmt.Sprintf("system says %q and queue %q; they mean the same, give one of them", f.System, f.Queue))
+			fmt.Sprintf("system is %q and queue is %q; they mean the same, so give only one", f.System, f.Queue))
 	}
 	if f.System != "" {
 		f.Queue, f.lines["queue"] = f.System, max(f.lines["queue"], f.lines["system"])
@@ -106,7 +106,7 @@ func (f *File) findTrace(format yamlfile.Format, text []byte) error {
 	}
 	if t.Digest != digest || t.Updates != updates {
 		return f.makeError(f.lines.LineOf("trace.sha256"),
-			fmt.Sprintf("%s is another trace now: its digest is %s", path, digest))
+			fmt.Sprintf("%s is now another trace: its digest is %s", path, digest))
 	}
 	if t.Name = path; updates > 0 {
 		f.Runs = 1 // every run would be the same

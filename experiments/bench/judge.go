@@ -58,11 +58,11 @@ func bookCable(n olaf.Counts, ports []fpga.Port) (why []string) {
 // strangers lists the queue's counts of updates that its tables did not attribute to the bench's workers.
 func strangers(q *regmap.QueueCounters) (why []string) {
 	if n := q.Bypassed; n > 0 {
-		why = append(why, fmt.Sprintf("%s bypassed the queue: the tables do not know their workers", olaf.Plural(n, "update")))
+		why = append(why, fmt.Sprintf("%s bypassed the queue: their workers are not in the tables", olaf.Plural(n, "update")))
 	}
 	if n := q.Misidentified; n > 0 {
-		why = append(why, fmt.Sprintf("%s reached the queue under another identity than the worker's: "+
-			"the tables were changed during the run", olaf.Plural(n, "update")))
+		why = append(why, fmt.Sprintf("%s reached the queue with another identity than their worker's: the "+
+			"tables were changed during the run", olaf.Plural(n, "update")))
 	}
 	return why
 }
@@ -112,7 +112,7 @@ func findDoubts(r *results.Run, ports []fpga.Port, c *fpga.Capture) []string {
 		}{
 			{ports[i].SentDamaged, "with a wrong FCS left"},
 			{ports[i].ReceivedDamaged, "with a wrong FCS, too long or cut came to"},
-			{ports[i].Stray, "without a port to go to were dropped by the adapter of"},
+			{ports[i].Stray, "without a destination port were dropped by the adapter of"},
 		} {
 			switch {
 			case d.n > 0 && ports[i].Feeds:
@@ -194,8 +194,8 @@ func whyLate(p *fpga.Pacing, c *results.Collector, mean, peak results.Float) str
 	if in := mean - off; off <= LatePct*in/100 { // relative to a punctual output, like the twin's
 		return ""
 	}
-	return fmt.Sprintf("the mean age may be %v too high, by more than %d %% (it is %v): frames were stamped %v "+
-		"after they were due on the average, and stalls of %v together count for %v",
+	return fmt.Sprintf("the mean age may be %v too high, by more than %d %% (it is %v): on average frames were "+
+		"stamped %v after they were due, and stalls of %v in all account for %v",
 		time.Duration(off), LatePct, time.Duration(mean), time.Duration(way), time.Duration(p.StallNS),
 		time.Duration(stalls))
 }
@@ -216,7 +216,7 @@ func PlaceLoss(n olaf.Counts, ports []fpga.Port, c *fpga.Capture) string {
 		return fmt.Sprintf("%s lost %s: the queue delivered %d, %s handed over %d (its socket dropped %d)",
 			wereLost(n.Of("capture_lost")), onTheWay(c), n.Of("delivered"), c.Interface, n.Of("received"), c.SocketLost)
 	}
-	mac, counted := "the MAC's counts are not known", false
+	mac, counted := "the MAC's counts are unknown", false
 	var sent uint64
 	if c.ServerPort < len(ports) {
 		p := &ports[c.ServerPort]
@@ -302,22 +302,24 @@ func (s *captured) listStatements() []string {
 		return nil
 	}
 	w := &s.worst
-	stamps := "by the kernel on the system's clock, when it took them from the network card: the time until then is part of every age"
+	stamps := "by the kernel with the system's clock when it took them from the network card; the time until " +
+		"then is part of every age"
 	switch {
 	case w.Pacing != nil:
-		stamps = "by the kernel on the system's clock, when they came out of the cable: the time until then is part of every age"
+		stamps = "by the kernel with the system's clock when they came out of the cable; the time until then is " +
+			"part of every age"
 	case w.Hardware:
 		stamps = "by the network card, whose clock is assumed to be the system's"
 	}
 	out := []string{fmt.Sprintf("arrivals at %s are stamped %s", w.Interface, stamps)}
 	if w.Updates > 0 {
 		out = append(out,
-			fmt.Sprintf("of the ages up to %v may be the clocks' (%v in pairing the card's with the system's, %v "+
-				"of drift, %v by which stamps were late for certain)",
+			fmt.Sprintf("up to %v of each age may come from the clocks (%v from pairing the card's with the "+
+				"system's, %v from drift, %v from stamps that were late for certain)",
 				time.Duration(w.UncertaintyNS+w.DriftNS+w.LateNS), time.Duration(w.UncertaintyNS),
 				time.Duration(w.DriftNS), time.Duration(w.LateNS)),
-			fmt.Sprintf("the youngest update of all runs was %v old on arrival; no delay that is common to all "+
-				"can be longer", time.Duration(w.YoungestNS)))
+			fmt.Sprintf("the youngest update of all runs was %v old on arrival, so a delay common to all cannot "+
+				"be longer", time.Duration(w.YoungestNS)))
 	}
 	if s.withheld > 0 {
 		out = append(out, fmt.Sprintf("the ages of %s are withheld, because the error may exceed %g %% of their "+
@@ -328,7 +330,7 @@ func (s *captured) listStatements() []string {
 			olaf.Plural(w.InterfaceLost, "frame")))
 	}
 	if w.LeftOver > 0 {
-		out = append(out, fmt.Sprintf("%s of an earlier run came too late and were passed over",
+		out = append(out, fmt.Sprintf("%s of an earlier run arrived late and were ignored",
 			olaf.Plural(w.LeftOver, "frame")))
 	}
 	return out
@@ -375,6 +377,6 @@ func (o *Outcome) burstStatement() string {
 	if s := results.Describe(rates, ""); s.Known() {
 		went = fmt.Sprintf("%s inside bursts by the log of the queue's arrivals (burst_rate_bps)", text.Rate(s.Mean))
 	}
-	return fmt.Sprintf("bursts are planned at %v: each is sent as fast as the senders of the machine go, %s; "+
+	return fmt.Sprintf("bursts are planned at %v, but this machine's senders send each as fast as they can, %s; "+
 		"--burst 1 spreads updates evenly instead", o.Plan.Spec.Workload.LineRate, went)
 }

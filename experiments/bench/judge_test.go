@@ -25,7 +25,7 @@ func TestLate(t *testing.T) {
 		{"short stalls", fpga.Pacing{Frames: 101, DueNS: 50e6, Stalls: 20, StallNS: 1e6, StallAreaNS2: 20 * 50e3 * 50e3 / 2}, ""},
 		{"the same in one", fpga.Pacing{Frames: 101, DueNS: 50e6, Stalls: 1, StallNS: 1e6, StallAreaNS2: 1e12 / 2}, ""},
 		{"one of 2 ms", fpga.Pacing{Frames: 101, DueNS: 50e6, Stalls: 1, StallNS: 2e6, StallAreaNS2: 4e12 / 2},
-			"stalls of 2ms together count for 60µs"},
+			"stalls of 2ms in all account for 60µs"},
 		{"of either a little", fpga.Pacing{Frames: 101, DueNS: 50e6 - 30e3, Stalls: 1, StallNS: 1e6, StallAreaNS2: 1e12 / 2},
 			"may be 55µs too high"},
 		{"of a run that lost frames", fpga.Pacing{Frames: 102}, ""},
@@ -46,8 +46,8 @@ func TestStrangersMakeARunInvalid(t *testing.T) {
 		t.Errorf("a run with nothing amiss has %q", why)
 	}
 	got := strings.Join(strangers(&regmap.QueueCounters{Bypassed: 2, Misidentified: 1}), "; ")
-	if want := "2 updates bypassed the queue: the tables do not know their workers; " +
-		"1 update reached the queue under another identity than the worker's: the tables were changed during the run"; got != want {
+	if want := "2 updates bypassed the queue: their workers are not in the tables; " +
+		"1 update reached the queue with another identity than their worker's: the tables were changed during the run"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }

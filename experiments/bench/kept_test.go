@@ -97,8 +97,8 @@ func TestRunsOfAnOlderBuildAreJudgedAnew(t *testing.T) {
 			}
 		}
 		if said := slices.ContainsFunc(r.Bench.Statements,
-			func(s string) bool { return strings.Contains(s, "judged anew") }); said != (want > 0) {
-			t.Errorf("%s: said that it is judged anew: %v", id, said)
+			func(s string) bool { return strings.Contains(s, "judged again") }); said != (want > 0) {
+			t.Errorf("%s: said that it is judged again: %v", id, said)
 		}
 	}
 }

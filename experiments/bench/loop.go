@@ -260,13 +260,13 @@ func (b *station) loopDoubts(r *closedloop.Result, limit olaf.Duration, inexactl
 			why = append(why, fmt.Sprintf(format, a...))
 		}
 	}
-	say(r.Hung, "it hung: not every host was done after %v%s, which was all it was given", limit, of)
+	say(r.Hung, "it hung: some hosts had not finished after %v%s, the limit", limit, of)
 	if inexactly {
 		return why
 	}
 	inexact, torn := r.Endpoints.Of("packets_inexact"), r.Endpoints.Of("updates_torn")
 	say(inexact > 0, "%d packets of sums do not contain exactly one contribution from every worker", inexact)
-	say(torn > 0, "%d updates are made of sums of different rounds", torn)
+	say(torn > 0, "%d updates contain sums of different rounds", torn)
 	say(!r.Hung && r.HeldLast > 0, "%d slots are still in use after the last job", r.HeldLast)
 	return why
 }

@@ -193,19 +193,20 @@ func (s *Spec) checkLoop() error {
 		bad bool
 		say string
 	}{
-		{w.Workers%w.Clusters != 0, fmt.Sprintf("%d workers in %d jobs; every job has as many", w.Workers, w.Clusters)},
-		{s.Slots < 0, fmt.Sprintf("%d slots; use 1 and more, or 0 for the system's own", s.Slots)},
+		{w.Workers%w.Clusters != 0, fmt.Sprintf("%d workers in %d jobs; every job needs the same number of "+
+			"workers", w.Workers, w.Clusters)},
+		{s.Slots < 0, fmt.Sprintf("%d slots; use 1 or more, or 0 for the system's default", s.Slots)},
 		{l.Values < 1 || l.Values > MaxLoopValues,
 			fmt.Sprintf("vectors of %d values; use 1 to %d", l.Values, MaxLoopValues)},
-		{w.Values != 0, "values of workers that wait are loop.values"},
-		{s.H != nil && !s.HasAsyncWorkers(), "h is for workers that do not wait for the sum of all"},
+		{w.Values != 0, "the values of closed-loop workers are loop.values"},
+		{s.H != nil && !s.HasAsyncWorkers(), "h is only for workers that do not wait for the sum of all workers"},
 		{s.H != nil && (*s.H < 1 || *s.H > MaxH), fmt.Sprintf("h is %d; use 1 to %d", s.sumSize(), MaxH)},
-		{l.Bound != nil && *l.Bound < 0, fmt.Sprintf("a bound of %d updates; use 0 and more", s.staleBound())},
-		{s.Accelerator, "the accelerator is for workers that do not wait"},
-		{s.Topology != "", "a topology is for workers that do not wait"},
-		{s.Trace != nil, "a trace gives the send times of workers that do not wait"},
-		{s.RewardFilter, "the reward filter is a queue's, and packets of a loop pass none"},
-		{l.Racks < 0, fmt.Sprintf("%d racks; use 1 and more", l.Racks)},
+		{l.Bound != nil && *l.Bound < 0, fmt.Sprintf("a bound of %d updates; use 0 or more", s.staleBound())},
+		{s.Accelerator, "the accelerator is only for open-loop workers"},
+		{s.Topology != "", "a topology is only for open-loop workers"},
+		{s.Trace != nil, "a trace gives the send times of open-loop workers"},
+		{s.RewardFilter, "the reward filter belongs to a queue, and packets of a closed loop pass no queue"},
+		{l.Racks < 0, fmt.Sprintf("%d racks; use 1 or more", l.Racks)},
 		{!s.fillsRacks(), fmt.Sprintf("%s of a job do not fill %d racks; use fewer",
 			olaf.Plural(s.workersPerJob(), "worker"),
 			l.Racks)},
@@ -317,8 +318,8 @@ func (s *Spec) checkPace(c *Config, net *closedloop.Network, parts *system.Parts
 	}
 	least := (takes/olaf.Microsecond + 1) * olaf.Microsecond
 	return olaf.InField("compute", fmt.Errorf(
-		"%w: a gradient is computed in %v, and its %s take a link of %v about %v, so that ever more would wait: "+
-			"workers in mode %s go on without an answer; let computing (--compute) take as long at least",
+		"%w: a gradient is computed in %v, but its %s take a link of %v about %v, so ever more of them would "+
+			"wait, because workers in mode %s continue without an answer; use at least that time for --compute",
 		ErrSpec, s.Loop.Compute, olaf.Plural(l.Packets(), "packet"), c.OutRate, least, c.mode.Name))
 }
 
@@ -475,7 +476,7 @@ func (s *Spec) loopStatements(measured bool) []string {
 		}
 		if s.CheckOptions(system.OptionBound) == nil {
 			said = append(said, fmt.Sprintf(
-				"a gradient is discarded where its weights have missed more than %s by the time that it is ready",
+				"a gradient is discarded if its weights have missed more than %s when it is ready",
 				olaf.Plural(s.staleBound(), "update")))
 		}
 	}
@@ -487,21 +488,21 @@ func (s *Spec) loopStatements(measured bool) []string {
 }
 
 // whoseAge states what an age is for closed-loop hosts.
-const whoseAge = "an age is that of a job's model where its last worker has it, by the newest gradient inside, " +
-	"from when that was computed; a round holds one of every worker, so that ages by worker differ only by when " +
-	"each computed its own"
+const whoseAge = "an age is that of a job's model at the last worker that gets it, counted from when the newest " +
+	"gradient in it was computed; a round contains one gradient of every worker, so ages per worker differ only " +
+	"by the time at which each worker computed its own"
 
 // whoseAheadAge states what an age is for asynchronous workers.
-const whoseAheadAge = "an age is that of a job's model where its last worker has it, or its server where one has " +
-	"the weights, by the newest gradient inside, from when that was computed"
+const whoseAheadAge = "an age is that of a job's model at the last worker that gets it, or at the server if a " +
+	"server has the weights; it counts from when the newest gradient in the model was computed"
 
 var ofWires = []string{
-	"closed loop, measured: workers and servers are in namespaces of their own and wait on this machine's clock; " +
-		"their frames are on its cables, behind links of which a thread keeps the time, and pass no queue. No " +
-		"number in virtual time is one of these",
+	"closed loop, measured: workers and servers run in their own namespaces and wait in real time; their frames " +
+		"go through this machine's cables, behind links that a thread times, and pass no queue. These numbers " +
+		"are not comparable with numbers in virtual time",
 	whoseAge,
-	"exact is what its values say: every worker holds every value of every sum against what it must be. Frames do " +
-		"not say whose contributions are inside",
+	"whether a sum is exact is judged by its values: every worker compares every value of every sum with the " +
+		"expected one. Frames do not carry whose contributions they contain",
 }
 
 // insideAhead explains for wires how the contents of sums without rounds are known.
@@ -510,7 +511,8 @@ const insideAhead = "exact is what its values say: hosts hold every value of eve
 	"this process where frames leave and where the switch adds them, and goes by the order in which they come"
 
 var ofLoops = []string{
-	"closed loop: workers and servers are hosts beside the device, in its time, and cost none; every link is FIFO " +
-		"without a limit, and packets meet the program at whole cycles of the data path and pass no queue",
+	"closed loop: workers and servers are hosts next to the device that use its time and take none; every link " +
+		"is a FIFO without a limit, and packets reach the program at whole cycles of the data path and pass no " +
+		"queue",
 	whoseAge,
 }

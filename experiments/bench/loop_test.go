@@ -119,7 +119,7 @@ func TestHungLoopIsInvalid(t *testing.T) {
 	s.Loop.Loss, s.Loop.Limit, s.Runs = 1, 20*olaf.Millisecond, 1
 	m := mustBench(t, s, Options{})
 	if err := m.Err(); !errors.Is(err, ErrInvalid) ||
-		!strings.Contains(err.Error(), "it hung: not every host was done after 20ms of virtual time") {
+		!strings.Contains(err.Error(), "it hung: some hosts had not finished after 20ms of virtual time") {
 		t.Errorf("%v", err)
 	}
 }
@@ -190,9 +190,9 @@ func TestLoopBeyondItsFrames(t *testing.T) {
 // TestLoopsThatCannotBe checks that conflicting settings are rejected before anything runs, with advice.
 func TestLoopsThatCannotBe(t *testing.T) {
 	for want, change := range map[string]func(*Spec){
-		"33 workers; a bitmap has bits for 1 to 32":                 func(s *Spec) { s.Workload.Workers = 66 },
-		"6 workers in 4 jobs; every job has as many":                func(s *Spec) { s.Workload.Clusters = 4 },
-		"packets of 512B; the program is built for 256B and 1024B":  func(s *Spec) { s.Loop.Packet = 512 },
+		"33 workers; a bitmap has bits for 1 to 32":                       func(s *Spec) { s.Workload.Workers = 66 },
+		"6 workers in 4 jobs; every job needs the same number of workers": func(s *Spec) { s.Workload.Clusters = 4 },
+		"packets of 512B; the program is built for 256B and 1024B":        func(s *Spec) { s.Loop.Packet = 512 },
 		"1 slots for 2 jobs":                                        func(s *Spec) { s.Slots = 1 },
 		"20000 slots; there can be 1 to 16384":                      func(s *Spec) { s.Slots = 20_000 },
 		"a window of 100 packets over 75 aggregators of the job":    func(s *Spec) { atp(s, 150); s.Loop.Window = 100 },
@@ -213,7 +213,7 @@ func TestLoopsThatCannotBe(t *testing.T) {
 			s.Loop.Sharing, s.Loop.Racks = "",
 				3
 		},
-		"h is for workers that do not wait for the sum of all": func(s *Spec) { s.H = new(3) },
+		"h is only for workers that do not wait for the sum of all workers": func(s *Spec) { s.H = new(3) },
 		"vectors of 0 values":       func(s *Spec) { s.Loop.Values = 0 },
 		"unknown system \"nobody\"": func(s *Spec) { s.Queue = "nobody" },
 	} {

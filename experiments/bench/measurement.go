@@ -140,7 +140,8 @@ func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
 	if t := o.Plan.Spec.Trace; t != nil {
 		d := &o.Departures
 		b.Statements = append(b.Statements,
-			fmt.Sprintf("traffic of %s (%.12s…): frames leave within %v of its instants, %v on average; a run past %v is invalid", t.Name, t.Digest, d.Max, d.Mean, t.MaxDeparture))
+			fmt.Sprintf("traffic of %s (%.12s…): frames leave within %v of its times, %v on average; a run above "+
+				"%v is invalid", t.Name, t.Digest, d.Max, d.Mean, t.MaxDeparture))
 	}
 	b.Statements = append(b.Statements, o.Plan.Spec.splitStatements(b.Rows)...)
 	if o.sentHere() && o.Plan.Spec.inBursts() {
@@ -149,19 +150,23 @@ func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
 	b.Statements = append(b.Statements, o.Plan.Spec.topologyStatements()...)
 	if n := o.Plan.Spec.Workload.Segments(); n > 1 {
 		b.Statements = append(b.Statements,
-			fmt.Sprintf("an update is a vector of %d values in %d frames, each a segment, one behind the other: what is counted are frames, and an age is that of the oldest segment that a server, or a worker, has of a vector",
+			fmt.Sprintf("an update is a vector of %d values in %d frames, sent one after the other, each of "+
+				"which is a segment: counts are in frames, and an age is that of the oldest segment of a vector "+
+				"at the server or worker",
 				o.Plan.Spec.Workload.Values, n))
 	}
 	if u := o.Plan.Spec.accelerator(); u != nil {
 		b.Statements = append(b.Statements,
-			fmt.Sprintf("accelerator: updates pass %v in front of the program, one after the other; %s may wait, and %.1f %% of those for it found no room", u.Rate(), olaf.Plural(u.Room, "update"), o.lostInFrontPct()))
+			fmt.Sprintf("accelerator: updates take %v each before the program, one after the other; %s may wait, "+
+				"and %.1f %% of the updates found no room", u.Rate(), olaf.Plural(u.Room, "update"), o.lostInFrontPct()))
 	}
 	if o.Plan.Spec.Loop != nil {
 		b.Statements = append(b.Statements, o.Plan.Spec.loopStatements(o.Measured)...)
 	}
 	if o.heldByDeliveries() {
 		b.Statements = append(b.Statements,
-			"slots_held is over the time from the first to the last delivery: the card's map is older than 1.4, and does not say over how many cycles it counted")
+			"slots_held covers the time from the first to the last delivery, because the card's map is older "+
+				"than 1.4 and does not report how many cycles it counted")
 	}
 	b.Statements = append(b.Statements, o.captured.listStatements()...)
 	for i := range b.Rows { // a configuration without a finished run has a row as well
@@ -185,8 +190,8 @@ func (s *Spec) splitStatements(rows []results.Row) (all []string) {
 		"a cluster of its own: the workload's workers and clusters, and all other numbers, are of frames", n))
 	for i := range rows {
 		if m := rows[i].Model; m != nil {
-			all = append(all, fmt.Sprintf("%s at %v: %s %% of updates are torn (frames lost, or in other mixtures than their "+
-				"neighbours); a whole model is %s old, as its oldest fragment", rows[i].Queue, olaf.Rate(rows[i].OutRateBPS),
+			all = append(all, fmt.Sprintf("%s at %v: %s %% of updates are torn (some frames are lost, or in "+
+				"different mixtures); a whole model is %s old, like its oldest fragment", rows[i].Queue, olaf.Rate(rows[i].OutRateBPS),
 				text.FormatRounded(&m.Torn, 1), text.Duration(m.AoM.Mean)))
 		}
 	}
@@ -356,10 +361,10 @@ func (p *Plan) fairTerms() []string {
 		ToWorkers: "S, the links from the switch to the workers",
 		ToBoth:    "P, the link from the switch to the server; S, the links from the switch to the workers"}
 	terms := []string{
-		fmt.Sprintf("Same arrivals and seeds for all. Every frame takes %v + %v on the line, even where a "+
-			"system's own frames are shorter. Bottleneck: %s.", s.Workload.Size, s.Overhead, readers[s.Topology]),
-		"Ages are by the newest contribution, over virtual time; progress is a gradient vector. Nothing is sent " +
-			"again: what finds no room is lost.",
+		fmt.Sprintf("All systems get the same arrivals and seeds. Every frame takes %v + %v on the line, even if "+
+			"a system's own frames are shorter. Bottleneck: %s.", s.Workload.Size, s.Overhead, readers[s.Topology]),
+		"Ages are those of the newest contribution, in virtual time; progress is counted in gradient vectors. " +
+			"Nothing is resent: an update that finds no room is lost.",
 		p.describeCosts(), "Switch memory: " + p.describeEach(systems, s.describeMemory) + ".",
 		"Arithmetic: " + p.describeEach(systems, (*system.System).Arithmetic) + "; ages do not depend on it.",
 	}
@@ -394,7 +399,7 @@ func (p *Plan) describeCosts() string {
 			continue
 		}
 		if c.DequeueCycles+c.MergeCycles > 0 {
-			pays = append(pays, fmt.Sprintf("%s pays %d a departure and %d a merge", c.system.Title, c.DequeueCycles,
+			pays = append(pays, fmt.Sprintf("%s pays %d per departure and %d per merge", c.system.Title, c.DequeueCycles,
 				c.MergeCycles))
 		} else {
 			free = append(free, c.system.Title)

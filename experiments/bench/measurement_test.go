@@ -26,7 +26,7 @@ func TestPlannedBursts(t *testing.T) {
 		must(t, m.WriteText(&b, text.View{}))
 		said := strings.Join(strings.Fields(b.String()), " ")
 		noted := slices.ContainsFunc(m.Bench.Statements,
-			func(s string) bool { return strings.HasPrefix(s, "bursts are planned at 100Gbps: ") })
+			func(s string) bool { return strings.HasPrefix(s, "bursts are planned at 100Gbps, but ") })
 		if strings.Contains(said, "in bursts of 135 at 100Gbps") == here ||
 			strings.Contains(said, "in bursts of 135 planned at 100Gbps") != here || noted != here {
 			t.Errorf("senders of this machine %v: noted %v, %s", here, noted, said)

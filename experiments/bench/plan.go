@@ -348,8 +348,9 @@ func (p *Plan) addAnswering() {
 
 // topologyStatements states where ages of a topology are measured, and which systems have none.
 func (s *Spec) topologyStatements() []string {
-	const switched = "topology S: the switch answers; a sum leaves by one link a worker of its cluster at the " +
-		"output rate, without a limit, and ages are those at the workers. No number of topology P is one of these"
+	const switched = "topology S: the switch answers; a sum leaves over one link per worker of its cluster at " +
+		"the output rate, without a limit, and ages are measured at the workers. These numbers are not " +
+		"comparable with those of topology P"
 	switch s.Topology {
 	case ToWorkers:
 		return []string{switched}
@@ -359,8 +360,8 @@ func (s *Spec) topologyStatements() []string {
 	}
 	said := []string{"rows that end in S are for " + switched}
 	if mute, err := s.muteSystems(); err == nil && len(mute) > 0 {
-		said = append(said, fmt.Sprintf("no row of %s ends in S: their switches do not answer workers, which get "+
-			"models only from the server", strings.Join(mute, " and ")))
+		said = append(said, fmt.Sprintf("no row of %s ends in S, because their switches do not answer workers, "+
+			"which get models only from the server", strings.Join(mute, " and ")))
 	}
 	return said
 }

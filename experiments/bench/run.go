@@ -394,11 +394,11 @@ func (b *station) runGenerator(ctx context.Context, id RunID) error {
 		case state == pktgen.Done:
 			return nil
 		case state != pktgen.Running && state != pktgen.Stopping:
-			return fmt.Errorf("%w: the generator is in state %v in the middle of a run; 'olafctl device reg read "+
+			return fmt.Errorf("%w: the generator is in state %v during a run; 'olafctl device reg read "+
 				"generator.events' shows the reason", ErrRun, state)
 		case waited > b.span+overdue:
-			return fmt.Errorf("%w: the generator had not sent everything %v after its last frame was due, and was "+
-				"stopped; 'olafctl device reset' begins anew", ErrRun, overdue)
+			return fmt.Errorf("%w: the generator had not sent everything %v after its last frame was due, and "+
+				"was stopped; reset it with 'olafctl device reset'", ErrRun, overdue)
 		}
 	}
 }

@@ -416,18 +416,18 @@ func (s *Simulated) DescribeValidity() string {
 	}
 	switch {
 	case valid < total:
-		return fmt.Sprintf("INVALID: %d of %d runs are left out: %s", total-valid, total, why)
+		return fmt.Sprintf("INVALID: %d of %d runs are excluded: %s", total-valid, total, why)
 	case s.Partial:
-		return fmt.Sprintf("PARTIAL: stopped after %d of %d runs; every number is over what was done", total,
+		return fmt.Sprintf("PARTIAL: stopped after %d of %d runs; all numbers cover only these runs", total,
 			s.Simulation.RunCount())
 	}
 	return fmt.Sprintf("valid: %d of %d runs, accounting identities exact in every run", valid, total)
 }
 
 // simulatedCounts is the remark printed about the counts of every stored simulation.
-const simulatedCounts = "counts and lost_pct are over the whole run, warm-up included, with the network taken as " +
-	"one queue, because only these balance; " +
-	"window_* and loss_* are after the warm-up; ages are over the window, and workers are numbered within their cluster"
+const simulatedCounts = "counts and lost_pct cover the whole run with the warm-up and treat the network as one " +
+	"queue, because only these counts balance; window_* and loss_* cover the time after the warm-up; ages cover " +
+	"the window, and workers are numbered within their cluster"
 
 // toBench returns the outcome in the form of a bench: one row per network.
 func (s *Simulated) toBench(o *Outline) *results.Bench {

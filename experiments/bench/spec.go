@@ -193,7 +193,7 @@ func (s *Spec) checkSegments() error {
 func (s *Spec) checkUnit() error {
 	switch {
 	case s.accelerator() == nil:
-		return fmt.Errorf("%w: nothing is known of an accelerator of %s", ErrSpec, strings.Join(s.Queues(), ", "))
+		return fmt.Errorf("%w: no accelerator of %s is known", ErrSpec, strings.Join(s.Queues(), ", "))
 	case s.Profile.ReadPorts() > 0:
 		return fmt.Errorf("%w: profile %s is the logic of a card that has no such accelerator", ErrSpec, s.Profile)
 	}
@@ -243,7 +243,7 @@ func (s *Spec) findSystem(name string) (*system.System, error) {
 	case len(all) == 0:
 		return nil, fmt.Errorf("%w: %s can't be found, because no systems were given", ErrSpec, name)
 	case err != nil:
-		return nil, fmt.Errorf("%w: unknown system %q; use one of %s, or alone one that runs on servers: %s", ErrSpec,
+		return nil, fmt.Errorf("%w: unknown system %q; use some of %s, or a single one that runs on servers: %s", ErrSpec,
 			name,
 			strings.Join(all.ForBench().Names(), ", "),
 			strings.Join(systemNames(all, func(s *system.System) bool { return s.OnServers }), ", "))

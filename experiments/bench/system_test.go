@@ -77,7 +77,7 @@ func TestHeldOfOlderMap(t *testing.T) {
 	m := mustBench(t, s, Options{})
 	said := func(m *Measurement) bool {
 		return slices.ContainsFunc(m.Bench.Statements, func(s string) bool {
-			return strings.HasPrefix(s, "slots_held is over the time from the first to the last delivery")
+			return strings.HasPrefix(s, "slots_held covers the time from the first to the last delivery")
 		})
 	}
 	if said(m) {

@@ -17,7 +17,7 @@ func TestTerms(t *testing.T) {
 		"with a baseline": {"iswitch", "fifo", nil, nil},
 		"alone":           {"iswitch", "", nil, nil},
 		"two papers": {"iswitch", "olaf,fifo", nil,
-			[]string{"OLAF pays 2 a departure and 1 a merge; none are charged to iSwitch, FIFO", "iSwitch is left out; --accelerator",
+			[]string{"OLAF pays 2 per departure and 1 per merge; none are charged to iSwitch, FIFO", "iSwitch is left out; --accelerator",
 				"iSwitch 4352B with its 9 segments", "OLAF 2048B", "iSwitch float32, OLAF int32 that saturates, FIFO adds nothing",
 				"P, the link from the switch to the server."}},
 		"charged": {"olaf", "iswitch", func(s *Spec) { s.Accelerator, s.Profile = true, "ideal" },

@@ -116,7 +116,7 @@ func (t *TraceTraffic) makeScaling(w *pktgen.Burst, seed uint64) trace.Scaling {
 // checkTrace checks the settings. The error matches ErrSpec or trace.ErrScaling.
 func (t *TraceTraffic) checkTrace(w *pktgen.Burst) error {
 	if t.MaxDeparture < 0 {
-		return fmt.Errorf("%w: a frame can't leave within %v of its instant; the limit is 0 or more", ErrSpec,
+		return fmt.Errorf("%w: a frame cannot leave within %v of its time; the limit is 0 or more", ErrSpec,
 			t.MaxDeparture)
 	}
 	if n := t.frames(); w.Workers%n != 0 || w.Clusters%n != 0 || n > 1 && w.Workers%w.Clusters != 0 {

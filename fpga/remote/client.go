@@ -374,7 +374,7 @@ func (d *Device) LogsArrivals() bool { return d.offers.Arrivals }
 // Arrivals returns the arrivals logged by the agent's device, at most a million per request.
 func (d *Device) Arrivals() (all []fpga.Arrival, err error) {
 	if !d.offers.Arrivals {
-		return nil, fmt.Errorf("%w: %s does not log what reached its queue", fpga.ErrRefused, d.identity.Address)
+		return nil, fmt.Errorf("%w: %s does not log the arrivals at its queue", fpga.ErrRefused, d.identity.Address)
 	}
 	for total := 1; len(all) < total; {
 		d.startRequest(opArrivals)

@@ -288,7 +288,8 @@ func judgeAnew(b *results.Bench) int {
 	b.Schema, b.Paper = results.BenchSchema, paper.JudgeAgain(b.Paper, b)
 	if len(b.Paper) > 0 {
 		b.Statements = append(b.Statements,
-			"kept by an earlier olafctl and judged anew: the verdicts are by today's rules, the numbers as they were kept")
+			"stored by an earlier olafctl and judged again: the verdicts follow today's rules, the numbers are "+
+				"as stored")
 	}
 	return len(b.Paper)
 }

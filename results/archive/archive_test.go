@@ -25,7 +25,7 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// recording is a bench of a store while its frames are recorded.
+// recording is a bench in a store whose frames are being recorded.
 type recording struct {
 	*Recorder
 	t testing.TB
@@ -46,7 +46,7 @@ func record(t testing.TB, s *store.Store) *recording {
 	return &recording{recorder, t, s, w}
 }
 
-// frames records frames of a run that goes on.
+// frames records frames of a run that continues.
 func (r *recording) frames(ordinal uint32, observations []olaf.Observation) {
 	r.t.Helper()
 	if err := r.Observe(ordinal, observations); err != nil {
@@ -63,7 +63,7 @@ func (r *recording) whole(ordinal uint32, observations []olaf.Observation) {
 	}
 }
 
-// long records some megabytes of a run that goes on.
+// long records some megabytes of a run that continues.
 func (r *recording) long(ordinal uint32, frames int) {
 	r.t.Helper()
 	for n := 0; n < frames; n += thousand {
@@ -73,7 +73,7 @@ func (r *recording) long(ordinal uint32, frames int) {
 
 const thousand = 1000
 
-// thousandFrames are the frames of a run from number n on, with nothing in them to pack.
+// thousandFrames returns frames of a run from number n on, with contents that cannot be compressed.
 func thousandFrames(n int) []olaf.Observation {
 	frames := make([]olaf.Observation, thousand)
 	for i := range frames {
@@ -84,7 +84,7 @@ func thousandFrames(n int) []olaf.Observation {
 	return frames
 }
 
-// written is the size of the file of frames so far.
+// written returns the current size of the file of frames.
 func (r *recording) written() int64 {
 	r.t.Helper()
 	about, err := os.Stat(filepath.Join(r.s.Dir(), "runs", "."+r.w.ID()+".incomplete", ObservationsFile))
@@ -94,7 +94,7 @@ func (r *recording) written() int64 {
 	return about.Size()
 }
 
-// save ends the recording, and writes what came out beside it.
+// save ends the recording and writes the results next to it.
 func (r *recording) save(bench *results.Bench, runs ...Kept) {
 	r.t.Helper()
 	if err := errors.Join(r.Close(), Save(r.w, bench, runs)); err != nil {
@@ -102,14 +102,14 @@ func (r *recording) save(bench *results.Bench, runs ...Kept) {
 	}
 }
 
-// kept ends the recording and the bench, and opens what is there then.
+// kept ends the recording and the bench, and opens the stored run.
 func (r *recording) kept(bench *results.Bench, runs ...Kept) *store.Folder {
 	r.t.Helper()
 	r.save(bench, runs...)
 	return finished(r.t, r.s, r.w, store.Manifest{Experiment: "table1", Provenance: bench.Provenance, Valid: true})
 }
 
-// finished ends what was written, and opens it.
+// finished completes a folder and opens it.
 func finished(t testing.TB, s *store.Store, w *store.Writer, m store.Manifest) *store.Folder {
 	t.Helper()
 	if err := w.Finish(m); err != nil {
@@ -226,7 +226,7 @@ func TestOneFlippedByteIsFound(t *testing.T) {
 	}
 }
 
-// reseal makes the digests those of the files, as somebody who meddles would.
+// reseal updates the digests to match the files, as someone who tampers with a run would.
 func reseal(t *testing.T, f *store.Folder) {
 	t.Helper()
 	digests, err := f.Digests()
@@ -313,7 +313,8 @@ func TestAnInterruptedRecordingKeepsWhatWasEnded(t *testing.T) {
 	}
 }
 
-// TestALongRunIsWrittenWhileItGoesOn keeps memory flat, and takes back a run that is not ended.
+// TestALongRunIsWrittenWhileItGoesOn checks that a long run is written while it continues, so memory stays flat, and
+// that a run that was not completed is removed.
 func TestALongRunIsWrittenWhileItGoesOn(t *testing.T) {
 	const frames = 600_000
 	kept := func(end bool) *store.Folder {
@@ -428,7 +429,8 @@ func TestExportsComeOutTheSame(t *testing.T) {
 	}
 }
 
-// TestANewRuleCondemnsNoKeptRun keeps a run out of which nothing came, as an olafctl would that knew no rule against it.
+// TestANewRuleCondemnsNoKeptRun stores a run without any output, as an older olafctl without a rule against it would,
+// and checks that it stays valid.
 func TestANewRuleCondemnsNoKeptRun(t *testing.T) {
 	for _, knew := range []bool{true, false} {
 		collector := results.NewCollector(example.Collect(1e9))

@@ -20,7 +20,7 @@ const (
 const PlanFile = "plan.json"
 
 // ErrDocumentOnly reports that the experiment was stored without single runs.
-var ErrDocumentOnly = olaf.NewError(olaf.Usage, "kept with its document only")
+var ErrDocumentOnly = olaf.NewError(olaf.Usage, "stored with its document only")
 
 // ErrDiffers reports that a stored run gives different results when repeated.
 var ErrDiffers = olaf.NewError(olaf.Missed, "the run does not repeat")

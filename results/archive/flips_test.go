@@ -20,7 +20,7 @@ type flip struct {
 	bit  int
 }
 
-// flips are every bit of the small files that say what a run is, and as many drawn ones of each other file.
+// flips returns every bit of the small files that describe a run, and a number of random bits of each other file.
 func flips(t *testing.T, f *store.Folder, drawn int) (all []flip) {
 	t.Helper()
 	entries, err := os.ReadDir(filepath.Dir(f.Path("x")))
@@ -50,7 +50,7 @@ func flips(t *testing.T, f *store.Folder, drawn int) (all []flip) {
 	return all
 }
 
-// verified opens a run anew and verifies it, as 'olafctl runs verify' does, and says what it then is.
+// verified opens a run again, verifies it like 'olafctl runs verify', and returns its content.
 func verified(s *store.Store, id string) (content string, err error) {
 	f, err := s.Load(id)
 	if err != nil {
@@ -68,8 +68,8 @@ func verified(s *store.Store, id string) (content string, err error) {
 	return string(raw), err
 }
 
-// TestEveryFlippedBitOfAKeptRun flips one bit after the other. Each is noticed, or the run that is read is the same to the
-// last digit: JSON does not care for the case of a field's name.
+// TestEveryFlippedBitOfAKeptRun flips one bit at a time. Each flip must be detected, unless the run that is read is the
+// same to the last digit, because JSON ignores the case of a field's name.
 func TestEveryFlippedBitOfAKeptRun(t *testing.T) {
 	s := opened(t)
 	f := keep(t, s, 1)

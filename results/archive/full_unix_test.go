@@ -13,7 +13,8 @@ import (
 	"github.com/olafctl/olaf/results/store"
 )
 
-// A disk that gets full at any byte of a bench: frames, runs and document are kept, or that they are not is said.
+// TestFullDisk fills the disk at every byte of a bench: frames, runs and document are stored, or an error reports that
+// they are not.
 func TestFullDisk(t *testing.T) {
 	if fulldisk.RunInProcess(t) {
 		return
@@ -52,7 +53,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// The frames of a long run that has no room say so while it goes on, and taking them back does not hide it.
+// TestFullDiskInALongRun checks that a long run without room reports this while it continues, and that removing its
+// frames does not hide it.
 func TestFullDiskInALongRun(t *testing.T) {
 	if fulldisk.RunInProcess(t) {
 		return
@@ -73,7 +75,8 @@ func TestFullDiskInALongRun(t *testing.T) {
 	}
 }
 
-// Whoever ends a run hears that it has no room, and so does who ends the one that it waited for.
+// TestFullDiskAtTheEndOfARun checks that the end of a run without room returns an error, and so does the end of the run
+// that it waited for.
 func TestFullDiskAtTheEndOfARun(t *testing.T) {
 	if fulldisk.RunInProcess(t) {
 		return

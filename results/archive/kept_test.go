@@ -22,7 +22,7 @@ import (
 	"github.com/olafctl/olaf/results/xlsx"
 )
 
-// measured is a run of the example with its frames.
+// measured returns a run of the example and its frames.
 func measured(seed uint64) (results.Run, []olaf.Observation) {
 	observations, counters := example.Observations(true, 40e9, seed)
 	collector := results.NewCollector(example.Collect(40e9))
@@ -34,7 +34,7 @@ func measured(seed uint64) (results.Run, []olaf.Observation) {
 	return run, observations
 }
 
-// saved keeps a bench with some runs, the frames of runs by their numbers, and documents of its own.
+// saved stores a bench with some runs, the frames of the runs with the given numbers, and additional documents.
 func saved(t *testing.T, bench *results.Bench, kept []Kept, frames []uint32, documents ...string) *store.Folder {
 	t.Helper()
 	r := record(t, opened(t))
@@ -56,7 +56,7 @@ func keptRun(ordinal uint32) Kept {
 	return Kept{Ordinal: ordinal, Measure: example.Collect(40e9), Run: run}
 }
 
-// Frames of no run are found among those of others, too.
+// TestForeignFramesInBetween checks that frames of no run are found between those of other runs.
 func TestForeignFramesInBetween(t *testing.T) {
 	f := saved(t, &results.Bench{Schema: results.BenchSchema}, []Kept{keptRun(0), keptRun(2)}, []uint32{0, 1, 2})
 	if _, err := Verify(f, toy.Declarations); !errors.Is(err, ErrMismatch) || !strings.Contains(err.Error(),
@@ -65,8 +65,8 @@ func TestForeignFramesInBetween(t *testing.T) {
 	}
 }
 
-// TestFramesOfAnUnfinishedSeed keeps frames of runs that no list has: a bench that ended early leaves them behind, and
-// no number is made of them. The same run twice, and any run of a bench that was finished, is still an error.
+// TestFramesOfAnUnfinishedSeed stores frames of runs that are in no list, as a bench that ended early leaves them. They
+// must not enter any number. The same run twice, and an unlisted run of a finished bench, are still errors.
 func TestFramesOfAnUnfinishedSeed(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -98,7 +98,7 @@ func TestFramesOfAnUnfinishedSeed(t *testing.T) {
 	}
 }
 
-// Numbers of any run are compared with its frames, those of the last one too.
+// TestTheLastRunIsMeasuredToo checks that the numbers of every run, including the last, are compared with its frames.
 func TestTheLastRunIsMeasuredToo(t *testing.T) {
 	for wrong := range 3 {
 		kept := []Kept{keptRun(0), keptRun(1), keptRun(2)}
@@ -112,7 +112,7 @@ func TestTheLastRunIsMeasuredToo(t *testing.T) {
 	}
 }
 
-// The workbook whose digest is remembered is the one that an export writes.
+// TestRememberedWorkbook checks that the stored digest of the workbook is that of the exported workbook.
 func TestRememberedWorkbook(t *testing.T) {
 	s := opened(t)
 	f := keep(t, s, 1)
@@ -141,7 +141,8 @@ func TestKindsOfErrors(t *testing.T) {
 	}
 }
 
-// Runs that ended before their turn do not keep a later one in memory: it is written while it goes on.
+// TestRunsOutOfTurnHoldNobodyUp checks that runs that end before their turn do not keep a later one in memory: it is
+// written while it continues.
 func TestRunsOutOfTurnHoldNobodyUp(t *testing.T) {
 	r := record(t, opened(t))
 	r.whole(1, oneFrame)
@@ -155,7 +156,7 @@ func TestRunsOutOfTurnHoldNobodyUp(t *testing.T) {
 	}
 }
 
-// A long run whose turn has not come waits for it, however much it is.
+// TestALongRunWaitsForItsTurn checks that a long run whose turn has not come waits for it, whatever its size.
 func TestALongRunWaitsForItsTurn(t *testing.T) {
 	r := record(t, opened(t))
 	r.long(1, 200_000)
@@ -174,7 +175,7 @@ func TestALongRunWaitsForItsTurn(t *testing.T) {
 	}
 }
 
-// Every configuration has its samples, the last one too.
+// TestSamplesOfTheLast checks that every configuration, including the last, has its samples.
 func TestSamplesOfTheLast(t *testing.T) {
 	a, b := keptRun(0), keptRun(1)
 	b.Run.Queue = "another"
@@ -192,7 +193,8 @@ func TestSamplesOfTheLast(t *testing.T) {
 	}
 }
 
-// A run keeps the name of the system that it was measured under, and is read under what that declares; rows follow.
+// TestSystemsAreKept checks that a run stores the name of the system under which it was measured and is read with that
+// system's declaration, and that rows follow it.
 func TestSystemsAreKept(t *testing.T) {
 	other := *toy.Declared
 	other.System = "other"
@@ -238,7 +240,8 @@ func TestSystemsAreKept(t *testing.T) {
 	}
 }
 
-// A run out of which nothing came, for nothing was sent, and one whose ages its owner withheld are proved like any other.
+// TestRunsWithLittle checks that a run in which nothing was sent, and one whose ages were withheld, are verified like
+// any other.
 func TestRunsWithLittle(t *testing.T) {
 	collector := results.NewCollector(example.Collect(40e9))
 	nothing := Kept{Ordinal: 0, Measure: example.Collect(40e9), Run: collector.Finish(toy.Counts(nil))}
@@ -251,7 +254,8 @@ func TestRunsWithLittle(t *testing.T) {
 	}
 }
 
-// What is new since runs were kept is listed in the order of the runs, each name once.
+// TestNewsInTheOrderOfRuns checks that metrics that are newer than a stored run are listed in the order of the runs,
+// each name once.
 func TestNewsInTheOrderOfRuns(t *testing.T) {
 	f := saved(t, &results.Bench{Schema: results.BenchSchema}, []Kept{keptRun(0), keptRun(1)}, []uint32{0, 1})
 	// The first run lacks what the declaration lists later.
@@ -290,7 +294,7 @@ func TestNewsInTheOrderOfRuns(t *testing.T) {
 	}
 }
 
-// What can't be written down is said, and so is a run that is written already.
+// TestSavingSays checks the errors for contents that cannot be written, and for a run that is already written.
 func TestSavingSays(t *testing.T) {
 	r := record(t, opened(t))
 	if _, err := NewRecorder(r.w); err == nil {
@@ -308,7 +312,7 @@ func TestSavingSays(t *testing.T) {
 	}
 }
 
-// A run that was set beside another is proved with what it was set beside.
+// TestRunsBesideOthers checks that a run with values to compare with is verified together with them.
 func TestRunsBesideOthers(t *testing.T) {
 	k := keptRun(0)
 	k.Run.Decisions = &olaf.Decisions{Checked: 3, Equal: 3}
@@ -320,7 +324,8 @@ func TestRunsBesideOthers(t *testing.T) {
 	}
 }
 
-// A document beside runs adds its sheets and statements to them, and takes away nothing that it does not speak of.
+// TestDocumentsBesideRuns checks that a document stored with runs adds its sheets and statements to them and removes
+// nothing.
 func TestDocumentsBesideRuns(t *testing.T) {
 	lay := func([]byte) ([]table.Sheet, error) {
 		return []table.Sheet{{Name: "Toy", Columns: []table.Column{{Header: "x"}}, Rows: [][]table.Cell{{table.N(1)}}}}, nil
@@ -343,8 +348,8 @@ func TestDocumentsBesideRuns(t *testing.T) {
 	}
 }
 
-// A document of the first version is judged anew, which is said where anything was judged; claims that are no longer made are
-// counted.
+// TestFirstVersions checks that a document of the first version is judged again, that a statement reports this if
+// anything was judged, and that claims that no longer exist are counted.
 func TestFirstVersions(t *testing.T) {
 	const first = "olafctl.bench/v1"
 	plain := saved(t, &results.Bench{Schema: first}, []Kept{keptRun(0)}, []uint32{0})
@@ -379,7 +384,7 @@ func TestFirstVersions(t *testing.T) {
 		t.Errorf("%+v, %v, want 1 judged anew and 1 dropped", proof, err)
 	}
 	if r, err := Load(f, toy.Declarations); err != nil || len(r.Bench.Statements) != 2 ||
-		!strings.Contains(r.Bench.Statements[1], "judged anew") {
+		!strings.Contains(r.Bench.Statements[1], "judged again") {
 		t.Errorf("%q, %v", r.Bench.Statements, err)
 	}
 }

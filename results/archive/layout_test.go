@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// document keeps an experiment that has nothing but this document.
+// document stores an experiment that consists of only this document.
 func document(t *testing.T, m store.Manifest, text string) *store.Folder {
 	t.Helper()
 	s := opened(t)
@@ -26,8 +26,8 @@ func document(t *testing.T, m store.Manifest, text string) *store.Folder {
 	return finished(t, s, w, m)
 }
 
-// TestDocumentsAreExportable holds that an experiment without single runs has what its document says, laid out by whoever
-// knows it, and that nothing of it is judged by runs that it does not have.
+// TestDocumentsAreExportable checks that an experiment without single runs exports the contents of its document in the
+// registered layout, and that nothing in it is judged by runs that it does not have.
 func TestDocumentsAreExportable(t *testing.T) {
 	const text = `{"schema": "toy/v1", "config": {"seeds": 3}, "statements": ["a toy"], "paper": [{"id": "toy/a", "row": "a", "column": "b", "kind": "value", "published": 2, "ours": {"mean": 1, "n": 1}}]}`
 	layouts := Layouts{"toy": func([]byte) ([]table.Sheet, error) {

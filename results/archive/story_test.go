@@ -21,7 +21,7 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// leaf is one value of a document, and how to put another in its place.
+// leaf is one value of a document, with a way to replace it.
 type leaf struct {
 	path string
 	put  func(any)
@@ -57,13 +57,14 @@ func other(v any) any {
 	return 5.0
 }
 
-// firstLine is an error without where the store is.
+// firstLine returns an error's text without the store's path.
 func firstLine(f *store.Folder, err error) string {
 	line, _, _ := strings.Cut(fmt.Sprint(err), "\n")
 	return strings.ReplaceAll(line, filepath.Dir(filepath.Dir(f.Path(""))), "STORE")
 }
 
-// What is said of a kept run in which somebody changed a number and made the digests fit: every third kind of all there are.
+// TestMeddlingSays checks the messages for a stored run in which a number was changed and the digests were updated to
+// match: every third kind of change.
 func TestMeddlingSays(t *testing.T) {
 	f := keep(t, opened(t), 2)
 	var b bytes.Buffer
@@ -111,7 +112,7 @@ func TestMeddlingSays(t *testing.T) {
 	golden.Equal(t, "meddling.txt", b.Bytes())
 }
 
-// What is said of a folder in which a file is missing or is none.
+// TestMissingFilesSay checks the messages for a folder in which a file is missing or is not a regular file.
 func TestMissingFilesSay(t *testing.T) {
 	var b bytes.Buffer
 	for _, name := range []string{"", BenchFile, RunsFile, ObservationsFile} {
@@ -165,7 +166,7 @@ func dropDigest(t *testing.T, f *store.Folder, name string) {
 	}
 }
 
-// Documents that were kept alone: what is exported of them, and what is said of those that are none.
+// TestDocumentsSay checks what is exported from documents that were stored alone, and the messages for invalid ones.
 func TestDocumentsSay(t *testing.T) {
 	var b bytes.Buffer
 	lay := func(document []byte) ([]table.Sheet, error) {
@@ -216,7 +217,7 @@ func TestDocumentsSay(t *testing.T) {
 	}
 }
 
-// Frames that belong to no run are found, and runs whose frames were not kept are not missed.
+// TestForeignFrames checks that frames of no run are found, and that runs whose frames were not stored are accepted.
 func TestForeignFrames(t *testing.T) {
 	for name, c := range map[string]struct {
 		ordinals []uint32
@@ -256,7 +257,8 @@ func TestForeignFrames(t *testing.T) {
 	}
 }
 
-// Samples are the first frames of each configuration's first run, so many and no more.
+// TestSamplesAreTheFirst checks that samples are the first frames of each configuration's first run, up to a fixed
+// number.
 func TestSamplesAreTheFirst(t *testing.T) {
 	f := keep(t, opened(t), 2)
 	r, err := Load(f, toy.Declarations)
@@ -291,7 +293,8 @@ func TestSamplesAreTheFirst(t *testing.T) {
 	}
 }
 
-// What makes a run doubtful is told apart from what was known of it, and from rules that are new.
+// TestDoubts checks that the reasons that make a run doubtful are distinguished from those known when it was stored,
+// and from new rules.
 func TestDoubts(t *testing.T) {
 	broken := toy.Counts(map[string]int64{"sent": 3, "in": 2})
 	whole := toy.Counts(map[string]int64{"sent": 3, "in": 3, "appended": 3, "delivered": 3, "received": 3,
@@ -331,7 +334,7 @@ func TestDoubts(t *testing.T) {
 	}
 }
 
-// An export that can't be made is said, and so is one that nobody knows.
+// TestExportsThatFail checks the errors for an export that fails and for an unknown export.
 func TestExportsThatFail(t *testing.T) {
 	s := opened(t)
 	f := keep(t, s, 1)

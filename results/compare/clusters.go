@@ -107,7 +107,7 @@ func (d *Document) printClusters(all bool, print func(title string, s *table.She
 	if len(shown) == 0 {
 		return hidden, nil
 	}
-	title := "ages of single clusters, not tested; TWIN is that of the arrivals that were logged"
+	title := "ages of single clusters, not tested; TWIN is the twin's age for the logged arrivals"
 	if hidden > 0 {
 		title = fmt.Sprintf("%s; the %d that changed most", title, len(shown))
 	}

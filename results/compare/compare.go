@@ -121,7 +121,8 @@ type Paired struct {
 func CompareResults(a, b *Side) (*Document, error) {
 	experiment := paper.Canonical(a.Experiment)
 	if paper.Canonical(b.Experiment) != experiment {
-		return nil, fmt.Errorf("%w: %s is of %s, %s of %s; choose two of one experiment with olafctl runs",
+		return nil, fmt.Errorf("%w: %s is a run of %s, %s of %s; choose two runs of one experiment with olafctl "+
+			"runs",
 			ErrDifferent, a.Name, a.Experiment, b.Name, b.Experiment)
 	}
 	doc := &Document{Schema: Schema, Experiment: experiment, A: a.Name, B: b.Name, Config: diffSettings(a.Config,
@@ -141,11 +142,11 @@ func CompareResults(a, b *Side) (*Document, error) {
 			if onWires(runsB) {
 				measured, other = other, measured
 			}
-			doc.warn("%s%s: %s was measured on real wires by a machine's clock, %s was not: their times differ by what "+
-				"hosts and machine take", pair.name(), atRate(pair.a.rate), measured, other)
+			doc.warn("%s%s: %s was measured on real cables with a machine's clock, %s was not, so their times "+
+				"differ by the time of hosts and machine", pair.name(), atRate(pair.a.rate), measured, other)
 		}
 		if len(validRuns(runsA)) > 0 && len(validRuns(runsB)) > 0 && !shareSeed(validRuns(runsA), validRuns(runsB)) {
-			doc.warn("%s%s: no seed is on both sides, so nothing is paired", pair.name(), atRate(pair.a.rate))
+			doc.warn("%s%s: both sides have no seed in common, so nothing is paired", pair.name(), atRate(pair.a.rate))
 		}
 		same, lone := sameWork(pair, runsA, runsB), loneMetrics(pair, runsA, runsB)
 		doc.warnLone(pair, lone)
@@ -154,13 +155,13 @@ func CompareResults(a, b *Side) (*Document, error) {
 				continue
 			}
 			if m.PerUpdate && !same {
-				doc.warn("%s: %s is not compared: an update of the weights "+
-					"is not the same work on both sides; see gradient_ns", pair.name(), m.Name)
+				doc.warn("%s: %s is not compared, because an update of the weights is not the same work on both "+
+					"sides; see gradient_ns", pair.name(), m.Name)
 				continue
 			}
 			if m.Age && !same {
-				doc.warn("%s: %s is not compared: an update of the weights is not the same work on both sides, and ages belong "+
-					"to updates", pair.name(), m.Name)
+				doc.warn("%s: %s is not compared, because an update of the weights is not the same work on both "+
+					"sides, and ages belong to updates", pair.name(), m.Name)
 				continue
 			}
 			if line, any := lineOf(pair, m, validRuns(runsA), validRuns(runsB)); any {
@@ -260,7 +261,7 @@ func (d *Document) warn(format string, args ...any) {
 func (d *Document) warnRuns(key key, name string, runs []results.Run) {
 	n := len(validRuns(runs))
 	if left := len(runs) - n; left > 0 {
-		d.warn("%s, %s%s: left out as not valid: %d of %d runs", name, key.queue, atRate(key.rate), left, len(runs))
+		d.warn("%s, %s%s: excluded as invalid: %d of %d runs", name, key.queue, atRate(key.rate), left, len(runs))
 	}
 	withheld, why := 0, ""
 	for _, r := range validRuns(runs) {
@@ -445,8 +446,8 @@ func (d *Document) judge() {
 		}
 	}
 	if few > 0 {
-		d.warn("too few runs for %d of %d lines: no data of that size could show a difference at %v; six runs of "+
-			"equal seed on both sides are enough", few, len(d.Lines), alpha)
+		d.warn("too few runs for %d of %d lines: no data of that size could show a difference at %v; six runs "+
+			"with equal seeds on both sides are enough", few, len(d.Lines), alpha)
 	}
 }
 
@@ -484,7 +485,7 @@ func pairsBy(of func(*results.Run) results.Float, a, b []*results.Run) (pairs []
 
 func pairedDifference(m *metric.Metric, a, b []*results.Run) Paired {
 	differences := differencesOf(pairsOf(m, a, b))
-	p := Paired{Statistic: results.Describe(differences, "no runs of equal seed on both sides"),
+	p := Paired{Statistic: results.Describe(differences, "no runs with equal seeds on both sides"),
 		Low: results.Missing(), High: results.Missing()}
 	if low, high, ok := results.Bootstrap(knownValues(differences), resamples, 1); ok {
 		p.Low, p.High = results.Float(low), results.Float(high)

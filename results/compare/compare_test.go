@@ -72,7 +72,7 @@ func TestMixedAndIdenticalSamples(t *testing.T) {
 	}
 }
 
-// TestPairsDecide sets runs against each other whose spread between seeds hides a small difference within them.
+// TestPairsDecide compares runs whose spread between seeds hides a small difference within pairs.
 func TestPairsDecide(t *testing.T) {
 	a, b := side("a", 100, 200, 300, 400, 500, 600, 700, 800), side("b", 101.2, 200.9, 301.1, 401, 500.8, 601.3,
 		701, 800.9)
@@ -95,7 +95,7 @@ func TestPairsDecide(t *testing.T) {
 	}
 }
 
-// TestManyQuestionsCostMore finds a difference that would pass alone and must not among others.
+// TestManyQuestionsCostMore has a difference that would be significant alone and must not be among others.
 func TestManyQuestionsCostMore(t *testing.T) {
 	d := &Document{}
 	for _, p := range []results.Float{0.03, 0.5, 0.6} {
@@ -123,7 +123,7 @@ func TestFewAndInvalidRunsAreWarnedOf(t *testing.T) {
 		strings.Contains(text, "a was interrupted") {
 		t.Error(text)
 	}
-	if text := strings.Join(d.Warnings, "\n"); !strings.Contains(text, "left out as not valid: 1 of 7 runs") ||
+	if text := strings.Join(d.Warnings, "\n"); !strings.Contains(text, "excluded as invalid: 1 of 7 runs") ||
 		strings.Contains(text, "too few") == (d.Lines[0].Verdict != TooFew) {
 		t.Error(text)
 	}
@@ -132,14 +132,14 @@ func TestFewAndInvalidRunsAreWarnedOf(t *testing.T) {
 	}
 }
 
-// TestMeasuredBesideVirtual holds that what left real wires never stands beside virtual time without a word.
+// TestMeasuredBesideVirtual checks that real measurements are never compared with virtual time without a warning.
 func TestMeasuredBesideVirtual(t *testing.T) {
 	a, b := side("a", 0, 1, 2, 3, 4, 5), side("b", 0, 1, 2, 3, 4, 5)
 	for _, c := range []struct {
 		of   []*Side
 		says string
 	}{
-		{nil, ""}, {[]*Side{b}, "olaf at 40Gbps: b was measured on real wires by a machine's clock, a was not"},
+		{nil, ""}, {[]*Side{b}, "olaf at 40Gbps: b was measured on real cables with a machine's clock, a was not"},
 		{[]*Side{a}, ""},
 	} {
 		for _, s := range c.of {
@@ -151,7 +151,7 @@ func TestMeasuredBesideVirtual(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if text := strings.Join(d.Warnings, "\n"); strings.Contains(text, "real wires") != (c.says != "") ||
+		if text := strings.Join(d.Warnings, "\n"); strings.Contains(text, "real cables") != (c.says != "") ||
 			!strings.Contains(text, c.says) {
 			t.Errorf("%q, want %q", text, c.says)
 		}
@@ -175,13 +175,13 @@ func TestPairsAreOfEqualSeed(t *testing.T) {
 		b.Runs[i].Seed += 10
 	}
 	if d, err = CompareResults(a, b); err != nil || !strings.Contains(strings.Join(d.Warnings, "\n"),
-		"olaf at 40Gbps: no seed is on both sides") {
+		"olaf at 40Gbps: both sides have no seed in common") {
 		t.Errorf("%q %v", d.Warnings, err)
 	}
 }
 
-// TestTextIsShort holds that a terminal of 120 columns shows the table, in units and digits for people, and that the sheet
-// keeps every digit.
+// TestTextIsShort checks that a terminal of 120 columns shows the table with readable units and digits, and that the
+// sheet keeps every digit.
 func TestTextIsShort(t *testing.T) {
 	d, err := CompareResults(side("a", 349362686.6, 351e6, 347e6, 352e6, 344e6, 349e6), side("b", 253248302.1,
 		254e6, 252e6, 251e6, 256e6, 250e6))
@@ -259,7 +259,7 @@ func TestDigitsForPeople(t *testing.T) {
 	}
 }
 
-// TestChangeIsOfWhatIsKnown takes pairs where there are such, and has no change without a side or from 0.
+// TestChangeIsOfWhatIsKnown uses pairs if there are any, and has no change if a side is missing or its value is 0.
 func TestChangeIsOfWhatIsKnown(t *testing.T) {
 	of := func(values ...results.Float) *results.Statistic { s := results.Describe(values, "why"); return &s }
 	for _, c := range []struct {
@@ -278,7 +278,8 @@ func TestChangeIsOfWhatIsKnown(t *testing.T) {
 	}
 }
 
-// TestToldOfClusters holds that a cluster is shown with an age of either side, measured or of a twin, and not without.
+// TestToldOfClusters checks that a cluster is shown if either side has an age, measured or from a twin, and not
+// otherwise.
 func TestToldOfClusters(t *testing.T) {
 	none, measured := results.Describe(nil, absent), results.Describe([]results.Float{1}, "")
 	twin, nothing := none, none
@@ -302,7 +303,7 @@ func TestToldOfClusters(t *testing.T) {
 	}
 }
 
-// TestWiresOfWhatIsValid holds that nothing is said of clocks where a side has no valid run.
+// TestWiresOfWhatIsValid checks that there is no warning about clocks if a side has no valid run.
 func TestWiresOfWhatIsValid(t *testing.T) {
 	real := func() []results.Run {
 		runs := group("olaf", 40e9, 0, 10, 11)
@@ -323,13 +324,13 @@ func TestWiresOfWhatIsValid(t *testing.T) {
 		"none of both": {invalid(real(), 0, 1), invalid(group("olaf", 40e9, 0, 10), 0), 0},
 	} {
 		d, err := CompareResults(of("a", `{}`, append(c.a, other...)...), of("b", `{}`, append(c.b, other...)...))
-		if err != nil || strings.Count(strings.Join(d.Warnings, "\n"), "real wires") != c.want {
+		if err != nil || strings.Count(strings.Join(d.Warnings, "\n"), "real cables") != c.want {
 			t.Errorf("%s: %v, %q", name, err, d.Warnings)
 		}
 	}
 }
 
-// TestFoldedNames folds what has a place in a list, and leaves all other names alone.
+// TestFoldedNames folds names that have an index in a list, and leaves all other names unchanged.
 func TestFoldedNames(t *testing.T) {
 	for name, want := range map[string]string{"a[0]": "a", "a[0][1]": "a[0]", "a[0].b": "a[0].b", "a]": "a]",
 		"a": "a", "[0]": "", "]": "]"} {
@@ -340,7 +341,7 @@ func TestFoldedNames(t *testing.T) {
 	}
 }
 
-// TestUnitsAreNotSaidTwice leaves a unit out behind a title that begins with it.
+// TestUnitsAreNotSaidTwice omits a unit after a title that begins with it.
 func TestUnitsAreNotSaidTwice(t *testing.T) {
 	for title, want := range map[string]string{"Updates lost": "Updates lost", "Lost": "Lost, updates",
 		"Up": "Up, updates", "updates": "updates"} {
@@ -397,7 +398,7 @@ func TestSingleConfigurationsAreSetAgainstEachOther(t *testing.T) {
 	}
 }
 
-// TestWithheldIsComparedWithNothing sets runs with transmission control against those without, and these against each other.
+// TestWithheldIsComparedWithNothing compares runs with transmission control with runs without it, and with each other.
 func TestWithheldIsComparedWithNothing(t *testing.T) {
 	off, on := side("off", 1, 2, 3, 4, 5, 6), side("on", 1, 2, 3, 4, 5, 6)
 	for i := range on.Runs {
@@ -448,8 +449,8 @@ func TestWholeExample(t *testing.T) {
 	}
 }
 
-// TestClusters holds that ages of single clusters stand beside each other where a side left real wires or was set beside the twin, paired by
-// seed, and that people see those that changed most first where there are many.
+// TestClusters checks that ages of single clusters are shown, paired by seed, if a side was measured on real cables or
+// compared with the twin, and that the text shows those that changed most first if there are many.
 func TestClusters(t *testing.T) {
 	virtual := func() *Side { return of("a", `{}`, clustered(group("olaf", 40e9, 0, 10, 20), 0, 1)...) }
 	other := of("b", `{}`, clustered(group("olaf", 40e9, 1, 30), 1)...)
@@ -484,7 +485,7 @@ func TestClusters(t *testing.T) {
 	}
 }
 
-// TestBothSidesBeside holds that an age which one side set beside the twin's is told, whichever side it is.
+// TestBothSidesBeside checks that an age that one side compared with the twin's is shown, whichever side it is.
 func TestBothSidesBeside(t *testing.T) {
 	plain := func() *Side { return of("plain", `{}`, group("olaf", 3e6, 0, 10, 11)...) }
 	twin := func() *Side { return of("twin", `{}`, besideTwin(group("olaf", 3e6, 0, 12, 13), 10, 11.5)...) }
@@ -503,7 +504,8 @@ func TestBothSidesBeside(t *testing.T) {
 	}
 }
 
-// TestTooFewAskNothing holds that lines which could show no difference are no questions that the others share a level with.
+// TestTooFewAskNothing checks that lines that cannot show a difference do not count in the correction for the other
+// lines.
 func TestTooFewAskNothing(t *testing.T) {
 	line := func(p results.Float, mean results.Float, few bool) Line {
 		return Line{Test: pairedT, P: p, Difference: Paired{Statistic: results.Statistic{Mean: mean}}, toofew: few}
@@ -529,7 +531,7 @@ func TestTooFewAskNothing(t *testing.T) {
 	}
 }
 
-// TestIntervalsOfManyResamples holds the interval of a difference to that of 2,000 resamples of its pairs.
+// TestIntervalsOfManyResamples compares the interval of a difference with that of 2,000 resamples of its pairs.
 func TestIntervalsOfManyResamples(t *testing.T) {
 	var a, b, differences []float64
 	for i := range 60 {
@@ -550,7 +552,8 @@ func TestIntervalsOfManyResamples(t *testing.T) {
 	}
 }
 
-// TestTitlesAreFolded holds that what a line is of may take several lines of a narrow page, and is shortened where it is long.
+// TestTitlesAreFolded checks that the title of a line may take several lines of a narrow page, and is shortened if it
+// is long.
 func TestTitlesAreFolded(t *testing.T) {
 	const long = "a title of many words which no page of sixty characters has room for beside all its columns"
 	known := results.Describe([]results.Float{1, 2, 3}, "")
@@ -583,7 +586,8 @@ func TestTitlesAreFolded(t *testing.T) {
 	}
 }
 
-// TestLinesAreInOrder lists what both sides have as A's runs do, one value or more, and tells the rate where there is one.
+// TestLinesAreInOrder lists what both sides have in the order of A's runs, with one value or more, and shows the rate
+// if there is one.
 func TestLinesAreInOrder(t *testing.T) {
 	turned := *toy.Declared
 	turned.Metrics = slices.Clone(turned.Metrics)
@@ -598,7 +602,7 @@ func TestLinesAreInOrder(t *testing.T) {
 		for i := range d.Lines {
 			list = append(list, d.Lines[i].Metric)
 		}
-		if text := strings.Join(d.Warnings, "\n"); !strings.Contains(text, "olaf: no seed is on both sides") {
+		if text := strings.Join(d.Warnings, "\n"); !strings.Contains(text, "olaf: both sides have no seed in common") {
 			t.Error(text)
 		}
 		var page strings.Builder
@@ -636,7 +640,7 @@ func TestRatesApart(t *testing.T) {
 	}
 }
 
-// TestPairsAreKnown holds that a run whose value is not known is in no pair.
+// TestPairsAreKnown checks that a run with an unknown value is in no pair.
 func TestPairsAreKnown(t *testing.T) {
 	value := map[uint64]results.Float{1: 10, 2: results.Missing(), 3: 30}
 	of := func(r *results.Run) results.Float {
@@ -654,7 +658,7 @@ func TestPairsAreKnown(t *testing.T) {
 	}
 }
 
-// TestNotesOfManySettings tells twelve settings that differ, and of more how many they are.
+// TestNotesOfManySettings lists twelve settings that differ, and the number of any others.
 func TestNotesOfManySettings(t *testing.T) {
 	for n, want := range map[int]string{0: "", 1: "", 12: "", 13: "1 more settings differ; -o json lists all",
 		14: "2 more settings differ; -o json lists all"} {
@@ -675,7 +679,7 @@ func TestNotesOfManySettings(t *testing.T) {
 	}
 }
 
-// TestWhatIsSparedFirst holds which columns a narrow page leaves out, the least needed first.
+// TestWhatIsSparedFirst checks which columns a narrow page omits, the least important first.
 func TestWhatIsSparedFirst(t *testing.T) {
 	l := Line{Title: "AoM per cluster", Unit: "ns", A: results.Describe([]results.Float{1, 2, 3}, ""),
 		B: results.Describe([]results.Float{1, 2, 3}, ""), Verdict: NotSeen}
@@ -688,7 +692,8 @@ func TestWhatIsSparedFirst(t *testing.T) {
 	}
 }
 
-// TestMostChanged takes the twelve that changed most of twenty lines, in their order; those whose change is not known come last.
+// TestMostChanged selects the twelve lines of twenty that changed most, in their order; lines with an unknown change
+// come last.
 func TestMostChanged(t *testing.T) {
 	d := &Document{}
 	for i := range 20 {

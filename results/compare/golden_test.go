@@ -19,12 +19,12 @@ import (
 
 var update = flag.Bool("update", false, "write the golden files anew; read the difference before committing it")
 
-// of is a side whose runs are given by queue, rate, seed and ages.
+// of returns a side whose runs are given by queue, rate, seed and ages.
 func of(name, config string, runs ...results.Run) *Side {
 	return &Side{Name: name, Experiment: "table1", Config: json.RawMessage(config), Runs: runs}
 }
 
-// group makes runs of one configuration with seeds from first on.
+// group returns runs of one configuration with seeds from first on.
 func group(queue string, rate int64, first uint64, aom ...float64) (runs []results.Run) {
 	for i, v := range aom {
 		runs = append(runs, results.Run{Queue: queue, OutRateBPS: rate, Index: i, Seed: first + uint64(i),
@@ -43,7 +43,7 @@ func invalid(runs []results.Run, which ...int) []results.Run {
 	return runs
 }
 
-// besideTwin sets the age of every run beside a twin's.
+// besideTwin adds a twin's age to every run.
 func besideTwin(runs []results.Run, plan, twin results.Float) []results.Run {
 	for i := range runs {
 		runs[i].Beside = map[string]results.Beside{"aom_cluster_ns": {Plan: plan, Twin: twin,
@@ -52,7 +52,7 @@ func besideTwin(runs []results.Run, plan, twin results.Float) []results.Run {
 	return runs
 }
 
-// withheld takes the ages out of runs.
+// withheld removes the ages from runs.
 func withheld(runs []results.Run) []results.Run {
 	for i := range runs {
 		runs[i].Withhold("the pacer was late")
@@ -63,7 +63,8 @@ func withheld(runs []results.Run) []results.Run {
 	return runs
 }
 
-// clustered gives every run clusters: the first with its own age, each other one with ten times that of the one before.
+// clustered gives every run clusters: the first has the run's age, and each other one has ten times that of the one
+// before.
 func clustered(runs []results.Run, ids ...int) []results.Run {
 	for i := range runs {
 		age := runs[i].Metrics.Of("aom_cluster_ns")
@@ -76,8 +77,8 @@ func clustered(runs []results.Run, ids ...int) []results.Run {
 	return runs
 }
 
-// onTwin sets every age of runs beside that of a twin whose plan, and whose replay, came to so many times as much. Those
-// that are late do not tell theirs.
+// onTwin adds to every age of the runs the twin's ages for the plan and the replay, as multiples of it. Ages named in
+// late are missing.
 func onTwin(runs []results.Run, plan, twin results.Float, late string) []results.Run {
 	times := func(r *results.Run, by results.Float) *results.Run {
 		age := by * r.Metrics.Of("aom_cluster_ns")
@@ -107,7 +108,7 @@ func settingsOf(n int, value string) string {
 	return "{" + strings.Join(parts, ",") + "}"
 }
 
-// TestStories holds whole comparisons: the document, what people read of it, and every cell of its sheet.
+// TestStories checks whole comparisons: the document, its text, and every cell of its sheet.
 func TestStories(t *testing.T) {
 	both := append(group("olaf", 40e9, 0, 10, 11, 12, 13, 14, 15, 16, 17), group("fifo", 40e9, 0, 50, 51, 52)...)
 	for name, sides := range map[string][2]*Side{
@@ -179,7 +180,7 @@ func TestStories(t *testing.T) {
 	}
 }
 
-// full takes no more than some bytes.
+// full is a writer that accepts only so many bytes.
 type full int
 
 var errFull = errors.New("full")
@@ -191,7 +192,7 @@ func (f *full) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// everything is a comparison that has something to say of everything: lines, ages beside the twin's, and single clusters.
+// everything returns a comparison with every kind of content: lines, ages next to the twin's, and single clusters.
 func everything(t *testing.T) *Document {
 	t.Helper()
 	d, err := CompareResults(of("a", `{}`, clustered(group("olaf", 3e6, 0, 10, 12, 14), 0, 4)...),
@@ -212,7 +213,7 @@ func (o *once) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// TestOneWriteThatFails tells of the write that failed, though those behind it do not.
+// TestOneWriteThatFails checks that a failed write is reported although later ones succeed.
 func TestOneWriteThatFails(t *testing.T) {
 	d := everything(t)
 	failed := 0
@@ -229,7 +230,7 @@ func TestOneWriteThatFails(t *testing.T) {
 	}
 }
 
-// TestAFullDiskIsTold writes a comparison to where there is room for a part of it only, whichever.
+// TestAFullDiskIsTold writes a comparison to a writer with room for only a part of it, for every size of the part.
 func TestAFullDiskIsTold(t *testing.T) {
 	d := everything(t)
 	var whole bytes.Buffer

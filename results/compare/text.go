@@ -92,7 +92,7 @@ func (d *Document) eachTable(all bool, print func(title string, s *table.Sheet) 
 		first = end
 	}
 	if len(d.Beside) > 0 {
-		if err := print("ages beside the twin's: of the plan, of the arrivals that were logged, and as measured",
+		if err := print("ages next to the twin's: for the plan, for the logged arrivals, and as measured",
 			d.besideSheet()); err != nil {
 			return nil, err
 		}

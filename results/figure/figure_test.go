@@ -19,7 +19,7 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// drawn draws a sheet in some formats, twice, and holds that its geometry has no fault.
+// drawn draws a sheet in some formats, twice, and checks that its geometry has no fault.
 func drawn(t *testing.T, s *table.Sheet, formats ...string) (svg string) {
 	t.Helper()
 	for _, format := range append(formats, "svg") {
@@ -71,7 +71,7 @@ func TestEveryFigureOfABenchDraws(t *testing.T) {
 	}
 }
 
-// TestElementOfAPage holds that an SVG in a page takes the page's letters and colours, and is whole.
+// TestElementOfAPage checks that an SVG element in a page uses the page's fonts and colours, and is complete.
 func TestElementOfAPage(t *testing.T) {
 	for _, s := range sheets.Book(example.Result(3)).Sheets {
 		if !figure.HasData(&s) {
@@ -121,7 +121,7 @@ func TestEmptyFigureIsAnError(t *testing.T) {
 	}
 }
 
-// bars is n bars of a name, with an interval and a published number each.
+// bars returns a sheet of n bars, each with an interval and a published number.
 func bars(n int, name string) *table.Sheet {
 	s := &table.Sheet{Name: fmt.Sprintf("bars%d", n), Columns: []table.Column{{Header: "configuration"},
 		{Header: "lost", Format: table.Fixed1}, {}, {}}}
@@ -133,7 +133,8 @@ func bars(n int, name string) *table.Sheet {
 	return s
 }
 
-// TestNamesStayApart draws ever more bars, with ever longer names: below upright bars, and beside level ones.
+// TestNamesStayApart draws more and more bars with longer and longer names: below vertical bars, and next to horizontal
+// ones.
 func TestNamesStayApart(t *testing.T) {
 	long := "olaf with transmission control that counts senders (N = senders)"
 	for _, c := range []struct {
@@ -147,7 +148,7 @@ func TestNamesStayApart(t *testing.T) {
 	}
 }
 
-// TestPaperIsCrosses holds that published points are drawn as crosses, named once, and only where there are any.
+// TestPaperIsCrosses checks that published points are drawn as crosses, named once, and only if there are any.
 func TestPaperIsCrosses(t *testing.T) {
 	s := bars(2, "olaf")
 	cross := func() (n int) {
@@ -162,7 +163,7 @@ func TestPaperIsCrosses(t *testing.T) {
 	}
 }
 
-// curves is a sheet of so many curves of so many points.
+// curves returns a sheet with n curves of points points each.
 func curves(n, points int, name func(i int) string) *table.Sheet {
 	s := &table.Sheet{Name: fmt.Sprintf("curves%d-%d", n, points), Columns: make([]table.Column, 1+2*n),
 		Charts: []table.Chart{{Kind: table.Lines,
@@ -182,7 +183,7 @@ func curves(n, points int, name func(i int) string) *table.Sheet {
 	return s
 }
 
-// TestMap holds that a map has a cell for every number and none where there is none, and a scale of its colours.
+// TestMap checks that a map has a cell for every number, none for missing numbers, and a colour scale.
 func TestMap(t *testing.T) {
 	s := &table.Sheet{Name: "Map", Title: "a map", Columns: []table.Column{{Header: "slots", Format: table.General}}}
 	chart := table.Chart{Kind: table.Map, Title: "Age of model", XTitle: "rate [Gbps]", YTitle: "slots",
@@ -262,7 +263,7 @@ func TestMapKeepsRowsWithoutNumbers(t *testing.T) {
 	}
 }
 
-// TestLabelsHaveTheirWidth checks that every text states the width that the figure has room for, whatever font draws it.
+// TestLabelsHaveTheirWidth checks that every text states the width reserved for it, whatever font draws it.
 func TestLabelsHaveTheirWidth(t *testing.T) {
 	svg := drawn(t, bars(3, "olaf tc (N = clusters) &"))
 	if texts, fixed := strings.Count(svg, "<text "), strings.Count(svg, "<text textLength="); texts == 0 ||
@@ -271,7 +272,7 @@ func TestLabelsHaveTheirWidth(t *testing.T) {
 	}
 }
 
-// TestOutlinesOfAMap holds that each piece of an outline is drawn, and that its name stands beside the scale.
+// TestOutlinesOfAMap checks that each piece of an outline is drawn, and that its name is next to the scale.
 func TestOutlinesOfAMap(t *testing.T) {
 	s := &table.Sheet{Name: "Map", Title: "a map", Columns: []table.Column{{Header: "slots"},
 		{Header: "1", Format: table.General}, {Header: "2", Format: table.General}},
@@ -297,7 +298,8 @@ func TestOutlinesOfAMap(t *testing.T) {
 	}
 }
 
-// TestManySeries holds that at most six share a panel, by families where the names have them, and that long titles are wrapped.
+// TestManySeries checks that a panel has at most six series, grouped by families if the names have them, and that long
+// titles are wrapped.
 func TestManySeries(t *testing.T) {
 	family := func(i int) string { return fmt.Sprintf("%s, α = %d", []string{"fifo", "olaf"}[i/10], i%10) }
 	plain := func(i int) string { return fmt.Sprintf("curve %d", i) }

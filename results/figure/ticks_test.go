@@ -33,7 +33,7 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-// TestLongNumbersOfNanoseconds are told in the unit in which they have at most five digits.
+// TestLongNumbersOfNanoseconds checks that long times are printed in the unit in which they have at most five digits.
 func TestLongNumbersOfNanoseconds(t *testing.T) {
 	for _, c := range []struct {
 		title string

@@ -11,28 +11,28 @@ func (h *Host) PerUpdate() bool { return h.Name == "iteration_ns" || h.Name == "
 // ofHosts are the metrics that benches and jobs share. Metrics for only one of them are declared there.
 var ofHosts = []Host{
 	{"iteration_ns", "Iteration", "ns",
-		"from one update of the weights to the next, mean over the hosts that have them: the server where it applies " +
-			"every gradient, else the workers. An update is one " +
-			"gradient of an asynchronous server and several of other systems"},
+		"time between two updates of the weights, mean over the hosts that have them: the server if it applies " +
+			"every gradient, otherwise the workers. An update is one gradient for an asynchronous server and " +
+			"several in other systems"},
 	{"gradient_ns", "Time per gradient", "ns",
-		"the same over the gradients in an update: what systems with updates of different size are compared by"},
+		"the same per gradient in an update, to compare systems with updates of different size"},
 	{"aggregation_ns", "Gradient aggregation", "ns",
-		"from the last gradient of a round that is ready to the last worker that has the sum, mean over rounds; of " +
-			"synchronous jobs"},
+		"time from when a round's last gradient is ready until the last worker has the sum, mean over rounds; " +
+			"for synchronous jobs"},
 	{"goodput_bps", "Goodput per worker", "bit/s",
-		"gradient values that came back as part of a sum, over the time until a worker's last update; mean over workers"},
+		"gradient values that came back in sums, per time until a worker's last update; mean over workers"},
 	{"staleness_updates", "Staleness", "updates",
-		"updates of the weights between reading them and applying the gradient, mean over contributions; 0 where all " +
-			"wait for the sum of all"},
-	{"slots_held", "Slots held", "slots", "of all tables, mean over time; missing where there is none"},
+		"updates of the weights between reading them and applying the gradient, mean over contributions; 0 if " +
+			"all workers wait for the sum"},
+	{"slots_held", "Slots held", "slots", "of all tables, mean over time; missing if there is none"},
 	{"slots_held_peak", "Slots held, most", "slots", "sum of each switch's peak"},
 	{"held_bytes", "Memory held", "B",
-		"slots held × what a slot takes in its switch, mean over time; missing where there is no table"},
+		"slots in use × memory per slot in the switch, mean over time; missing if there is no table"},
 	{"memory_bytes", "Switch memory", "B", "of all tables as built"},
 	{"frames", "Frames", "frames", "handed to links, in both directions"},
 	{"frames_lost", "Frames lost", "frames", "on links"},
 	{"frames_marked", "Frames marked", "frames", "that met congestion"},
-	{"wire_bytes", "Bytes", "B", "of frames handed to links, without what is beside a frame"},
+	{"wire_bytes", "Bytes", "B", "of frames handed to links, without the overhead of a frame"},
 }
 
 // OfHosts returns the shared metric with this name, or one without a title if there is none.

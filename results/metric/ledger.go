@@ -13,8 +13,8 @@ func sendingTo(arrivals ...string) *olaf.Ledger {
 			{Name: "sent", Title: "Sent", Unit: "updates", Doc: "offered by the workers or the generator", Paper: "§8.1",
 				Register: "generator.sent_packets"},
 			{Name: "tc_withheld", Title: "Withheld by transmission control", Unit: "updates", Paper: "§5", Sparse: true,
-				Doc: "kept from being sent by transmission control, beside `sent` and in no identity below; only simulated " +
-					"workers control themselves, and where nothing was withheld it is left out"},
+				Doc: "withheld by transmission control, in addition to `sent` and in no identity below; only " +
+					"simulated workers have control, and the count is left out if nothing was withheld"},
 		},
 		Identities: []olaf.Identity{{Left: []string{"sent"}, Right: slices.Concat(arrivals,
 			[]string{"bypassed", "malformed", "lost_before_engine"})}},
@@ -27,15 +27,15 @@ var astray = &olaf.Ledger{
 	Counters: []olaf.Counter{
 		{Name: "lost_before_engine", Title: "Lost before the queue", Unit: "frames",
 			Register: "queue.lost_before_engine", Aside: true,
-			Doc: "arrived where no queue took them, or were dropped by a network port"},
+			Doc: "arrived where no queue accepted them, or were dropped by a network port"},
 		{Name: "lost_on_cable", Title: "Lost on the cable to the queue", Unit: "frames", Sparse: true,
 			Doc: "left another card's generator by its port and did not reach the queue's; part of `lost_before_engine`"},
-		{Name: "bypassed", Title: "Bypassed", Unit: "frames", Doc: "never an engine matter: not a known worker's",
+		{Name: "bypassed", Title: "Bypassed", Unit: "frames", Doc: "did not reach the engine: not from a known worker",
 			Paper: "§3", Register: "queue.bypassed", Column: "BYPASSED"},
-		{Name: "malformed", Title: "Malformed", Unit: "frames", Doc: "never an engine matter: broken", Paper: "§3",
+		{Name: "malformed", Title: "Malformed", Unit: "frames", Doc: "did not reach the engine: broken", Paper: "§3",
 			Register: "queue.malformed", Column: "MALFORMED"},
 		{Name: "misidentified", Title: "Misidentified", Unit: "updates", Register: "queue.misidentified", Aside: true,
-			Doc: "the header named another identity than the tables; not a class of its own"},
+			Doc: "the header has another identity than the tables; not a separate class"},
 	},
 	Parts: []string{"bypassed", "malformed", "lost_before_engine"},
 }

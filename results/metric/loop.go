@@ -41,13 +41,14 @@ func OfLoop(system string, program *olaf.Ledger, classes int, endpoints *olaf.Le
 var links = &olaf.Ledger{
 	Counters: []olaf.Counter{
 		{Name: "received", Title: "Rounds", Unit: "updates",
-			Doc: "of the weights of a job, when the last of its workers had them; where workers do not wait for all and " +
-				"a server has the weights, when that had them"},
+			Doc: "of the weights of a job, counted when the last of its workers has them; if workers do not wait " +
+				"for all and a server has the weights, when the server has them"},
 		hostCounter(olaf.Counter{Name: "frames"}),
 		{Name: "frames_arrived", Title: "Frames arrived", Unit: "frames", Aside: true,
 			Doc: "at the switch, at workers and at servers"},
 		hostCounter(olaf.Counter{Name: "frames_lost", Sparse: true}),
-		{Name: "frames_underway", Title: "Frames underway", Unit: "frames", Aside: true, Doc: "when the last host was done"},
+		{Name: "frames_underway", Title: "Frames underway", Unit: "frames", Aside: true, Doc: "when the last " +
+			"host had finished"},
 		{Name: "frames_switched", Title: "Frames switched", Unit: "frames", Aside: true,
 			Doc: "that reached the program: by the links, where the classes are the device's own registers"},
 		hostCounter(olaf.Counter{Name: "frames_marked", Sparse: true}),
@@ -57,25 +58,28 @@ var links = &olaf.Ledger{
 		{Name: "vector_packets", Title: "Packets of vectors", Unit: "packets", Aside: true,
 			Doc: "that the vectors of all rounds take, each once"},
 		{Name: "slots_peak", Title: "Slots held, most", Unit: "slots", Doc: "at a time"},
-		{Name: "slots_left", Title: "Slots left", Unit: "slots", Aside: true, Doc: "held when the last host was done"},
+		{Name: "slots_left", Title: "Slots left", Unit: "slots", Aside: true, Doc: "in use when the last host " +
+			"had finished"},
 		{Name: "slots_built", Title: "Slots", Unit: "slots", Doc: "of the table"},
 		hostCounter(olaf.Counter{Name: "memory_bytes"}),
-		{Name: "held_slot_ns", Title: "Slots × time", Unit: "slot·ns", Aside: true, Doc: "slots that were held, over time"},
+		{Name: "held_slot_ns", Title: "Slots × time", Unit: "slot·ns", Aside: true, Doc: "slots in use, over time"},
 		{Name: "ceiling_bps", Title: "Goodput ceiling", Unit: "bit/s", Aside: true,
-			Doc: "of values, where a worker's link carries nothing but full packets of them"},
+			Doc: "of values, if a worker's link carries only full packets of them"},
 		hostCounter(olaf.Counter{Name: "goodput_bps", Aside: true}),
 		{Name: "iteration_ps", Title: "Iteration", Unit: "ps", Aside: true,
-			Doc: "from one update of the weights to the next, mean over the hosts that have them; 0 of a single update"},
+			Doc: "time between two updates of the weights, mean over the hosts that have them; 0 for a single " +
+				"update"},
 		{Name: "gradient_ps", Title: "Time per gradient", Unit: "ps", Aside: true,
-			Doc: "the same over the gradients in an update; 0 of a single update"},
+			Doc: "the same per gradient in an update; 0 for a single update"},
 		{Name: "aggregation_ps", Title: "Gradient aggregation", Unit: "ps", Aside: true,
-			Doc: "from the last gradient of a round that is ready to the last worker that has the sum; mean over rounds"},
+			Doc: "time from when a round's last gradient is ready until the last worker has the sum; mean over " +
+				"rounds"},
 		{Name: "completion_ps", Title: "Completion of a job", Unit: "ps", Aside: true,
-			Doc: "until its last worker was done, mean over jobs"},
+			Doc: "until its last worker had finished, mean over jobs"},
 		{Name: "stale_micro", Title: "Staleness", Unit: "updates/10⁶", Aside: true,
 			Doc: "updates of the weights between reading them and " +
 				"applying the gradient, in millionths, mean over contributions"},
-		{Name: "span_ps", Title: "Duration", Unit: "ps", Aside: true, Doc: "until the last host was done"},
+		{Name: "span_ps", Title: "Duration", Unit: "ps", Aside: true, Doc: "until the last host had finished"},
 	},
 	Identities: []olaf.Identity{{Left: []string{"frames"}, Right: []string{"frames_arrived", "frames_lost",
 		"frames_underway"}}},
@@ -88,23 +92,24 @@ var looped = slices.Concat([]*Metric{
 	hostMetric(Metric{Name: "gradient_ns", Column: "PER GRADIENT", Why: fixedReason("needs two updates"),
 		Of: counterNS("gradient_ps")}),
 	hostMetric(Metric{Name: "aggregation_ns",
-		Why: fixedReason("no worker waited for the sum of all, or no round came to its end"),
+		Why: fixedReason("no worker waited for the sum of all, or no round finished"),
 		Of:  counterNS("aggregation_ps")}),
-	{Name: "completion_ns", Title: "Completion of a job", Unit: "ns", Why: fixedReason("no job came to its end"),
-		Doc: "until its last worker was done, mean over jobs", Of: counterNS("completion_ps")},
+	{Name: "completion_ns", Title: "Completion of a job", Unit: "ns", Why: fixedReason("no job finished"),
+		Doc: "until its last worker had finished, mean over jobs", Of: counterNS("completion_ps")},
 	{Name: "goodput_gbps", Title: "Goodput per worker", Unit: "Gbit/s", Column: "GBIT/S",
 		Why: fixedReason("no update was done"),
 		Doc: OfHosts("goodput_bps").Doc,
 		Of:  func(m *Measured) Float { return Float(m.Counts.Of("goodput_bps")) / 1e9 }},
 	{Name: "ceiling_gbps", Title: "Goodput ceiling", Unit: "Gbit/s", Column: "CEILING", Why: fixedReason("no link"),
-		Doc: "the same where a worker's link carries nothing but full packets of values",
+		Doc: "the same if a worker's link carries only full packets of values",
 		Of:  func(m *Measured) Float { return Float(m.Counts.Of("ceiling_bps")) / 1e9 }},
 	hostMetric(Metric{Name: "staleness_updates", Why: fixedReason("no update was done"), Of: meanStaleness}),
 	hostMetric(Metric{Name: "slots_held", Column: "SLOTS HELD", Why: noSlots, Zeroed: true, Of: slotsHeld}),
 	hostMetric(Metric{Name: "held_bytes", Column: "HELD, B", Why: noSlots,
 		Of: func(m *Measured) Float { return slotsHeld(m) * counterRatio(m, "memory_bytes", "slots_built", 1) }}),
 	{Name: "collided_pct", Title: "Collided", Unit: "%", Column: "COLLIDED %", Why: fixedReason("slots are not shared"),
-		Doc: "packets that found their aggregator taken and went to the server as they are, of the packets of all vectors",
+		Doc: "packets that found their aggregator taken and went to the server unchanged, relative to the " +
+			"packets of all vectors",
 		Of: func(m *Measured) Float {
 			if m.Counts.Index("collided") < 0 {
 				return Missing()
@@ -112,7 +117,7 @@ var looped = slices.Concat([]*Metric{
 			return 100 * counterRatio(m, "collided", "vector_packets", 1)
 		}},
 	{Name: "resent_pct", Title: "Sent again", Unit: "%", Column: "RESENT %", Why: fixedReason("nothing was sent"),
-		Doc: "packets sent again, of the packets of all vectors",
+		Doc: "resent packets, relative to the packets of all vectors",
 		Of:  func(m *Measured) Float { return 100 * counterRatio(m, "packets_resent", "vector_packets", 1) }},
 }, ByName("aom_cluster_ns", "aom_worker_ns", "peak_aom_ns", "jain", "duration_ns"))
 

@@ -116,8 +116,8 @@ func TestLoopsMeasured(t *testing.T) {
 	}{
 		{what: "nothing", want: map[string]any{
 			"iteration_ns":   "needs two updates",
-			"aggregation_ns": "no worker waited for the sum of all, or no round came to its end",
-			"completion_ns":  "no job came to its end",
+			"aggregation_ns": "no worker waited for the sum of all, or no round finished",
+			"completion_ns":  "no job finished",
 			"goodput_gbps":   0.0, "ceiling_gbps": 0.0, "staleness_updates": "no update was done",
 			"slots_held": "the switch has no table", "held_bytes": "the switch has no table",
 			"collided_pct": "slots are not shared", "resent_pct": "nothing was sent",
@@ -149,7 +149,8 @@ func TestLoopsMeasured(t *testing.T) {
 
 // TestTablesMeasured computes by hand what the table of a program held, from register values in cycles of 4 ns.
 func TestTablesMeasured(t *testing.T) {
-	const younger = "the card does not count it: its register aggregator.occupancy_integral is of map 1.3"
+	const younger = "the card does not count it, because its register aggregator.occupancy_integral follows map " +
+		"1.3"
 	for _, c := range []struct {
 		what     string
 		duration metric.Float // ns

@@ -107,11 +107,11 @@ func whyNoWorkers(m *Measured) string {
 var measured = []*Metric{
 	{Name: "aom_cluster_ns", Title: "AoM per cluster", Unit: "ns", Age: true, Column: "AOM/CLUSTER",
 		Why: fixedReason(needsTwo),
-		Doc: "one sawtooth per cluster, which any of its workers' deliveries resets; the mean over clusters. The " +
-			"wording of §8.1",
+		Doc: "one sawtooth per cluster, which falls at deliveries from any of its workers; mean over clusters. " +
+			"The wording of §8.1",
 		Of: func(m *Measured) Float { return m.Clusters.Mean() }},
 	{Name: "aom_worker_ns", Title: "AoM per worker", Unit: "ns", Age: true, Column: "AOM/WORKER", Why: whyNoWorkers,
-		Doc: "one sawtooth per worker, reset only by a frame that holds an update of that worker; the mean over a " +
+		Doc: "one sawtooth per worker, which falls only at a frame with an update from that worker; mean over a " +
 			"cluster's workers, then over clusters",
 		Of: func(m *Measured) Float { return m.ofWorkers(m.WorkerMeans.Mean()) }},
 	{Name: "peak_aom_ns", Title: "Peak AoM", Unit: "ns", Age: true, Column: "PEAK AOM", Why: fixedReason(needsTwo),
@@ -119,8 +119,8 @@ var measured = []*Metric{
 			"deliveries, then over clusters",
 		Of: func(m *Measured) Float { return m.Peaks.Mean() }},
 	{Name: "aom_p50_ns", Title: "AoM median", Unit: "ns", Age: true, Why: fixedReason(needsTwo),
-		Doc: "the age below which the clusters' sawtooths were for half of the time, all clusters together; from " +
-			"buckets at most 1/64 of their age wide, taken as even inside",
+		Doc: "the age below which the sawtooths of all clusters together were for half of the time; from buckets " +
+			"that are at most 1/64 of their age wide and assumed to be even",
 		Of: func(m *Measured) Float { return m.AgeBelow(0.50) }},
 	{Name: "aom_p95_ns", Title: "AoM 95th percentile", Unit: "ns", Age: true, Why: fixedReason(needsTwo),
 		Doc: "the same for 95 % of the time",
@@ -139,27 +139,27 @@ var measured = []*Metric{
 		Of:  func(m *Measured) Float { return m.ofWorkers(m.Workers.Jain()) }},
 	{Name: "utilisation", Title: "Output utilisation", Column: "UTIL", Paper: "§8.1",
 		Why: fixedReason("needs an output rate, frames of known lengths and a delivery"),
-		Doc: "time that the received frames take on the output link / time; from the first bit of the first frame to " +
-			"the last bit of the last, or over the fixed window",
+		Doc: "time that the received frames take on the output link, divided by the time from the first bit of " +
+			"the first frame to the last bit of the last, or by the fixed window",
 		Of: func(m *Measured) Float { return m.Utilisation }},
 	{Name: "queue_delay_ns", Title: "Queue delay", Unit: "ns", Why: fixedReason("nobody measured it"),
-		Doc: "mean over frames of the time from the append of the " +
-			"slot to the last bit received; null when nobody measured it",
+		Doc: "mean over frames of the time from the append to the slot until the last bit is received; null if " +
+			"it was not measured",
 		Of: func(m *Measured) Float { return m.Delay }},
 	{Name: "queue_delay_max_ns", Title: "Queue delay, longest", Unit: "ns", Aside: true,
 		Doc: "the longest such time",
 		Of:  func(m *Measured) Float { return m.DelayMax }},
 	{Name: "never_delivered", Title: "Workers never delivered", Unit: "workers", Why: whyNoWorkers,
-		Doc: "workers with fewer than two deliveries, which `aom_worker_ns` leaves out",
+		Doc: "workers with fewer than two deliveries, which `aom_worker_ns` excludes",
 		Of:  func(m *Measured) Float { return m.ofWorkers(Float(m.Never)) }},
 	{Name: "time_to_n_ns", Title: "Time to N updates per worker", Unit: "ns", Paper: "§8.2",
 		Why: func(m *Measured) string { return m.WhyNoTimeN },
-		Doc: "*T(N)*: when every worker has had *N* updates received, directly or merged; replaced ones do not count. " +
-			"In a bench *N* is a tenth of what each worker sends",
+		Doc: "*T(N)*: the time at which *N* updates of every worker have been received, directly or merged; " +
+			"replaced updates do not count. In a bench *N* is a tenth of the updates per worker",
 		Of: func(m *Measured) Float { return m.TimeToN }},
 	{Name: "vectors_torn", Title: "Vectors torn", Unit: "updates", Column: "TORN", Sparse: true,
-		Doc: "updates of which some segments were delivered, by themselves or inside of sums, and others never; only " +
-			"where an update takes several frames",
+		Doc: "updates of which some segments were delivered, alone or in sums, and others never; only if an " +
+			"update takes several frames",
 		Of: func(m *Measured) Float { return m.Torn }},
 	{Name: "duration_ns", Title: "Duration", Unit: "ns", Aside: true,
 		Doc: "first to last delivery",

@@ -7,18 +7,18 @@ import "github.com/olafctl/olaf"
 var windowed = &olaf.Ledger{
 	Counters: []olaf.Counter{
 		{Name: "window_generated", Title: "Generated after the warm-up", Unit: "updates",
-			Doc: "made by workers after the warm-up"},
+			Doc: "created by workers after the warm-up"},
 		{Name: "window_withheld", Title: "Withheld after the warm-up", Unit: "updates",
-			Doc: "of these, kept from being sent by transmission control"},
+			Doc: "of these, withheld by transmission control"},
 		{Name: "window_sent", Title: "Sent after the warm-up", Unit: "updates", Doc: "of these, sent by workers"},
 		{Name: "window_delivered_frames", Title: "Delivered after the warm-up", Unit: "frames",
 			Doc: "frames at servers after the warm-up"},
 		{Name: "window_delivered_updates", Title: "Updates delivered after the warm-up", Unit: "updates",
 			Doc: "updates inside of these"},
 		{Name: "window_aggregated", Title: "Aggregated after the warm-up", Unit: "updates",
-			Doc: "merged into a waiting one after the warm-up, at any hop"},
+			Doc: "merged into a waiting update after the warm-up, at any hop"},
 		{Name: "window_replaced", Title: "Replaced after the warm-up", Unit: "updates",
-			Doc: "took the place of an older one of the same worker after the warm-up, at any hop"},
+			Doc: "replaced an older update from the same worker after the warm-up, at any hop"},
 		{Name: "window_dropped_frames", Title: "Dropped after the warm-up", Unit: "frames",
 			Doc: "frames that queues dropped after the warm-up"},
 		{Name: "window_dropped_updates", Title: "Updates dropped after the warm-up", Unit: "updates",
@@ -31,7 +31,8 @@ var windowed = &olaf.Ledger{
 // windowShares are counts of the window as shares of the updates sent in it.
 var windowShares = []*Metric{
 	windowShare("window_dropped_frames", Metric{Name: "loss_packets_pct", Title: "Frames dropped after the warm-up",
-		Doc: "100 · window_dropped_frames / window_sent; it leaves out what links lost and what was on its way at the end"}),
+		Doc: "100 · window_dropped_frames / window_sent; without the losses on links and the frames in flight at " +
+			"the end"}),
 	windowShare("window_dropped_updates", Metric{Name: "loss_updates_pct", Title: "Updates dropped after the warm-up",
 		Doc: "100 · window_dropped_updates / window_sent"}),
 	windowShare("window_replaced", Metric{Name: "loss_replaced_pct", Title: "Updates replaced after the warm-up",

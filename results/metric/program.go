@@ -40,10 +40,10 @@ const OldestStamp = "aom_oldest_ns"
 // summed are the metrics of frames that are sums, whose age depends on the contribution.
 var summed = []*Metric{
 	{Name: "aom_mean_ns", Title: "AoM by the mean stamp", Unit: "ns", Age: true, Why: whyNoStamps,
-		Doc: "as `aom_cluster_ns`, a sum being as old as its contributions are on average, to 1 ps",
+		Doc: "like `aom_cluster_ns`, but a sum is as old as its contributions on average, to 1 ps",
 		Of:  func(m *Measured) Float { return m.ofWorkers(m.MeanStamps.Mean()) }},
 	{Name: OldestStamp, Title: "AoM by the oldest stamp", Unit: "ns", Age: true, Why: whyNoStamps,
-		Doc: "as `aom_cluster_ns`, a sum being as old as its oldest contribution",
+		Doc: "like `aom_cluster_ns`, but a sum is as old as its oldest contribution",
 		Of:  func(m *Measured) Float { return m.ofWorkers(m.OldestStamps.Mean()) }},
 }
 
@@ -57,11 +57,11 @@ var tableHeld = &olaf.Ledger{Counters: []olaf.Counter{
 	{Name: "slots_built", Title: "Slots", Unit: "slots", Sparse: true, Doc: "of the table"},
 	hostCounter(olaf.Counter{Name: "memory_bytes", Sparse: true}),
 	{Name: "held_slot_cycles", Title: "Slots × cycles", Unit: "slot cycles", Aside: true,
-		Register: "aggregator.occupancy_integral", Doc: "slots that were held, over time, up to the last update"},
+		Register: "aggregator.occupancy_integral", Doc: "slots in use, over time, up to the last update"},
 	{Name: overCycles, Title: "Cycles of that", Unit: "cycles", Aside: true,
 		Register: "aggregator.occupancy_cycles",
-		Doc: "over which `held_slot_cycles` were counted, from the first update to the last; 0 where the card's " +
-			"map is older than 1.4"},
+		Doc: "over which `held_slot_cycles` were counted, from the first update to the last; 0 if the card's map " +
+			"is older than 1.4"},
 }}
 
 // held are the metrics of the program's table.
@@ -87,7 +87,7 @@ func slotsInFront(m *Measured) Float {
 // noCycles returns why the time that slots were held is unknown.
 func noCycles(m *Measured) string {
 	if m.Duration > 0 {
-		return "the card does not count it: its register aggregator.occupancy_integral is of map 1.3"
+		return "the card does not count it, because its register aggregator.occupancy_integral follows map 1.3"
 	}
 	return needsTwo
 }
@@ -96,9 +96,10 @@ func noCycles(m *Measured) string {
 func whyNoStamps(m *Measured) string {
 	switch {
 	case m.Nameless:
-		return "not observable: a frame does not say who is inside"
+		return "not observable, because a frame does not carry whose updates it contains"
 	case m.Torn.Known():
-		return "an update of several frames is as old as its oldest segment, by the newest stamp of each"
+		return "an update of several frames is as old as its oldest segment, where the newest stamp of each " +
+			"segment counts"
 	}
 	return needsTwo
 }

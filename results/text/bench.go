@@ -65,7 +65,8 @@ func (p *Page) printBeside(rows []results.Row) {
 		return
 	}
 	p.Grid(g)
-	p.Say("", "plan: the twin's ages for planned arrivals; twin: for logged arrivals. The first two differ by the senders, twin and measured by the output")
+	p.Say("", "plan: the twin's ages for planned arrivals; twin: for logged arrivals. The senders make the first "+
+		"two differ, the output makes twin and measured differ")
 	p.Printf("\n")
 }
 
@@ -142,7 +143,8 @@ func (p *Page) rows(rows []results.Row) {
 	}
 	p.Grid(g)
 	if p.Explain {
-		p.Say("", "AoM is averaged over time, peak AoM over deliveries: traffic in bursts can make the peak the smaller one")
+		p.Say("", "AoM is averaged over time, peak AoM over deliveries, so bursts can make the mean peak smaller "+
+			"than the mean")
 	}
 	p.Printf("\n")
 }
@@ -201,7 +203,8 @@ func (p *Page) comparisons(b *results.Bench) {
 	}
 	p.Grid(g)
 	if c := &ages[0]; len(published) > 0 {
-		p.Say("", "The published %s %% are set beside %s per worker and %s per cluster, since no other reading comes near them.",
+		p.Say("", "The published %s %% are compared with %s per worker and %s per cluster, because no other "+
+			"reading comes near them.",
 			strings.Join(published, " and "), c.Versus, c.Queue)
 	}
 	p.Printf("\n")
@@ -352,14 +355,14 @@ func (p *Page) validity(b *results.Bench) {
 	}
 	switch {
 	case b.Partial:
-		p.Say("", "PARTIAL: stopped after %d runs; every number above is over what was done", total)
+		p.Say("", "PARTIAL: stopped after %d runs; all numbers above cover only these runs", total)
 	case valid == total:
 		p.Say("", "valid: %d of %d runs, accounting identities exact in every run", valid, total)
 	}
 	if valid == total {
 		return
 	}
-	p.Say("", "INVALID: %d of %d runs are left out:", total-valid, total)
+	p.Say("", "INVALID: %d of %d runs are excluded:", total-valid, total)
 	for i := range b.Rows {
 		r := &b.Rows[i]
 		for _, why := range r.Why() {

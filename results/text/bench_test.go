@@ -66,7 +66,7 @@ func TestInvalidRunsAreToldOnce(t *testing.T) {
 		row.Reasons = append(row.Reasons, fmt.Sprintf("run %d: no frame came back", i))
 	}
 	b := &results.Bench{Rows: []results.Row{row, {Queue: "fifo", OutRateBPS: 40e9, Runs: 300, Valid: true}}}
-	const invalid = "INVALID: 300 of 600 runs are left out:\n  olaf 40Gbps, runs 0, 1, 2 and 297 more: no frame came back\n"
+	const invalid = "INVALID: 300 of 600 runs are excluded:\n  olaf 40Gbps, runs 0, 1, 2 and 297 more: no frame came back\n"
 	for _, partial := range []bool{false, true} {
 		b.Partial = partial
 		var out strings.Builder

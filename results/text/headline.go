@@ -49,14 +49,16 @@ func burstLine(b *results.Bench) string {
 	for i := range b.Rows {
 		r := &b.Rows[i]
 		if lost := r.Stats.Of("lost_pct"); int64(w.MeanRate) < r.OutRateBPS && lost.Known() && lost.Mean > 0 {
-			return fmt.Sprintf("Bursts decide: %v offered on average are less than the output of %v. --rate changes only the gaps between bursts of %d.",
+			return fmt.Sprintf("Bursts determine the loss: the average of %v offered is below the output of %v, "+
+				"so --rate changes only the gaps between bursts of %d.",
 				w.MeanRate, olaf.Rate(r.OutRateBPS), w.BurstPackets)
 		}
 	}
 	if !ratesChosen(b.Provenance.Command) || len(b.Rows) == 0 || !c.emptiesBetweenBursts(ratesOf(b.Rows)) {
 		return ""
 	}
-	return fmt.Sprintf("Bursts decide: at %v or less the queue empties between bursts of %d at %v, so --rate changes no loss.",
+	return fmt.Sprintf("Bursts determine the loss: at %v or less the queue empties between bursts of %d at %v, "+
+		"so --rate does not change the loss.",
 		w.MeanRate, w.BurstPackets, w.LineRate)
 }
 
@@ -212,7 +214,8 @@ func atRate(rates []int64, rate int64) string {
 }
 
 // AgesNotCompared is the headline in place of a comparison of ages; see results.SameWork.
-const AgesNotCompared = "Ages are not compared: an update of the weights holds more gradients in one system than in the other."
+const AgesNotCompared = "Ages are not compared, because an update of the weights contains more gradients in one " +
+	"system than in the other."
 
 // freshLine describes how much fresher or older models are under the same reading, or their age if nothing is compared.
 // doubtful is set if they are older under any reading.

@@ -82,14 +82,14 @@ func TestHeadlines(t *testing.T) {
 		"bursts lose although less is offered than leaves": {results.Bench{Rows: two[:1],
 			Config: json.RawMessage(`{"spec":{"workload":{"mean_rate":"20Gbps","burst_packets":135}}}`)},
 			"OLAF lost 11.2 % of updates.\nOLAF's models were 1.200 µs old per cluster, 2.400 µs per worker.\n" +
-				"Bursts decide: 20Gbps offered on average are less than the output of 40Gbps. --rate changes only the gaps between bursts of 135."},
+				"Bursts determine the loss: the average of 20Gbps offered is below the output of 40Gbps, so --rate changes only the gaps between bursts of 135."},
 		"more is offered than leaves": {results.Bench{Rows: two[:1],
 			Config: json.RawMessage(`{"spec":{"workload":{"mean_rate":"60Gbps","burst_packets":135}}}`)},
 			"OLAF lost 11.2 % of updates.\nOLAF's models were 1.200 µs old per cluster, 2.400 µs per worker."},
 		"a chosen rate at which the queue empties between bursts": {results.Bench{Rows: two[:1], Config: bursts("85Gbps"),
 			Provenance: results.Provenance{Command: []string{"olafctl", "bench", "--rate=85G"}}},
 			"OLAF lost 11.2 % of updates.\nOLAF's models were 1.200 µs old per cluster, 2.400 µs per worker.\n" +
-				"Bursts decide: at 85Gbps or less the queue empties between bursts of 135 at 100Gbps, so --rate changes no loss."},
+				"Bursts determine the loss: at 85Gbps or less the queue empties between bursts of 135 at 100Gbps, so --rate does not change the loss."},
 		"a chosen rate at which it does not": {results.Bench{Rows: two[:1], Config: bursts("86Gbps"),
 			Provenance: results.Provenance{Command: []string{"olafctl", "bench", "--rate", "86G"}}},
 			"OLAF lost 11.2 % of updates.\nOLAF's models were 1.200 µs old per cluster, 2.400 µs per worker."},

@@ -105,7 +105,7 @@ func TestJobsThatAreLeft(t *testing.T) {
 		ctx, leave := context.WithCancel(t.Context())
 		report, err := work.play(ctx, leave)
 		leave()
-		if !errors.Is(err, context.Canceled) || report == nil || !strings.Contains(printed(t, report), fmt.Sprintf("partial: it was left before its end, and this is 1 of %d runs", work.runs())) {
+		if !errors.Is(err, context.Canceled) || report == nil || !strings.Contains(printed(t, report), fmt.Sprintf("partial: it was stopped early, and this is 1 of %d runs", work.runs())) {
 			t.Errorf("%s, left after a run: %v, %v", name, report, err)
 		}
 		if report, err = work.play(ctx, leave); report != nil || !errors.Is(err, context.Canceled) {

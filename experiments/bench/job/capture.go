@@ -33,7 +33,7 @@ func Capture(s *Spec, folder string, force bool) (*Captures, error) {
 		return nil, err
 	}
 	if parts.Frame == nil {
-		return nil, fmt.Errorf("%w: %s has no frames of its own", ErrFrames, s.System.Name)
+		return nil, fmt.Errorf("%w: %s has no frame format", ErrFrames, s.System.Name)
 	}
 	layout := s.Job.Layout
 	layout.PerPacket = parts.PerPacket

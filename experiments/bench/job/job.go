@@ -126,7 +126,7 @@ func (o *Outcome) describe() {
 	for i := range rows {
 		why := rows[i].Why
 		if o.Hung == len(o.Runs) {
-			why = "no run came to its end"
+			why = "no run finished"
 		}
 		o.Numbers = append(o.Numbers, results.Describe(values[i], why))
 	}
@@ -152,7 +152,7 @@ func (o *Outcome) Number(name string) results.Statistic {
 			return o.Numbers[i]
 		}
 	}
-	return results.Describe(nil, "no number of that name")
+	return results.Describe(nil, "no number has that name")
 }
 
 // Err returns nil if every run finished. The error matches ErrHung.

@@ -61,7 +61,7 @@ func (p *Plan) part(n int, seeds []uint64) *Plan {
 
 // DescribePart states how much of an interrupted plan was finished.
 func DescribePart(whole, runs int) string {
-	return fmt.Sprintf("partial: it was left before its end, and this is %d of %s", whole, olaf.Plural(runs, "run"))
+	return fmt.Sprintf("partial: it was stopped early, and this is %d of %s", whole, olaf.Plural(runs, "run"))
 }
 
 // Runs returns the number of single runs.

@@ -50,8 +50,8 @@ func TestMissingNumbersSayWhy(t *testing.T) {
 	hung := jobOf(t, "iswitch", system.Options{}, 0, 0)
 	hung.Job.Limit = olaf.Microsecond
 	o, err := Run(context.Background(), hung, []uint64{1}, nil)
-	if err != nil || o.Hung != 1 || o.Number("served").Reason != "no run came to its end" ||
-		o.Number("iteration_ns").Reason != "no run came to its end" {
+	if err != nil || o.Hung != 1 || o.Number("served").Reason != "no run finished" ||
+		o.Number("iteration_ns").Reason != "no run finished" {
 		t.Errorf("%v, hung %d: %+v", err, o.Hung, o.Numbers)
 	}
 }

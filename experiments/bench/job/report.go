@@ -320,7 +320,7 @@ func (o *Outcome) once() string {
 	if n := o.Number("duration_ns"); n.Known() {
 		return text.Age(&n) + " in all"
 	}
-	return "no run came to its end"
+	return "no run finished"
 }
 
 // answer describes in a line or two how fast each system was, and what went wrong.

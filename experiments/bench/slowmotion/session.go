@@ -260,7 +260,7 @@ func (l *Session) checkOver() error {
 			return nil
 		case pktgen.Done:
 		default:
-			return fmt.Errorf("%w: the generator is in state %v in the middle of a run", bench.ErrRun, state)
+			return fmt.Errorf("%w: the generator is in state %v during a run", bench.ErrRun, state)
 		}
 		status, err := c.Device.Read32(regmap.QueueStatus)
 		if err != nil || status&regmap.QueueStatusEmpty == 0 {

@@ -224,7 +224,7 @@ func (r *run) addFaults(p *Played) error {
 		strange += h.strange.Load()
 	}
 	if strange > 0 {
-		say("%s that are none of this system's came by the cables", olaf.Plural(strange, "frame"))
+		say("%s of other systems came through the cables", olaf.Plural(strange, "frame"))
 	}
 	return nil
 }
@@ -242,7 +242,7 @@ func (r *run) addUnproved(say func(format string, a ...any)) {
 		say("%s received by hosts do not contain the gradients that were added", olaf.Plural(wrong, "packet"))
 	}
 	if n := r.inside.unproved; n > 0 {
-		say("%s of sums left the switch that are not of what came to it", olaf.Plural(n, "packet"))
+		say("%s of sums left the switch that do not follow from its input", olaf.Plural(n, "packet"))
 	}
 	if n := r.inside.unnoted; n > 0 {
 		say("%s arrived without a known sender", olaf.Plural(n, "frame"))

@@ -17,7 +17,7 @@ import (
 )
 
 // ErrNetwork matches networks that can be simulated but not built here.
-var ErrNetwork = olaf.NewError(olaf.Device, "such a network is not laid here")
+var ErrNetwork = olaf.NewError(olaf.Device, "such a network cannot be built here")
 
 // Work computes the workers' vectors. Its methods are called from several goroutines.
 type Work interface {

@@ -7,7 +7,7 @@ import (
 )
 
 // CeilingAbout describes the metric of GoodputCeiling.
-const CeilingAbout = "of values, where a worker's link carries nothing but full packets of them"
+const CeilingAbout = "of values, if a worker's link carries only full packets of them"
 
 // GoodputCeiling returns the upper limit that links set on goodput: the rate of values, in bit/s, if a worker's link
 // carries only full packets, averaged over the workers of a job. It ignores hosts, servers and switches.

@@ -113,13 +113,13 @@ var rows = []Row{
 	{metric.OfHosts("frames_lost"), func(r *Result) metric.Float { return metric.Float(r.Lost) }, "", false},
 	{metric.OfHosts("wire_bytes"), func(r *Result) metric.Float { return metric.Float(r.Bytes) }, "", false},
 	{metric.Host{Name: "jct_ns", Title: "Completion of a job", Unit: "ns",
-		Doc: "until its last worker was done, mean over jobs"}, func(r *Result) metric.Float { return r.Completion },
-		"no job came to its end", false},
+		Doc: "until its last worker had finished, mean over jobs"}, func(r *Result) metric.Float { return r.Completion },
+		"no job finished", false},
 	{metric.Host{Name: "served", Title: "Packets at servers", Unit: "",
 		Doc: "for each packet of a vector; missing where there is no server"},
 		func(r *Result) metric.Float { return r.Served }, "there is no server", false},
 	{metric.OfHosts("frames_marked"), func(r *Result) metric.Float { return metric.Float(r.Marked) }, "", false},
-	{metric.Host{Name: "duration_ns", Title: "Duration", Unit: "ns", Doc: "until the last host was done"},
+	{metric.Host{Name: "duration_ns", Title: "Duration", Unit: "ns", Doc: "until the last host had finished"},
 		func(r *Result) metric.Float { return r.Duration }, "", false},
 }
 

@@ -22,15 +22,17 @@ import (
 func Experiments(set system.Set) experiments.Set {
 	return experiments.Set{{
 		Name: "atp/sharing", Artefact: "Sharing", Needs: "40 s",
-		About: "three jobs of VGG16 that share aggregators or have a third each, with half to three times what one needs",
+		About: "three VGG16 jobs that share aggregators or have a third each, with half to three times the " +
+			"number that one job needs",
 		Run: func(ctx context.Context, o experiments.Options) (result.Report, error) {
 			return runSharing(ctx, set, o)
 		},
 		Inputs: experiments.InputsByTenth(gradientSize),
 	}, {
 		Name: "atp/loss", Artefact: "Loss", Needs: "20 s",
-		About: "one job under loss: ATP in both profiles, SwitchML with both of its timeouts, ATP without resends",
-		Run:   func(ctx context.Context, o experiments.Options) (result.Report, error) { return runLoss(ctx, set, o) },
+		About: "one job under loss: ATP in both profiles, SwitchML with both of its timeouts, ATP without " +
+			"resending",
+		Run: func(ctx context.Context, o experiments.Options) (result.Report, error) { return runLoss(ctx, set, o) },
 	}}
 }
 
@@ -120,9 +122,9 @@ func sayMiddle(t *result.Result) {
 	if len(t.Blocks[k].Rows) <= worst || len(t.Blocks[k].Rows[worst].Cells) < 2 {
 		return
 	}
-	t.Say("with 8 workers a job, sharing dynamically loses in the middle: at %s it takes %.2f times as long, for "+
-		"a collision costs the server's link a packet of every worker: %.1f packets for each of a vector, against "+
-		"1 where nothing collides",
+	t.Say("with 8 workers per job, dynamic sharing is slower in the middle: at %s it takes %.2f times as long, "+
+		"because a collision costs the server's link a packet of every worker: %.1f packets for each packet of a "+
+		"vector, against 1 without collisions",
 		t.Blocks[i].Rows[worst].Name, 1/float64(t.Blocks[i].Rows[worst].Cells[0].Mean), float64(t.Blocks[k].Rows[worst].Cells[1].Mean))
 }
 
@@ -183,8 +185,8 @@ func runLoss(ctx context.Context, set system.Set, o experiments.Options) (result
 		Sharings: []string{system.Dynamic}, Amounts: []string{"1pta"}, Losses: losses,
 	}
 	t := experiments.NewResult("atp/loss", "Loss", &o, base.config(seeds))
-	t.Terms = []string{fmt.Sprintf("One job of %d workers, %s gradients, %g %% of each; every system with %d "+
-		"packets of a worker on their way.", LabWorkers, vgg.Name, 100*base.Fraction, PTA())}
+	t.Terms = []string{fmt.Sprintf("One job of %d workers, %s gradients, %g %% of each; every system has %d "+
+		"packets in flight per worker.", LabWorkers, vgg.Name, 100*base.Fraction, PTA())}
 	blocks := []result.Block{{Name: "completion of the job", Unit: "ms"}, {Name: "runs that hung"},
 		{Name: "sent again, of packets of vectors", Unit: "%"}, {Name: "packets of sums that are inexact"}}
 	for i := range blocks {
@@ -219,8 +221,9 @@ func runLoss(ctx context.Context, set system.Set, o experiments.Options) (result
 	}
 	t.Blocks = blocks
 	base.basis(t)
-	t.Say("a lost packet costs ATP a round trip, since acknowledgements out of order reveal it; it costs SwitchML " +
-		"its timeout, so its times depend on --timeout and are always given with it")
-	t.Say("without workers that send again ATP waits for good for what was lost; that is reported, and no such run enters a mean")
+	t.Say("a lost packet costs ATP a round trip, because acknowledgements out of order reveal it; it costs " +
+		"SwitchML its timeout, so its times depend on --timeout and are always given with it")
+	t.Say("if workers do not resend, ATP waits forever for what was lost; this is reported, and such runs are " +
+		"excluded from all means")
 	return t, nil
 }

@@ -143,7 +143,7 @@ func over(a, b *job.Outcome, tell func(float64) float64) results.Statistic {
 			ratios = append(ratios, results.Float(tell(float64(a.Runs[i].Completion/b.Runs[i].Completion))))
 		}
 	}
-	return results.Describe(ratios, "no run of both came to its end")
+	return results.Describe(ratios, "no run of both finished")
 }
 
 // scale converts a statistic to another unit.
@@ -254,13 +254,14 @@ func (g *Grid) terms() []string {
 
 // basis states what the numbers are based on.
 func (g *Grid) basis(t *result.Result) {
-	t.Say("taken: 100 Gbps, a round trip of %s and %.0f million packets a second of a host, from a run that A2TP "+
-		"published of ATP's stack; so a job's peak throughput needs a window, and so aggregators, of PTA = %d",
+	t.Say("assumed: 100 Gbps, a round trip of %s and %.0f million packets per second per host, from a "+
+		"measurement of ATP's stack that A2TP published; so a job's peak throughput needs a window, and as many "+
+		"aggregators, of PTA = %d",
 		RoundTrip(), float64(olaf.Second)/float64(labFrame)/1e6, PTA())
 	if g.Window == 0 {
-		t.Say("a window is what the peak needs, or what the job's aggregators allow")
+		t.Say("a window is as large as the peak needs, or as the job's aggregators allow")
 	}
 	if g.Fraction < 1 {
-		t.Say("%g %% of each gradient is played; --fraction 1 plays all of it", 100*g.Fraction)
+		t.Say("%g %% of each gradient is simulated; --fraction 1 simulates all of it", 100*g.Fraction)
 	}
 }

@@ -153,5 +153,5 @@ func Aggregators(text string) (int, error) {
 	} else if n, err := strconv.Atoi(text); err == nil && n > 0 {
 		return n, nil
 	}
-	return 0, fmt.Errorf("%w: %q is no number of aggregators, such as 450 or 0.5pta", system.ErrOptions, text)
+	return 0, fmt.Errorf("%w: %q is not a number of aggregators, such as 450 or 0.5pta", system.ErrOptions, text)
 }

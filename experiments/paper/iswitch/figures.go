@@ -94,8 +94,8 @@ func runFig15(ctx context.Context, l *lab, o experiments.Options) (result.Report
 		ours[claim("fig15", name, "ps_over_ar")] = paper.Of(one(last[syncPS] - last[allReduce]))
 	}
 	f.Compare(ours)
-	f.Say("iterations are taken to fall with the gradients of an update: 1 / workers, but for the asynchronous " +
-		"server, which applies one at a time")
+	f.Say("the number of iterations is assumed to fall with the gradients per update (1 / workers), except for " +
+		"the asynchronous server, which applies one at a time")
 	f.Say("racks of %s workers below a root; the paper emulates these scales", strconv.Itoa(LabRack))
 	return f, nil
 }

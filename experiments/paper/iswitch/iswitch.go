@@ -35,9 +35,9 @@ func Experiments(set system.Set) experiments.Set {
 		one("table4", "Table 4", "time of a synchronous iteration of DQN, A2C, PPO and DDPG: parameter server, "+
 			"AllReduce, iSwitch", "2 s", runTable4),
 		one("table5", "Table 5", "time of an asynchronous iteration: parameter server and iSwitch with staleness up to 3", "2 s", runTable5),
-		one("fig12", "Fig. 12", "what of a synchronous iteration is gradient aggregation", "2 s", runFig12),
+		one("fig12", "Fig. 12", "share of a synchronous iteration that is gradient aggregation", "2 s", runFig12),
 		one("fig15", "Fig. 15", "speed-up with 4 to 12 workers in racks of 3, synchronous and asynchronous", "5 s", runFig15),
-		one("text", "§§2 to 6", "the paper's own numbers, worked out", "0 s", runText),
+		one("text", "§§2 to 6", "values computed from the paper's own numbers", "0 s", runText),
 	}
 }
 
@@ -142,8 +142,8 @@ func (l *lab) run(ctx context.Context, a approach, m Model, workers int, ideal b
 const (
 	linkRate    = "rate of a link"
 	computeTime = "time of a gradient"
-	messageTime = "time of a host for a message"
-	volumeTime  = "time of a host for a MiB"
+	messageTime = "a host's time for a message"
+	volumeTime  = "a host's time for a MiB"
 )
 
 // scale applies the changed input of the options to a job.

@@ -51,11 +51,13 @@ func FindModel(name string) (Model, error) {
 func (m *Model) Basis(ideal bool) string {
 	switch {
 	case ideal:
-		return "Basis: wires and switches alone; computing times are the paper's (Table 5). Nothing is fitted."
+		return "Basis: only links and switches; computing times are the paper's (Table 5). Nothing is fitted."
 	case m.Fitted:
-		return "Basis: calibrated: what hosts take for a message was fitted to DQN and PPO (iSwitch, Tables 4 and 5)."
+		return "Basis: calibrated: the hosts' time for a message was fitted to DQN and PPO (iSwitch, Tables 4 " +
+			"and 5)."
 	}
-	return "Basis: predicted: what hosts take for a message was fitted to DQN and PPO alone (iSwitch, Tables 4 and 5)."
+	return "Basis: predicted: the hosts' time for a message was fitted to DQN and PPO alone (iSwitch, Tables 4 " +
+		"and 5)."
 }
 
 // LabLink is 10 Gbps Ethernet, with the line's overhead per frame.

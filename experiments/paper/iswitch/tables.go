@@ -13,10 +13,10 @@ import (
 // sayBasis describes the basis of the tables' times.
 func sayBasis(t *result.Result) {
 	t.Say("a gradient's time is the interval of asynchronous iSwitch (Table 5), which hides everything else: 4 calibrated numbers")
-	t.Say("what hosts take for a message, a fixed part and one per MiB for each approach, was fitted to DQN and " +
+	t.Say("the hosts' time for a message, a fixed part and one per MiB for each approach, was fitted to DQN and " +
 		"PPO in Table 4: 6 numbers to 6; A2C and DDPG are predicted")
-	t.Say("taken: the same gradient time in all approaches, no stragglers, iterations as printed; a server is one " +
-		"thread, its updates included")
+	t.Say("assumed: the same gradient time in all approaches, no stragglers, and iterations as printed; a server " +
+		"is one thread, which also does its updates")
 }
 
 func runTable4(ctx context.Context, l *lab, o experiments.Options) (result.Report, error) {
@@ -26,12 +26,12 @@ func runTable4(ctx context.Context, l *lab, o experiments.Options) (result.Repor
 	if err != nil {
 		return nil, err
 	}
-	wires, err := l.grid(ctx, "iteration by wires and switches alone, nothing fitted", approaches, true)
+	wires, err := l.grid(ctx, "iteration with links and switches alone, nothing fitted", approaches, true)
 	if err != nil {
 		return nil, err
 	}
 	hours := result.Block{Name: "training, iterations as printed", Unit: "h", Columns: times.Columns}
-	printed := result.Block{Name: "the paper's iteration, its hours over its iterations", Unit: "ms", Columns: times.Columns}
+	printed := result.Block{Name: "the paper's iteration: its hours divided by its iterations", Unit: "ms", Columns: times.Columns}
 	published, ours := publishedHours(), paper.Ours{}
 	for i, m := range Models() {
 		line, theirs := result.Line{Name: m.Name}, result.Line{Name: m.Name}
@@ -47,8 +47,8 @@ func runTable4(ctx context.Context, l *lab, o experiments.Options) (result.Repor
 	t.Blocks = append(t.Blocks, times, hours, wires, printed)
 	t.Compare(ours)
 	sayBasis(t)
-	t.Say("by wires and switches alone an iteration is %.0f %% off the paper's on average, with what hosts take "+
-		"%.0f %%: what dominates PPO and DDPG is one to two milliseconds a message in hosts, not the network",
+	t.Say("with links and switches alone an iteration is %.0f %% off the paper's on average, with the hosts' "+
+		"time %.0f %%: one to two milliseconds per message in hosts dominate PPO and DDPG, not the network",
 		100*meanDeviation(&wires, &printed), 100*meanDeviation(&times, &printed))
 	return t, nil
 }
@@ -100,11 +100,12 @@ func runTable5(ctx context.Context, l *lab, o experiments.Options) (result.Repor
 	t.Blocks = append(t.Blocks, times, stale, hours)
 	t.Compare(ours)
 	sayBasis(t)
-	t.Say("what a server takes for an update was fitted to DQN and PPO in this table: 2 numbers to 2")
-	t.Say("an asynchronous iteration of the server applies 1 gradient, one of iSwitch 4: in gradients DQN trained " +
-		"6.3 M against 14.0 M, A2C 1.2 M against 1.6 M, PPO 0.54 M against 0.48 M, DDPG 3.0 M against 6.0 M")
-	t.Say("by the paper's own hours asynchronous iSwitch is slower than synchronous iSwitch in all four " +
-		"trainings: 11.74, 1.39, 0.27, 6.20 h against 8.66, 1.12, 0.22, 4.40 h")
+	t.Say("the server's time for an update was fitted to DQN and PPO in this table: 2 numbers to 2")
+	t.Say("an asynchronous iteration applies 1 gradient with the server and 4 with iSwitch: counted in " +
+		"gradients, DQN trained on 6.3 M against 14.0 M, A2C on 1.2 M against 1.6 M, PPO on 0.54 M against 0.48 " +
+		"M, DDPG on 3.0 M against 6.0 M")
+	t.Say("according to the paper's hours, asynchronous iSwitch is slower than synchronous iSwitch for all four " +
+		"models: 11.74, 1.39, 0.27, 6.20 h against 8.66, 1.12, 0.22, 4.40 h")
 	return t, nil
 }
 
@@ -161,6 +162,7 @@ func runTable3(ctx context.Context, l *lab, o experiments.Options) (result.Repor
 func runText(_ context.Context, _ *lab, o experiments.Options) (result.Report, error) {
 	t := experiments.NewResult("iswitch/text", "§§2 to 6", &o, nil)
 	t.Compare(paper.Ours{})
-	t.Say("Table 1's sizes are binary units, as the layers of the networks that it names add up to; the board's chip is an XC7VX690T")
+	t.Say("Table 1's sizes are in binary units, because that matches the sum of the named networks' layers; the " +
+		"board's chip is an XC7VX690T")
 	return t, nil
 }

@@ -15,9 +15,10 @@ import (
 // control compares control laws on the networks of Tables 2 and 3. The paper has one law and no numbers for others, so
 // this experiment judges no claim.
 var control = experiments.Experiment{
-	Name:      "olaf/control",
-	Artefact:  "Tables 2 and 3",
-	About:     "the networks of Tables 2 and 3 under each law of transmission control, from numbers and from a full bit",
+	Name:     "olaf/control",
+	Artefact: "Tables 2 and 3",
+	About: "the networks of Tables 2 and 3 under each law of transmission control, with numbers and with a " +
+		"full bit",
 	Needs:     "3 min",
 	Simulates: true,
 	Long:      true,
@@ -25,12 +26,14 @@ var control = experiments.Experiment{
 }
 
 // controlExpected was written before the first run.
-const controlExpected = "expected before the first run: SW3 is full at most ACKs, so that a full bit does nearly what the paper's numbers do; " +
-	"a full queue no longer grows, so that an extrapolated occupancy withholds hardly anything and differs from no control by less than a point of loss"
+const controlExpected = "expected before the first run: SW3 is full in most ACKs, so a full bit does nearly as " +
+	"well as the paper's numbers; a full queue no longer grows, so an extrapolated occupancy withholds hardly " +
+	"anything and differs from no control by less than a point of loss"
 
 // controlBitExpected was written before the first run with a full bit in ACKs.
-const controlBitExpected = "expected before the first run with one bit in place of Qn: paper and full do exactly what they do with numbers; " +
-	"extrapolate sees a queue jump from empty to full and withholds several times more, but loses less than a point fewer"
+const controlBitExpected = "expected before the first run with one bit instead of Qn: paper and full do exactly " +
+	"the same as with numbers; extrapolate sees a queue jump from empty to full and withholds several times " +
+	"more, but its loss is less than a point lower"
 
 // controlVariants returns Olaf without control, and under every law, where N counts clusters as in the text, then senders.
 // An extrapolation uses no N.

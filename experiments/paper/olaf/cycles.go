@@ -236,13 +236,13 @@ func (t *cyclesTable) conclude() {
 		t.Say("%s: Olaf's counts are within %.1f %% of the paper's at 40 Gbps and within %.1f %% at 20 Gbps", p,
 			worst(p, at40...), worst(p, at20...))
 	}
-	t.Say("calibrated has two numbers that were fitted to these very counts; one read port, shared by merges and " +
-		"output, has none, and takes a merge as long as its frame is")
-	t.Say("bursts and cluster weights of the traffic were fitted with the calibrated cycles in place, so that the " +
-		"others start at a disadvantage: this is evidence for the shared port, no proof")
+	t.Say("calibrated has two numbers that were fitted to these very counts; the model with one read port, " +
+		"shared by merges and output, has none, and there a merge takes time in proportion to its frame")
+	t.Say("the bursts and cluster weights were fitted with the calibrated cycles, which puts the others at a " +
+		"disadvantage: this is evidence for the shared port, but not proof")
 	for _, found := range t.refit {
 		t.Say("sensitivity, used nowhere else: %s", found)
 	}
-	t.Say("calibrated charges a merge of 9 kB one cycle as one of 256 B; with one port it takes up to 141, so " +
-		"results for 9 kB frames depend on the choice of the profile")
+	t.Say("calibrated charges one cycle for a merge of 9 kB, as for 256 B; with one port it takes up to 141 " +
+		"cycles, so results for 9 kB frames depend on the profile")
 }

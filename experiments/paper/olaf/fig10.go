@@ -117,11 +117,12 @@ func judgeFig10(f *result.Result, fifo, clusters, senders []multiHopRow) {
 		"olaf/fig10.olaf_tc.s1_falls": falls, "olaf/fig10.olaf_tc.s2_flat_and_low": flat})
 	f.Say("the parameters that the paper does not give were fitted to Tables 2 and 3 " +
 		"(docs/reference/topology-file.md); this figure was not fitted")
-	f.Say("stable and flat are one yardstick: the highest mean over α lies at most %d %% above the lowest, with "+
-		"its interval over seeds", paper.FlatPct)
-	f.Say("FIFO's S1 is not monotone in α: drop-tail locks the phases of periodic senders, at some rates out " +
-		"altogether (never delivered, below)")
-	f.Say("Olaf with transmission control is judged with the paper's N, the active clusters; with N in senders both groups are older")
+	f.Say("stable and flat mean the same: the highest mean over α is at most %d %% above the lowest, with its "+
+		"interval over seeds", paper.FlatPct)
+	f.Say("FIFO's S1 is not monotone in α, because drop-tail locks the phases of periodic senders and at some " +
+		"rates locks them out completely (never delivered, below)")
+	f.Say("Olaf with transmission control is judged with the paper's N, the active clusters; if N counts " +
+		"senders, both groups are older")
 }
 
 // overAlpha returns a group's ages by α and seed.

@@ -89,10 +89,10 @@ func runFig2(ctx context.Context, o experiments.Options) (result.Report, error) 
 	}.MarkShortened(shortIterations(&o, schemes)))
 	f.Say("8 workers, slowest %.1f times as slow as the fastest, %s; ± is the 95 %% half-width over seeds",
 		schemes[0].Config.Spread, olaf.Plural(runs, "seed"))
-	f.Say("per iteration of all workers, async makes 8 full steps, periodic 2 and sync 1, all of the same size: "+
-		"sync with 8 times the step ends at %s, async at %s, so the gap over iterations is mostly the number of "+
-		"steps, not freshness", text.FormatRounded(&long, 1), text.FormatRounded(&async, 1))
-	f.Say("async's further gain is time: no worker waits for the slowest")
+	f.Say("per iteration of all workers, async makes 8 full steps, periodic 2 and sync 1, all of the same size. "+
+		"Sync with steps 8 times as large ends at %s, async at %s, so the gap over iterations comes mostly from "+
+		"the number of steps, not from freshness", text.FormatRounded(&long, 1), text.FormatRounded(&async, 1))
+	f.Say("async also gains time, because no worker waits for the slowest")
 	return f, err
 }
 

@@ -84,9 +84,9 @@ func runFig3(ctx context.Context, o experiments.Options) (result.Report, error) 
 			YLabel: "iterations until 10 have a mean above 0", Series: []result.Series{reach}},
 		{Name: "Seeds that never did", Group: "workers", XLabel: "workers", YLabel: "seeds", Series: []result.Series{never}}}
 	f.Compare(paper.Ours{"olaf/fig3.iterations.fewer_with_more_workers": paper.Falls(bySeed)}.MarkShortened(shortIterations(&o, schemes)))
-	f.Say("a seed that never has ten iterations with a mean reward above %d counts with all its iterations", fig3Reward)
-	f.Say("%s; every worker adds full steps of the same size, so N workers also take N times as many steps an "+
-		"iteration, and part of the gain is that", olaf.Plural(runs, "seed"))
+	f.Say("if a seed never has ten iterations with a mean reward above %d, all its iterations count", fig3Reward)
+	f.Say("%s; every worker adds full steps of the same size, so N workers also take N times as many steps per "+
+		"iteration, which is part of the gain", olaf.Plural(runs, "seed"))
 	return f, err
 }
 

@@ -80,7 +80,8 @@ func runFig5(o *experiments.Options) (result.Report, error) {
 	r.addPoint(fig5End, fig5End-r.born)
 	r.Panels = []result.Panel{{Name: "Fig. 5: Age of Model of cluster 0", XLabel: "µs", YLabel: "age [µs]", Series: []result.Series{r.ages}}}
 	r.Blocks = []result.Block{r.steps}
-	r.Say("a delivered update lowers the age to its own: a merged or replaced update is as young as its newest part")
+	r.Say("a delivered update lowers the age to its own age; a merged or replaced update is as young as its " +
+		"newest part")
 	r.Say("the engine here is a ring of slots and a table of clusters; the paper's four pointers and cluster_head and cluster_tail (§12.1) decide the same")
 	return r.Result, nil
 }

@@ -19,10 +19,11 @@ import (
 var fig7 = experiments.Experiment{
 	Name:     "olaf/fig7",
 	Artefact: "Fig. 7",
-	About:    "time until 200 updates of each of 300 workers are through, FIFO over Olaf, by output rate",
-	Needs:    "10 s",
-	Run:      runFig7,
-	Inputs:   experiments.InputsByTenth(experiments.OfferedRate, experiments.OutputRate, experiments.FrameSize),
+	About: "time until 200 updates from each of 300 workers are delivered, FIFO divided by Olaf, by output " +
+		"rate",
+	Needs:  "10 s",
+	Run:    runFig7,
+	Inputs: experiments.InputsByTenth(experiments.OfferedRate, experiments.OutputRate, experiments.FrameSize),
 }
 
 // Fig7Config is the configuration of Fig. 7. docs/notes/trainings.md describes what the paper does not say.
@@ -198,7 +199,7 @@ func (c *Fig7Config) draw(f *result.Result, variants []fig7Variant, points [][][
 		}
 		return series
 	}
-	over := fmt.Sprintf(": T(%d) of FIFO over T(%d) of Olaf", c.Updates, c.Updates)
+	over := fmt.Sprintf(": T(%d) of FIFO divided by T(%d) of Olaf", c.Updates, c.Updates)
 	add("speed-up", "Every worker"+over, "speed-up", every(func(p *fig7Point) float64 { return p.speedup })...)
 	add("speed-up", "Half of the workers"+over, "speed-up", every(func(p *fig7Point) float64 { return p.half })...)
 	for v, variant := range variants {

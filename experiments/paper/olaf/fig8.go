@@ -87,8 +87,12 @@ func runFig8(ctx context.Context, o experiments.Options) (result.Report, error) 
 		ours.MarkShortened("a fifth of the time")
 	}
 	f.Compare(ours)
-	f.Say("the paper does not state the base of its percentages; rewards here are below zero for most of the run, where a ratio of them means nothing, so ours are of the reward gained since the first tenth of the ideal network's run")
-	f.Say("merging k gradients in the queue makes one step of what would have been k, so Olaf learns more slowly than the ideal network even without loss; “weighted” lets the server multiply the step by the count, which the paper does not")
+	f.Say("the paper does not state the base of its percentages; rewards here are below zero for most of the " +
+		"run, where their ratio means nothing, so our percentages are relative to the reward gained since the " +
+		"first tenth of the ideal network's run")
+	f.Say("merging k gradients in the queue turns k steps into one, so Olaf learns more slowly than the ideal " +
+		"network even without loss; with “weighted” the server multiplies the step by the count, which the paper " +
+		"does not do")
 	return f.Result, err
 }
 
@@ -152,7 +156,8 @@ func (f *fig8Trainings) finalReward(l *learned) float64 {
 func (f *fig8Trainings) over(rate, olaf, fifo string) results.Statistic {
 	ol, fi := f.final[olaf], f.final[fifo]
 	gain := gains(f.schemes, f.done, olaf, fifo, fig8Spans, f.untilNS)
-	f.Say("at %s Olaf ends at %s and FIFO at %s: a difference of %.0f in reward; counted from the untrained policy Olaf is %s %% above FIFO", rate,
+	f.Say("at %s Olaf ends at %s and FIFO at %s: a difference of %.0f in reward; relative to the untrained "+
+		"policy Olaf gains %s %% more than FIFO", rate,
 		text.FormatRounded(&ol, 1), text.FormatRounded(&fi, 1), float64(ol.Mean-fi.Mean), text.FormatRounded(&gain, 1))
 	return gain
 }

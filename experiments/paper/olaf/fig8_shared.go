@@ -13,11 +13,12 @@ import (
 var fig8Shared = experiments.Experiment{
 	Name:     "olaf/fig8-shared",
 	Artefact: "Fig. 8",
-	About:    "the trainings of Fig. 8 where a merge takes the output as long as its frame is, beside those under calibrated cycles",
-	Needs:    "30 min",
-	Long:     true,
-	Run:      runFig8Shared,
-	Parts:    trainings(fig8SharedSchemes, 5, 1),
+	About: "the training runs of Fig. 8 if a merge occupies the output in proportion to its frame, next to " +
+		"those with calibrated cycles",
+	Needs: "30 min",
+	Long:  true,
+	Run:   runFig8Shared,
+	Parts: trainings(fig8SharedSchemes, 5, 1),
 }
 
 // fig8SharedSchemes returns Fig. 8's schemes except the weighted one, and Olaf with one read port. FIFO merges nothing,
@@ -43,7 +44,7 @@ func runFig8Shared(ctx context.Context, o experiments.Options) (result.Report, e
 			f.over(rate+cycles, "olaf "+rate+cycles, "fifo "+rate)
 		}
 	}
-	f.Say("the paper's frames of 9 kB may be merged in one cycle, as calibrated has it, or take the output for up " +
-		"to 141 as with one read port: Fig. 8's result for Olaf depends on that choice")
+	f.Say("a merge of the paper's 9 kB frames may take one cycle, as in calibrated, or occupy the output for up " +
+		"to 141 cycles, as with one read port: Fig. 8's result for Olaf depends on that choice")
 	return f.Result, err
 }

@@ -17,7 +17,7 @@ import (
 var filter = experiments.Experiment{
 	Name:     "olaf/filter",
 	Artefact: "Fig. 8",
-	About:    "the trainings of Fig. 8 through Olaf with the reward filter, by threshold",
+	About:    "the training runs of Fig. 8 through Olaf with the reward filter, by threshold",
 	Needs:    "40 min",
 	Long:     true,
 	Run:      runFilter,
@@ -65,7 +65,8 @@ func runFilter(ctx context.Context, o experiments.Options) (result.Report, error
 	if failed != nil {
 		return nil, failed
 	}
-	f.Say("Spearman's correlation between mean age and time to a common reward, over the trainings of a seed: %s", text.FormatRounded(&proxy, 1))
+	f.Say("Spearman's correlation between mean age and time to a common reward, over the training runs of a "+
+		"seed: %s", text.FormatRounded(&proxy, 1))
 	n := len(filterThresholds)
 	for i, rate := range filterRates {
 		block := result.Block{Name: fmt.Sprintf("%v, reward in the last tenth, and updates in %% of those sent", rate),

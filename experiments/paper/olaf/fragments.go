@@ -20,8 +20,9 @@ func splitUpdates(set system.Set) experiments.Experiment {
 	return experiments.Experiment{
 		Name:     "olaf/fragments",
 		Artefact: "§10",
-		About:    "updates of 2,205 values in 1 to 64 frames, each a cluster of its own: loss, ages, and models torn between mixtures",
-		Needs:    "10 s",
+		About: "updates of 2,205 values in 1 to 64 frames, where each frame's place is a separate cluster: " +
+			"loss, ages, and models torn between mixtures",
+		Needs: "10 s",
 		Run: func(ctx context.Context, o experiments.Options) (result.Report, error) {
 			return runFragments(ctx, set, o)
 		},
@@ -124,11 +125,13 @@ func judgeFragments(f *result.Result) []fragmentsExpectation {
 	losesMost := !slices.ContainsFunc(fragmentCounts, func(frames int) bool { return frames >= 8 && at(lost[olafAll], frames) <= 50 })
 	first, short := at(lost[olafPlace], 1), at(lost[olafPlace], last)
 	return []fragmentsExpectation{
-		{fmt.Sprintf("with 8 slots a place OLAF loses %.1f %% of whole updates and %.1f %% of frames at %d an update", first, short, last),
+		{fmt.Sprintf("with 8 slots per place OLAF loses %.1f %% of whole updates, and %.1f %% of frames with %d "+
+			"per update", first, short, last),
 			short < first},
-		{fmt.Sprintf("with 8 slots in all OLAF loses %.1f %% at 8 frames an update and %.1f %% at %d", at(lost[olafAll], 8),
+		{fmt.Sprintf("with 8 slots in all OLAF loses %.1f %% with 8 frames per update and %.1f %% with %d", at(lost[olafAll], 8),
 			at(lost[olafAll], last), last), losesMost},
-		{fmt.Sprintf("with 8 slots a place OLAF tears %.1f %% of updates in 4 frames and %.1f %% in %d, FIFO %.1f and %.1f %%",
+		{fmt.Sprintf("with 8 slots per place OLAF tears %.1f %% of updates with 4 frames and %.1f %% with %d, "+
+			"FIFO %.1f and %.1f %%",
 			at(torn[olafPlace], 4), at(torn[olafPlace], last), last, at(torn[fifoPlace], 4), at(torn[fifoPlace], last)), tearsMore},
 		{fmt.Sprintf("a whole model is at most %.1f times as old as its frames", oldest), oldest <= 2},
 	}

@@ -365,10 +365,14 @@ func countingSenders(m paper.Measured) paper.Other {
 // sayReadings adds the statements for every multi-hop table.
 func (r *multiHopTable) sayReadings() {
 	r.Say("the parameters that the paper does not give were fitted to these numbers (docs/reference/topology-file.md): agreement is a fit, not a prediction")
-	r.Say("the comparison takes FIFO's age per worker and Olaf's per cluster, the only reading that fits, and Jain's index over clusters; the table shows both")
-	r.Say("N of transmission control counts the active clusters, as in the paper's text; where counting senders gives another verdict, it is printed below the number")
-	r.Say("loss counts dropped packets over updates sent; by updates, a dropped packet counts for everything merged into it; replaced updates are neither")
-	r.Say("drop-tail locks the phases of periodic senders: FIFO's ages depend on the seed, so the interval belongs to the number")
+	r.Say("the comparison uses FIFO's age per worker and Olaf's per cluster, the only reading that fits, and " +
+		"Jain's index over clusters; the table shows both readings")
+	r.Say("N of transmission control counts the active clusters, as in the paper's text; if counting senders " +
+		"gives another verdict, it is printed below the number")
+	r.Say("loss is dropped packets over updates sent; counted by updates, a dropped packet counts for everything " +
+		"merged into it; replaced updates count in neither")
+	r.Say("drop-tail locks the phases of periodic senders, so FIFO's ages depend on the seed; read each number " +
+		"with its interval")
 }
 
 // ReadEarlier reads a Table 2 or 3 from an earlier version.

@@ -18,7 +18,7 @@ import (
 var solved = experiments.Experiment{
 	Name:     "olaf/smt",
 	Artefact: "§6",
-	About:    "seconds that z3 needs to decide whether two clusters are treated fairly, both cases of the text",
+	About:    "seconds that z3 takes to decide whether two clusters are treated fairly, in both cases of the text",
 	Needs:    "2 s",
 	Timed:    true,
 	Run:      runSolved,

@@ -132,12 +132,13 @@ func runTable1Trace(ctx context.Context, set system.Set, o experiments.Options) 
 	}
 	f.Say("27 workers in 9 clusters, 500 updates each, 60 Gbps offered, %d seeds; lost = sent − delivered − "+
 		"aggregated, as the paper prints it", runs)
-	f.Say("a recorded training, resampled, offers smooth traffic: at 60 Gbps FIFO loses about 1 − output/60, less " +
-		"than the paper printed; averaged over a run whose fast workers end early it loses more")
+	f.Say("a resampled recording of a training run offers smooth traffic: at 60 Gbps FIFO loses about 1 − " +
+		"output/60, less than the paper prints; if the rate is averaged over a run whose fast workers end early, " +
+		"it loses more")
 	f.Say("with the slowest cluster 7 times as slow as the fastest, the first workers together ask for about 180 " +
 		"Gbps; the port paces them to 100 Gbps, so departures lag the trace by up to about a fifth of the run, " +
 		"which the other variants would count as invalid")
-	f.Say("the bursts were fitted to the paper's numbers, the trace was not")
+	f.Say("the bursts were fitted to the paper's numbers, but the trace was not")
 	return f, nil
 }
 

@@ -36,8 +36,8 @@ var table3 = experiments.Experiment{
 		a, b := 1381.0, 5382.0
 		r.Say("FIFO's printed fairness of 0.86 can't be Jain's index of ten clusters with the printed means: "+
 			"those allow at most (a+b)²/(2(a²+b²)) = %.3f", (a+b)*(a+b)/(2*(a*a+b*b)))
-		r.Say("with the paper's N, the active clusters, no send probability is below 8/10 and little changes; " +
-			"counted in senders, with v = 1/threshold, N narrows the gap, at the price of older single workers " +
+		r.Say("with the paper's N, the active clusters, no send probability is below 8/10 and little changes; if " +
+			"N counts senders, with v = 1/threshold, the gap becomes narrower but single workers become older " +
 			"(last row)")
 		r.Say("gap between the groups: %.1f ms without control, %.1f ms with it (N = clusters), %.1f ms (N = senders)", plain.gap(), clusters.gap(), senders.gap())
 		return r.report(), nil

@@ -26,8 +26,8 @@ func claimsOfText(set system.Set) experiments.Experiment {
 }
 
 // textExpected was written before the first run.
-const textExpected = "expected before the first run: FIFO's age grows with its queue at every step, and Olaf saves ACKs at both rates; " +
-	"on the links to the workers its multicast costs more bytes than it saves"
+const textExpected = "expected before the first run: FIFO's age grows with its queue at every step, and Olaf " +
+	"saves ACKs at both rates, but on the links to the workers its multicast costs more bytes than it saves"
 
 // fifoSlots are the queue sizes of the statement on FIFO's age; 8 is the paper's.
 var fifoSlots = []int{4, 8, 16, 32}
@@ -55,7 +55,8 @@ func runText(ctx context.Context, set system.Set, o experiments.Options) (result
 	}
 	t.Compare(ours)
 	t.Say("%s", textExpected)
-	t.Say("a FIFO ACK goes to one worker and an Olaf ACK to a cluster, copied at the last switch (§10): both cross the links before it once")
+	t.Say("a FIFO ACK goes to one worker, and an Olaf ACK goes to a cluster and is copied at the last switch " +
+		"(§10); both cross the links before it once")
 	return t, nil
 }
 

@@ -166,7 +166,7 @@ func readKept(path string) (*learned, error) {
 	}
 	var l learned
 	if err := json.Unmarshal(doc, &l); err != nil {
-		return nil, fmt.Errorf("%s is no finished training (%v); delete it to run it again", path, err)
+		return nil, fmt.Errorf("%s is not a finished training run (%v); delete it to run it again", path, err)
 	}
 	return &l, nil
 }

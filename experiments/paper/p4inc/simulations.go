@@ -27,8 +27,8 @@ func (g *grid) draw(ctx context.Context, artefact string, o *experiments.Options
 	f.Say("printed: 64 units of 24 ports of 40 Gbps, 4 places a switch, 20 jobs a second, slots of 1 s, 2 to 16 " +
 		"workers of 102 to 548 MB; ours: 60 %% of jobs in one unit, updates of 100 ms, reconfigurations of 50 ms, " +
 		"servers of 40 Gbps, one iteration a job")
-	f.Say("20 jobs of 7.5 workers of 2.6 Gb are 0.39 Tb a second, and the optics of 64 units carry 61 Tbps: with " +
-		"the printed numbers no job waits for them, so the policies have little to decide")
+	f.Say("20 jobs per second with 7.5 workers of 2.6 Gb need 0.39 Tbps, and the optics of 64 units carry 61 " +
+		"Tbps: with the printed numbers no job waits for them, so the policies have little to decide")
 	for _, s := range says {
 		f.Say("%s", s)
 	}
@@ -71,8 +71,8 @@ func runFig9(ctx context.Context, o experiments.Options) (result.Report, error) 
 			{"inc_tw.fewest_reconfigurations", ahead(policy.Reconfigurations, incTW, noincFCFS, noincTW, incFCFS)},
 			{"inc_tw.shortest_ct_bti", ahead(policy.CTBTI, incTW, noincFCFS, noincTW, incFCFS)},
 		}}
-	return g.draw(ctx, "Fig. 9", &o, "widths and volumes of the 500 jobs of the paper's trace are not printed; "+
-		"ours are drawn, with a median of 30 MB and a heavy tail")
+	return g.draw(ctx, "Fig. 9", &o, "the paper does not print the widths and volumes of the 500 jobs in its "+
+		"trace; ours are random, with a median of 30 MB and a heavy tail")
 }
 
 func runFig10(ctx context.Context, o experiments.Options) (result.Report, error) {
@@ -86,8 +86,8 @@ func runFig10(ctx context.Context, o experiments.Options) (result.Report, error)
 		g.numbers = append(g.numbers, number{"reconfigurations_fall." + name, falls(policy.Reconfigurations, k)},
 			number{"ct_bti_falls." + name, falls(policy.CTBTI, k)})
 	}
-	return g.draw(ctx, "Fig. 10", &o, "from an even mesh 8 units have 3 connections to each other one and seldom "+
-		"need more, 64 have one to every third")
+	return g.draw(ctx, "Fig. 10", &o, "from an even mesh 8 units have 3 connections to each other unit and "+
+		"seldom need more, while 64 units have one to every third")
 }
 
 func runFig11(ctx context.Context, o experiments.Options) (result.Report, error) {
@@ -115,8 +115,8 @@ func runFig12(ctx context.Context, o experiments.Options) (result.Report, error)
 			number{"reconfigurations_converge." + name, spread(policy.Reconfigurations, k, 3)},
 			number{"ct_bti_grows." + name, grows(policy.CTBTI, k)})
 	}
-	return g.draw(ctx, "Fig. 12", &o, "a job that is done at the beginning of a slot is done when the slot ends, "+
-		"in ours as in the paper's Eq. (11), so CT-BTI grows with the slot whatever a policy does")
+	return g.draw(ctx, "Fig. 12", &o, "a job that finishes at the beginning of a slot counts as finished when "+
+		"the slot ends, as in the paper's Eq. (11), so CT-BTI grows with the slot whatever a policy does")
 }
 
 // scenarios returns the four scenarios' names in ids of claims.

@@ -101,9 +101,9 @@ func runTable1(ctx context.Context, find func(string) (milp.Solver, error), o ex
 	t.Say("printed gaps to the optimum divide by the heuristic: over the optimum TW's are 20.6, 18.8 and 19.6 %%, " +
 		"printed 17.1, 15.9 and 16.4, FCFS's 76.5, 62.3 and 60.8, printed 43.3, 38.4 and 37.8; NoRecon's 9.6 to " +
 		"24.4 %% are over TW, the smaller number")
-	t.Say("100 jobs of 7.5 workers of 2.6 Gb are 2 Tb; the optics of 8 units carry 7.7 Tbps and the jobs arrive " +
-		"within 5 s, so that 14.8 to 31.8 s follow from something that is not printed: what a switch or a server " +
-		"can take, or more than one iteration")
+	t.Say("100 jobs with 7.5 workers of 2.6 Gb have 2 Tb; the optics of 8 units carry 7.7 Tbps and the jobs " +
+		"arrive within 5 s, so 14.8 to 31.8 s must come from something that is not printed: the capacity of a " +
+		"switch or server, or more than one iteration")
 	return t, nil
 }
 
@@ -169,7 +169,7 @@ func prove(ctx context.Context, find func(string) (milp.Solver, error), done tal
 			done.add("milp", jobs, plan.Outcome)
 		}
 	}
-	t.Say("the optimum is by %s, of the first %d seeds, where it was proved within %v; its plan does not minimise "+
+	t.Say("the optimum is from %s, for the first %d seeds if it was proved within %v; its plan does not minimise "+
 		"reconfigurations", solver.Name(), seeds, solverLimit)
 	return nil
 }
@@ -226,7 +226,8 @@ func span(done tally) (low, high results.Statistic) {
 // gaps returns how far the heuristics are above the optimum, for the seeds that have one, next to the printed gaps and
 // the gaps derived from printed numbers.
 func gaps(done tally) result.Block {
-	b := result.Block{Name: "above the optimum", Unit: "%", Columns: []string{"fcfs", "tw", "tw printed", "tw by the printed seconds"}}
+	b := result.Block{Name: "above the optimum", Unit: "%", Columns: []string{"fcfs", "tw", "tw printed", "tw " +
+		"from the printed seconds"}}
 	printed := map[int][2]float64{40: {17.1, 20.6}, 50: {15.9, 18.8}, 60: {16.4, 19.6}}
 	for _, jobs := range tableJobs {
 		if jobs > provable {

@@ -60,8 +60,9 @@ func runFig5(ctx context.Context, o experiments.Options) (result.Report, error) 
 	t.Compare(ours)
 	t.Say("no time for computing or adding: neither is printed. With a time c for computing, the printed 1.56, " +
 		"1.83 and 1.65 of ResNets follow from c = 0.79, 0.20 and 0.54 times a gradient's own time on the wire")
-	t.Say("two workers into one interface are at most twice as slow as into a switch, so the printed 3.7 and 3.8 " +
-		"of VGGs are not the network's: the server must have taken 3.7 times its own time on the wire")
+	t.Say("two workers that share one interface are at most twice as slow as with a switch, so the network does " +
+		"not explain the 3.7 and 3.8 printed for VGGs: the server must have taken 3.7 times its own time on the " +
+		"wire")
 	return t, nil
 }
 
@@ -120,9 +121,9 @@ func racks(ctx context.Context, f *result.Result, o *experiments.Options, m poli
 	f.Say("printed: 4 racks, two of them with workers, 2 or 4 workers a job, a job a second, slots of 1 s, " +
 		"servers of 40 Gbps, the paper's 3 runs are 10 here; ours: 8 ports a rack, 60 %% of jobs in one rack, " +
 		"updates of 100 ms, reconfigurations of 50 ms, one iteration a job")
-	f.Say("one iteration of ResNet50 takes 20 to 82 ms of a slot of 1 s and one of VGG16 106 to 422: nearly every " +
-		"job is done in its first slot whatever is decided. Waiting, and with it what a policy saves, follows " +
-		"from how many iterations a job has, which is not printed")
+	f.Say("one iteration takes 20 to 82 ms for ResNet50 and 106 to 422 ms for VGG16, in a slot of 1 s, so nearly " +
+		"every job finishes in its first slot whatever the policy is. How long jobs wait, and so what a policy " +
+		"saves, depends on the number of iterations per job, which is not printed")
 	return nil
 }
 
@@ -173,6 +174,6 @@ func runFig7(ctx context.Context, o experiments.Options) (result.Report, error) 
 	if err != nil {
 		return nil, err
 	}
-	f.Say("total and average JCT save the same per cent, since the jobs are the same")
+	f.Say("the savings of total and average JCT are the same in per cent, because the jobs are the same")
 	return f, nil
 }

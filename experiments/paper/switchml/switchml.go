@@ -43,7 +43,8 @@ func runPool(ctx context.Context, set system.Set, o *experiments.Options) (resul
 		Slots: []int{16, 32, 64, 128, 256, 512}, Packets: []olaf.Size{256, 1024},
 	}
 	t := experiments.NewResult("switchml/pool", "Pool", o, &c)
-	t.Terms = []string{"8 workers on one switch, 100 Gbps, a round trip of 10 us and what frames take; hosts keep up; one gradient of 8 MB."}
+	t.Terms = []string{"8 workers on one switch, 100 Gbps, a round trip of 10 us plus the time of frames; hosts " +
+		"keep up; one gradient of 8 MB."}
 	done, total := 0, len(c.Slots)*len(c.Packets)
 	worst := 0.0
 	for _, payload := range c.Packets {
@@ -65,8 +66,8 @@ func runPool(ctx context.Context, set system.Set, o *experiments.Options) (resul
 	}
 	t.Say("predicted before the run: the smaller of line rate × payload ÷ (frame + %d B) and slots × payload ÷ "+
 		"round trip; the largest deviation is %.1f %%", int(c.Overhead), worst)
-	t.Say("a frame of 256 B of payload leaves 77 %% of the line to gradients, one of 1,024 B 93 %%; both then " +
-		"need a pool of line × round trip, in packets")
+	t.Say("a frame with a payload of 256 B leaves 77 %% of the line to gradients, one with 1,024 B leaves 93 %%; " +
+		"both need a pool of line × round trip, in packets")
 	return t, nil
 }
 

@@ -123,7 +123,7 @@ func arrivalsOf(source pktgen.Source) []arrival {
 // Loads returns the loads of the comparison.
 func Loads() []Load {
 	return []Load{
-		{"poisson", "every worker sends with exponential gaps", poissonArrivals},
+		{"poisson", "every worker sends at exponentially distributed intervals", poissonArrivals},
 		{"bursts", "the bursts that Table 1 was fitted with", burstArrivals},
 		{"trace", "a recorded training of LunarLander, scaled", recordedArrivals},
 	}
@@ -186,10 +186,10 @@ func Settings() []Setting {
 	return []Setting{
 		{Name: "own frames", About: "iSwitch's frame is 14 B shorter than OLAF's for the same 48 lanes", Frames: true},
 		{Name: "fitted cycles", About: "engine cycles that were fitted to Table 1", Cycles: true},
-		{Name: "accelerator", About: "iSwitch's unit takes 40 ns a frame, 60 Gbps bring one every 37 ns; 8 may " +
-			"wait, more are lost", Accelerator: true},
-		{Name: "equal bytes", About: "FIFO and OLAF have 17 slots, the 4352 B that iSwitch's 9 segments and 8 " +
-			"slots take", Slots: clusters + slots},
+		{Name: "accelerator", About: "iSwitch's unit takes 40 ns per frame, but 60 Gbps bring one every 37 ns; 8 " +
+			"may wait, more are lost", Accelerator: true},
+		{Name: "equal bytes", About: "FIFO and OLAF have 17 slots, which take the same 4352 B as iSwitch's 9 " +
+			"segments and 8 slots", Slots: clusters + slots},
 	}
 }
 

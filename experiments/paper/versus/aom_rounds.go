@@ -109,8 +109,8 @@ var roundNames = [roundBlocks]struct{ name, unit string }{
 	roundAges:       {"AoM, newest", "ns"},
 	roundArithmetic: {"AoM, newest, by arithmetic", "ns"},
 	roundIterations: {"iteration", "ns"},
-	roundRepeats:    {"packets sent again, of a job's workers and seed", ""},
-	roundQuietAges:  {"AoM, newest, over seeds in which nothing was sent again", "ns"},
+	roundRepeats:    {"packets resent, per seed and worker of a job", ""},
+	roundQuietAges:  {"AoM, newest, over seeds in which nothing was resent", "ns"},
 }
 
 // compareRounds fills the blocks of the synchronous systems, a row per rate, and compares them with the expectations.
@@ -165,7 +165,7 @@ func (p *player) describeRuns(rate olaf.Rate, runs []*closedloop.Result) (descri
 		roundAges: results.Describe(ages, none), roundArithmetic: {Mean: p.predictAge(rate), N: 1},
 		roundIterations: results.Describe(iterations, none),
 		roundRepeats:    results.Describe(repeats, none),
-		roundQuietAges:  results.Describe(quiet, "in every seed something was sent again"),
+		roundQuietAges:  results.Describe(quiet, "something was resent in every seed"),
 	}
 }
 
@@ -183,18 +183,19 @@ func judgeRounds(t *result.Result, newest, arithmetic, beside *result.Block) {
 	}
 	t.Say("expected before the run, in rounds, at every rate: ages within %d %% of the arithmetic: at most %.1f "+
 		"%% off, so %s", near, off, formatVerdict(t, off <= near))
-	t.Say("expected: ATP, whose sums go by a server, is older than SwitchML with 95 %% intervals apart: %s",
+	t.Say("expected: ATP, whose sums pass a server, is older than SwitchML, and the 95 %% intervals do not "+
+		"overlap: %s",
 		formatVerdict(t, ordered))
 	t.Say("expected: SwitchML in rounds is older than %s, whose workers do not wait: %s", beside.Columns[besideRounds],
 		formatVerdict(t, older))
-	t.Say("seen after the run: where something of ATP's was sent again, a packet had met another job's aggregator " +
-		"and gone to the server by itself, while the others of its round waited in the switch; a vector of one " +
-		"packet has no acknowledgement to tell of that, and the first timeout is 50 ms. SwitchML and iSwitch " +
-		"share no slots between jobs")
-	t.Say("in rounds an age is that of the model at the workers, which is one and the same for all of a job: a " +
-		"gradient of every worker is inside, and the newest is the slowest worker's. A worker computes its next " +
-		"gradient, for one gap of the Poisson load, only once it has the sum, so that fewer gradients are " +
-		"made than are offered elsewhere; bursts and the recorded training say when updates leave, which " +
+	t.Say("seen after the run: when ATP resent something, a packet had met another job's aggregator and gone to " +
+		"the server alone, while the others of its round waited in the switch; for a vector of one packet no " +
+		"acknowledgement reveals this, and the first timeout is 50 ms. In SwitchML and iSwitch, jobs share no " +
+		"slots")
+	t.Say("in rounds an age is that of the model at the workers, which is the same for all workers of a job: it " +
+		"contains a gradient of every worker, and the newest is that of the slowest worker. A worker computes " +
+		"its next gradient, for one gap of the Poisson load, only after it has the sum, so there are fewer " +
+		"gradients than in the other cases; bursts and the recorded training specify when updates leave, which " +
 		"rounds decide themselves")
 }
 

@@ -24,8 +24,9 @@ func Experiments(set system.Set) experiments.Set {
 	}, {
 		Name:     "versus/multihop",
 		Artefact: "Multi-hop",
-		About:    "Tables 2 and 3 of OLAF with every system: FIFO, OLAF, iSwitch in both modes, SwitchML and ATP over two levels of switches",
-		Needs:    "30 s",
+		About: "OLAF's Tables 2 and 3 with every system: FIFO, OLAF, iSwitch in both modes, SwitchML and ATP " +
+			"over two levels of switches",
+		Needs: "30 s",
 		Run: func(ctx context.Context, o experiments.Options) (result.Report, error) {
 			return runMultiHop(ctx, set, o)
 		},
@@ -73,21 +74,22 @@ type config struct {
 
 // terms lists the rules of a fair comparison that apply here.
 var terms = []string{
-	"Same arrivals and seeds for all: 27 workers in 9 clusters, 60 Gbps, 256 B frames + 24 B on the line for every system.",
+	"All systems get the same arrivals and seeds: 27 workers in 9 clusters, 60 Gbps, 256 B frames + 24 B on the " +
+		"line.",
 	"Bottleneck: P, the link from the switch to the server; S, the links from the switch to the workers (systems that answer).",
-	"No engine cycles and no accelerator cost (profile ideal), except where a block says otherwise. Ages by the " +
-		"newest contribution, per cluster; by the oldest beside it.",
-	"In rounds (S): the workers of a cluster are a job; links of the rate both ways, and of ATP one to the server " +
-		"of each job, without delay; the same 256 B frames.",
-	"Switch memory: FIFO and OLAF 8 slots of 256 B; iSwitch one segment a cluster, 9 × 256 B, and 8 slots behind " +
-		"it. The last block has it in bytes beside what was published, the blocks of equal bytes give FIFO and " +
-		"OLAF 17 slots.",
-	"Arithmetic: OLAF adds fixed-point lanes that saturate, iSwitch float32, FIFO nothing; ages do not depend on " +
-		"it, and no lanes are added here, so that no block in Q16.16 is needed.",
-	"Loss: nothing is sent again. What finds no room, in a queue or in front of the accelerator, is lost to every " +
-		"system alike; links lose nothing.",
-	"Progress is a gradient vector of one frame, and ages are over virtual time; no iterations are compared, " +
-		"whose batches differ between papers.",
+	"Engine cycles and the accelerator cost nothing (profile ideal), unless a block says otherwise. Ages are " +
+		"those of the newest contribution, per cluster; those of the oldest are next to them.",
+	"In rounds (S), the workers of a cluster are a job. Links have the output rate in both directions and no " +
+		"delay; ATP has one more to the server of each job. Frames are the same 256 B.",
+	"Switch memory: FIFO and OLAF have 8 slots of 256 B; iSwitch has one segment per cluster, 9 × 256 B, and 8 " +
+		"slots behind them. The last block has the memory in bytes next to the published values; in the blocks " +
+		"with equal bytes FIFO and OLAF have 17 slots.",
+	"Arithmetic: OLAF adds fixed-point lanes that saturate, iSwitch adds float32, FIFO adds nothing. Ages do not " +
+		"depend on this, and no lanes are added here, so no block in Q16.16 is needed.",
+	"Loss: nothing is resent. Updates that find no room in a queue or before the accelerator are lost in every " +
+		"system; links lose nothing.",
+	"Progress is counted in gradient vectors of one frame, and ages are in virtual time. Iterations are not " +
+		"compared, because their batches differ between papers.",
 }
 
 func runAoM(ctx context.Context, set system.Set, o experiments.Options) (result.Report, error) {
@@ -137,7 +139,7 @@ func runAoM(ctx context.Context, set system.Set, o experiments.Options) (result.
 		return nil, err
 	}
 	for _, s := range settings {
-		t.Say("%s, with no order expected: %s", s.Name, s.About)
+		t.Say("%s, no order was expected: %s", s.Name, s.About)
 	}
 	return t, nil
 }
@@ -236,12 +238,13 @@ func judgeAoM(t *result.Result) {
 	apart := o.Mean+o.CI95 < i.Mean-i.CI95 && i.Mean+i.CI95 < f.Mean-f.CI95
 	above := 100 * (float64(i.Mean)/float64(o.Mean) - 1)
 	t.Say("expected before the run, Poisson to the server at 20 Gbps: OLAF is fresher than iSwitch H=3, which is "+
-		"fresher than FIFO, with 95 %% intervals apart: %s", formatVerdict(t, apart))
+		"fresher than FIFO, and the 95 %% intervals do not overlap: %s", formatVerdict(t, apart))
 	t.Say("expected: iSwitch H=3 within 30 %% of OLAF there: it is %.1f %% above, so %s", above,
 		formatVerdict(t, above <= 30))
-	t.Say("with H just above offered / carried an iSwitch comes near OLAF, which finds that number by its queue; " +
-		"with any other H it waits too long or drops")
-	t.Say("under bursts and under the recorded training nothing was expected; by the oldest contribution every " +
-		"merging system is older than by the newest")
-	t.Say("S has no server: FIFO and OLAF answer nobody there and are left out, and nothing is lost; ages in S and P are of different readers")
+	t.Say("with H just above offered / carried load iSwitch comes near OLAF, whose queue finds that number by " +
+		"itself; with any other H it waits too long or drops")
+	t.Say("for bursts and the recorded training nothing was expected; if the oldest contribution counts, every " +
+		"merging system is older than if the newest counts")
+	t.Say("S has no server: FIFO and OLAF cannot answer there and are left out, and nothing is lost; ages in S " +
+		"and P belong to different receivers")
 }

@@ -45,13 +45,14 @@ type memoryConfig struct {
 
 // memoryTerms lists the rules of a fair comparison that apply here.
 var memoryTerms = []string{
-	"Same load for all: 8 workers on one switch, 10 Gbps, gradients of 100,000 values (0.4 MB) that take 1 ms " +
-		"each; one worker takes 1, 2 or 4 times as long.",
-	"Topology S: the switch answers, but for ATP and ps, whose server hangs on a link of its own. Hosts cost no " +
-		"time. Own frames, with 24 B beside each.",
+	"All systems have the same load: 8 workers on one switch, 10 Gbps, gradients of 100,000 values (0.4 MB) that " +
+		"take 1 ms each; one worker takes 1, 2 or 4 times as long.",
+	"Topology S: the switch answers, except in ATP and ps, whose server has its own link. Hosts take no time. " +
+		"Every system has its own frames, with 24 B of overhead each.",
 	"Switch memory as published: iSwitch 2,048 segments (isw-x: as many as the vector has), SwitchML 128 slots of " +
 		"two sets, ATP 20,000 aggregators.",
-	"Each system's own way with loss; the parameter server's transport is taken to be reliable, and is not run under loss.",
+	"Each system handles loss in its own way; the parameter server's transport is assumed to be reliable and is " +
+		"not run under loss.",
 }
 
 // memoryMeasures lists the blocks, in order.
@@ -63,12 +64,12 @@ var memoryMeasures = []struct {
 		return scaleStatistic(o.Number("iteration_ns"),
 			1e-6)
 	}},
-	{"memory held, mean over time", "kB", func(o *job.Outcome) results.Statistic { return scaleStatistic(o.Number("held_bytes"), 1e-3) }},
-	{"memory held × time for an update", "kB·ms", func(o *job.Outcome) results.Statistic {
+	{"memory in use, mean over time", "kB", func(o *job.Outcome) results.Statistic { return scaleStatistic(o.Number("held_bytes"), 1e-3) }},
+	{"memory in use × time for an update", "kB·ms", func(o *job.Outcome) results.Statistic {
 		held, took := o.Number("held_bytes"), o.Number("iteration_ns")
 		return scaleStatistic(held, float64(took.Mean)*1e-9)
 	}},
-	{"on wires for an update", "MB", func(o *job.Outcome) results.Statistic {
+	{"bytes on links for an update", "MB", func(o *job.Outcome) results.Statistic {
 		return scaleStatistic(o.Number("wire_bytes"), 1e-6/float64(o.Spec.Job.Updates))
 	}},
 	{"AoM of the newest contribution", "ms",
@@ -136,10 +137,10 @@ func runMemory(ctx context.Context, set system.Set, o experiments.Options) (resu
 			}
 		}
 	}
-	t.Say("a slot is held while the slowest worker's packet is missing: memory × time grows with the straggler's " +
-		"lag in every system that waits, by what each lets its fast workers put there meanwhile")
-	t.Say("SwitchML's pool bounds what is held to its slots, and its second sets are reserved on top of that; " +
-		"ATP's window does the same; iSwitch holds what its table takes of a vector")
+	t.Say("a slot is in use while the slowest worker's packet is missing: in every system that waits, memory × " +
+		"time grows with the straggler's delay, and with what the system lets fast workers store meanwhile")
+	t.Say("SwitchML's pool limits the memory in use to its slots, and the second sets are reserved in addition; " +
+		"ATP's window does the same; iSwitch uses as much as its table takes of a vector")
 	return t, nil
 }
 

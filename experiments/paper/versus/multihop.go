@@ -45,23 +45,24 @@ type hopConfig struct {
 
 // hopTerms lists the rules of a fair comparison that apply here.
 var hopTerms = []string{
-	"Same network for all: OLAF's preset multihop as fitted to Tables 2 and 3: ten clusters of ten workers on two " +
-		"switches of 5 slots, a third of 8 in front of the server at 848 kbps, 50 ms a hop.",
-	"Same gradients: 234 values; a worker's k-th takes what lies between the k-th and the one before of workers " +
-		"that send every 100 ms (Table 3: the second half every 300 ms).",
-	"fifo, olaf: workers send without waiting. iswitch async: they apply what comes and never wait. All others: a " +
-		"gradient begins when the sum of the last has come back.",
-	"Ages are the server's for all (topology P): the switch adds up where the workers hang, sums cross both " +
-		"links, and the server answers. Answers of systems that wait take the links' rate, the preset's ACKs only " +
-		"the delay.",
-	"Own frames: OLAF and FIFO 1,000 B, iSwitch 986 B, SwitchML one packet of 1024B or four of 256B, ATP four. " +
-		"Slots hold frames of any length.",
-	"Workers try again after four times a round trip and a gradient: what the systems have of their own, 0.2 to " +
-		"50 ms, is below the round trip of 300 ms.",
+	"All systems have the same network, OLAF's preset multihop as fitted to Tables 2 and 3: ten clusters of ten " +
+		"workers on two switches of 5 slots, a third switch of 8 slots before the server at 848 kbps, 50 ms per " +
+		"hop.",
+	"All systems have the same gradients of 234 values. A worker's k-th gradient takes the time between the " +
+		"sends k-1 and k of workers that send every 100 ms (Table 3: the second half every 300 ms).",
+	"fifo, olaf: workers send without waiting. iswitch async: workers apply what arrives and never wait. All " +
+		"others: a gradient begins when the sum of the last one has come back.",
+	"Ages are measured at the server for all systems (topology P): the switch with the workers adds, sums cross " +
+		"both links, and the server answers. Answers of systems that wait take the links' rate, the preset's " +
+		"ACKs only the delay.",
+	"Every system has its own frames: OLAF and FIFO 1,000 B, iSwitch 986 B, SwitchML one packet of 1024B or four " +
+		"of 256B, ATP four. Slots take frames of any length.",
+	"Workers resend after four times a round trip and a gradient, because the systems' own timeouts, 0.2 to 50 " +
+		"ms, are shorter than the round trip of 300 ms.",
 }
 
 // standing is the block of stalled clusters.
-const standing = "clusters that the server had not heard of for ten timeouts at the end"
+const standing = "clusters without a packet at the server in the last ten timeouts"
 
 // hopMeasures lists the blocks of a table, per group or for the whole run.
 var hopMeasures = []struct {
@@ -201,16 +202,16 @@ func judgeHops(t *result.Result) {
 		}
 	}
 	t.Say("expected before the run: per cluster OLAF is fresher than every system whose workers wait, in both "+
-		"tables and groups, with intervals apart: %s", formatVerdict(t, fresher))
+		"tables and groups, and the intervals do not overlap: %s", formatVerdict(t, fresher))
 	t.Say("expected: per worker every system whose workers wait is fresher than FIFO: %s", formatVerdict(t, perWorker))
-	t.Say("expected: asynchronous iSwitch, with H the workers of a cluster, is within 20 %% of OLAF per cluster: %s",
+	t.Say("expected: asynchronous iSwitch, with H equal to the workers of a cluster, is within 20 %% of OLAF per "+
+		"cluster: %s",
 		formatVerdict(t, near))
-	t.Say("expected: where workers wait nothing is lost for good, and Jain's index of clusters is above 0.95: %s",
+	t.Say("expected: if workers wait, nothing is lost for good, and Jain's index of clusters is above 0.95: %s",
 		formatVerdict(t, whole && even))
 	sync := cell(0, 0, "iswitch sync")
-	t.Say("expected: a round takes a round trip and a gradient, so that in Table 2 iSwitch's model is 300 to 450 "+
-		"ms old: %.0f ms, %s", float64(sync.Mean), formatVerdict(t, sync.Mean >= 300 && sync.Mean <= 450))
-	t.Say("a synchronous row is of fewer updates: its workers wait a round trip for each. What it sends never " +
-		"meets in a queue with more than one gradient a cluster, so that the bottleneck of Tables 2 and 3 is none " +
-		"for it")
+	t.Say("expected: a round takes a round trip and a gradient, so in Table 2 iSwitch's model is 300 to 450 ms "+
+		"old: %.0f ms, %s", float64(sync.Mean), formatVerdict(t, sync.Mean >= 300 && sync.Mean <= 450))
+	t.Say("a synchronous row has fewer updates, because its workers wait a round trip for each. Its queues never " +
+		"contain more than one gradient per cluster, so the bottleneck of Tables 2 and 3 does not limit it")
 }

@@ -163,11 +163,11 @@ func runReward(ctx context.Context, set system.Set, o experiments.Options) (resu
 	}
 	f.Short = result.TooShort(len(c.Seeds), rewardSeeds)
 	f.Panels = rewardPanels(all, c.Training.Iterations, longest)
-	f.Say("%s, %s each: the same pilots, seeds and size of a step; a step is the mean of what an update holds, so "+
-		"that an update of a synchronous system counts once for all workers",
+	f.Say("%s, %s each, with the same pilots, seeds and step size; a step is the mean of the gradients in an "+
+		"update, so an update of a synchronous system counts once for all workers",
 		olaf.Plural(c.Training.Workers, "worker"), olaf.Plural(c.Training.Iterations, "gradient"))
-	f.Say("steps of the weights in a round of one gradient a worker: %s; an order of systems with unequal steps "+
-		"does not show freshness", stepsPerRound(all, c.Training.Iterations))
+	f.Say("steps of the weights per round with one gradient per worker: %s; an order of systems with unequal "+
+		"steps does not show freshness", stepsPerRound(all, c.Training.Iterations))
 	f.Say("the rows with step × %g and × %d are controls: the synchronous system with OLAF's total step, and as "+
 		"if every gradient made a step", olafSteps, allSteps)
 	f.Say("FIFO and OLAF: updates as they come, 60 Gbps offered to 20 Gbps out; all others: 10 Gbps to one "+
@@ -226,7 +226,7 @@ func describePoint(curves [][]float64, at int) results.Statistic {
 			values = append(values, results.Float(c[at]))
 		}
 	}
-	return results.Describe(values, "no training came that far")
+	return results.Describe(values, "no training run got that far")
 }
 
 // train carries out one training run through the learner's system.

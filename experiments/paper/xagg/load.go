@@ -13,8 +13,9 @@ import (
 )
 
 // loadExpected was written before the first run.
-const loadExpected = "expected before the first run: a server with a tenth of its link makes an iteration several times longer, since " +
-	"all workers wait for the slowest; moved to the root, its children bring that below twice an iteration without load"
+const loadExpected = "expected before the first run: a server with a tenth of its link makes an iteration " +
+	"several times longer, because all workers wait for the slowest; after its children have moved to the root, " +
+	"an iteration takes less than twice as long as without load"
 
 // The job of the experiment: as many values as in a thousand packets, and a burst of load on S1 after the second
 // iteration.
@@ -60,7 +61,7 @@ func runLoad(ctx context.Context, set system.Set, o experiments.Options) (result
 	}
 	f.Blocks = []result.Block{block}
 	f.Say("%s", loadExpected)
-	f.Say("all workers are synchronous, so that an iteration takes as long as its slowest worker")
+	f.Say("all workers are synchronous, so an iteration takes as long as its slowest worker")
 	return f, nil
 }
 

@@ -32,9 +32,10 @@ func Experiments(set system.Set) experiments.Set {
 	load := one("load", "§V", "children of a loaded server that move to its parent after an iteration", "5 s", runLoad)
 	load.Long = true // it judges no claim, so that 'reproduce' runs it only when it is named
 	return experiments.Set{
-		one("fig1", "Fig. 1", "a slow link and a straggler: parameter server, programmable switch, servers that hold the model", "25 s", runFig1),
-		one("fig13", "Fig. 13", "who is ahead on the heterogeneous testbed, by wires alone", "5 s", runFig13),
-		one("text", "§VI", "the paper's own numbers, worked out", "0 s", runText),
+		one("fig1", "Fig. 1", "a slow link and a straggler: parameter server, programmable switch, servers that "+
+			"store the model", "25 s", runFig1),
+		one("fig13", "Fig. 13", "which system is ahead on the heterogeneous testbed, limited by links only", "5 s", runFig13),
+		one("text", "§VI", "values computed from the paper's own numbers", "0 s", runText),
 		load,
 	}
 }
@@ -53,7 +54,7 @@ type variant struct {
 // fig1Variants are the unchanged systems, and systems reduced to the example: a pool with the fewest slots that keep
 // W2's half link busy, and no messages about rates or about losses, which a queue of half a second would cause without
 // rates.
-var fig1Variants = []variant{{name: "as it comes"}, {name: "two slots, no rates, no time-outs", slots: 2,
+var fig1Variants = []variant{{name: "as it comes"}, {name: "two slots, no rates, no timeouts", slots: 2,
 	undivided: true, timeout: 10 * olaf.Second}}
 
 var (
@@ -182,7 +183,7 @@ func runFig1(ctx context.Context, set system.Set, o experiments.Options) (result
 	}
 	t := experiments.NewResult("xagg/fig1", "Fig. 1", &o, map[string]int{"scale": scale})
 	times := result.Block{Name: "from the first gradient to the last sum", Unit: "s"}
-	off := result.Block{Name: "later than the figure, on W2's half link", Unit: "packets"}
+	off := result.Block{Name: "delay compared with the figure, on W2's half link", Unit: "packets"}
 	ours := paper.Ours{}
 	for i, v := range fig1Variants {
 		row, away := result.Line{Name: v.name}, result.Line{Name: v.name}
@@ -207,14 +208,15 @@ func runFig1(ctx context.Context, set system.Set, o experiments.Options) (result
 		ours = ours.MarkShortened(fmt.Sprintf("a vector of 1/%d", scale))
 	}
 	t.Compare(ours)
-	t.Say("a vector takes one second of a 10 Gbps link's time with everything that is beside its values, of which " +
-		"XAgg's are 1.151 GB for the paper's 1.25 GB")
-	t.Say("XAgg is late by a packet that its server takes in before it sends the sum on and by two messages on " +
-		"the link into the server; where it divides rates, by six messages more and a packet's time in which that " +
-		"link stands idle (docs/papers/xagg.md)")
-	t.Say("the programmable switch is early: what its pool takes before W3 begins saves a packet on W2's link for " +
-		"each slot beyond the first, and two slots are the fewest that keep that link busy")
-	t.Say("results go down while sums go up and are not waited for, as in the figure; W2's link is the last to have them")
+	t.Say("a vector with all its overhead takes one second on a 10 Gbps link; with XAgg's overhead its values " +
+		"are 1.151 GB of the paper's 1.25 GB")
+	t.Say("XAgg is late by one packet, which its server receives before it forwards the sum, and by two messages " +
+		"on the link to the server; if it divides rates, it is later by six messages and by one packet's time in " +
+		"which that link is idle (docs/papers/xagg.md)")
+	t.Say("the programmable switch is early: for each slot beyond the first, what its pool accepts before W3 " +
+		"begins saves a packet on W2's link, and at least two slots are needed to keep that link busy")
+	t.Say("results go down while sums go up, and nothing waits for them, as in the figure; W2's link is the last " +
+		"to carry them")
 	return t, nil
 }
 
@@ -222,7 +224,8 @@ func runFig13(ctx context.Context, set system.Set, o experiments.Options) (resul
 	models := Models()[1:2]
 	t := experiments.NewResult("xagg/fig13", "Fig. 13", &o, models)
 	columns := []column{{"xagg", "xagg"}, {"switchml", "switchml"}, {"nccl", "ring"}, {"byteps", "ps"}}
-	b := result.Block{Name: "one vector, from the last gradient to the last worker with the sum, by wires alone", Unit: "ms"}
+	b := result.Block{Name: "one vector, from the last gradient until the last worker has the sum, limited by " +
+		"links only", Unit: "ms"}
 	ours := paper.Ours{}
 	for _, m := range models {
 		line := result.Line{Name: m.Name}
@@ -251,12 +254,12 @@ func runFig13(ctx context.Context, set system.Set, o experiments.Options) (resul
 	}
 	t.Blocks = append(t.Blocks, b)
 	t.Compare(ours)
-	t.Say("the paper's times are of an epoch, and how many vectors one has, how long workers compute and wait is " +
-		"not stated: only the order is compared")
-	t.Say("taken: all gradients are ready at once; hosts, servers and their cores cost nothing; NCCL is a ring of " +
-		"7 workers, BytePS one parameter server")
-	t.Say("the paper's SwitchML sends by raw sockets and reaches 11.6 Gbps; here it fills the 40 Gbps of W1 to " +
-		"W3, which share S1's link in XAgg")
+	t.Say("the paper's times are per epoch, and it does not state how many vectors an epoch has or how long " +
+		"workers compute and wait, so only the order is compared")
+	t.Say("assumed: all gradients are ready at once; hosts, servers and their cores take no time; NCCL is a ring " +
+		"of 7 workers, BytePS is one parameter server")
+	t.Say("the paper's SwitchML uses raw sockets and reaches 11.6 Gbps; here it fills the 40 Gbps of W1 to W3, " +
+		"which share S1's link in XAgg")
 	return t, nil
 }
 
@@ -264,9 +267,9 @@ func runFig13(ctx context.Context, set system.Set, o experiments.Options) (resul
 func runText(_ context.Context, _ system.Set, o experiments.Options) (result.Report, error) {
 	t := experiments.NewResult("xagg/text", "§VI", &o, nil)
 	t.Compare(paper.Ours{})
-	t.Say("a speed-up of VGG16's training is printed as 1 + the share of time that is saved")
+	t.Say("the speed-up of VGG16's training is printed as 1 + the share of time that is saved")
 	t.Say("10⁸ as the scale of gradients in int32 leaves ±21.47 for a sum: beyond that it wraps without notice")
-	t.Say("32 values in a frame of 128 B cost 239 ns, 320 cost 901 ns, but 256 cost 628 ns: 64 values more cost " +
-		"as much as 157 did before, so that the optimum at 256 rests on one step")
+	t.Say("32 values in a frame of 128 B take 239 ns, 320 take 901 ns, but 256 take 628 ns: the last 64 values " +
+		"take as long as 157 did before, so the optimum at 256 depends on one step")
 	return t, nil
 }

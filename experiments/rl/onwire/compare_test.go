@@ -52,7 +52,7 @@ func TestSides(t *testing.T) {
 	if l := found["fifo reward_2"]; l.A.N != 2 || l.B.N != 0 {
 		t.Errorf("what is invalid was compared: %+v", l)
 	}
-	if said := strings.Join(d.Warnings, "; "); !strings.Contains(said, "left out as not valid: 1 of 1 runs") {
+	if said := strings.Join(d.Warnings, "; "); !strings.Contains(said, "excluded as invalid: 1 of 1 runs") {
 		t.Error(said)
 	}
 

@@ -230,7 +230,7 @@ func (c *Comparison) figure(all []*Training) *result.Result {
 		}
 	}
 	if err := errors.Join(invalid...); err != nil {
-		f.Say("%d of %s are invalid and left out", out, olaf.Plural(len(all), "training"))
+		f.Say("%d of %s are invalid and excluded", out, olaf.Plural(len(all), "training"))
 		f.Fail(err)
 	}
 	return f
@@ -269,7 +269,8 @@ func (c *Comparison) sayQueues(f *result.Result, curves []*curve) {
 		greedy, lost := k.over(func(t *Training) float64 { return t.Greedy }),
 			k.over(func(t *Training) float64 { return t.LostPct })
 		inside := k.over(func(t *Training) float64 { return t.Inside })
-		f.Say("%s: cluster 0 without exploring %s; %s %% of the updates lost or replaced, %s in each that was delivered", k.name,
+		f.Say("%s: cluster 0 without exploring %s; %s %% of the updates lost or replaced, %s in each delivered "+
+			"one", k.name,
 			text.FormatRounded(&greedy, 1), text.FormatRounded(&lost, 1), text.FormatRounded(&inside, 1))
 		if places := k.placeShares(); len(places) > 1 {
 			f.Say("%s: of the packets of an update, from the first to the last, %s %% arrived", k.name,

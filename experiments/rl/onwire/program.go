@@ -501,7 +501,7 @@ func (a *attempt) stopDaemon(ctx context.Context, d *child) (report json.RawMess
 		select {
 		case <-d.process.Done():
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%w: %s does not end", ErrHost, d.name)
+			return nil, fmt.Errorf("%w: %s does not exit", ErrHost, d.name)
 		}
 	}
 	d.lines.Wait()

@@ -94,7 +94,7 @@ func (n *ideal) ended(worker int) context.CancelCauseFunc {
 		case !errors.Is(why, attach.ErrBye):
 			n.fail(why)
 		case len(n.rounds) > 0:
-			n.fail(fmt.Errorf("%w: worker %d ended, and no more sums come without it", attach.ErrBye, worker))
+			n.fail(fmt.Errorf("%w: worker %d ended, and without it there are no more sums", attach.ErrBye, worker))
 		}
 	}
 }

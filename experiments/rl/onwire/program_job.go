@@ -183,7 +183,7 @@ func (n *jobNet) finish(err error) {
 			break
 		}
 		if _, goesOn := m.rounds.Take(m.ctx); goesOn {
-			err = fmt.Errorf("%w: another worker ended, and no more sums come without it", attach.ErrBye)
+			err = fmt.Errorf("%w: another worker ended, and without it there are no more sums", attach.ErrBye)
 		}
 	}
 	if err != nil {
@@ -218,7 +218,7 @@ func (n *jobNet) takeVector(k int, vector uint32, h *attach.Handed) {
 		switch {
 		case n.ctx.Err() != nil:
 		case o.ctx.Err() != nil:
-			n.fail(fmt.Errorf("%w: worker %d ended, and no more sums come without it", attach.ErrBye, other))
+			n.fail(fmt.Errorf("%w: worker %d ended, and without it there are no more sums", attach.ErrBye, other))
 		case o.length >= 0 && o.vector == vector && o.length != m.length:
 			n.fail(fmt.Errorf("%w: in round %d the vector of worker %d has %d values, and that of worker %d has %d",
 				attach.ErrDisagree, vector, k, m.length, other, o.length))

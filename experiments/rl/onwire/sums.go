@@ -150,7 +150,8 @@ func (c *Comparison) simulateSums(ctx context.Context, s *Sums, seed uint64) (*T
 
 // saySums adds statements about training by sums.
 func (c *Comparison) saySums(f *result.Result, curves []*curve) {
-	f.Say("%d workers wait for the sum of all gradients before they go on; %s; each iteration's mean over all workers, ± the 95 %% interval over seeds",
+	f.Say("%d workers wait for the sum of all gradients before they continue; %s; each iteration's mean over all "+
+		"workers, ± the 95 %% interval over seeds",
 		c.Training.Workers, olaf.Plural(len(c.Seeds), "seed"))
 	for _, k := range curves {
 		greedy := k.over(func(t *Training) float64 { return t.Greedy })

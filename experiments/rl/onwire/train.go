@@ -107,7 +107,9 @@ func CheckRates(c *rl.Config, carried int64) error {
 	if asked <= limit {
 		return nil
 	}
-	return fmt.Errorf("%w: this machine carried %d packets a second when it was measured, and at most half of that is accepted; %v are %.0f packets a second; try --rate %v --out-rate %v, which eight workers on two processors were measured to fly in time",
+	return fmt.Errorf("%w: this machine carried %d packets per second when it was measured, and at most half of "+
+		"that is accepted, but %v are %.0f packets per second; try --rate %v --out-rate %v, which eight workers "+
+		"on two processors managed in time",
 		fpga.ErrRefused, carried, max(n.Rate, n.OutRate), asked, TimelyRate, TimelyOutRate)
 }
 

@@ -11,7 +11,8 @@ import (
 	"github.com/olafctl/olaf/results/figure/figuretest"
 )
 
-// TestFaultsOfOldFigures holds that what was wrong with figures that olafctl once drew is found: they are kept as they were.
+// TestFaultsOfOldFigures checks that the faults of figures that olafctl once drew are found; the old figures are stored
+// unchanged.
 func TestFaultsOfOldFigures(t *testing.T) {
 	for name, want := range map[string][]string{
 		"fig10-age": {`label cut by the edge: "mean AoM in ms; FIFO per worker, Olaf per cluster"`,
@@ -30,7 +31,7 @@ func TestFaultsOfOldFigures(t *testing.T) {
 	}
 }
 
-// expect holds that the faults begin with what is wanted, each at least once and none else.
+// expect checks that the faults begin with the wanted ones, that each occurs, and that there are no others.
 func expect(t *testing.T, name, svg string, want []string) {
 	t.Helper()
 	found, err := figuretest.FindFaults(strings.NewReader(svg))
@@ -49,7 +50,7 @@ func expect(t *testing.T, name, svg string, want []string) {
 	}
 }
 
-// axes is a panel of 300 × 200 with one line in it, in a page of 400 × 270, y upwards.
+// axes is a panel of 300 × 200 with one line, in a page of 400 × 270 whose y axis points up.
 const axes = `<path d="M50,40L50,240" style="fill:none;stroke:#000000;stroke-width:0.5" />
 <path d="M50,40L350,40" style="fill:none;stroke:#000000;stroke-width:0.5" />
 <path d="M50,40L350,200" style="fill:none;stroke:#0072B2;stroke-width:1.75" />`
