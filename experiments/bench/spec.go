@@ -243,7 +243,8 @@ func (s *Spec) findSystem(name string) (*system.System, error) {
 	case len(all) == 0:
 		return nil, fmt.Errorf("%w: %s can't be found, because no systems were given", ErrSpec, name)
 	case err != nil:
-		return nil, fmt.Errorf("%w: unknown system %q; use some of %s, or a single one that runs on servers: %s", ErrSpec,
+		return nil, fmt.Errorf("%w: unknown system %q; use one of %s, or, without others, one that runs on "+
+			"servers: %s", ErrSpec,
 			name,
 			strings.Join(all.ForBench().Names(), ", "),
 			strings.Join(systemNames(all, func(s *system.System) bool { return s.OnServers }), ", "))
