@@ -24,7 +24,7 @@ RACE := ./capture/live ./experiments/testbed ./experiments/testbed/sshlink ./exp
 # Many tests wait for clocks, children and the kernel: half as many packages again as there are processors keep these busy.
 SIDE := -p $(shell expr $$(nproc) \* 3 / 2 + $$(nproc) % 2)
 
-.PHONY: build help test quick often unit race lint style generate bench sweeps kernel idle pci hosts attached losses fuzz faults campaign exactly mutate sbom licences reproducible peers clean
+.PHONY: build help test quick often unit race lint style generate bench sweeps kernel idle pci torn hosts attached losses fuzz faults campaign exactly mutate sbom licences reproducible peers clean
 
 build: ## the binary, without cgo, and the work queue of sweeps over several machines beside it
 	$(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN) ./cmd/olafctl
@@ -115,6 +115,9 @@ attached: build ## programs that train through the kernel beside gloo (docs/note
 
 losses: build ## every sum of attached programs compared with all inputs while packets are lost, FOR=10m; root
 	$(GO) test ./experiments/rl/onwire -run '^TestAttachedExact$$' -count=1 -v -attached $(abspath $(BIN)) -exact $(FOR) -timeout 24h
+
+torn: build ## rewards of models in 1 to 64 frames (docs/notes/trainings.md), finished ones kept in bin/torn; six minutes of two cores
+	nice $(BIN) experiment run olaf/fragments-reward --trainings $(dir $(BIN))torn
 
 hosts: ## the head, ssh and agents of three hosts killed, stopped and cut off at 30 moments, and 20 benches there (root, sshd); six minutes
 	$(GO) test ./cmd/olafctl -run '^Test(KilledA|FarKernel)' -v -timeout 20m -hosts 30

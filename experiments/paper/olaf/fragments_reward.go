@@ -87,8 +87,8 @@ func runTornTraining(ctx context.Context, o experiments.Options) (result.Report,
 		reward.Series, gain.Series, torn.Series = append(reward.Series, r), append(gain.Series, g), append(torn.Series, t)
 	}
 	f.Panels = []result.Panel{reward, gain, torn}
-	f.Say("8 workers in 2 clusters, %d iterations each, %d seeds; 20 Gbps out, 8 slots a place of a frame",
-		schemes[0].Config.Iterations, runs)
+	f.Say("8 workers in 2 clusters, %d iterations each, %d of %d seeds; 20 Gbps out, 8 slots a place of a frame",
+		schemes[0].Config.Iterations, f.Panels[0].Series[0].Y[0].N, runs)
 	f.Say("%s", tornExpected)
 	for _, e := range judgeTorn(f) {
 		f.Say("%s: %s", map[bool]string{true: "came out", false: "missed"}[e.cameOut], e.what)
