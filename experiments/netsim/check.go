@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim/node"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/aggregator"
@@ -361,7 +361,7 @@ const Open = "open"
 // station is a switch with workers and a program: it adds their updates before they reach a port, and forwards packets
 // from other switches.
 type station struct {
-	node.Switch
+	closedloop.Switch
 	front    *aggregator.Aggregator // nil without workers
 	sim      *sim
 	at       int32

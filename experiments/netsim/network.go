@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim/node"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
 	"github.com/olafctl/olaf/fpga/engine"
 )
@@ -335,8 +335,8 @@ func (n *network) addOutputs(t *Topology) error {
 		if p.spec.AckRate > 0 {
 			turns = t.linkClock(p.spec.AckRate, p.spec.Overhead)
 		}
-		p.down = node.NewWire(turns, p.spec.Delay)
-		p.down.Line = node.NewLine(p.spec.AckSlots)
+		p.down = closedloop.NewWire(turns, p.spec.Delay)
+		p.down.Line = closedloop.NewLine(p.spec.AckSlots)
 		p.up.SetLoss(p.spec.Loss, 0, t.Seed, 2*i)
 		p.down.SetLoss(p.spec.Loss, 0, t.Seed, 2*i+1)
 		p.slots = uint32(sw.Slots)

@@ -2,7 +2,7 @@ package netsim
 
 import (
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim/node"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/internal/calendar"
@@ -10,10 +10,10 @@ import (
 
 // portState is the mutable part of a port.
 type portState struct {
-	up   node.Direction // towards the server; it carries
-	link link           // the frames in it
-	down node.Wire      // the opposite direction; it carries
-	acks line[ack]      // the ACKs in it
+	up   closedloop.Direction // towards the server; it carries
+	link link                 // the frames in it
+	down closedloop.Wire      // the opposite direction; it carries
+	acks line[ack]            // the ACKs in it
 
 	activity tc.Activity
 

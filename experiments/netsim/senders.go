@@ -5,7 +5,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim/node"
+	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/internal/calendar"
 	"github.com/olafctl/olaf/internal/exactmath"
 	"github.com/olafctl/olaf/internal/splitmix"
@@ -204,7 +204,7 @@ type worker struct {
 }
 
 // cable is a worker's link; it exists only if some links are lossy.
-type cable struct{ up, down node.Direction }
+type cable struct{ up, down closedloop.Direction }
 
 // access is the queue for a worker's link; it exists only if sends have separate events.
 type access struct {

@@ -10,7 +10,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/closedloop"
-	"github.com/olafctl/olaf/experiments/netsim/node"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/program"
@@ -966,7 +965,7 @@ func TestDirectionsLoseApart(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := newSim(topology, n, Options{})
-	var all []*node.Direction
+	var all []*closedloop.Direction
 	for i := range s.ports {
 		all = append(all, &s.ports[i].up, &s.ports[i].down.Direction)
 	}

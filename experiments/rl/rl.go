@@ -15,7 +15,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
-	"github.com/olafctl/olaf/experiments/rl/lander"
 	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/pktgen"
@@ -236,7 +235,7 @@ const longestNS = 1e15
 
 // longestIterationNS returns an upper bound on an iteration's duration, including the completion of its last episode.
 func (c *Config) longestIterationNS() float64 {
-	steps := float64(c.PPO.Steps)*(1+c.StepsSpread) + lander.MaxSteps
+	steps := float64(c.PPO.Steps)*(1+c.StepsSpread) + ppo.MaxSteps
 	return steps * (float64(c.Cost.StepNS) + float64(c.PPO.Epochs)*float64(c.Cost.SampleNS)) * c.Spread
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
-	"github.com/olafctl/olaf/experiments/rl/lander"
 	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/internal/splitmix"
@@ -410,7 +409,7 @@ func Evaluate(weights *ppo.Weights, seeds int) float64 {
 	policy.Load(weights)
 	sum := 0.0
 	for seed := range seeds {
-		reward, _ := lander.Fly(uint64(seed), policy.Greedy, nil)
+		reward, _ := ppo.Fly(uint64(seed), policy.Greedy, nil)
 		sum += reward
 	}
 	return sum / float64(seeds)

@@ -44,7 +44,7 @@ type demoFlags struct {
 	out   cli.Format
 	short bool
 	mode  string
-	film  cli.PictureFlags
+	film  PictureFlags
 }
 
 func newTestbedDemoCmd(env *cli.Env) *cobra.Command {

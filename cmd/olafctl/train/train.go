@@ -16,7 +16,6 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
 	"github.com/olafctl/olaf/experiments/rl"
-	"github.com/olafctl/olaf/experiments/rl/lander"
 	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/experiments/system"
 )
@@ -189,7 +188,7 @@ func (f *trainFlags) run(ctx context.Context, env *cli.Env) error {
 func writeFilm(env *cli.Env, path string, weights *ppo.Weights, seed uint64) error {
 	var policy ppo.Policy
 	policy.Load(weights)
-	film, reward := lander.Film(seed, policy.Greedy)
+	film, reward := ppo.Film(seed, policy.Greedy)
 	if err := cli.WriteAtomically(path, func(w io.Writer) error { return gif.EncodeAll(w, film) }); err != nil {
 		return err
 	}

@@ -7,4 +7,8 @@
 // of switches, where ports have a limited number of slots and drop frames that find none. Hosts cost time per message
 // and per byte; links lose frames, each drawn by its number on the link. Time is in picoseconds, everything is a
 // function of the configuration, and gradients are only stored if their values are requested.
+//
+// Both network simulators use its switches and the directions of links. If only the order of arrival matters, a Wire
+// computes a frame's departure as soon as it is handed over. If waiting frames may change, as in an OLAF queue, an
+// engine.Port precedes a Direction. Nothing allocates per frame.
 package closedloop

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim/node"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/results/metric"
@@ -80,7 +79,7 @@ func (s *sim) addHops(n *Network) {
 			&all[i].Up)
 		above.down = append(above.down, down)
 		s.switches[i].up, s.switches[i].parent, s.switches[i].port = up, true, port
-		s.wires[up].Line, s.wires[down].Line = node.NewLine(all[i].Slots), node.NewLine(all[all[i].Parent].Slots)
+		s.wires[up].Line, s.wires[down].Line = NewLine(all[i].Slots), NewLine(all[all[i].Parent].Slots)
 	}
 	for to := range all {
 		for at := range all {

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim/node"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/fpga/program"
@@ -13,14 +12,14 @@ import (
 
 // wire is one direction of a link between two nodes.
 type wire struct {
-	node.Wire
+	Wire
 	to   int32        // node at the other end
 	port program.Port // its number there
 }
 
 // station is a switch, or a server in a tree, with the wires from its ports.
 type station struct {
-	node.Switch
+	Switch
 	down    []int32 // wires, by port
 	members [][]program.Port
 	servers []int32      // at the root, wire by job
@@ -83,7 +82,7 @@ func (s *shape) switchOf(host int) int {
 func (s *sim) addLink(a, b int32, portAtA, portAtB program.Port, l *Link) (ab, ba int32) {
 	one := func(to int32, port program.Port) int32 {
 		i := len(s.wires)
-		w := wire{node.NewWire(engine.PicosecondClock(l.Rate, l.Overhead), l.Delay), to, port}
+		w := wire{NewWire(engine.PicosecondClock(l.Rate, l.Overhead), l.Delay), to, port}
 		w.Least, w.Mark = int64(l.Frame), l.Mark
 		w.SetLoss(l.Loss, l.Every, s.seed, i)
 		s.wires = append(s.wires, w)
@@ -149,7 +148,7 @@ func (s *sim) attachHost(n *Network, host int) {
 	s.wires[up].Mark = 0 // hosts do not mark
 	s.wires[down].Through = n.Through
 	if n.Hops != nil {
-		s.wires[down].Line = node.NewLine(n.Hops.Switches[at].Slots)
+		s.wires[down].Line = NewLine(n.Hops.Switches[at].Slots)
 	}
 	if worker == s.workers {
 		sw.servers = append(sw.servers, down)

@@ -5,7 +5,6 @@ import (
 	"errors"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim/node"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/internal/calendar"
@@ -255,16 +254,16 @@ func (s *sim) newPacket() int32 {
 func (s *sim) transmitPacket(i, over int32, at int64) {
 	w, p := &s.wires[over], &s.packets[i]
 	arrives, takes, fate := w.Pass(at, p.took, p.size(s))
-	if fate&node.Full != 0 {
+	if fate&Full != 0 {
 		s.dropAtPort(i)
 		return
 	}
-	if fate&node.Marked != 0 {
+	if fate&Marked != 0 {
 		p.Flags |= program.ECN
 		s.meter.marked++
 	}
 	p.took = takes
-	if fate&node.Lost != 0 {
+	if fate&Lost != 0 {
 		if s.job.Observer != nil {
 			s.job.Observer.OnLoss(olaf.Time(s.now), &p.Packet)
 		}

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-
-	"github.com/olafctl/olaf/experiments/rl/lander"
 )
 
 // Config contains the hyper-parameters of a learner.
@@ -60,12 +58,12 @@ type Iteration struct {
 type Learner struct {
 	config  Config
 	random  *rand.Rand
-	world   lander.World
+	world   World
 	policy  Policy
 	local   Weights
 	grad    Weights
 	memory  adam
-	scene   []lander.Observation // one per sample
+	scene   []Observation // one per sample
 	samples []sample
 	rewards []float32
 	values  []float32

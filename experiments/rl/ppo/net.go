@@ -1,5 +1,6 @@
-// Package ppo learns to fly lander.World with proximal policy optimisation (Schulman et al., 2017) with a network small
-// enough for one frame: 8-40-40 tanh units, then four action logits and a value on the shared trunk.
+// Package ppo has the game LunarLander, and learns to fly its World with proximal policy optimisation (Schulman et al.,
+// 2017) and a network small enough for one frame: 8-40-40 tanh units, then four action logits and a value on the shared
+// trunk.
 //
 // Data are flat float32 slices, and no sample allocates. Products are rounded before they are added, so that compilers
 // for machines with fused multiply-add give the same bits; the package has its own tanh and exp for the same reason.
@@ -9,15 +10,13 @@ package ppo
 import (
 	"math"
 	"math/rand/v2"
-
-	"github.com/olafctl/olaf/experiments/rl/lander"
 )
 
 const (
 	// Hidden is the width of both hidden layers, the largest that fits one frame.
 	Hidden  = 40
-	inputs  = lander.ObservationSize
-	actions = lander.Actions
+	inputs  = ObservationSize
+	actions = Actions
 	outputs = actions + 1 // the logits, then the value
 	// Params is the number of weights of the network: 2,205 of the 2,243 lanes of a 9,036 byte frame.
 	Params = Hidden*inputs + Hidden + Hidden*Hidden + Hidden + outputs*Hidden + outputs
@@ -84,7 +83,7 @@ func Initial(random *rand.Rand) *Weights {
 
 // pass contains the results of a forward pass for the backward pass.
 type pass struct {
-	in       lander.Observation
+	in       Observation
 	h1, h2   [Hidden]float32
 	prob     [actions]float32
 	logProb  [actions]float32
@@ -94,7 +93,7 @@ type pass struct {
 }
 
 // forward evaluates the network at in.
-func (p *pass) forward(l *layers, in *lander.Observation) {
+func (p *pass) forward(l *layers, in *Observation) {
 	p.in = *in
 	for o := range p.h1 {
 		row := (*[inputs]float32)(l.w1[o*inputs:])
@@ -183,10 +182,10 @@ type Policy struct {
 func (p *Policy) Load(w *Weights) { p.weights = w.layers() }
 
 // Sample draws an action; value is the network's estimate of the scaled return.
-func (p *Policy) Sample(s *lander.Observation, random *rand.Rand) (action lander.Action, logProb, value float32) {
+func (p *Policy) Sample(s *Observation, random *rand.Rand) (action Action, logProb, value float32) {
 	p.pass.forward(&p.weights, s)
 	u := random.Float32()
-	last := lander.Action(actions - 1)
+	last := Action(actions - 1)
 	for action < last && u >= p.pass.prob[action] {
 		u -= p.pass.prob[action]
 		action++
@@ -195,7 +194,7 @@ func (p *Policy) Sample(s *lander.Observation, random *rand.Rand) (action lander
 }
 
 // Greedy returns the likeliest action.
-func (p *Policy) Greedy(s lander.Observation) lander.Action {
+func (p *Policy) Greedy(s Observation) Action {
 	p.pass.forward(&p.weights, &s)
 	best := 0
 	for i, v := range p.pass.prob {
@@ -203,5 +202,5 @@ func (p *Policy) Greedy(s lander.Observation) lander.Action {
 			best = i
 		}
 	}
-	return lander.Action(best)
+	return Action(best)
 }

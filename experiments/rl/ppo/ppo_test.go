@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/rl/lander"
 )
 
 func TestNetworkFitsOneFrame(t *testing.T) {
@@ -36,7 +35,7 @@ func TestElementaryFunctions(t *testing.T) {
 }
 
 // objective is the quantity whose gradient backward computes, straight from its definition.
-func objective(w *Weights, in *lander.Observation, s *sample, advantage float64, c *Config) float64 {
+func objective(w *Weights, in *Observation, s *sample, advantage float64, c *Config) float64 {
 	var p pass
 	l := w.layers()
 	p.forward(&l, in)
@@ -59,7 +58,7 @@ func TestGradientAgreesWithDifferences(t *testing.T) {
 	c := Defaults()
 	c.Entropy = 0.1
 	for trial := range 4 {
-		var in lander.Observation
+		var in Observation
 		for i := range in {
 			in[i] = float32(random.NormFloat64())
 		}
@@ -91,7 +90,7 @@ func TestClippedSampleDoesNotPush(t *testing.T) {
 	c.Entropy, c.ValueWeight = 0, 0
 	var p pass
 	l := w.layers()
-	p.forward(&l, &lander.Observation{1, 1})
+	p.forward(&l, &Observation{1, 1})
 	var g Weights
 	gl := g.layers()
 	p.backward(&l, &gl, &sample{action: 1, logProb: p.logProb[1] - 1}, 1, 1, &c)
@@ -177,7 +176,7 @@ func BenchmarkForward(b *testing.B) {
 	var p pass
 	b.ReportAllocs()
 	for b.Loop() {
-		p.forward(&l, &lander.Observation{0.1, 0.2, 0.3, 0.4})
+		p.forward(&l, &Observation{0.1, 0.2, 0.3, 0.4})
 	}
 }
 

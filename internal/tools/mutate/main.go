@@ -87,7 +87,6 @@ var judgesOf = map[string][]string{
 	"fpga/program/vector":           {"fpga/program/iswitch", "fpga/program/switchml", "fpga/program/atp"},
 	"fpga/twin":                     {"pktgen", "capture"},
 	"experiments/netsim/closedloop": {"experiments/bench/job", "tui/loops", "experiments/netsim"},
-	"experiments/netsim/node":       {"experiments/netsim/closedloop", "experiments/netsim"},
 	"fpga/program/switchml":         {"experiments/netsim/closedloop"},
 	"pktgen/endpoint":               {"experiments/netsim/closedloop", "experiments/bench/job"},
 	"p4ctl":                         {"p4ctl/agent"},

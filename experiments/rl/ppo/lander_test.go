@@ -1,4 +1,4 @@
-package lander
+package ppo
 
 import (
 	"hash/fnv"

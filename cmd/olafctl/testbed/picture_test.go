@@ -1,4 +1,4 @@
-package cli
+package testbed
 
 import (
 	"bytes"
@@ -12,13 +12,15 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 )
 
 // TestPicture checks that output is printed and drawn with its times, and that failures are not drawn.
 func TestPicture(t *testing.T) {
 	clock := time.Unix(0, 0)
 	var printed bytes.Buffer
-	env := &Env{Stdout: &printed, Stderr: &printed, Now: func() time.Time { return clock }}
+	env := &cli.Env{Stdout: &printed, Stderr: &printed, Now: func() time.Time { return clock }}
 	path := filepath.Join(t.TempDir(), "p.svg")
 	var f PictureFlags
 	run := func(err error) error {
@@ -29,7 +31,7 @@ func TestPicture(t *testing.T) {
 		if err := cmd.ParseFlags([]string{"--short", "--workers=3", "--record", path}); err != nil {
 			t.Fatal(err)
 		}
-		return f.RecordOutput(cmd, env, func(env *Env) error {
+		return f.RecordOutput(cmd, env, func(env *cli.Env) error {
 			fmt.Fprint(env.Stderr, "half ")
 			clock = clock.Add(1500 * time.Millisecond)
 			fmt.Fprint(env.Stderr, "a line\na < b\n")

@@ -1,4 +1,4 @@
-package cli
+package testbed
 
 import (
 	"fmt"
@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/tui/screen"
 	"github.com/olafctl/olaf/tui/theme"
 )
@@ -26,14 +27,14 @@ func (f *PictureFlags) Add(cmd *cobra.Command) {
 }
 
 // RecordOutput runs work and records its output. Nothing is written if work fails.
-func (f *PictureFlags) RecordOutput(cmd *cobra.Command, env *Env, work func(*Env) error) error {
+func (f *PictureFlags) RecordOutput(cmd *cobra.Command, env *cli.Env, work func(*cli.Env) error) error {
 	if f.path == "" {
 		return work(env)
 	}
-	if err := CheckEnding(f.path, "pictures", ".svg"); err != nil {
+	if err := cli.CheckEnding(f.path, "pictures", ".svg"); err != nil {
 		return err
 	}
-	if err := RefuseExisting(f.path, f.force); err != nil {
+	if err := cli.RefuseExisting(f.path, f.force); err != nil {
 		return err
 	}
 	p := picture{now: env.Now, began: env.Now()}

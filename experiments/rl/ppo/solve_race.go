@@ -1,6 +1,6 @@
 //go:build race
 
-package lander
+package ppo
 
 import "sync"
 

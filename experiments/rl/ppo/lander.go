@@ -1,9 +1,10 @@
-// Package lander is LunarLander-v3 (Gymnasium) with discrete actions and no wind, on the Box2D port of ByteArena.
+package ppo
+
+// This file is LunarLander-v3 (Gymnasium) with discrete actions and no wind, on the Box2D port of ByteArena.
 //
 // Constants, the order of random draws and the reward match version 3 of the original, so that the observation after
 // Reset(42) equals the published one. The port computes in float64 where the original computes in float32: long
 // trajectories agree in their statistics, not in their bits. Wind, off by default in the original, is left out.
-package lander
 
 import (
 	"math"
