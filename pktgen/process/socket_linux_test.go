@@ -1,0 +1,75 @@
+package process
+
+import (
+	"net"
+	"net/netip"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/olafctl/olaf/fpga/frame"
+	"github.com/olafctl/olaf/fpga/program"
+)
+
+// TestJoinedPackets sends packets of several lengths to two addresses, joined where they can be: each receiver gets its
+// packets in order, with their lanes, whether the kernel cut them apart or not.
+func TestJoinedPackets(t *testing.T) {
+	listen := func() (*socket, netip.AddrPort) {
+		conn, err := net.ListenUDP("udp4", &net.UDPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = conn.Close() })
+		at, err := netip.ParseAddrPort(conn.LocalAddr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		return newSocket(conn, &frame.Datagrams{Format: frame.XAgg}), at
+	}
+	from, _ := listen()
+	from.joinPackets(true)
+	if !from.joins {
+		t.Fatal("packets cannot be joined")
+	}
+	a, atA := listen()
+	b, atB := listen()
+	want := map[*socket][]int{}
+	send := func(to *socket, at netip.AddrPort, lanes int) {
+		p := program.Packet{Kind: program.Data, Job: 1, Seg: uint64(len(want[to])), Count: 1, Lanes: uint16(lanes)}
+		if err := from.write(&p, slices.Repeat([]uint32{uint32(lanes)}, lanes), 0, 0, netip.Addr{}, at); err != nil {
+			t.Fatal(err)
+		}
+		want[to] = append(want[to], lanes)
+	}
+	for _, lanes := range []int{300, 300, 300, 7, 300, 301, 301, 2} {
+		send(a, atA, lanes)
+		send(b, atB, 704)
+	}
+	for range 40 { // more than a message has room for
+		send(b, atB, 704)
+	}
+	from.flush()
+	if n := from.traffic; n.Packets != 56 || n.Unsent > 0 {
+		t.Errorf("sent %+v, want 56 packets", n)
+	}
+	for to, lengths := range want {
+		var got []int
+		for len(got) < len(lengths) {
+			if err := to.conn.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+				t.Fatal(err)
+			}
+			n, err := to.read(func(p *program.Packet, lanes []uint32, _ netip.AddrPort) {
+				if int(p.Seg) != len(got) || slices.ContainsFunc(lanes, func(v uint32) bool { return int(v) != len(lanes) }) {
+					t.Errorf("packet %d has %d lanes %v", p.Seg, len(lanes), lanes)
+				}
+				got = append(got, len(lanes))
+			})
+			if n == 0 || err != nil {
+				t.Fatalf("after %d of %d packets: %v", len(got), len(lengths), err)
+			}
+		}
+		if !slices.Equal(got, lengths) {
+			t.Errorf("received packets of %d lanes, want %d", got, lengths)
+		}
+	}
+}
