@@ -15,15 +15,17 @@ type Right struct {
 	Name   string // CAP_BPF
 	Number int    // kernel's number
 	For    string
+	// Global marks a right that the kernel grants only in the first user namespace.
+	Global bool
 }
 
 // Rights for creating namespaces, and for sending raw frames.
 var (
 	NamespaceRights = []Right{
-		{"CAP_SYS_ADMIN", unix.CAP_SYS_ADMIN, "make network namespaces"},
-		{"CAP_NET_ADMIN", unix.CAP_NET_ADMIN, "make network interfaces"},
+		{Name: "CAP_SYS_ADMIN", Number: unix.CAP_SYS_ADMIN, For: "make network namespaces"},
+		{Name: "CAP_NET_ADMIN", Number: unix.CAP_NET_ADMIN, For: "make network interfaces"},
 	}
-	PacketRights = []Right{{"CAP_NET_RAW", unix.CAP_NET_RAW, "send and capture frames"}}
+	PacketRights = []Right{{Name: "CAP_NET_RAW", Number: unix.CAP_NET_RAW, For: "send and capture frames"}}
 )
 
 // CheckRights returns an error for each of the rights that the process lacks, which matches ErrRights and includes
@@ -35,17 +37,33 @@ func CheckRights(rights ...Right) error {
 		return fmt.Errorf("which rights the process has: %w", err)
 	}
 	var missing []error
-	asked := map[int]bool{}
+	listed := map[int]bool{}
 	for _, r := range rights {
-		if asked[r.Number] {
-			continue
+		advice := ""
+		switch {
+		case listed[r.Number]:
+		case sets[r.Number/32].Effective>>(r.Number%32)&1 == 0:
+			advice = "run as root, or give the program what it lacks with the command that 'olafctl testbed doctor' prints"
+		case r.Global && InUserNamespace():
+			advice = UserNamespaceAdvice
 		}
-		asked[r.Number] = true
-		if sets[r.Number/32].Effective>>(r.Number%32)&1 == 0 {
-			missing = append(missing, fmt.Errorf(
-				"%w: %s, to %s; run as root, or give the program what it lacks with the command that 'olafctl "+
-					"testbed doctor' prints", ErrRights, r.Name, r.For))
+		if advice != "" {
+			listed[r.Number] = true
+			missing = append(missing, fmt.Errorf("%w: %s, to %s; %s", ErrRights, r.Name, r.For, advice))
 		}
 	}
 	return olaf.ListErrors(missing)
+}
+
+// UserNamespaceAdvice is the advice for a right that a user namespace does not grant.
+const UserNamespaceAdvice = "the kernel does not grant it in a user namespace; run as root outside of one"
+
+// firstUserNamespace is the inode of the first user namespace (PROC_USER_INIT_INO in Linux' include/linux/proc_ns.h).
+const firstUserNamespace = 0xEFFFFFFD
+
+// InUserNamespace reports whether the process is in a user namespace other than the first one, such as a rootless
+// container.
+func InUserNamespace() bool {
+	var s unix.Stat_t
+	return unix.Stat("/proc/self/ns/user", &s) == nil && s.Ino != firstUserNamespace
 }

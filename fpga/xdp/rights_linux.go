@@ -5,9 +5,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LoadRights lists the capabilities needed to load our programs.
+// LoadRights lists the capabilities needed to load our programs. The kernel checks them in the first user namespace.
 var LoadRights = []netlab.Right{
-	{Name: "CAP_BPF", Number: unix.CAP_BPF, For: "load programs and make maps"},
-	{Name: "CAP_NET_ADMIN", Number: unix.CAP_NET_ADMIN, For: "load programs for network interfaces, and attach them"},
-	{Name: "CAP_PERFMON", Number: unix.CAP_PERFMON, For: "let the verifier accept arithmetic on pointers"},
+	{Name: "CAP_BPF", Number: unix.CAP_BPF, For: "load programs and make maps", Global: true},
+	{Name: "CAP_NET_ADMIN", Number: unix.CAP_NET_ADMIN, For: "load programs for network interfaces, and attach them",
+		Global: true},
+	{Name: "CAP_PERFMON", Number: unix.CAP_PERFMON, For: "let the verifier accept arithmetic on pointers", Global: true},
 }

@@ -234,6 +234,9 @@ func examineTestbed() []Ability {
 		if netlab.CheckRights(r) != nil {
 			a = Ability{Name: r.Name, Says: "not there, to " + r.For, Remedy: remedy,
 				Better: r == realtime.PriorityRight}
+			if r.Global && netlab.InUserNamespace() {
+				a.Remedy = netlab.UserNamespaceAdvice
+			}
 		}
 		all = append(all, a)
 	}
