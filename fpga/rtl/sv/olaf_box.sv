@@ -1,15 +1,15 @@
-// OlafQueue and the packet generator in the 250 MHz user box of OpenNIC. VNP4-1 lies between m_axis_gen, or a network port,
-// and s_axis, and names each frame's worker in tuser; what leaves on m_axis and m_axis_bypass goes to VNP4-2.
+// OlafQueue and the packet generator in OpenNIC's 250 MHz user box. VNP4-1 sits between m_axis_gen, or a network port,
+// and s_axis, and gives each frame's worker in tuser. Frames on m_axis and m_axis_bypass go to VNP4-2.
 //
-// Time passes where ce is 1; a card ties it to 1. A simulator holds it at 0 while registers are accessed, so that these take
-// no time, as in the software twin. run and fluid are for tests: they stop the clock of the output while arrivals go on, and
-// charge partial beats as the abstract model does.
+// Time advances while ce is 1; a card ties ce to 1. A simulator sets it to 0 during register accesses, so that these take
+// no time, as in the software twin. run and fluid are for tests: they stop the output's clock while arrivals continue, and
+// charge for partial beats as the abstract model does.
 module olaf_box #(
   parameter int SLOTS = 8,              // 1 to 4096
   parameter int CLUSTERS = 256,         // to 65,536
   parameter int MAX_BYTES = 9036,       // of a frame, 64 to 9600
-  parameter int PORTS = 2,              // read ports of the memory of lanes
-  parameter int MODEL_CYCLES = 1,       // cycles can be asked for that the logic does not take
+  parameter int PORTS = 2,              // read ports of the lane memory
+  parameter int MODEL_CYCLES = 1,       // allows engine cycles that the logic itself does not take
   parameter int PROVENANCE = 1,
   parameter int FREE_ON_START = 1,
   parameter int DESCRIPTORS = 16384,
@@ -58,7 +58,7 @@ module olaf_box #(
   output logic         s_axis_tready,
   input  logic [15:0]  s_axis_tuser_src,
   input  logic [15:0]  s_axis_tuser_dst,
-  input  logic         s_axis_tuser_known,    // the tables know the source
+  input  logic         s_axis_tuser_known,    // the source is in the tables
   input  logic [15:0]  s_axis_tuser_cluster,
   input  logic [15:0]  s_axis_tuser_worker,
 
@@ -91,14 +91,14 @@ module olaf_box #(
   output logic [15:0]  m_axis_gen_tuser_size,
   output logic [15:0]  m_axis_gen_tuser_src,
   output logic [15:0]  m_axis_gen_tuser_dst,
-  output logic         m_axis_gen_wire,  // the frames go out of the second port, and not to s_axis
+  output logic         m_axis_gen_wire,  // frames leave by the second port and not to s_axis
 
-  // What VNP4-2 writes into ACKs.
+  // The status that VNP4-2 writes into ACKs.
   output logic [23:0]  status_occupancy,
   output logic [15:0]  status_active,
   output logic [15:0]  status_slots,
 
-  // The provenance log: what was decided about each update, and which slot gave its frame away. An append or a replacement
+  // The provenance log: the decision about each update, and the slot whose frame left. An append or a replacement
   // starts a slot's list of contributors, an aggregation extends it.
   output logic         log_decided,
   output logic [2:0]   log_class,
@@ -110,14 +110,14 @@ module olaf_box #(
   output logic         log_departed,
   output logic [PW-1:0] log_departed_slot,
 
-  // What tests look at; a card leaves it open.
+  // For tests only; a card leaves these ports open.
   output logic [63:0]  test_cycles,
   output logic         test_decided,
   output logic         test_offered,
   output logic [2:0]   test_class,
   output logic         test_fin,
   output logic         test_idle,
-  output logic         test_resting   // nothing is under way anywhere
+  output logic         test_resting   // no frame is in progress
 );
   localparam int OLAF_BYTES = MAX_BYTES < 9036 ? MAX_BYTES : 9036;  // of an update
   localparam int MAX_BEATS = (MAX_BYTES + 63) / 64;

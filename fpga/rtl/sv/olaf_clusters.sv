@@ -1,5 +1,5 @@
-// Counters of every cluster, in two memories: of arrivals, by class, and of departures. A row says which clearing it was
-// counted after, so that clearing writes no row; after 2^32 clearings a row that nobody touched would be believed again.
+// Counters of every cluster, in two memories: arrivals by class, and departures. A row records the clearing after which it
+// was counted, so clearing writes no row. After 2^32 clearings, a row that was never written again would count as valid.
 module olaf_clusters #(
   parameter int CLUSTERS = 256,
   parameter int STYLE = olaf_pkg::IN_BLOCKS,
@@ -8,7 +8,7 @@ module olaf_clusters #(
   input  logic          clk,
   input  logic          rst,
   input  logic          clear,
-  input  logic          forget,  // also what was looked at
+  input  logic          forget,  // includes reads
   input  logic [47:0]   now,
 
   input  logic          arrives,
@@ -20,7 +20,7 @@ module olaf_clusters #(
 
   input  logic          look,
   input  logic [UW-1:0] look_at,
-  output logic          looked,      // the row is there
+  output logic          looked,      // the row is available
   output logic [335:0]  row_classes, // 48 bits each, the first class lowest
   output logic [47:0]   row_frames,
   output logic [47:0]   row_updates,
@@ -64,7 +64,7 @@ module olaf_clusters #(
     else if (looks_1) row_classes <= a_epoch == a_epoch_1 ? a_row : '0;
   end
 
-  // Departures can follow each other at once; the row that was written last is remembered.
+  // Departures can follow each other immediately, so the row written last is kept in a register.
   logic          d_1, d_2;
   logic [UW-1:0] d_cluster_1, d_cluster_2;
   logic [15:0]   d_count_1;

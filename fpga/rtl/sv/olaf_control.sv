@@ -1,8 +1,8 @@
-// The registers (docs/reference/registers.md) behind AXI-Lite: one access at a time, 32 bit, addresses within the 250 MHz user box.
+// The registers (docs/reference/registers.md) on AXI-Lite: one 32-bit access at a time, addresses within the 250 MHz user box.
 //
-// A refused write changes nothing, is answered with SLVERR, and an address where nothing answers with DECERR; both leave
-// their mark in common.errors, as on a shell that passes on no response. What takes longer than a cycle keeps its access
-// waiting: rows of clusters, the inspector, the generator's memories.
+// A refused write changes nothing and is answered with SLVERR; an address without a register is answered with DECERR. Both
+// also set a bit in common.errors, because a shell may not pass on responses. Accesses that take longer than a cycle are
+// delayed: rows of clusters, the inspector, the generator's memories.
 module olaf_control #(
   parameter int SLOTS = 8,
   parameter int CLUSTERS = 256,
@@ -45,14 +45,14 @@ module olaf_control #(
   output logic        s_axil_rvalid,
   input  logic        s_axil_rready,
 
-  // Commands to all blocks.
+  // Commands for all blocks.
   output logic        snapshot,
   output logic        clear,
-  output logic        forget,   // reset everything but time
+  output logic        forget,   // reset everything except time
   output logic        flush,
   output logic        restart,  // the queue takes a new configuration
 
-  // The queue's configuration in force.
+  // The queue's current configuration.
   output logic        enabled,
   output logic        frozen,
   output logic        cfg_olaf,
@@ -66,7 +66,7 @@ module olaf_control #(
   output logic [7:0]  cfg_dequeue,
   output logic [7:0]  cfg_merge,
 
-  input  logic        beyond,   // an update of a cluster that is not built came
+  input  logic        beyond,   // an update arrived for a cluster that the build does not have
   input  logic        sending,
   input  logic [PW-1:0] leaving_slot,
   input  logic [PW-1:0] head,
@@ -147,7 +147,7 @@ module olaf_control #(
     ((FREE_ON_START != 0 ? 1 : 0) << olaf_regs::COMMON_CAPABILITIES_FREE_ON_START_LSB) |
     (1 << olaf_regs::COMMON_CAPABILITIES_FAULT_INJECTION_LSB) | (1 << olaf_regs::COMMON_CAPABILITIES_LANES_LSB));
 
-  // Why a write is refused.
+  // Reasons to refuse a write.
   localparam logic [2:0] FINE = 3'd0, NO_REGISTER = 3'd1, NOT_WRITABLE = 3'd2, BAD_STATE = 3'd3, BAD_VALUE = 3'd4;
 
   // ----------------------------------------------------------------------------------------------------------- the access
@@ -199,7 +199,7 @@ module olaf_control #(
   logic        empty;
   assign empty = waiting == '0 && !sending;
 
-  // Memory of groups: how many members each has, and who they are.
+  // Memory of groups: the number of members of each, and the members.
   localparam int GW = GROUPS > 1 ? $clog2(GROUPS) : 1;
   localparam int SW = $clog2(MEMBERS + 1);
   localparam int EW = $clog2(GROUPS * MEMBERS);
@@ -211,7 +211,7 @@ module olaf_control #(
   olaf_lutram #(.WIDTH(SW), .DEPTH(GROUPS)) sizes (
     .clk, .we(size_we), .waddr(size_at), .wdata(size_d), .raddr(group_index[GW-1:0]), .rdata(size)
   );
-  logic [31:0] sweep;  // what a longer access is at
+  logic [31:0] sweep;  // state of a longer access
   assign member_at = EW'(32'(group_index[GW-1:0]) * MEMBERS) + (at_size ? sweep[EW-1:0] : member_index[EW-1:0]);
   olaf_ram #(.WIDTH(24), .DEPTH(GROUPS * MEMBERS)) members (
     .clk, .we(member_we), .waddr(member_at), .wdata(member_d), .re(1'b1), .raddr(member_at), .rdata(member)
@@ -265,7 +265,7 @@ module olaf_control #(
         {GENERATOR, olaf_regs::GENERATOR_STOP_AFTER_OFFSET + 12'd4}: most = 32'h7fff_ffff;
         {GENERATOR, olaf_regs::GENERATOR_MEM_SELECT_OFFSET}: most = 32'd2;
         {GENERATOR, olaf_regs::GENERATOR_MEM_ADDRESS_OFFSET}, {GENERATOR, olaf_regs::GENERATOR_MEM_LENGTH_OFFSET}: most = mem_limit;
-        {MODEL, olaf_regs::MODEL_CONTROL_OFFSET}: most = '0;  // no server stands behind the queue
+        {MODEL, olaf_regs::MODEL_CONTROL_OFFSET}: most = '0;  // there is no server behind the queue
         default: ;
       endcase
       reason <= FINE;
@@ -296,7 +296,7 @@ module olaf_control #(
   end
 
   // ------------------------------------------------------------------------------------------------------------ the value
-  // What a read answers; registers that are not named here hold what the map says.
+  // The value of a read; registers that are not listed here have the map's value.
   logic [63:0] value;
   logic [47:0] row_in;
   assign row_in = row_classes[47:0] + row_classes[95:48] + row_classes[143:96] + row_classes[191:144] + row_classes[239:192] +
@@ -450,7 +450,7 @@ module olaf_control #(
   assign mem_sum = write_ok && at_proxy && sums;
   assign mem_forget = write_ok && at_proxy && forgets;
 
-  // Commands to the generator wait until its memories rest, which matters after a reset only.
+  // Commands to the generator wait until its memories are idle, which matters only after a reset.
   logic go;
   assign go = stage == WAIT && writing && at_generator && !mem_busy;
   assign g_arm = go && arms;
@@ -458,12 +458,12 @@ module olaf_control #(
   assign g_stop = go && data[olaf_regs::GENERATOR_COMMAND_STOP_LSB];
   assign g_quit = go && data[olaf_regs::GENERATOR_COMMAND_ABORT_LSB];
 
-  // A slot is inspected in departure order: the leaving one first.
+  // Slots are inspected in departure order, the leaving one first.
   logic [PW:0] inspect_sum;
   assign inspect_sum = {1'b0, head} + (PW+1)'(data) - {{PW{1'b0}}, sending};
   assign inspect_slot = sending && data == '0 ? leaving_slot : 32'(inspect_sum) >= PHYS ? PW'(32'(inspect_sum) - PHYS) : inspect_sum[PW-1:0];
 
-  // A size clears the members it adds, and a clearing forgets every size.
+  // Writing a size clears the members that it adds, and clearing forgets every size.
   assign wiping_groups = stage == WAIT && writing && at_groups;
   assign size_we = wiping_groups || (stage == WAIT && writing && at_size && sweep >= data) || forgetting;
   assign size_at = wiping_groups || forgetting ? sweep[GW-1:0] : group_index[GW-1:0];
@@ -543,7 +543,7 @@ module olaf_control #(
     end
   end
 
-  // What writes store.
+  // Values that writes store.
   logic differs;
   logic [10:0] in_force;  // the mode
   logic [CW-1:0] depth_built;
@@ -652,7 +652,7 @@ module olaf_control #(
     else if (stage == JUDGE && !writing && block == COMMON && offset == olaf_regs::COMMON_CYCLES_OFFSET) cycles_high <= now[63:32];
   end
 
-  // Sticky bits: what is raised in the cycle of a clearing stays.
+  // Sticky bits: a bit that is raised in the cycle of a clearing stays set.
   logic missed, failed;
   assign missed = stage == DO && (writing ? reason == NO_REGISTER : !known || !(block <= MODEL));
   assign failed = g_underrun || g_unsorted || g_bad_flow || g_bad_length;

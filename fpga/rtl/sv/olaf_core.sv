@@ -1,25 +1,25 @@
-// What decides: the ring of slots, the cluster table, the output serialiser (docs/reference/semantics.md, Enqueue and Dequeue). It
-// moves no gradients; olaf_lanes and olaf_reader follow its orders.
+// The decisions: ring of slots, cluster table and output serialiser (docs/reference/semantics.md, Enqueue and Dequeue). It
+// does not move gradients; olaf_lanes and olaf_reader follow its orders.
 //
-// Departures are in the order of appends and merges stay in place, so slots are a ring and there is no list of free ones.
-// The cluster table holds, for each cluster, where it was appended last; it is believed only while that place lies in the
-// waiting range and holds that cluster. So locks and flushes write nothing, and the table is never cleared.
+// Departures follow the order of appends, and merges stay in place, so the slots are a ring without a list of free slots.
+// The cluster table has the place where each cluster was last appended. An entry is valid only while that place is in the
+// waiting range and contains that cluster. So locks and flushes do not write the table, and it is never cleared.
 //
-// An arrival takes four cycles: T0 reads the table, T1 the slot's header, T2 multiplies, T3 decides. They do not overlap,
-// so a decision sees all decisions before it, and two on one slot are four cycles apart, which is what an addition takes.
+// An arrival takes four cycles: T0 reads the table, T1 reads the slot's header, T2 multiplies, T3 decides. Arrivals do not
+// overlap, so a decision sees all earlier ones, and two decisions on one slot are four cycles apart, as an addition needs.
 module olaf_core #(
   parameter int SLOTS = 8,
   parameter int CLUSTERS = 256,
   parameter int PORTS = 2,           // read ports of the lane memory: with one, merges and the output take turns
-  parameter int FREE_ON_START = 1,   // builds a slot more, so that a frame can leave without one
-  parameter int MODEL_CYCLES = 1,    // dequeue and merge cycles can be asked for
+  parameter int FREE_ON_START = 1,   // builds one more slot, so that a leaving frame need not occupy one
+  parameter int MODEL_CYCLES = 1,    // allows dequeue and merge cycles
   parameter int TABLE_STYLE = olaf_pkg::IN_BLOCKS,
   parameter int HEADER_STYLE = olaf_pkg::IN_LUTS,
   parameter int COUNT_W = 16,
   parameter int REWARD_W = 32,
   parameter int GEN_W = 48,
   parameter int LANES_W = 12,
-  parameter int FRAC = 24,           // of the rate, which is below 2^7
+  parameter int FRAC = 24,           // bits of the rate, which is below 2^7
   parameter int LINES = 141,         // beats of lanes in a slot
   parameter int PHYS = SLOTS + (FREE_ON_START != 0 ? 1 : 0),
   parameter int PW = PHYS > 1 ? $clog2(PHYS) : 1,
@@ -29,12 +29,12 @@ module olaf_core #(
 ) (
   input  logic                clk,
   input  logic                rst,
-  input  logic                ce,       // a cycle passes
-  input  logic                run,      // and the clock of the output with it; arrivals are decided without
-  input  logic                fluid,    // test only: frames of partial beats take no whole ones
-  input  logic                restart,  // forget owed cycles: a new configuration takes effect
-  input  logic                flush,    // discards everything inside
-  input  logic                forget,   // the same, and what is being decided
+  input  logic                ce,       // a cycle of time passes
+  input  logic                run,      // the output's clock advances too; arrivals are decided without it
+  input  logic                fluid,    // test only: partial beats do not take whole beats
+  input  logic                restart,  // drop outstanding cycles, because a new configuration takes effect
+  input  logic                flush,    // discards everything in the queue
+  input  logic                forget,   // the same, including the frame that is being decided
 
   input  logic                cfg_olaf,
   input  logic                cfg_filter,
@@ -59,16 +59,16 @@ module olaf_core #(
   input  logic [COUNT_W-1:0]  in_count,
   input  logic [GEN_W-1:0]    in_gen,
   input  logic                in_retransmission,
-  input  logic                copy_stall,  // the way around the queue is blocked: nothing is decided
-  input  logic                out_stall,   // the way out is blocked: the serialiser stands
+  input  logic                copy_stall,  // the bypass is blocked, so nothing is decided
+  input  logic                out_stall,   // the output is blocked, so the serialiser stops
 
-  // What was decided this cycle, in T3.
+  // The decision of this cycle, in T3.
   output logic                decided,
-  output logic                offered,     // to the engine, so that there is a class
+  output logic                offered,     // the update reached the engine, so it has a class
   output logic [2:0]          class_,
   output logic [1:0]          copy,
   output logic [PW-1:0]       slot,
-  output logic [LW-1:0]       slot_line,   // where its lanes lie
+  output logic [LW-1:0]       slot_line,   // place of its lanes
   output logic                slot_append,
   output logic [COUNT_W-1:0]  slot_count,
   output logic [REWARD_W-1:0] slot_reward,
@@ -76,37 +76,37 @@ module olaf_core #(
   output logic                slot_retransmission,
   output logic                slot_saturated,
   output logic                slot_written,
-  output logic [COUNT_W-1:0]  discarded,   // updates that a replacement took out
-  output logic [COUNT_W:0]    gained,      // updates inside, modulo 2^(COUNT_W+1)
+  output logic [COUNT_W-1:0]  discarded,   // updates that a replacement discarded
+  output logic [COUNT_W:0]    gained,      // updates in the queue, modulo 2^(COUNT_W+1)
   output logic                collided,
   output logic                reward_saturated,
   output logic                count_saturated,
 
-  // What the output does this cycle.
+  // The output's actions in this cycle.
   output logic                locks,       // a frame starts
   output logic [PW-1:0]       lock_slot,
   output logic [LW-1:0]       lock_line,
   output logic [LANES_W-1:0]  lock_lanes,
   output logic                fetches,     // its next beat of lanes is due
   output logic                fetches_last,
-  output logic                fin,         // the last bit of the frame under way has left
-  output logic                cut,         // a flush ends it instead
+  output logic                fin,         // the last bit of the current frame has left
+  output logic                cut,         // a flush ended the frame instead
   output logic [PW-1:0]       leaving_slot,
   output logic [UW-1:0]       leaving_cluster,
   output logic [LANES_W-1:0]  leaving_lanes,
   output logic [COUNT_W-1:0]  leaving_count,
-  output logic [39:0]         stalled,     // cycles booked to the output
-  output logic [39:0]         fin_busy,    // whole cycles that this frame takes, with the rest of those before
+  output logic [39:0]         stalled,     // cycles charged to the output
+  output logic [39:0]         fin_busy,    // whole cycles of this frame, including the remainder of earlier frames
 
   output logic                sending,
-  output logic                leaving_due, // all its beats were fetched
+  output logic                leaving_due, // all its beats have been read
   output logic                idle,
   output logic [PW-1:0]       head,
   output logic [CW-1:0]       waiting,
-  output logic                occupies,    // the frame under way holds a slot
+  output logic                occupies,    // the current frame occupies a slot
   output logic [16:0]         active
 );
-  localparam int DW = 16 + FRAC;  // bytes of a frame and its overhead, 8.24, with a sign
+  localparam int DW = 16 + FRAC;  // bytes of a frame and its overhead, signed 8.24
   localparam int EW = 9 + FRAC;
 
   function automatic logic [PW-1:0] after(input logic [PW-1:0] p);
@@ -118,8 +118,8 @@ module olaf_core #(
   endfunction
 
   // ---------------------------------------------------------------------------------------------------------- serialiser
-  // debt is what is left to serialise and to_beat what is left until the next beat is due, both in bytes per cycle units;
-  // below zero they hold the fraction of a cycle that the next frame starts early. A frame's header needs no memory port.
+  // debt is the amount left to serialise, and to_beat the amount left until the next beat is due, in units of bytes per cycle.
+  // Below zero, they are the fraction of a cycle by which the next frame starts early. A header needs no memory port.
   logic signed [DW-1:0] debt, debt_n, total;
   logic signed [EW-1:0] to_beat, to_beat_n;
   logic [7:0]           beats_left;
@@ -141,7 +141,7 @@ module olaf_core #(
   assign wanted = beats_left != '0 && (to_beat_n[EW-1] || to_beat_n == '0);
   assign blocked = wanted && (port_taken || fresh);
   assign step = run_t && sending && !blocked && !out_stall;
-  assign late = due && wanted && !fluid;  // a frame is not over in the cycle in which its last beat is fetched
+  assign late = due && wanted && !fluid;  // a frame cannot end in the cycle in which its last beat is read
   assign fin = step && due && !late;
   assign fetches = step && wanted;
   assign fetches_last = beats_left == 8'd1;
@@ -150,7 +150,7 @@ module olaf_core #(
   assign try_lock = (fin && fin_pay == '0) || pay_done;
   assign lock_head = try_lock && waiting != '0;
 
-  // State once this cycle's departures are done, which is what an arrival sees.
+  // The state after this cycle's departures, which an arrival sees.
   logic          leaves_1, idle_1, paying_1;
   logic [PW-1:0] head_1, tail;
   logic [LW-1:0] head_line, head_line_1, tail_line;
@@ -166,7 +166,7 @@ module olaf_core #(
   assign occupied_1 = waiting_1 + {{CW-1{1'b0}}, leaves_1 && !cfg_free};
   assign leaving_cluster_1 = lock_head ? head_cluster : leaving_id;
 
-  // How many whole cycles the delivered frames took: one subtraction a cycle divides while the frame is on the wire.
+  // Whole cycles of the delivered frames: one subtraction per cycle divides while the frame is on the wire.
   logic [DW-1:0] rest, rest_of, rest_n;
   logic [39:0]   busy_of;
   logic          whole;
@@ -208,7 +208,7 @@ module olaf_core #(
   logic [COUNT_W-1:0]  w_count;
   logic [GEN_W-1:0]    w_gen;
   logic                w_alone, w_retransmission, w_saturated;
-  // What was decided is written a clock later, in time for the next frame's T1.
+  // The decision is written one clock later, in time for the next frame's T1.
   logic          put;
   logic [PW-1:0] put_slot;
   logic [MW-1:0] put_meta;
@@ -226,7 +226,7 @@ module olaf_core #(
   );
   assign {w_cluster, w_worker, w_alone, w_retransmission, w_saturated, w_lanes, w_reward, w_count, w_gen} = w_meta;
 
-  // T2: products, sums and comparisons with what lies at the place, believed or not.
+  // T2: products, sums and comparisons with the contents of the place, valid or not.
   logic signed [REWARD_W:0]         reward_sum;
   logic [COUNT_W:0]                 count_sum;
   logic [GEN_W-1:0]                 gen_lead;
@@ -324,15 +324,15 @@ module olaf_core #(
       t1 <= start;
       t2 <= t1;
       t3 <= t2;
-      // The next decision comes four cycles later at the earliest, and when the beats of this frame are read; where it goes
-      // around the queue, four cycles after that.
+      // The next decision comes at least four cycles later, after the beats of this frame have been read. If the frame goes
+      // around the queue, it comes four cycles after that.
       if (t3) gap <= copy == olaf_pkg::COPY_BYPASS ? in_beats : copy != olaf_pkg::COPY_NONE && in_beats > 8'd4 ? in_beats - 8'd4 : '0;
       else if (gap != '0) gap <= gap - 8'd1;
     end
   end
 
   // ---------------------------------------------------------------------------------------------------------------- head
-  // What the output must know of a frame in the cycle in which it starts.
+  // Properties of a frame that the output needs in the cycle in which it starts.
   logic [LANES_W-1:0] head_lanes;
   logic [15:0]        head_cluster;
   logic [COUNT_W-1:0] head_count;
@@ -342,7 +342,7 @@ module olaf_core #(
     .raddr(head), .rdata({head_lanes, head_cluster, head_count})
   );
 
-  // An append clears its slot's mark in the cycle of the decision and sets that of the place before one later.
+  // An append clears its slot's mark in the cycle of the decision and sets the previous place's mark one cycle later.
   logic          mark, mark_q;
   logic [PW-1:0] mark_place;
   olaf_lutram #(.WIDTH(1), .DEPTH(PHYS)) marks (
@@ -426,8 +426,8 @@ module olaf_core #(
   assign occupies = sending && !cfg_free;
 
   // -------------------------------------------------------------------------------------------------------- one read port
-  // A merge reads its lanes in the cycles after its decision. The output waits for it, and for the writes of an update into
-  // a slot that it starts to read: the last is readable five cycles after the decision.
+  // A merge reads its lanes in the cycles after its decision. The output waits for it, and for writes of an update into
+  // a slot that it starts to read. The last one can be read five cycles after the decision.
   generate
     if (PORTS == 1) begin : shared
       logic [7:0]    busy;
@@ -437,7 +437,7 @@ module olaf_core #(
         if (rst) begin
           busy <= '0;
           age <= '0;
-        end else if (ce && !frozen) begin  // the clock of the queue stands
+        end else if (ce && !frozen) begin  // the queue's clock is stopped
           if (merges) busy <= in_beats - 8'd1;
           else if (busy != '0) busy <= busy - 8'd1;
           if (slot_written) begin

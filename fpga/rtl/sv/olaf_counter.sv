@@ -1,6 +1,6 @@
-// One counter and its latched copy. What is gained in the cycle of a command counts before the command acts.
+// One counter and its latched copy. Increments in the cycle of a command count before the command acts.
 module olaf_counter #(
-  parameter int W = 1  // of what is gained in a cycle
+  parameter int W = 1  // width of the increment per cycle
 ) (
   input  logic         clk,
   input  logic         rst,

@@ -3,8 +3,8 @@ module olaf_counters #(
   parameter int CW = 4
 ) (
   input  logic        clk,
-  input  logic        rst,      // everything to zero, the latched copies too
-  input  logic        ce,       // device time passes
+  input  logic        rst,      // sets everything to zero, including the latched copies
+  input  logic        ce,       // device time advances
   input  logic        snapshot,
   input  logic        clear,
   input  logic        flush,
@@ -32,13 +32,13 @@ module olaf_counters #(
 
   input  logic        look,
   input  logic [11:0] select,   // offset of a counter in the block
-  output logic [63:0] value,    // a clock later
+  output logic [63:0] value,    // one clock later
   output logic [CW-1:0] peak
 );
   logic [6:0] is;
   assign is = offered ? 7'd1 << class_ : '0;
 
-  // What is inside, the leaving frame included, and the counts of it.
+  // The contents of the queue, including the leaving frame, and their counts.
   logic [CW:0] held, held_n;
   logic [31:0] held_sum, held_sum_n;
   assign held_n = held + {{CW{1'b0}}, is[0]} - {{CW{1'b0}}, fin};
@@ -109,7 +109,7 @@ module olaf_counters #(
   logic [63:0] cleared, snapshot_cycle, covered_cycles, queued_frames, queued_updates, carried_frames, carried_updates;
   logic [CW:0] carried;
   logic [31:0] carried_sum;
-  logic        came;  // an update was appended a clock ago, so that occupancy may have a new peak
+  logic        came;  // an update was appended one clock ago, so occupancy may have a new peak
   always_ff @(posedge clk) begin
     came <= is[0] && !rst && !clear;
     if (rst) begin
@@ -170,7 +170,7 @@ module olaf_counters #(
       olaf_regs::QUEUE_BUSY_CYCLES_OFFSET: value <= l_busy_cycles;
       olaf_regs::QUEUE_STALL_CYCLES_OFFSET: value <= l_stall_cycles;
       olaf_regs::QUEUE_OCCUPANCY_INTEGRAL_OFFSET: value <= l_occupancy_integral;
-      default: value <= '0;  // ACKs go another way
+      default: value <= '0;  // ACKs take another path
     endcase
   end
 endmodule

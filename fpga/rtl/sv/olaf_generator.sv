@@ -1,7 +1,7 @@
-// The packet generator: fires descriptors at absolute cycles of its run clock (docs/reference/registers.md, generator).
+// The packet generator sends descriptors' frames at absolute cycles of its run clock (docs/reference/registers.md, generator).
 //
-// Descriptors are fetched ahead, from arming on, so that a frame can follow its predecessor without a gap; what is wrong
-// with one shows when its turn comes. A frame that was fired is always sent to its end.
+// Descriptors are fetched ahead from arming on, so that frames can follow each other without a gap. A fault in a descriptor
+// is reported when its turn comes. A frame that has started is always sent to its end.
 module olaf_generator #(
   parameter int DESCRIPTORS = 16384,
   parameter int FLOWS = 1024,
@@ -14,7 +14,7 @@ module olaf_generator #(
   input  logic         rst,
   input  logic         forget,    // registers, counters and memories
   input  logic         ce,        // device time passes
-  input  logic [63:0]  now,       // the cycle that passes, or that passed last
+  input  logic [63:0]  now,       // the current or last cycle
   input  logic         snapshot,
   input  logic         clear,
 
@@ -26,7 +26,7 @@ module olaf_generator #(
   input  logic [31:0]  descriptors,
   input  logic [63:0]  stop_after,
   output logic [2:0]   state,
-  output logic         busy,        // configuration and memories hold still
+  output logic         busy,        // configuration and memories do not change
   output logic [63:0]  start_cycle,
   output logic         ev_done,
   output logic         ev_underrun,
@@ -34,7 +34,7 @@ module olaf_generator #(
   output logic         ev_bad_flow,
   output logic         ev_bad_length,
 
-  // The memory proxy. A request waits for its acknowledgement; what is out of range the caller has refused.
+  // The memory proxy. A request waits for its acknowledgement; the caller has already refused addresses out of range.
   input  logic [1:0]   mem_select,
   input  logic [31:0]  mem_address,
   input  logic         mem_read,
@@ -109,7 +109,7 @@ module olaf_generator #(
   );
 
   // ----------------------------------------------------------------------------------------------------- proxy, CRC, wiping
-  // The proxy reads a row to give a word of it, or to write it back with another word; the CRC reads a row for each word.
+  // The proxy reads a row to return one of its words, or to write it back with another word; the CRC reads a row for each word.
   logic         looking, looking_1, summing, word_1;
   logic [31:0]  loaded_d, loaded_f, loaded_t;
   logic [31:0]  sum_at, crc, look_at;
@@ -201,7 +201,7 @@ module olaf_generator #(
   // ------------------------------------------------------------------------------------------------------- fetching ahead
   localparam int AHEAD = 8;
   (* ram_style = "distributed" *) logic [463:0] ahead [0:AHEAD-1];  // headers without the generation time
-  (* ram_style = "distributed" *) logic [71:0]  beside [0:AHEAD-1];  // what else is known of them
+  (* ram_style = "distributed" *) logic [71:0]  beside [0:AHEAD-1];  // their other properties
   logic [2:0]  put, get;
   logic [31:0] limit, played, fetched;
   logic        fetching, broken;
@@ -215,7 +215,7 @@ module olaf_generator #(
   assign d_read = fetching || (looking && mem_select == 2'd0);
   assign d_at = fetching ? fetched[DA-1:0] : look_at[DA+2:3];
 
-  // P1: the descriptor is there.
+  // P1: the descriptor has been read.
   logic [47:0] d_time;
   logic [15:0] d_flow, d_length;
   logic [3:0]  d_flags;
@@ -227,7 +227,7 @@ module olaf_generator #(
   assign d_flags = d_row[83:80];
   assign d_seq = d_row[127:96];
   assign d_reward = d_row[159:128];
-  assign d_end = fetched << 3;  // the next one to fetch is one further
+  assign d_end = fetched << 3;  // the next one to fetch is the following one
   always_comb begin
     if (d_end > loaded_d) fault_1 = UNDERRUN;
     else if (d_time < last_time) fault_1 = UNSORTED;
@@ -238,7 +238,7 @@ module olaf_generator #(
   assign f_read = p1 || (looking && mem_select == 2'd1);
   assign f_at = p1 ? d_flow[FA-1:0] : look_at[FA+3:4];
 
-  // P2: its flow is there.
+  // P2: its flow has been read.
   logic [47:0] time_2, time_3;
   logic [15:0] length_2, size_2, size_3, template_2;
   logic [3:0]  flags_2;
@@ -249,7 +249,7 @@ module olaf_generator #(
   assign template_2 = f_row[159:144];
   assign f_dest_port = f_row[79:64];
 
-  // P3: what its header holds.
+  // P3: its header.
   logic [31:0] source_3, dest_3, identity_3;
   logic [15:0] source_port_3, dest_port_3;
   logic [95:0] macs_3;
@@ -394,8 +394,8 @@ module olaf_generator #(
     end
   end
 
-  // The row of the next beat is read when the one before goes out. The proxy reads between frames, or while time stands; then
-  // the row is read again.
+  // The row of the next beat is read when the previous beat leaves. The proxy reads between frames, or while time is stopped;
+  // then the row is read again.
   logic [TA-1:0] h_row;
   assign h_row = TA'(32'(h_template) * ROWS_OF_TEMPLATE);
   assign t_free = (!active || !ce) && !fire;

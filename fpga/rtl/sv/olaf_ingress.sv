@@ -1,8 +1,8 @@
-// Store-and-forward input: frames come in beats of 64 bytes, are checked (docs/reference/semantics.md, Update on the wire) and wait,
-// whole, until the queue has decided about them.
+// Store-and-forward input: frames arrive in beats of 64 bytes, are checked (docs/reference/semantics.md, Update on the wire),
+// and wait as a whole until the queue has decided about them.
 //
-// A frame is taken once its last beat is in; what is longer than the build takes is swallowed and then told as malformed.
-// A frame is let in only where there is room for the longest one, so that its beats never stop half-way.
+// A frame arrives with its last beat. A frame that is longer than the build allows is discarded and reported as malformed.
+// A frame is admitted only if there is room for the longest one, so its beats never stop half-way.
 module olaf_ingress #(
   parameter int MAX_BYTES = 9036,   // of any frame
   parameter int OLAF_BYTES = 9036,  // of an update
@@ -16,7 +16,7 @@ module olaf_ingress #(
 ) (
   input  logic         clk,
   input  logic         rst,
-  input  logic         forget,  // what is inside, uncounted
+  input  logic         forget,  // uncounted contents
   input  logic         ce,
 
   input  logic [511:0] s_tdata,
@@ -58,9 +58,9 @@ module olaf_ingress #(
   localparam logic [15:0] MAX_PAYLOAD = 16'(OLAF_BYTES - 64);
 
   // ---------------------------------------------------------------------------------------------------------------- beats
-  logic          open, swallow;  // a frame has begun; its rest is thrown away
+  logic          open, swallow;  // a frame has begun whose rest is discarded
   logic [BA-1:0] base;
-  logic [7:0]    beats;            // of the frame under way, so far
+  logic [7:0]    beats;            // of the current frame so far
   logic          overlong;
   logic [BA:0]   used;
   logic [FA:0]   frames;
@@ -73,7 +73,7 @@ module olaf_ingress #(
   assign ends = accept && s_tlast;
   assign keep = accept && !(open && overlong) && !(open && 32'(beats) == MAX_BEATS);
 
-  logic [7:0] beats_now;  // the one being accepted included
+  logic [7:0] beats_now;  // including the one that is being accepted
   logic       overlong_now;
   assign beats_now = open ? beats + 8'd1 : 8'd1;
   assign overlong_now = open && (overlong || 32'(beats) == MAX_BEATS);
@@ -102,7 +102,7 @@ module olaf_ingress #(
   always_ff @(posedge clk) begin
     if (rst) base <= '0;
     if (rst || forget) begin
-      // What the bus is in the middle of can't be taken any more.
+      // A frame that the bus has begun can no longer be accepted.
       swallow <= (open || first) && !(s_tvalid && s_tready && s_tlast);
       open <= (open || first) && !(s_tvalid && s_tready && s_tlast);
       beats <= '0;
@@ -146,7 +146,7 @@ module olaf_ingress #(
   // Stage 1, at the end of the cycle in which a beat is taken.
   logic        looks_olaf, ip_right, fragmented, udp_summed, known, beyond, named_right;
   logic [15:0] ip_length_1, udp_length_1, count_1;
-  logic [6:0]  bits_1;  // but for retransmission
+  logic [6:0]  bits_1;  // except retransmission
   always_ff @(posedge clk) begin
     if (first) begin
       // EtherType, version and length of the header, protocol, fragment offset, UDP port, magic.
@@ -184,7 +184,7 @@ module olaf_ingress #(
     end
   end
 
-  // The sum over UDP and its pseudo header, where the frame carries a checksum at all.
+  // The sum over UDP and its pseudo header, if the frame carries a checksum.
   logic         sums, summed_1, summed_2, first_1, first_2;
   logic [127:0] part_1;  // eight sums of four words
   logic [31:0]  sum_2, sum_3;
@@ -206,7 +206,7 @@ module olaf_ingress #(
     end
   end
 
-  // A ones' complement sum of four words; addresses and what follows them count in the first beat.
+  // A ones' complement sum of four words; in the first beat, addresses and the bytes after them count.
   function automatic logic [15:0] partial(input logic in_first, input logic [63:0] data, input logic [7:0] there, input int g);
     logic [17:0] s;
     logic [16:0] folded;
@@ -220,7 +220,7 @@ module olaf_ingress #(
     end
   endfunction
 
-  // Stage 2: everything that takes no sum.
+  // Stage 2: everything that needs no sum.
   logic        claims_2, broken_2, update_2, needs_sum_2, known_2, beyond_2, misnamed_2, overlong_2;
   logic        claims_3, broken_3, update_3, needs_sum_3, known_3, beyond_3, misnamed_3, overlong_3;
   logic [15:0] payload;
@@ -269,8 +269,8 @@ module olaf_ingress #(
     else verdict_3 = olaf_pkg::IS_UPDATE;
   end
 
-  // What waits for a decision: what the first beat said, what the last one did, how long it was, and the verdict. The first
-  // three are there before the queue multiplies.
+  // Data of a frame that waits for a decision: from its first beat, from its last beat, its length, and the verdict. The first
+  // three are available before the queue multiplies.
   (* ram_style = "distributed" *) logic [319:0]           outers [0:FRAMES-1];
   (* ram_style = "distributed" *) logic [OLAF_HEADER-1:0] headers [0:FRAMES-1];
   (* ram_style = "distributed" *) logic [BA+7:0]          shapes [0:FRAMES-1];

@@ -1,8 +1,8 @@
-// The gradients: memory of all slots, and the copier that moves the beats of a frame from the input into it, or onto what
-// is there: 16 lanes a cycle, saturating. Reading, adding and writing a beat takes four cycles, and a beat enters each cycle.
+// The gradients: the memory of all slots, and the copier that moves a frame's beats from the input into it, or adds them to
+// its contents: 16 lanes per cycle, saturating. A beat is read, added and written in four cycles; one beat enters per cycle.
 //
-// With two read ports the memory is there twice and copier and output never meet. With one, the copier runs olaf_pkg::SKEW
-// cycles behind the decision, as the output's fetches do, and olaf_core sees to it that both never read in the same cycle.
+// With two read ports there are two memories, and copier and output never collide. With one, the copier is olaf_pkg::SKEW
+// cycles behind the decision, like the output's reads, and olaf_core ensures that both never read in the same cycle.
 module olaf_lanes #(
   parameter int PORTS = 2,
   parameter int DEPTH = 1269,  // beats of lanes in all slots
@@ -14,7 +14,7 @@ module olaf_lanes #(
   input  logic          rst,
   input  logic          ce,
 
-  input  logic [1:0]    copy,  // what was decided this cycle
+  input  logic [1:0]    copy,  // the decision of this cycle
   input  logic [LW-1:0] line,
   input  logic [BA-1:0] base,
   input  logic [7:0]    beats,
@@ -31,7 +31,7 @@ module olaf_lanes #(
   input  logic [LW-1:0] fetch_line,
   output logic [511:0]  fetch_data,
 
-  output logic [4:0]    saturated,  // lanes, in this very clock
+  output logic [4:0]    saturated,  // lanes, in this clock
 
   output logic [511:0]  m_tdata,
   output logic [63:0]   m_tkeep,
@@ -162,8 +162,8 @@ module olaf_lanes #(
     end
   endfunction
 
-  // Lanes are big-endian on the wire. Overflow is where the sum's sign differs from both addends'. The top bit of the result
-  // says that the lane saturated; behind the last lane of a frame, of which there are so many in its last beat, it does not count.
+  // Lanes are big-endian on the wire. A sum overflows if its sign differs from that of both addends. The top bit of the result
+  // reports that the lane saturated; it does not count behind the frame's last lane, for which the last beat's lanes are given.
   function automatic logic [32:0] add(input logic [31:0] x, input logic [31:0] y);
     logic [31:0] a, b, r;
     logic        o;

@@ -1,4 +1,4 @@
-// Distributed memory that is read without a clock.
+// Distributed memory with asynchronous reads.
 module olaf_lutram #(
   parameter int WIDTH = 32,
   parameter int DEPTH = 16,

@@ -1,6 +1,6 @@
-// Memory with a write and a read port on one clock. A read in the cycle of a write to the same word gives the old word.
-// STYLE is what holds it: olaf_pkg::IN_LUTS, IN_BLOCKS or IN_ULTRA. It starts as zeros, which all three do on
-// UltraScale+ without being told.
+// Memory with a write port and a read port on one clock. A read in the cycle of a write to the same word returns the old word.
+// STYLE selects the kind: olaf_pkg::IN_LUTS, IN_BLOCKS or IN_ULTRA. It is zero initially, as all three kinds are on
+// UltraScale+ by default.
 module olaf_ram #(
   parameter int WIDTH = 32,
   parameter int DEPTH = 16,
@@ -18,7 +18,7 @@ module olaf_ram #(
 `ifdef SYNTHESIS
   localparam int WORDS = DEPTH;
 `else
-  localparam int WORDS = 1 << AW;  // what an address reaches, so that a simulator need not check any
+  localparam int WORDS = 1 << AW;  // size that an address can reach, so that a simulator need not check addresses
 `endif
   generate
     if (STYLE == olaf_pkg::IN_ULTRA) begin : g

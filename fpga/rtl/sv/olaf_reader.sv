@@ -1,7 +1,7 @@
-// The way out: headers of all slots, and the frames that leave. A beat is on the bus seven cycles after olaf_core asked for
-// it; the last beat of a frame waits until the frame is over for the serialiser, and is then out six cycles later.
+// The output path: headers of all slots, and the frames that leave. A beat is on the bus seven cycles after olaf_core asked
+// for it. The last beat of a frame waits until the serialiser has finished the frame, and is out six cycles later.
 //
-// A frame that a flush discards has begun to leave and can't be cut in the middle of the bus: its next beat is its last, and
+// A frame that a flush discards has begun to leave and cannot be cut in the middle of the bus: its next beat is its last, and
 // carries tuser_abort.
 module olaf_reader #(
   parameter int PHYS = 9,
@@ -14,7 +14,7 @@ module olaf_reader #(
   input  logic          ce,
   input  logic [47:0]   now,
 
-  // An update lands in a slot.
+  // An update is stored in a slot.
   input  logic          w_en,
   input  logic          w_append,
   input  logic [PW-1:0] w_slot,
@@ -31,7 +31,7 @@ module olaf_reader #(
   input  logic [15:0]   w_src,
   input  logic [15:0]   w_dst,
 
-  // What the output does.
+  // The output's actions.
   input  logic          locks,
   input  logic [PW-1:0] lock_slot,
   input  logic [LW-1:0] lock_line,
@@ -50,7 +50,7 @@ module olaf_reader #(
   // The inspector.
   input  logic          inspect,
   input  logic [PW-1:0] inspect_slot,
-  output logic          inspected,   // the answer is there
+  output logic          inspected,   // the answer is available
   output logic [31:0]   i_seq,
   output logic [15:0]   i_cluster,
   output logic [15:0]   i_worker,
@@ -75,12 +75,12 @@ module olaf_reader #(
   output logic [47:0]   m_tuser_appended    // when its slot was filled
 );
   // --------------------------------------------------------------------------------------------------------------- orders
-  // order_1 is what was asked for a cycle ago: a header from its slot, a beat of lanes from its line, or the end of a frame
+  // order_1 is the request of the previous cycle: a header from its slot, a beat of lanes from its line, or the end of a frame
   // that is cut.
   logic          valid_1, header_1, tail_1, dummy_1;
   logic [PW-1:0] slot_1;
   logic [LW-1:0] line, line_1;
-  logic          late;  // a header that came together with the last beat of the frame before, in test only
+  logic          late;  // a header that arrived with the last beat of the previous frame, only in tests
   logic [PW-1:0] late_slot;
   logic          late_tail;
   always_ff @(posedge clk) begin
@@ -133,8 +133,8 @@ module olaf_reader #(
   assign fetch_line = line_4;
 
   // -------------------------------------------------------------------------------------------------------------- headers
-  // An update is written a clock after the decision, and a header is read two clocks after its frame was locked: after the
-  // one, and before the slot can hold another frame. It waits beside until its turn.
+  // An update is written one clock after the decision, and a header is read two clocks after its frame was locked: after that
+  // write, and before the slot can contain another frame. The header waits in a register until its turn.
   localparam int HW = 526;
   logic [HW-1:0] h, put_header;
   logic [47:0]   h_appended, put_now;
@@ -231,10 +231,10 @@ module olaf_reader #(
   assign m_tdata = beats[from];
   assign ends = lasts[from];
   assign {m_tuser_appended, m_tuser_saturated, m_tuser_size, m_tuser_src, m_tuser_dst} = users[users_from];
-  // Room for all that may be on its way when the serialiser stops.
+  // Room for everything that may be in progress when the serialiser stops.
   assign out_stall = 32'(held) > HELD - 10;
 
-  // Ends of frames come in the order of frames, at most one by itself and one by a cut in a cycle, the cut one later.
+  // Frames end in order. In a cycle at most one frame ends normally and one is cut, and the cut one is later.
   logic [4:0] over, aborted;  // stages 1 to 5
   logic [5:0] ends_into, ends_from;
   logic       end_over, end_aborted, half, ended, by_abort;
