@@ -119,8 +119,8 @@ losses: build ## every sum of attached programs compared with all inputs while p
 torn: build ## rewards of models in 1 to 64 frames (docs/notes/trainings.md), finished ones kept in bin/torn; six minutes of two cores
 	nice $(BIN) experiment run olaf/fragments-reward --trainings $(dir $(BIN))torn
 
-hosts: ## the head, ssh and agents of three hosts killed, stopped and cut off at 30 moments, and 20 benches there (root, sshd); six minutes
-	$(GO) test ./cmd/olafctl -run '^Test(KilledA|FarKernel)' -v -timeout 20m -hosts 30
+hosts: ## heads, ssh, agents and cables of three hosts killed, stopped and cut, at 30 moments each, and 20 benches there: progress and a table (root, sshd); up to 20 minutes
+	$(GO) test ./cmd/olafctl -run '^Test(KilledA|FarKernel)' -count=1 -v -timeout 40m -hosts 30
 
 pci: ## every state of a card on a real PCI bus, in virtual machines with Debian's kernel (fpga/pcie/pcivm); two minutes
 	@# Native hot plug mostly waits, so the other machines run beside it.

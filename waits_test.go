@@ -19,7 +19,7 @@ import (
 var waits = map[string]string{
 	"cmd/olafctl/script_store_test.go find":                               "another process makes the file, below folders that are not there yet and so can't be watched",
 	"cmd/olafctl/hosts_linux_test.go harm":                                "how long the cable is dead is the fault itself",
-	"cmd/olafctl/hosts_linux_test.go TestKilledAcrossHosts":               "a process is killed at any moment of its life, drawn by a seed",
+	"cmd/olafctl/hosts_linux_test.go harmBench":                           "a process is killed at any moment of its life, drawn by a seed",
 	"experiments/testbed/sshlink/lifeline_test.go TestAgentEndsInSilence": "the time is a bubble's",
 	"experiments/testbed/sshlink/sshlinktest/lab_linux.go AwaitIdle":      "processes of other namespaces end, and tell nobody",
 	"experiments/bench/card_live_linux_test.go Wait":                      "it is the clock that the card lives by",

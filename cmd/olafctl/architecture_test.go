@@ -79,6 +79,7 @@ func TestSameBytesOnEveryArchitecture(t *testing.T) {
 	if runtime.GOARCH != "amd64" || !cpu.X86.HasFMA {
 		t.Skip("the reference is amd64 with FMA")
 	}
+	t.Parallel()
 	reference := &builtOlafctl{binary: buildFor(t, "GOARCH=amd64", "GOAMD64=v1"), store: t.TempDir()}
 	lines := slices.Clone(alike)
 	if solver, err := peer.FindProgram("z3"); solver == "" {

@@ -54,11 +54,13 @@ func TestFiguresOfExperiments(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes a minute")
 	}
+	t.Parallel() // most experiments compute on one processor
 	for _, e := range listExperiments(system.All()) {
 		if e.Long || e.Timed {
 			continue
 		}
 		t.Run(e.Name, func(t *testing.T) {
+			t.Parallel()
 			env := testEnvironment(io.Discard, io.Discard)
 			r, err := e.Run(t.Context(), experiments.Options{Quick: true, Runs: 2, Device: env.Devices.Default()})
 			if err != nil {

@@ -16,6 +16,7 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"text/tabwriter"
 	"time"
 
 	"github.com/olafctl/olaf/capture"
@@ -23,6 +24,7 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/experiments/testbed/sshlink"
 	"github.com/olafctl/olaf/experiments/testbed/sshlink/sshlinktest"
+	"github.com/olafctl/olaf/fpga/netlab"
 	"github.com/olafctl/olaf/internal/peer"
 )
 
@@ -169,8 +171,8 @@ func TestSSHWithoutForwarding(t *testing.T) {
 	l.AwaitIdle(t)
 }
 
-// killedFlag is the number of moments of TestKilledAcrossHosts.
-var killedFlag = flag.Int("hosts", 6, "moments at which something is killed, stopped or cut off across hosts")
+// killedFlag is the number of moments per host of TestKilledAcrossHosts; 'make hosts' sets it to 30.
+var killedFlag = flag.Int("hosts", 2, "moments per host at which something is killed, stopped or cut off")
 
 // victims are what happens at those moments, with the exit codes of the bench: 3 for a lost device, 130 after Ctrl-C, and -1 if
 // the head was killed, which also happens to it where an agent or ssh does not run yet.
@@ -179,8 +181,28 @@ var victims = []struct {
 	codes []int
 }{{"head", []int{-1}}, {"ssh", []int{3, -1}}, {"agent", []int{3, -1}}, {"blip", []int{130}}, {"stop", []int{3, -1}}, {"cut", []int{3}}}
 
-// TestKilledAcrossHosts kills the head, ssh or the agent during a bench on another host, stops the agent, or cuts the cable for
-// 200 ms or for good, at moments drawn by the seed: nothing is left on any host, and the next command works.
+// faultMoment is one fault and its effects.
+type faultMoment struct {
+	host   *sshlinktest.Host
+	victim int  // in victims
+	runs   bool // it is after the start of the agent, and otherwise of the bench
+	after  time.Duration
+	code   int           // of the bench
+	ended  time.Duration // from the fault until the bench ended
+	rested time.Duration // from the fault, or the repair of a cable or agent, until no program ran on the host
+}
+
+func (m *faultMoment) String() string {
+	since := "the bench's start"
+	if m.runs {
+		since = "the agent's start"
+	}
+	return fmt.Sprintf("%s on %s %.2fs after %s: exit code %d after %.1fs, idle after %.1fs", victims[m.victim].name, m.host.Name, m.after.Seconds(), since,
+		m.code, m.ended.Seconds(), m.rested.Seconds())
+}
+
+// TestKilledAcrossHosts runs a bench on each of three hosts, and at a moment drawn by the seed kills its head, ssh or agent, stops
+// the agent, or cuts the cable for 200 ms or for good: nothing is left on any host, and the next bench works.
 func TestKilledAcrossHosts(t *testing.T) {
 	if !canReal() {
 		t.Skip("without the rights to make namespaces and load programs")
@@ -188,29 +210,93 @@ func TestKilledAcrossHosts(t *testing.T) {
 	l := sshlinktest.New(t, 3, pathOfOlafctl(t))
 	seed := rapidSeed(t)
 	draw := rand.New(rand.NewPCG(seed, 0))
-	for i := range *killedFlag {
-		victim, host := victims[i%len(victims)], l.Hosts[draw.IntN(len(l.Hosts))]
-		moment := time.Duration(draw.Int64N(int64(3 * time.Second)))
-		cmd := headCommand(t, l, "bench", "-d", host.URL("host:"), "--rate", "8M", "--out-rate", "3M", "--burst", "1", "--runs", "1000", "-q", "--keep=false")
-		var said bytes.Buffer
-		cmd.Stderr = &said
-		p, err := l.Head.Start(cmd)
-		if err != nil {
-			t.Fatal(err)
+	var all []*faultMoment
+	for round := range *killedFlag {
+		var hosts sync.WaitGroup
+		var lines []string
+		for k, host := range l.Hosts {
+			// Two rounds have each victim once, and six have each on every host.
+			m := &faultMoment{host: host, victim: (len(l.Hosts)*round + k + round/2) % len(victims),
+				runs: draw.IntN(2) == 0, after: time.Duration(draw.Int64N(int64(2 * time.Second)))}
+			all = append(all, m)
+			hosts.Go(func() { m.harmBench(t, l) })
 		}
-		time.Sleep(moment)
-		after := harm(t, l, host, cmd, victim.name)
-		_ = p.Wait() // the exit code says more
-		after()
-		if code := cmd.ProcessState.ExitCode(); !slices.Contains(victim.codes, code) || code == 3 && !strings.Contains(said.String(), host.Name) {
-			t.Errorf("%s after %v (seed %d): exit code %d, want one of %v, and the host's name: %s", victim.name, moment, seed, code,
-				victim.codes, &said)
-		}
+		hosts.Wait()
 		l.AwaitIdle(t)
-		if _, said, code := runOnHead(t, l, "device", "info", "-d", host.URL("host:")); code != 0 {
-			t.Fatalf("%s after %v (seed %d), then exit code %d: %s", victim.name, moment, seed, code, said)
+		for _, m := range all[len(all)-len(l.Hosts):] {
+			lines = append(lines, m.String())
+		}
+		t.Logf("round %d of %d\n%s", round+1, *killedFlag, strings.Join(lines, "\n"))
+		if t.Failed() {
+			t.Fatalf("seed %d, round %d", seed, round+1)
 		}
 	}
+	t.Log("\n" + tabulateMoments(all))
+}
+
+// harmBench starts a bench on the host, waits for the moment and lets the fault happen. Then the host must become idle, and
+// measure again.
+func (m *faultMoment) harmBench(t *testing.T, l *sshlinktest.Lab) {
+	victim, url := victims[m.victim], m.host.URL("host:")
+	cmd := headCommand(t, l, "bench", "-d", url, "--rate", "8M", "--out-rate", "3M", "--burst", "1", "--runs", "1000", "-q", "--keep=false")
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	p, err := l.Head.Start(cmd)
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	for m.runs && pidOf(t, m.host, "olafctl device serve") == 0 && !hasEnded(p) {
+		time.Sleep(50 * time.Millisecond) // there is no notification
+	}
+	time.Sleep(m.after)
+	fault := time.Now()
+	repair := harm(t, l, m.host, cmd, victim.name)
+	_ = p.Wait() // the exit code says more
+	m.ended, m.code = time.Since(fault), cmd.ProcessState.ExitCode()
+	if victim.name == "stop" || victim.name == "cut" {
+		fault = time.Now()
+	}
+	repair()
+	if !slices.Contains(victim.codes, m.code) || m.code == 3 && !strings.Contains(said.String(), m.host.Name) {
+		t.Errorf("%v: want one of the exit codes %v, and the host's name: %s", m, victim.codes, &said)
+	}
+	l.AwaitIdle(t, m.host)
+	m.rested = time.Since(fault)
+	if _, said, code := runOnHead(t, l, "bench", "-d", url, "--rate", "8M", "--out-rate", "3M", "--burst", "1", "--runs", "1", "--updates", "20", "-q",
+		"--keep=false"); code != 0 {
+		t.Errorf("%v; the next bench then ends with exit code %d: %s", m, code, said)
+	}
+}
+
+func hasEnded(p *netlab.Process) bool {
+	select {
+	case <-p.Done():
+		return true
+	default:
+		return false
+	}
+}
+
+// tabulateMoments returns a table with a row per victim: how the benches ended, and the longest times.
+func tabulateMoments(all []*faultMoment) string {
+	var out strings.Builder
+	table := tabwriter.NewWriter(&out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintln(table, "VICTIM\tMOMENTS\tEXIT CODES\tBENCH ENDED WITHIN\tHOST IDLE WITHIN\t")
+	for i, v := range victims {
+		codes, moments := map[int]int{}, 0
+		var ended, rested time.Duration
+		for _, m := range all {
+			if m.victim == i {
+				moments++
+				codes[m.code]++
+				ended, rested = max(ended, m.ended), max(rested, m.rested)
+			}
+		}
+		fmt.Fprintf(table, "%s\t%d\t%s\t%.1fs\t%.1fs\t\n", v.name, moments, strings.TrimPrefix(fmt.Sprint(codes), "map"), ended.Seconds(), rested.Seconds())
+	}
+	_ = table.Flush() // into memory
+	return out.String()
 }
 
 // TestFarKernelBenches measures real packets on other hosts, one after the other: every run is valid, so that all counts agree and
@@ -221,7 +307,7 @@ func TestFarKernelBenches(t *testing.T) {
 	}
 	l := sshlinktest.New(t, 3, pathOfOlafctl(t))
 	pairs := 1
-	if *killedFlag > 6 { // 'make hosts'
+	if *killedFlag > 2 { // 'make hosts'
 		pairs = 10
 	}
 	for i := range pairs {
@@ -232,6 +318,7 @@ func TestFarKernelBenches(t *testing.T) {
 			if code != 0 || strings.Count(out, "\n") < 3 {
 				t.Errorf("bench %d on %s: exit code %d: %s\n%s", 2*i+k, host.URL(device), code, said, out)
 			}
+			t.Logf("bench %d of %d on %s", 2*i+k+1, 2*pairs, host.URL(device))
 		}
 	}
 	l.AwaitIdle(t)
@@ -268,11 +355,11 @@ func harm(t *testing.T, l *sshlinktest.Lab, host *sshlinktest.Host, head *exec.C
 	return after
 }
 
-// pidOf finds a program on a host; 0 without one.
-func pidOf(t *testing.T, host *sshlinktest.Host, word string) (pid int) {
+// pidOf finds the program on a host whose command has all of the words; 0 without one.
+func pidOf(t *testing.T, host *sshlinktest.Host, words ...string) (pid int) {
 	t.Helper()
 	for _, p := range host.Processes(t) {
-		if strings.Contains(p, word) {
+		if !slices.ContainsFunc(words, func(word string) bool { return !strings.Contains(p, word) }) {
 			_, _ = fmt.Sscan(p, &pid) // a process begins with its number
 		}
 	}
@@ -285,7 +372,7 @@ func killVictim(t *testing.T, l *sshlinktest.Lab, host *sshlinktest.Host, head *
 	pid := 0
 	switch victim {
 	case "ssh":
-		pid = pidOf(t, &sshlinktest.Host{Node: l.Head}, "ServerAliveInterval")
+		pid = pidOf(t, &sshlinktest.Host{Node: l.Head}, "ServerAliveInterval", strings.TrimPrefix(host.Name, "root@"))
 	case "agent":
 		pid = pidOf(t, host, "olafctl device serve")
 	}

@@ -165,19 +165,20 @@ func (h *Host) Processes(t testing.TB) (all []string) {
 // leavePatience limits how long an agent may take to leave: the longest silence plus the end of its device.
 const leavePatience = time.Minute
 
-// AwaitIdle waits until no program runs on any host and nothing else is left there.
-func (l *Lab) AwaitIdle(t testing.TB) {
+// AwaitIdle waits until no program runs on the given hosts. Without hosts, it waits for all of them, and until no socket is left.
+func (l *Lab) AwaitIdle(t testing.TB, hosts ...*Host) {
 	t.Helper()
-	for deadline := time.Now().Add(leavePatience); ; time.Sleep(5 * time.Millisecond) { // there is no notification
+	for deadline := time.Now().Add(leavePatience); ; time.Sleep(50 * time.Millisecond) { // there is no notification
 		var left []string
-		for _, h := range l.Hosts {
-			left = append(left, h.Processes(t)...)
-		}
-		for _, folder := range listSocketFolders() {
-			if !slices.Contains(l.before, folder) {
-				left = append(left, folder)
+		if len(hosts) == 0 { // hosts share the file system, so that the sockets of others are seen
+			for _, folder := range listSocketFolders() {
+				if !slices.Contains(l.before, folder) {
+					left = append(left, folder)
+				}
 			}
+			left = append(left, programsOn(t, l.Hosts)...)
 		}
+		left = append(left, programsOn(t, hosts)...)
 		if len(left) == 0 {
 			return
 		}
@@ -185,6 +186,14 @@ func (l *Lab) AwaitIdle(t testing.TB) {
 			t.Fatalf("left behind: %s", strings.Join(left, "; "))
 		}
 	}
+}
+
+func programsOn(t testing.TB, hosts []*Host) (all []string) {
+	t.Helper()
+	for _, h := range hosts {
+		all = append(all, h.Processes(t)...)
+	}
+	return all
 }
 
 // listSocketFolders lists the folders of agents' sockets on this machine. Its pattern cannot fail.
