@@ -156,9 +156,14 @@ func (b *Testbed) CheckAdds() error {
 
 // JoinHosts adds the hosts of the testbed's roles: describe is called after runs, end when the testbed is closed.
 func (b *Testbed) JoinHosts(describe func(context.Context) []results.Host, end func() error) {
-	b.describeHosts = describe
+	if describe != nil {
+		b.describeHosts = describe
+	}
 	b.close = append([]func() error{end}, b.close...)
 }
+
+// HasHosts reports whether the testbed has roles on hosts that DescribeHosts describes.
+func (b *Testbed) HasHosts() bool { return b.describeHosts != nil }
 
 // DescribeHosts returns the hosts of a testbed with roles; nil for other testbeds.
 func (b *Testbed) DescribeHosts(ctx context.Context) []results.Host {

@@ -80,6 +80,9 @@ func New(o Options) tui.Dashboard {
 
 func (s *session) pages() []tui.Page {
 	pages := []tui.Page{s.runPage(), s.clustersPage(), s.tablesPage(), s.registersPage(), s.devicesPage(), s.resultsPage()}
+	if s.snapshot.Hosts {
+		pages = append(pages, s.hostsPage())
+	}
 	if s.hasSums() {
 		pages = append(pages, s.slotsPage())
 	}

@@ -434,6 +434,28 @@ func TestTwin(t *testing.T) {
 	}
 }
 
+// TestHostsPage lists the hosts of a testbed with roles, their clocks, and the one that does not answer.
+func TestHostsPage(t *testing.T) {
+	source := at(t, instant, nil)
+	if d := shown(source, 120, 40, nil); len(d.pages) != 6 {
+		t.Errorf("%d pages on a device without hosts, want 6", len(d.pages))
+	}
+	source.snapshot.Hosts = true
+	source.in.Hosts = []results.Host{
+		{Name: "here", Roles: []string{"generator"}, Device: "twin twin-1", Kernel: "Linux 6.1 amd64", Build: "4868fe81"},
+		{Name: "q", SSH: "root@fpga1", Roles: []string{"queue"}, OffsetNS: 1500, BoundNS: 21_000, DriftNS: -300},
+		{Name: "ps", SSH: "lab@ps", Roles: []string{"server"}, NIC: "enp1s0f0", Driver: "ice", OffsetNS: 0, BoundNS: 9_000, DriftNS: results.Missing()},
+	}
+	d := shown(source, 120, 40, nil).press("7")
+	text := tuitest.DrawBody(d.Frame, &d.pages[6], 120, 37)
+	for _, want := range []string{"3 hosts; clocks are compared", "here", "this machine", "ssh root@fpga1", "1.5µs ± 21µs ahead, -300ns since then",
+		"enp1s0f0 (ice)", "0s ± 9µs ahead when opened; the host does not answer now"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the page of hosts lacks %q:\n%s", want, text)
+		}
+	}
+}
+
 // TestAnswersToWorkers shows the number of sums on their way, abbreviated to fit.
 func TestAnswersToWorkers(t *testing.T) {
 	source := at(t, instant, func(s *bench.Spec) {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math/big"
 	"strings"
+	"time"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/bench"
@@ -364,7 +365,7 @@ func (l *Session) Snapshot() (*Snapshot, error) {
 	s := &Snapshot{
 		Plan: l.plan, Device: l.bed.Cards[0].Device.Identity(), Rate: l.options.Rate,
 		Seed:    l.plan.Seeds[l.options.Index],
-		Sampled: l.sampled, Logs: l.cards[0].collector != nil, Watched: l.watched, Now: l.now, End: max(l.end, l.now),
+		Sampled: l.sampled, Logs: l.cards[0].collector != nil, Hosts: l.bed.HasHosts(), Watched: l.watched, Now: l.now, End: max(l.end, l.now),
 		Total: l.total,
 	}
 	if l.done {
@@ -420,6 +421,9 @@ func (l *Session) Life(queue int, update int64) (Life, bool) {
 	return life, ok
 }
 
+// hostPatience limits how long an inspection waits for the clocks of hosts, while the session is locked.
+const hostPatience = time.Second
+
 // Inspect reads tables, registers and devices.
 func (l *Session) Inspect(ctx context.Context) (*Inspection, error) {
 	session := l.bed.Tables
@@ -440,6 +444,9 @@ func (l *Session) Inspect(ctx context.Context) (*Inspection, error) {
 		state.Virtual = l.bed.Can(testbed.VirtualTime)
 		in.Cards = append(in.Cards, state)
 	}
+	ctx, stop := context.WithTimeout(ctx, hostPatience)
+	defer stop()
+	in.Hosts = l.bed.DescribeHosts(ctx)
 	return in, nil
 }
 

@@ -20,6 +20,8 @@ type Snapshot struct {
 	Sampled bool
 	// Logs is set if the device logs the arrivals at its queue, so there will be a Pair.
 	Logs bool
+	// Hosts is set if the device is a testbed with roles on hosts, which inspections describe.
+	Hosts bool
 
 	State State
 	Speed Speed
@@ -210,6 +212,7 @@ type Inspection struct {
 	RoleErr     error
 	Registers   []RegisterValue
 	Cards       []CardState
+	Hosts       []results.Host // of a testbed with roles, with their clocks now
 	TablesError error
 }
 
