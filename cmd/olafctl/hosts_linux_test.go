@@ -175,11 +175,11 @@ func TestSSHWithoutForwarding(t *testing.T) {
 var killedFlag = flag.Int("hosts", 2, "moments per host at which something is killed, stopped or cut off")
 
 // victims are what happens at those moments, with the exit codes of the bench: 3 for a lost device, 130 after Ctrl-C, and -1 if
-// the head was killed, which also happens to it where an agent or ssh does not run yet.
+// the head was killed. That also happens to it where an agent or ssh does not run yet, and by a Ctrl-C before it handles signals.
 var victims = []struct {
 	name  string
 	codes []int
-}{{"head", []int{-1}}, {"ssh", []int{3, -1}}, {"agent", []int{3, -1}}, {"blip", []int{130}}, {"stop", []int{3, -1}}, {"cut", []int{3}}}
+}{{"head", []int{-1}}, {"ssh", []int{3, -1}}, {"agent", []int{3, -1}}, {"blip", []int{130, -1}}, {"stop", []int{3, -1}}, {"cut", []int{3}}}
 
 // faultMoment is one fault and its effects.
 type faultMoment struct {
@@ -227,9 +227,6 @@ func TestKilledAcrossHosts(t *testing.T) {
 			lines = append(lines, m.String())
 		}
 		t.Logf("round %d of %d\n%s", round+1, *killedFlag, strings.Join(lines, "\n"))
-		if t.Failed() {
-			t.Fatalf("seed %d, round %d", seed, round+1)
-		}
 	}
 	t.Log("\n" + tabulateMoments(all))
 }
