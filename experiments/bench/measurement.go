@@ -86,6 +86,9 @@ func MeasureSpec(ctx context.Context, spec Spec, o Options) (*Measurement, error
 	if err == nil {
 		outcome, err = runWith(ctx, plan, bed, o.Stream, planned)
 	}
+	if ctx.Err() == nil { // an interrupt is no fault of the testbed
+		bed.NoteError(err)
+	}
 	err = errors.Join(err, bed.Close())
 	if outcome == nil || err != nil && outcome.isEmpty() {
 		return nil, err // there is nothing to show or store

@@ -33,6 +33,15 @@ type HostAbout struct {
 	Device string   `json:"device,omitempty"` // its identity
 	NIC    *NIC     `json:"nic,omitempty"`
 	Faults []string `json:"faults,omitempty"` // one line each
+	// Counts are the counters of a card at its last latch, and those of the interface now.
+	Counts []HostCount `json:"counts,omitempty"`
+}
+
+// HostCount is one counter of a host's device or interface.
+type HostCount struct {
+	Of    string `json:"of"` // the device or interface
+	Name  string `json:"name"`
+	Value uint64 `json:"value"`
 }
 
 // NIC is a network interface.
@@ -64,8 +73,8 @@ func (a Access) About(ctx context.Context, what AboutRequest) (about HostAbout) 
 		fail("%s has room for %d MB, a run's files take up to %d; make room", os.TempDir(), free>>20, leastFree>>20)
 	}
 	if what.Device != "" {
-		id, err := a.describeDevice(ctx, &what)
-		if about.Device = id; err != nil {
+		id, counts, err := a.describeDevice(ctx, &what)
+		if about.Device, about.Counts = id, counts; err != nil {
 			fail("%v", err)
 		}
 	}
@@ -74,23 +83,25 @@ func (a Access) About(ctx context.Context, what AboutRequest) (about HostAbout) 
 		if about.NIC = nic; err != nil {
 			fail("%v", err)
 		}
+		about.Counts = append(about.Counts, interfaceCounts(what.Interface)...)
 	}
 	return about
 }
 
-// describeDevice identifies a device without writing to it. The error is the reason why it cannot have its role.
-func (a *Access) describeDevice(ctx context.Context, what *AboutRequest) (id string, err error) {
+// describeDevice identifies a device without writing to it, and returns its counters if they outlive a command. The error is
+// the reason why it cannot have its role.
+func (a *Access) describeDevice(ctx context.Context, what *AboutRequest) (id string, counts []HostCount, err error) {
 	row, name, err := a.deviceTable().Lookup(what.Device)
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	if row.Describe != nil {
 		id, role, err := row.Describe(name)
-		return id, errors.Join(err, what.checkRole(role))
+		return id, nil, errors.Join(err, what.checkRole(role))
 	}
 	d, err := OpenDevice(ctx, what.Device, DeviceOptions{Access: *a, ReadOnly: true})
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	defer func() { err = errors.Join(err, d.Close()) }()
 	identity := d.Identity()
@@ -99,7 +110,22 @@ func (a *Access) describeDevice(ctx context.Context, what *AboutRequest) (id str
 	if err == nil {
 		err = what.checkRole(built)
 	}
-	return id, err
+	if err == nil && row.Uses != nil { // the others are created for each run
+		counts, err = what.latchedCounts(d)
+	}
+	return id, counts, err
+}
+
+// latchedCounts returns the counters of a device's role. It does not latch them, because a run may go on.
+func (what *AboutRequest) latchedCounts(d fpga.Registers) ([]HostCount, error) {
+	if what.Generator {
+		g, err := regmap.ReadGeneratorCounters(d)
+		return []HostCount{{what.Device, "sent", g.SentPackets}, {what.Device, "late", g.LatePackets}}, err
+	}
+	q, err := regmap.ReadQueueCounters(d)
+	return []HostCount{{what.Device, "in", q.In}, {what.Device, "delivered", q.DeliveredFrames},
+		{what.Device, "dropped", q.DroppedFull + q.DroppedReward + q.DroppedMismatch}, {what.Device, "malformed", q.Malformed},
+		{what.Device, "lost before the queue", q.LostBeforeEngine}}, err
 }
 
 // checkRole returns an error if a device's roles (common.role) lack the requested one.

@@ -161,3 +161,27 @@ func TestProgramsTwice(t *testing.T) {
 		t.Errorf("the tables were written %d times, want twice", len(versions))
 	}
 }
+
+// TestAboutCounts describes a device with its counters if it lasts, and an interface with those of the kernel.
+func TestAboutCounts(t *testing.T) {
+	lasting, made := TwinDevice(), TwinDevice()
+	lasting.Uses = func(string) []string { return []string{"card"} }
+	for _, c := range []struct {
+		row  Device
+		what AboutRequest
+		want string
+	}{
+		{lasting, AboutRequest{Device: "twin:"}, "in delivered dropped malformed lost before the queue"},
+		{lasting, AboutRequest{Device: "twin:", Generator: true}, "sent late"},
+		{made, AboutRequest{Device: "twin:"}, ""},
+	} {
+		about := Access{Devices: Devices{c.row}}.About(t.Context(), c.what)
+		var names []string
+		for _, n := range about.Counts {
+			names = append(names, n.Name)
+		}
+		if got := strings.Join(names, " "); got != c.want || len(about.Faults) > 0 {
+			t.Errorf("%+v: counters %q, faults %q; want %q", c.what, got, about.Faults, c.want)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 )
 
@@ -19,6 +20,17 @@ func readBootClock() (id string, nowNS int64, err error) {
 		return "", 0, fmt.Errorf("read the boot clock: %w", err)
 	}
 	return strings.TrimSpace(string(text)), now.Nano(), nil
+}
+
+// interfaceCounts returns the kernel's counters of an interface; nil if it is not there.
+func interfaceCounts(name string) []HostCount {
+	link, err := netlink.LinkByName(name)
+	if err != nil || link.Attrs().Statistics == nil {
+		return nil
+	}
+	s := link.Attrs().Statistics
+	return []HostCount{{name, "received", s.RxPackets}, {name, "receive drops", s.RxDropped}, {name, "receive errors", s.RxErrors},
+		{name, "sent", s.TxPackets}}
 }
 
 // freeBytes returns the room in the file system of a folder.

@@ -10,5 +10,8 @@ import (
 // readBootClock returns the wall clock: no device that can be reserved is opened on this system.
 func readBootClock() (id string, nowNS int64, err error) { return "", time.Now().UnixNano(), nil }
 
+// interfaceCounts returns nil, because the counters are not read on this system.
+func interfaceCounts(string) []HostCount { return nil }
+
 // freeBytes returns an error, because the room is unknown on this system.
 func freeBytes(string) (int64, error) { return 0, errors.ErrUnsupported }

@@ -44,6 +44,8 @@ type Testbed struct {
 	describeHosts func(context.Context) []results.Host
 	// explain returns why an agent's tables cannot be reached, or the error itself; nil where only the error is known.
 	explain func(error) error
+	// noteError stores why a run failed, for a testbed that stays up; nil for other testbeds.
+	noteError func(error)
 	// version returns a counter of changes to the tables by any controller; nil if they cannot be seen here.
 	version func() uint64
 	// programmed is the content read back last.
@@ -160,6 +162,16 @@ func (b *Testbed) JoinHosts(describe func(context.Context) []results.Host, end f
 		b.describeHosts = describe
 	}
 	b.close = append([]func() error{end}, b.close...)
+}
+
+// KeepErrors sets the function that NoteError calls.
+func (b *Testbed) KeepErrors(note func(error)) { b.noteError = note }
+
+// NoteError stores why a run failed, for a testbed that stays up. It ignores nil.
+func (b *Testbed) NoteError(err error) {
+	if b.noteError != nil && err != nil {
+		b.noteError(err)
+	}
 }
 
 // HasHosts reports whether the testbed has roles on hosts that DescribeHosts describes.

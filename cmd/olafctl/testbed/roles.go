@@ -3,6 +3,7 @@ package testbed
 import (
 	"context"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -47,7 +48,34 @@ func showRoles(ctx context.Context, env *cli.Env, out cli.Format, p *lab.RolePla
 	if err := printHosts(env, out, p, all); err != nil {
 		return err
 	}
+	if out != cli.JSON {
+		if err := printActivity(env, p, all); err != nil {
+			return err
+		}
+	}
 	return lab.Fault(all, false)
+}
+
+// printActivity prints the hosts' counters, and the last failure of a command on a testbed that is up.
+func printActivity(env *cli.Env, p *lab.RolePlan, all []lab.Examination) error {
+	list := cli.Grid{Header: []string{"HOST", "OF", "COUNTER", "VALUE"}}
+	for i := range all {
+		for _, c := range all[i].Counts {
+			list.Add(all[i].Name, c.Of, c.Name, strconv.FormatUint(c.Value, 10))
+		}
+	}
+	if len(list.Rows) > 0 {
+		fmt.Fprintln(env.Stdout)
+		if err := list.Write(env, cli.Table); err != nil {
+			return err
+		}
+	}
+	last := lab.FindLastError(p.Name)
+	if last == nil {
+		return nil
+	}
+	_, err := fmt.Fprintf(env.Stdout, "\nlast error, %s: %s\n", last.At.Local().Format(time.DateTime), last.Error)
+	return err
 }
 
 // printHosts prints the hosts' descriptions side by side.
@@ -56,8 +84,9 @@ func printHosts(env *cli.Env, out cli.Format, p *lab.RolePlan, all []lab.Examina
 		return cli.WriteJSON(env.Stdout, struct {
 			cli.Head
 			*lab.RolePlan
-			Examined []lab.Examination `json:"examined"`
-		}{cli.Check("hosts"), p, all})
+			Examined  []lab.Examination `json:"examined"`
+			LastError *lab.LastError    `json:"last_error,omitempty"`
+		}{cli.Check("hosts"), p, all, lab.FindLastError(p.Name)})
 	}
 	list := cli.Grid{Header: []string{"HOST", "ROLES", "DEVICE", "KERNEL", "RIGHTS", "CLOCK", "RESERVED"}}
 	for i := range all {

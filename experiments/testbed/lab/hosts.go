@@ -196,7 +196,7 @@ func (e *Examination) merge(about *testbed.HostAbout) {
 	if about.NIC != nil {
 		e.NIC = about.NIC
 	}
-	e.Faults = append(e.Faults, about.Faults...)
+	e.Faults, e.Counts = append(e.Faults, about.Faults...), append(e.Counts, about.Counts...)
 }
 
 // requests returns the requests to a host, one for each of its roles.

@@ -96,3 +96,34 @@ func TestDownWithoutAHost(t *testing.T) {
 		t.Errorf("down with all hosts: %v", err)
 	}
 }
+
+// TestLastError keeps the last failure on a testbed that is up until it is taken down. A testbed from a file has none.
+func TestLastError(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	p := &RolePlan{Name: "paper", Hosts: []PlannedHost{{Name: "a"}}, Queue: &PlannedRole{Host: "a", Device: "twin:"}}
+	if err := rememberUp(p); err != nil {
+		t.Fatal(err)
+	}
+	if last := FindLastError(p.Name); last != nil {
+		t.Errorf("before any failure, the last error is %+v", last)
+	}
+	at := time.Date(2026, 3, 1, 9, 0, 0, 0, time.UTC)
+	for _, name := range []string{"./paper.yaml", p.Name, p.Name} {
+		noteError(name, at, errors.New("host a:\nthe device of "+name+" is gone"))
+	}
+	if last := FindLastError(p.Name); last == nil || last.Error != "host a:?the device of paper is gone" || !last.At.Equal(at) {
+		t.Errorf("the last error is %+v", last)
+	}
+	if err := forgetUp(p.Name); err != nil {
+		t.Fatal(err)
+	}
+	if err := rememberUp(p); err != nil {
+		t.Fatal(err)
+	}
+	if last := FindLastError(p.Name); last != nil {
+		t.Errorf("a testbed that was brought up again has the error %+v", last)
+	}
+	if err := forgetUp(p.Name); err != nil {
+		t.Fatal(err)
+	}
+}

@@ -79,10 +79,12 @@ func openRoles(ctx context.Context, name string, o testbed.OpenOptions) (bed *te
 	}
 	s, err := ConnectHosts(ctx, p, o.Access)
 	if err != nil {
+		noteError(name, time.Now(), err)
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
+			noteError(name, time.Now(), err)
 			err = errors.Join(err, s.Close())
 		}
 	}()
@@ -110,6 +112,7 @@ func openRoles(ctx context.Context, name string, o testbed.OpenOptions) (bed *te
 		return nil, err
 	}
 	bed.JoinHosts(func(ctx context.Context) []results.Host { return s.describe(ctx, examined) }, s.Close)
+	bed.KeepErrors(func(err error) { noteError(name, time.Now(), err) })
 	return bed, nil
 }
 

@@ -79,6 +79,9 @@ func forgetUp(name string) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("%w: %s", ErrAbsent, name)
 	}
+	if old, absent := errorFile(name); absent == nil {
+		_ = os.Remove(old) // there may be none
+	}
 	_ = os.Remove(filepath.Dir(path)) // unless others are up
 	return err
 }
