@@ -2,6 +2,7 @@ package olaf
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -27,7 +28,7 @@ func TestFig5HasAMergeAndAReplacement(t *testing.T) {
 			t.Errorf("no step is %q in:\n%s", want, all)
 		}
 	}
-	curve := r.Panels[0].Series[0]
+	curve := r.Panels[1].Series[0]
 	for i := 2; i < len(curve.X); i += 2 { // the highest point of each tooth
 		rise, run := float64(curve.Y[i-1].Mean-curve.Y[i-2].Mean), curve.X[i-1]-curve.X[i-2]
 		if math.Abs(rise-run) > 2*fig5Fall {
@@ -37,6 +38,39 @@ func TestFig5HasAMergeAndAReplacement(t *testing.T) {
 	for at, want := range map[int]float64{2: 3.4, 4: 3.5, 6: 2} {
 		if got := float64(curve.Y[at].Mean); math.Abs(got-want) > 1e-9 {
 			t.Errorf("the age falls to %v, want %v, that of the newest update inside", got, want)
+		}
+	}
+}
+
+// TestFigs4And11FollowTheSteps checks the curves of the engine's state against what the steps did: two updates merged into one slot
+// count twice (Fig. 4), and head and tail differ exactly while one update of the cluster leaves and another waits (Fig. 11).
+func TestFigs4And11FollowTheSteps(t *testing.T) {
+	report, err := runFig5(&experiments.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := report.(*result.Result)
+	at := func(s result.Series, us float64) (y float64) {
+		for i, x := range s.X {
+			if x <= us {
+				y = float64(s.Y[i].Mean)
+			}
+		}
+		return y
+	}
+	inside, ends := r.Panels[0].Series, r.Panels[2].Series
+	for _, c := range []struct{ us, updates0, updates1, head, tail float64 }{
+		{0.5, 1, 0, 1, 1},  // the first update is on the wire
+		{1.5, 1, 1, 1, 1},  // cluster 1's waits behind it
+		{3, 1, 1, 3, 3},    // worker 2's second update has replaced its first
+		{5.7, 2, 1, 3, 1},  // one of cluster 0 is on the wire, one waits
+		{6.3, 1, 1, 1, 1},  // the first has left
+		{6.7, 2, 1, 1, 1},  // worker 1's is merged into the slot
+		{13.5, 0, 0, 0, 0}, // all have left
+	} {
+		got := []float64{at(inside[0], c.us), at(inside[1], c.us), at(ends[0], c.us), at(ends[1], c.us)}
+		if want := []float64{c.updates0, c.updates1, c.head, c.tail}; !slices.Equal(got, want) {
+			t.Errorf("at %v us updates by cluster, head and tail are %v, want %v", c.us, got, want)
 		}
 	}
 }
