@@ -36,7 +36,7 @@ func TestReproductionPage(t *testing.T) {
 	if err := json.Unmarshal(raw, &run); err != nil || run.Schema != experiments.ReproduceSchema {
 		t.Fatal(run.Schema, err)
 	}
-	want := publishedHead + reproductionTable(t, run.Paper)
+	want := publishedHead + reproductionTable(t, run.Paper) + listNotCarried()
 	if *update {
 		if err := os.WriteFile(publishedPage, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
@@ -141,6 +141,16 @@ func reproductionTable(t *testing.T, rows []results.PaperRow) string {
 	b.WriteString("\n")
 	for _, name := range others {
 		fmt.Fprintf(&b, "* %s: %s for a system that is not included here, none testable\n", name, olaf.Plural(elsewhere[name], "published number"))
+	}
+	return b.String()
+}
+
+// listNotCarried returns the page's list of printed numbers that are not claims.
+func listNotCarried() string {
+	var b strings.Builder
+	b.WriteString("\n## Printed numbers that are not compared\n\nOf all numbers with a unit in the texts:\n\n| paper | numbers | why |\n|---|---|---|\n")
+	for _, n := range paper.ListNotCarried() {
+		fmt.Fprintf(&b, "| %s | %s | %s |\n", n.Paper, strings.Join(n.Numbers, ", "), n.Why)
 	}
 	return b.String()
 }
