@@ -107,6 +107,11 @@ sweeps: build ## what a sweep costs a cell, and beside a loop in one process (do
 kernel: ## what the kernel takes for packets, beside the goals of docs/notes/kernel.md; root, a quiet machine, a minute
 	$(GO) test -run '^$$' -bench . -benchtime 1s ./fpga/xdp ./fpga/realtime
 
+.PHONY: xagg
+xagg: ## XAgg's Figs. 6 to 11 on this kernel, the program in the kernel beside user space (docs/papers/xagg.md); root, a quiet machine, three minutes
+	$(GO) test -run '^$$' -bench Aggregator -benchtime 0.3s ./fpga/xdp
+	$(GO) test ./experiments/testbed/saturate -run '^TestXAggOnThisKernel$$' -hop 5 -v -timeout 15m
+
 idle: ## 30 runs of real packets that confirm when ages are withheld (docs/notes/kernel.md); root, an idle machine, three minutes
 	$(GO) test ./experiments/bench -run '^TestIdleRuns$$' -idle 30 -v -timeout 15m
 

@@ -96,10 +96,10 @@ func BenchmarkAggregator(b *testing.B) {
 		b.Skip(err)
 	}
 	defer drop.Close()
-	p := data{job: 7, count: 1, lanes: make([]int32, 256)}
+	p := data{job: 7, count: 1, lanes: make([]int32, 320)}
 	b.Run("nothing", func(b *testing.B) { packetCost(b, turns(b, drop), p.encode(b, addressOf(0).As4())) })
 	for _, wrapping := range []bool{false, true} {
-		for _, lanes := range []int{48, 256} {
+		for _, lanes := range []int{32, 48, 64, 128, 192, 256, 320} { // those of the paper's Fig. 6, and 48
 			b.Run(fmt.Sprintf("lanes=%d/wrapping=%v", lanes, wrapping), func(b *testing.B) {
 				a := loadAggregator(b, AggregatorBuild{Fragments: 2, Lanes: lanes, Wrapping: wrapping, Senders: MaxChildren},
 					MaxChildren)
