@@ -24,6 +24,9 @@ type Root struct {
 	adopted bool      // workers are the root's children
 	met     []bool    // adopted workers that have sent packets
 	told    time.Time // when the others were last notified
+
+	vectors  int       // complete sums of whole vectors
+	vectorAt time.Time // when the last was complete; zero before the first
 }
 
 // RootConfig configures a Root.
@@ -41,6 +44,9 @@ type RootConfig struct {
 	// the root changes the tree: workers become its children (paper, §V), and are notified until they send. 0 means
 	// never. A root that adopts serves one job.
 	Adopt time.Duration
+	// Slow is the longest time of a vector. After one that took longer, the root changes the tree in the same way, because
+	// the aggregator is loaded (paper, §V). 0 means that load changes nothing.
+	Slow time.Duration
 }
 
 // tellEvery is the interval for notifying silent workers of a changed tree, look the interval for checking the
@@ -55,8 +61,9 @@ func NewRoot(c RootConfig) (*Root, error) {
 	if err := c.Job.Check(); err != nil {
 		return nil, err
 	}
-	if c.Adopt < 0 {
-		return nil, fmt.Errorf("%w: workers are taken over after a silence of %v; use more than 0, or 0 for never", ErrConfig, c.Adopt)
+	if c.Adopt < 0 || c.Slow < 0 {
+		return nil, fmt.Errorf("%w: workers are taken over after a silence of %v or a vector of %v; use more than 0, or 0 for never",
+			ErrConfig, c.Adopt, c.Slow)
 	}
 	// The vectors of attached programs begin with additional lanes, for which there is one more fragment.
 	s, err := xagg.New(program.Config{Slots: c.Job.Packets() + 1, LaneMemory: max(c.Job.Lanes, c.Lanes)})
@@ -71,7 +78,7 @@ func NewRoot(c RootConfig) (*Root, error) {
 		return nil, err
 	}
 	r.Station = Station{Codec: c.Codec, Switch: s, Port: r.port, To: r.to}
-	if c.Adopt > 0 {
+	if c.Adopt > 0 || c.Slow > 0 {
 		r.Every, r.Beside, r.Heard = look, r.watch, r.hears
 	}
 	return r, nil
@@ -116,12 +123,29 @@ func (r *Root) hears(_ olaf.Time, from program.Port, _ *program.Packet, _ []uint
 	return true
 }
 
-// watch changes the tree if the aggregator is silent in the middle of the job, and notifies workers that have not sent
-// since.
+// wasSlow reports whether a vector has become complete that took longer than Slow.
+func (r *Root) wasSlow() bool {
+	done := int(r.server.Counts()[xagg.Completed]) / r.c.Job.Packets()
+	if done == r.vectors {
+		return false
+	}
+	now := time.Now()
+	slow := r.c.Slow > 0 && !r.vectorAt.IsZero() && now.Sub(r.vectorAt) > r.c.Slow*time.Duration(done-r.vectors)
+	r.vectors, r.vectorAt = done, now
+	return slow
+}
+
+// wasSilent reports whether the aggregator has been silent for longer than Adopt.
+func (r *Root) wasSilent() bool {
+	return r.c.Adopt > 0 && !r.heard.IsZero() && time.Since(r.heard) >= r.c.Adopt
+}
+
+// watch changes the tree if the aggregator is silent in the middle of the job or was slow, and notifies workers that have
+// not sent since.
 func (r *Root) watch(out program.Out) error {
 	if !r.adopted {
 		over := r.server.Counts()[xagg.Completed] >= uint64(r.c.Job.Vectors*r.c.Job.Packets())
-		if over || r.heard.IsZero() || time.Since(r.heard) < r.c.Adopt {
+		if slow := r.wasSlow(); over || !slow && !r.wasSilent() {
 			return nil
 		}
 		if err := r.server.Configure(r.children(len(r.c.Workers))); err != nil {

@@ -388,6 +388,61 @@ func TestAdopted(t *testing.T) {
 	}
 }
 
+// TestMovedByLoad loads the server between workers and root from the second vector on: the root takes over the workers after a
+// slow vector, and the next vectors pass the loaded server by. Every sum is exact at every worker.
+func TestMovedByLoad(t *testing.T) {
+	const slow = 200 * time.Millisecond
+	job := Job{ID: 3, Workers: 3, Values: 640, Lanes: 16, Vectors: 12}
+	g := plant(t, job)
+	root, err := NewRoot(RootConfig{Job: job, Group: 16, Agent: g.server, Workers: g.at, Codec: &plain{}, Slow: slow})
+	if err != nil {
+		t.Fatal(err)
+	}
+	station, packets := g.station(0), 0
+	station.Heard = func(_ olaf.Time, _ program.Port, p *program.Packet, _ []uint32) bool {
+		if p.Kind != program.Data {
+			return true
+		}
+		if packets++; packets > job.Workers*job.Packets() { // a busy processor
+			for began := time.Now(); time.Since(began) < 4*slow/time.Duration(job.Workers*job.Packets()); {
+			}
+		}
+		return true
+	}
+	var ends []time.Time // of vectors at the root
+	hears := root.Heard
+	root.Heard = func(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32) bool {
+		if done := int(root.server.Counts()[xagg.Completed]) / job.Packets(); done > len(ends) {
+			ends = append(ends, time.Now())
+		}
+		return hears(now, from, p, lanes)
+	}
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	var report *StationReport
+	var workers, servers sync.WaitGroup
+	servers.Go(func() { report, _ = root.Run(ctx, g.rootAt) }) // the workers report
+	servers.Go(func() { _, _ = station.Run(ctx, g.serverConn) })
+	for k, conn := range g.conns {
+		workers.Go(func() {
+			p, sums, made := g.worker(k, Mishaps{}, 50*olaf.Mbps)
+			p.Above = g.root
+			r, err := p.Run(ctx, conn, made)
+			if err != nil || sums.Wrong > 0 || sums.Checked != job.Values*job.Vectors || r.Counts["packets_inexact"] > 0 {
+				t.Errorf("worker %d: %+v, %+v, %v", k, r, sums, err)
+			}
+		})
+	}
+	workers.Wait()
+	stop()
+	servers.Wait()
+	if all := job.Vectors * job.Workers * job.Packets(); !report.Adopted || packets >= all {
+		t.Errorf("the loaded server received %d packets of %d; report %+v", packets, all, report)
+	}
+	for i := 1; i < len(ends); i++ {
+		t.Logf("vector %d took %v", i+1, ends[i].Sub(ends[i-1]).Round(time.Millisecond))
+	}
+}
+
 // orphaned is a tree whose server between workers and root stops after a number of packets.
 type orphaned struct {
 	*grove

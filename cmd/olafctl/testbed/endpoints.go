@@ -55,7 +55,7 @@ var (
 		[]string{"server", "tc", "tc-law", "tc-ack", "slope", "seed", "clusters", "queue"}}
 	EndpointRows = map[string]endpointSystem{
 		"xagg": {(*workerFlags).runXAgg, (*serverFlags).runXAgg,
-			[]string{"aggregator", "skip", "agent", "workers", "line", "group", "epoch", "child", "above", "adopt", "fan-out"}},
+			[]string{"aggregator", "skip", "agent", "workers", "line", "group", "epoch", "child", "above", "adopt", "adopt-slow", "fan-out"}},
 	}
 )
 
@@ -174,6 +174,7 @@ type serverFlags struct {
 	clusters int
 	adopt    time.Duration
 	fanout   string
+	slow     time.Duration
 }
 
 func NewPS(env *cli.Env) *cobra.Command {
@@ -204,6 +205,7 @@ workers whose aggregator fails.`,
 	flags.IntVar(&f.group, "group", 0, "packets per group acknowledgement, a power of two (default 1024)")
 	flags.StringVar(&f.fanout, "fan-out", "", "send each sum once, to a group such as 239.77.0.1:20300 (job 1), "+
 		"from which a tree's aggregators copy it to the workers")
+	flags.DurationVar(&f.slow, "adopt-slow", 0, "take over the workers after a vector that took longer; 0s for never")
 	flags.DurationVar(&f.adopt, "adopt", 0, "take over the workers if the aggregator is silent this long; 0s for never")
 	flags.IntVar(&f.clusters, "clusters", 1, "number of clusters, with the workers spread evenly")
 	flags.IntVar(&f.attach.line, "queue", 1024,

@@ -172,7 +172,7 @@ func (f *workerFlags) drawTicket(cmd *cobra.Command) uint32 {
 func (f *serverFlags) rootConfig() (c endpoints.RootConfig, err error) {
 	f.job.ID = olaf.ClusterID(f.id)
 	c = endpoints.RootConfig{Job: f.job, Group: f.group, Line: f.line, Codec: &frame.Datagrams{Format: frame.XAgg},
-		Adopt: f.adopt}
+		Adopt: f.adopt, Slow: f.slow}
 	if c.Agent, err = endpointAddress("agent", f.agent); err != nil {
 		return c, err
 	}

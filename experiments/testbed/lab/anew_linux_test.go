@@ -23,6 +23,8 @@ type hand struct {
 	job    process.Job
 	ticket uint32
 	adopts time.Duration          // silence after which the server takes over the workers; 0 means never
+	slow   time.Duration          // time of a vector after which it does the same; 0 means never
+	line   olaf.Rate              // of the workers; 0 means that they do not ask for rates
 	served *process.StationReport // of the server, after it was killed
 }
 
@@ -40,7 +42,7 @@ func (h *hand) above(node int) *PlannedCable { return &h.Plan.Cables[h.Plan.Node
 func (h *hand) serve(t *testing.T) (kill func()) {
 	t.Helper()
 	top := h.above(h.Adders[len(h.Adders)-1].Planned.Node)
-	c := process.RootConfig{Job: h.job, Group: h.Group, Agent: port(top.Lower), Codec: &frame.Datagrams{Format: frame.XAgg}, Adopt: h.adopts}
+	c := process.RootConfig{Job: h.job, Group: h.Group, Agent: port(top.Lower), Codec: &frame.Datagrams{Format: frame.XAgg}, Adopt: h.adopts, Slow: h.slow}
 	for _, node := range h.Workers() {
 		c.Workers = append(c.Workers, port(h.above(node).Lower))
 	}
@@ -86,12 +88,15 @@ func (h *hand) work(t *testing.T, number, packets int, at func(*net.UDPConn)) <-
 			}
 		},
 	}
-	if h.adopts > 0 {
+	if h.adopts > 0 || h.slow > 0 {
 		p.Above = port(h.above(h.Adders[len(h.Adders)-1].Planned.Node).Upper)
 	}
-	cfg := endpoint.Config{Job: h.job.ID, Worker: sums.Worker, Workers: h.job.Workers, Layout: h.job.Layout(), Updates: uint32(h.job.Vectors)}
+	cfg := endpoint.Config{Job: h.job.ID, Worker: sums.Worker, Workers: h.job.Workers, Layout: h.job.Layout(), Updates: uint32(h.job.Vectors), Line: h.line}
 	h.ticket++
-	x := endpoint.XAgg{Timeout: 20 * olaf.Millisecond, Ticket: h.ticket}
+	x := endpoint.XAgg{Timeout: 20 * olaf.Millisecond, Ticket: h.ticket, Beside: frame.XAgg.Size(0)}
+	if !h.Adders[0].runsInKernel() {
+		x.Ticket = 0 // nothing there gives epochs
+	}
 	ended := make(chan played, 1)
 	go func() {
 		_, err := p.Run(t.Context(), conn, func(host endpoint.Host) (endpoint.Endpoint, error) { return endpoint.NewXAgg(cfg, x, host) })
@@ -242,4 +247,48 @@ func TestTreeChanges(t *testing.T) {
 			t.Errorf("%s: %+v; the kernel completed %d of %d", tree, h.served, kernel, all)
 		}
 	}
+}
+
+// TestTreeChangesByLoad gives an aggregator in user space a small share of its link: the server takes over its workers after a
+// vector that took too long, and their next vectors pass the loaded program by. Every sum is exact, and the job ends in less
+// than three quarters of its time without that. (The kernel's program adds whatever its children send, whoever it is addressed to, so
+// that it is left out after a failure alone.)
+func TestTreeChangesByLoad(t *testing.T) {
+	able(t)
+	stays, moves := loadedJob(t, 0), loadedJob(t, 100*time.Millisecond)
+	t.Logf("20 vectors through a server with 2 Mbps left took %v; %v if its workers move after a slow one", stays.Round(time.Millisecond),
+		moves.Round(time.Millisecond))
+	if moves > stays*3/4 {
+		t.Errorf("the job took %v with a move and %v without", moves, stays)
+	}
+}
+
+// loadedJob runs a job through a loaded aggregator and returns its duration; slow is that of process.RootConfig.
+func loadedJob(t *testing.T, slow time.Duration) time.Duration {
+	t.Helper()
+	p := plan(t, "tree: {workers: 2, mode: generic, rate: 2Mbps}\njob: {lanes: 64, fragments: 100}")
+	p.Adders[0].Mode = User
+	l, err := Up(p, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &hand{Lab: l, slow: slow, line: 100 * olaf.Mbps}
+	h.job = process.Job{ID: 1, Workers: 2, Values: 100 * 64, Lanes: 64, Vectors: 20}
+	kill := h.serve(t)
+	began := time.Now()
+	h.whole(t)
+	took := time.Since(began)
+	kill()
+	counted, err := l.Adders[0].Latch()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := uint64(h.job.Vectors * h.job.Packets())
+	if sums := counted["completed"]; h.served.Adopted != (slow > 0) || sums == 0 || (sums < all) != (slow > 0) {
+		t.Errorf("slow is %v: the loaded program completed %d of %d sums; the server: %+v", slow, sums, all, h.served)
+	}
+	if err := l.Close(); err != nil {
+		t.Error(err)
+	}
+	return took
 }
