@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"go.yaml.in/yaml/v4"
 
+	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/sweep"
 	"github.com/olafctl/olaf/results/store"
@@ -291,8 +292,8 @@ func chooseShards(cmd *cobra.Command, env *cli.Env, plan *sweep.Plan) (int, erro
 		func(s *store.Store) error { return s.Singles().Put(store.Single{Key: job.Key, Result: result, By: by}) })
 	whole := took * time.Duration(len(plan.Cells)*plan.MaxLots())
 	shards := max(1, min(len(plan.Cells), slurmShards, int(whole/share)))
-	fmt.Fprintf(env.Stderr, "one result took %v here, so all take about %v: %d shares\n", took.Round(time.Millisecond),
-		whole.Round(time.Second), shards)
+	fmt.Fprintf(env.Stderr, "one result took %v here, so all take about %v: %s\n", took.Round(time.Millisecond),
+		whole.Round(time.Second), olaf.Plural(shards, "share"))
 	return shards, err
 }
 
