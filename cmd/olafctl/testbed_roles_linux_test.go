@@ -12,7 +12,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/olafctl/olaf/experiments/testbed/lab"
 	"github.com/olafctl/olaf/experiments/testbed/sshlink/sshlinktest"
@@ -229,9 +228,7 @@ func TestHoldersOutliveTheirHead(t *testing.T) {
 	expect(0, "up: "+name, "up", file)
 	expect(0, name, "show", name)
 	expect(0, "up: "+name, "up", file, "--for", "1s")
-	for holder(0)+holder(1) != 0 && t.Context().Err() == nil { // the reservation has ended
-		time.Sleep(50 * time.Millisecond)
-	}
+	l.AwaitIdle(t) // the reservation ends, and the holders with it
 	expect(0, name+" is down", "down", name)
 	l.AwaitIdle(t)
 }

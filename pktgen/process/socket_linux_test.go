@@ -1,13 +1,13 @@
 package process
 
 import (
+	"encoding/binary"
 	"net"
 	"net/netip"
 	"slices"
 	"testing"
 	"time"
 
-	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/program"
 )
 
@@ -24,7 +24,7 @@ func TestJoinedPackets(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		return newSocket(conn, &frame.Datagrams{Format: frame.XAgg}), at
+		return newSocket(conn, &bareCodec{}), at
 	}
 	from, _ := listen()
 	from.joinPackets(true)
@@ -73,3 +73,27 @@ func TestJoinedPackets(t *testing.T) {
 		}
 	}
 }
+
+// bareCodec encodes a packet as its fragment's number and its lanes.
+type bareCodec struct{ lanes []uint32 }
+
+// Encode implements Codec.
+func (*bareCodec) Encode(dst []byte, p *program.Packet, lanes []uint32, _ int32, _ uint64) ([]byte, error) {
+	dst = binary.BigEndian.AppendUint64(dst[:0], p.Seg)
+	for _, v := range lanes {
+		dst = binary.BigEndian.AppendUint32(dst, v)
+	}
+	return dst, nil
+}
+
+// Decode implements Codec.
+func (c *bareCodec) Decode(b []byte, p *program.Packet) (lanes []uint32, ok bool) {
+	p.Seg, c.lanes = binary.BigEndian.Uint64(b), c.lanes[:0]
+	for at := 8; at < len(b); at += 4 {
+		c.lanes = append(c.lanes, binary.BigEndian.Uint32(b[at:]))
+	}
+	return c.lanes, true
+}
+
+// Offset implements Codec.
+func (*bareCodec) Offset() int { return 0 }
