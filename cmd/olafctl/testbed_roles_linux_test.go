@@ -151,7 +151,7 @@ func newKernelRoles(t *testing.T) *kernelLab {
 func (l *kernelLab) bench(t *testing.T, device string) (doc results.Bench, said string, code int) {
 	t.Helper()
 	out, said, code := runOnHead(t, l.Lab, "bench", "-d", device, "--rate", "8M", "--out-rate", "3M", "--burst", "1", "--runs", "1",
-		"--updates", "20", "--versus", "", "-q", "--keep=false", "-o", "json")
+		"--updates", "20", "--versus", "none", "-q", "--keep=false", "-o", "json")
 	if out != "" {
 		if err := json.Unmarshal([]byte(out), &doc); err != nil {
 			t.Fatal(err)
@@ -207,6 +207,10 @@ func TestHoldersOutliveTheirHead(t *testing.T) {
 		}
 	}
 	t.Cleanup(func() { runOnHead(t, l, "testbed", "down", name) })
+	unfit := writeRoles(t, l, "hosts: {a: {ssh: HOST0}, b: {ssh: HOST1}}\nroles:\n  generator: {host: a, nic: none0}\n"+
+		"  queue: {host: b, device: 'xdp:lan,none1'}\n  server: {host: a, interface: lan}\n")
+	expect(3, "host a: not ready: there is no interface none0; there are ", "up", unfit)
+	expect(3, "b: there is no interface none1", "doctor", unfit)
 	holder := func(i int) int { return pidOf(t, l.Hosts[i], "olafctl testbed hold") }
 	expect(0, "up: "+name, "up", file)
 	first := holder(0)

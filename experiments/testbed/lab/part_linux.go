@@ -21,7 +21,7 @@ import (
 const HeldPrefix = "up: "
 
 // reservationCheck is the interval at which a holder looks whether its reservation has ended.
-const reservationCheck = 10 * time.Second
+const reservationCheck = time.Second
 
 // HoldPart holds a host's part of a testbed until the context or the reservation ends, or a request asks for the end. It calls
 // ready when the part is up.

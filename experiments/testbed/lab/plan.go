@@ -201,13 +201,13 @@ type route struct {
 }
 
 // Fanout returns the group address to which the server of a tree sends results once, for the aggregators to copy them. The
-// zero address means that results are sent to each worker, because a node is behind an interface.
+// zero address means that results are sent to each worker, because a node is behind an interface or on another host.
 func (p *Plan) Fanout() netip.Addr {
 	if p.Switch != nil {
 		return netip.Addr{}
 	}
 	for i := range p.Nodes {
-		if p.Nodes[i].Device != "" {
+		if p.Nodes[i].Device != "" || p.Nodes[i].Host != "" {
 			return netip.Addr{}
 		}
 	}
