@@ -95,6 +95,7 @@ type Progress struct {
 	Lots, LotsDone      int // known to be needed, and available
 	Found               int // lots from earlier work
 	Working             map[string]string
+	Unkept              string    // why results are only in memory; empty if all are stored
 	Failures            []Failure // the first ones
 }
 
@@ -118,7 +119,7 @@ func (e *Engine) Progress() Progress {
 }
 
 // Run executes the missing jobs and returns the outcome of every cell, in the order of the sweep. After an error,
-// including that of ctx, it returns the outcomes so far, which are all stored. differences describes results that
+// including that of ctx, it returns the outcomes so far; Progress.Unkept is set if some of them could not be stored. differences describes results that
 // differ from earlier ones; they do not end the sweep.
 func (e *Engine) Run(ctx context.Context) (cells []sweep.Outcome, differences []string, err error) {
 	e.waiting.L = &e.mu
@@ -335,7 +336,8 @@ func (e *Engine) failCell(u unit, err error) {
 	e.waiting.Broadcast()
 }
 
-// storeResult stores a result. It reports a result that differs from an earlier one; the first result counts.
+// storeResult stores a result. It reports a result that differs from an earlier one; the first result counts. A store
+// that cannot be written does not end the sweep, unless it is a share of one.
 func (e *Engine) storeResult(u unit, one store.Single) error {
 	err := e.Results.Put(one)
 	if differs := errors.Is(err, store.ErrConflict); differs {
@@ -347,11 +349,14 @@ func (e *Engine) storeResult(u unit, one store.Single) error {
 		e.differ = append(e.differ, fmt.Sprintf("%s: %v", e.Plan.cellName(&e.Plan.Cells[u.cell]), err))
 		e.mu.Unlock()
 		one = first
-	} else if err != nil {
+	} else if err != nil && e.Shards > 0 { // others read this share from the store
 		return err
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	if err != nil && e.progress.Unkept == "" && !errors.Is(err, store.ErrConflict) {
+		e.progress.Unkept = err.Error()
+	}
 	defer e.waiting.Broadcast()
 	e.inflight--
 	if one.By.Worker != "" {

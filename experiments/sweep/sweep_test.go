@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -295,12 +296,21 @@ func (f *forgetful) Put(one store.Single) error {
 	return f.Results.Put(one)
 }
 
-// TestStoreFails checks that a store that cannot write ends the sweep with its error.
-func TestStoreFails(t *testing.T) {
+// TestAStoreThatFailsCostsNoResult checks that a sweep goes on in memory, and that a share of one ends.
+func TestAStoreThatFailsCostsNoResult(t *testing.T) {
 	full := errors.New("no space left")
-	_, _, err := engine(plan(t, &File{Sweep: []string{"n=1..9"}}), broken{singles(t), full}, 4, starting(nil)).Run(t.Context())
-	if !errors.Is(err, full) {
-		t.Error(err)
+	e := engine(plan(t, &File{Sweep: []string{"n=1..9"}}), broken{singles(t), full}, 4, starting(nil))
+	cells, _, err := e.Run(t.Context())
+	if err != nil || len(cells) != 18 || slices.ContainsFunc(cells, func(c sweep.Outcome) bool { return c.State != sweep.Done }) {
+		t.Errorf("%d cells, %v; want 18, all done: a store that cannot be written costs none of them", len(cells), err)
+	}
+	if why := e.Progress().Unkept; why != full.Error() {
+		t.Errorf("results are not kept because of %q, want %q", why, full)
+	}
+	e = engine(plan(t, &File{Sweep: []string{"n=1..9"}}), broken{singles(t), full}, 4, starting(nil))
+	e.Shards = 2
+	if _, _, err := e.Run(t.Context()); !errors.Is(err, full) {
+		t.Errorf("a share whose results the others cannot read ends with %v, want %v", err, full)
 	}
 }
 

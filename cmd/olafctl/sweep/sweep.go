@@ -345,7 +345,10 @@ func (f *GridFlags) showDashboard(ctx context.Context, env *cli.Env, engine *swe
 // reportUnfinished prints how far the sweep came and how to resume it.
 func (f *GridFlags) reportUnfinished(env *cli.Env, engine *sweep.Engine, folder *sweep.Folder, err error) error {
 	p := engine.Progress()
-	if f.unkept {
+	if p.Unkept != "" {
+		fmt.Fprintf(env.Stderr, "%d of %d cells are done, but not all are kept: %s; 'olafctl sweep resume %s' continues\n",
+			p.Done, p.Cells, p.Unkept, folder.Plan.ID)
+	} else if f.unkept {
 		fmt.Fprintf(env.Stderr, "%d of %d cells were done, but are not kept\n", p.Done, p.Cells)
 	} else {
 		fmt.Fprintf(env.Stderr, "%d of %d cells are done and kept; 'olafctl sweep resume %s' continues\n", p.Done,
@@ -433,6 +436,9 @@ func SweepNote(env *cli.Env, engine *sweep.Engine) func() string {
 		}
 		if p.Failed > 0 {
 			note += fmt.Sprintf("  %s failed", olaf.Plural(p.Failed, "cell"))
+		}
+		if p.Unkept != "" {
+			note += "  results can't be stored: " + p.Unkept
 		}
 		return strings.TrimSpace(note)
 	}
