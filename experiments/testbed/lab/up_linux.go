@@ -81,6 +81,9 @@ func Up(p *Plan, o Options) (*Lab, error) {
 	l := &Lab{Plan: p, Nodes: make([]*netlab.Node, len(p.Nodes)), Cables: make([]*netlab.Cable, len(p.Cables)),
 		attached: map[*netlab.Interface]attachment{}, here: o.Here}
 	l.epochs.newest, l.epochs.summed, l.epochs.lacks, l.epochs.seated = l.newest, l.summed, l.lacks, map[seat]answer{}
+	if o.Here != "" {
+		l.epochs.newest = l.epochs.expected
+	}
 	l.epochs.mu.Lock() // requests to agents wait for the complete tree
 	err := l.up(o)
 	l.epochs.mu.Unlock()
