@@ -1,6 +1,7 @@
 package olaf
 
-// ClusterID names the workers of one training job. 65,536 clusters fit (DESIGN, Registers).
+// ClusterID identifies a cluster, the workers of one training job. There are at most 65,536 clusters (DESIGN,
+// Registers).
 type ClusterID uint16
 
 // WorkerID names a worker. A worker is identified by its cluster and its id together; testbeds number their workers

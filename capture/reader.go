@@ -174,8 +174,8 @@ func (r *Reader) openNg(in io.Reader) error {
 // Name returns the capture's name in errors.
 func (r *Reader) Name() string { return r.name }
 
-// DroppedPackets returns the number of lost packets that the capture reports, in statistics or with packets, in the
-// part read.
+// DroppedPackets returns the number of packets that the part of the capture read so far reports as lost, either in
+// statistics blocks or in packet options.
 func (r *Reader) DroppedPackets() int64 {
 	if r.ng == nil {
 		return 0

@@ -32,8 +32,8 @@ func (r resolution) perSecond() uint64 {
 	return n
 }
 
-// split converts ticks to seconds and nanoseconds, rounded to the nearest. Products have 128 bits, so that no
-// resolution adds an error. ok is false if the ticks per second exceed 64 bits.
+// split converts ticks to seconds and nanoseconds, rounded to the nearest nanosecond. Products are computed in 128
+// bits, so they do not overflow at any resolution. ok is false if the ticks per second exceed 64 bits.
 func (r resolution) split(ticks uint64) (seconds uint64, ns int64, ok bool) {
 	perSecond := r.perSecond()
 	if perSecond == 0 {

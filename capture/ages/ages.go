@@ -38,7 +38,8 @@ type Ages struct {
 // Available reports whether there are ages.
 func (a *Ages) Available() bool { return a.Why == "" }
 
-// coarsest is the greatest ratio of the stamps' resolution to the mean age, like a bench's --age-error.
+// coarsest is the largest acceptable ratio of the time stamps' resolution, or of the clock error, to the mean age. A
+// bench has --age-error for the same limit.
 const coarsest = 0.1
 
 // Remedy is the advice for getting a capture with fine enough stamps.

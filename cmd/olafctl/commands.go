@@ -18,7 +18,7 @@ func sweepCommands(env *cli.Env) experimentsweep.Commands {
 		verifycmd.SweepCommand()}
 }
 
-// workCommands returns all commands whose jobs workers run.
+// workCommands returns all commands whose jobs can be run by workers of a sweep queue.
 func workCommands(env *cli.Env) experimentsweep.Commands {
 	return append(sweepCommands(env), experimentcmd.WorkCommand(env.Published))
 }

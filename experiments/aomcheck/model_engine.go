@@ -153,7 +153,7 @@ func (m *model) chain(u int, canFill bool) (starts, last []smt.Lin) {
 	return starts, last
 }
 
-// start defines S of a frame that update k of u starts.
+// start adds the constraints that define S, the start of service, for the frame that begins with update k of cluster u.
 func (m *model) start(u, k int, starts, last [][]smt.Lin) {
 	st, s := &m.streams[u], m.s
 	appends, start := st.frame[k], starts[u][k]

@@ -86,8 +86,8 @@ type (
 		Run     RunID
 		Packets []twin.Packet
 	}
-	// Framed contains a frame that arrived at a host or the switch of a closed loop, or that was captured at an end of
-	// a device, for Recorders. Its bytes are reused after the call.
+	// Framed passes a frame to Recorders. It arrived at a host or at the switch of a closed loop, or it was captured at
+	// either end of a device. Its bytes are reused after the call.
 	Framed struct {
 		Run    RunID
 		Packet capture.Packet
@@ -247,7 +247,7 @@ func (r *Rows) NewestRows() []results.Row {
 	return nil
 }
 
-// Wants returns false, because numbers are enough.
+// Wants returns false, because Rows needs only the runs' numbers, not their updates.
 func (r *Rows) Wants(RunID) bool { return false }
 
 // Event implements Sink.

@@ -193,7 +193,8 @@ type frame struct {
 // lost is the place of a frame that was lost on its link, or cut off by a link failure.
 const lost int32 = -1
 
-// link contains the frames behind a port, and in another ring their contributors, contiguous for each frame.
+// link contains the frames queued behind a port. A second ring contains their contributors; those of one frame are
+// contiguous.
 type link struct {
 	line[frame]
 	inside     []olaf.Contributor

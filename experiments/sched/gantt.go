@@ -76,7 +76,7 @@ func finishText(a *Assignment) string {
 	return a.Finish.String()
 }
 
-// gantt is the scale of a drawing.
+// gantt contains the plan and the scale of a Gantt chart.
 type gantt struct {
 	plan         *Plan
 	per, columns int

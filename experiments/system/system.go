@@ -104,7 +104,8 @@ type Parts struct {
 	Numbers int
 }
 
-// CheckNumbers checks that frames can number the given packets per round. The error matches ErrOptions.
+// CheckNumbers checks that the frames' packet numbers suffice for rounds of the given number of packets. The error
+// matches ErrOptions.
 func (p *Parts) CheckNumbers(packets, rounds int) error {
 	if p.Numbers == 0 || packets*rounds <= p.Numbers {
 		return nil

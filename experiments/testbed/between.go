@@ -10,13 +10,13 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// betweenForm is the form of addresses of a queue in the kernel between two interfaces.
+// betweenForm is the syntax of the address of a queue in the kernel between two interfaces.
 const betweenForm = "xdp:IN,OUT"
 
-// leastBetween is the least MTU of interfaces for updates: that of frames without values.
+// leastBetween is the smallest MTU that an interface needs for updates, namely for frames without values.
 const leastBetween = olaf.HeaderBytes - 14
 
-// between is a queue in the kernel between two interfaces of its host, as the text after xdp: names it.
+// between is a queue in the kernel between two interfaces of its host, as specified by the text after "xdp:".
 type between struct{ in, out, mode string }
 
 // parseBetween parses IN,OUT or IN,OUT,MODE.

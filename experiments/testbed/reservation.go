@@ -67,7 +67,7 @@ const reservationEnding = ".reservation"
 // maxReservation is larger than any reservation's file.
 const maxReservation = 1 << 16
 
-// List returns the reservations that have not ended, by testbed. Other files are skipped.
+// List returns the reservations that have not ended, sorted by testbed. Other files are skipped.
 func (r *Reservations) List() ([]Reservation, error) {
 	now, err := r.readClock()
 	if err != nil {
@@ -76,7 +76,7 @@ func (r *Reservations) List() ([]Reservation, error) {
 	return r.listAt(now)
 }
 
-// listAt returns the reservations that have not ended at a time, by testbed.
+// listAt returns the reservations that have not ended by the given time, sorted by testbed.
 func (r *Reservations) listAt(now Instant) ([]Reservation, error) {
 	entries, err := os.ReadDir(r.Dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -24,7 +24,7 @@ var disciplines = []Kind{
 	}},
 }
 
-// DisciplineNames lists the names that New accepts, in the order of reports.
+// DisciplineNames lists the names that New accepts, in the order in which reports list them.
 func DisciplineNames() []string {
 	names := make([]string, len(disciplines))
 	for i, k := range disciplines {

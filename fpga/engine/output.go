@@ -127,8 +127,8 @@ func (p Profile) Validate() error {
 	return nil
 }
 
-// ReadPorts returns the profile's number of read ports of the gradient memory, or 0 if it does not have the timing
-// of the logic.
+// ReadPorts returns the number of read ports that the gradient memory has in this profile, or 0 if the profile does not
+// model the timing of the logic.
 func (p Profile) ReadPorts() int { return readPorts[p] }
 
 // WithPorts returns the variant of the profile with the given number of read ports. The error matches ErrConfig.

@@ -127,7 +127,7 @@ func (c *Card) connectHost(hub *netlab.Node, number int, name string) (host, her
 	return cable.A, cable.B, nil
 }
 
-// findInPlace finds an interface that is up and stays where it is.
+// findInPlace finds an interface that is up and that stays in this process's network namespace.
 func (c *Card) findInPlace(name string) (*netlab.Interface, error) {
 	if c.here == nil {
 		here, err := c.lab.Enter("this machine", "/proc/thread-self/ns/net")

@@ -150,8 +150,8 @@ func (f Format) syntaxError(text []byte, err error) error {
 	return f.Fail(line, escapeControls("not YAML: "+strings.Join(strings.Fields(what), " ")))
 }
 
-// escapeControls escapes control characters as Go does, because field names may contain anything and a mistake must fit on one
-// line.
+// escapeControls escapes control characters as Go does, because field names may contain any character and an error
+// message must fit on one line.
 func escapeControls(text string) string {
 	if !strings.ContainsFunc(text, unicode.IsControl) {
 		return text

@@ -63,7 +63,7 @@ func Listen(address string, say func(format string, args ...any)) (*Port, error)
 		conns: map[net.Conn]bool{}}, nil
 }
 
-// Handler serves one client after its Hello, until the client ends: Rounds, Pushes or Updates.
+// Handler serves one client from its Hello until the client disconnects. Rounds, Pushes and Updates implement it.
 type Handler interface {
 	greeting() Greeting
 	serve(s *session) error

@@ -40,8 +40,8 @@ func iswitchBusPct(ports float64) float64 {
 	return 100 * ports * cycles / iswitchClockHz / seconds
 }
 
-// arithmeticClaim returns a claim for a number that arithmetic on printed numbers gives. contradiction explains how it
-// excludes the claim, if it does.
+// arithmeticClaim returns a claim about a number, and value, which follows from other printed numbers. contradiction,
+// if not empty, explains how they rule out the claim.
 func arithmeticClaim(c Claim, value float64, contradiction string) Claim {
 	c.Basis, c.Follows, c.Cause = Arithmetic, value, causePrinted
 	if contradiction != "" {

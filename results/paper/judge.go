@@ -187,7 +187,7 @@ func (c *Claim) judge(m *Measured, b *beside) (Verdict, string) {
 	return c.decide(m, b)
 }
 
-// decide returns the verdict on a result with its number of runs.
+// decide returns the verdict on a result, without regard to whether it has enough runs, and the reason, if any.
 func (c *Claim) decide(m *Measured, b *beside) (Verdict, string) {
 	switch c.Kind {
 	case Bound:

@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Readers maps schema names without version to functions that read documents of this and earlier versions.
+// Readers maps each schema's name, without its version, to a function that reads documents of its current and earlier
+// versions.
 type Readers map[string]func(document []byte) (*Result, error)
 
 // Name is the name of Schema without its version.

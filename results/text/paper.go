@@ -103,7 +103,8 @@ func headOf(r *results.PaperRow, basis string) string {
 	return head
 }
 
-// ColumnOf returns a published number's column and unit: a column lost_pct in per cent is lost, %.
+// ColumnOf returns a published number's column with its unit. For example, it returns "lost, %" for column lost_pct in
+// per cent.
 func ColumnOf(r *results.PaperRow) string {
 	column := strings.TrimSuffix(r.Column, "_pct")
 	if r.Unit == "" {

@@ -88,7 +88,7 @@ func findSudoer(env *Env) (p *store.Person, home string) {
 	return &store.Person{UID: uid, GID: gid}, u.HomeDir
 }
 
-// WithStore opens the store for work.
+// WithStore opens the store, calls work with it and closes it.
 func (f *StoreFlag) WithStore(env *Env, work func(*store.Store) error) error {
 	s, err := f.openStore(env)
 	if err != nil {

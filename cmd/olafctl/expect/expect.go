@@ -147,7 +147,7 @@ func (r *Rule) selects(c Configuration) bool {
 	return (r.system == "" || r.system == c.System) && (r.rate == 0 || r.rate == c.Rate)
 }
 
-// inUnit parses a number, with or without its unit, into a metric's unit.
+// inUnit parses a number, with or without a unit, and returns it in the metric's unit. Only durations are converted.
 func inUnit(text, unit string) (float64, error) {
 	v, err := olaf.ParseNumber(strings.TrimSpace(strings.TrimSuffix(text, unit)))
 	if err == nil {

@@ -145,7 +145,7 @@ func (r *Report) Configurations() (rows []results.Row) {
 	return rows
 }
 
-// Row returns the outcome in the form that expectations judge.
+// Row returns the outcome as a row against which expectations are checked.
 func (o *Outcome) Row() results.Row {
 	row := results.Row{Queue: o.Spec.Name(), Runs: len(o.Runs), InvalidRuns: o.Hung}
 	for i, m := range jobMetrics {

@@ -8,7 +8,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Delivery is a job's sum while its server receives it, and the gradients that may be in it.
+// Delivery tracks the sum that a job's server is receiving, and the gradients that it may contain.
 type Delivery struct {
 	At  olaf.Time          // of the last complete sum
 	Out []olaf.Contributor // gradients in flight, in the order of sending

@@ -102,7 +102,7 @@ func (g *Grid) config(seeds []uint64) *Config {
 	}
 }
 
-// measure is a block in a grid.
+// measure is one quantity in a grid, printed as a block.
 type measure struct {
 	name, unit string
 	of         func(*job.Outcome) results.Statistic

@@ -61,7 +61,7 @@ var hopTerms = []string{
 		"ms, are shorter than the round trip of 300 ms.",
 }
 
-// standing is the block of stalled clusters.
+// standing is the name of the block that counts stalled clusters.
 const standing = "clusters without a packet at the server in the last ten timeouts"
 
 // hopMeasures lists the blocks of a table, per group or for the whole run.

@@ -53,8 +53,8 @@ func controlArgs(c *rl.Config) []string {
 		strconv.FormatUint(c.Seed, 10)}
 }
 
-// PlaceAddresses returns a function for a packet's source address: each place in a vector has its own, from the first
-// on.
+// PlaceAddresses returns a function that returns a packet's source address. Each place in a vector has a separate
+// address; they are consecutive and begin with first.
 func PlaceAddresses(first netip.Addr, packets int) func(*program.Packet) netip.Addr {
 	all := make([]netip.Addr, packets)
 	for i := range all {

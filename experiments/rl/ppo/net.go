@@ -22,7 +22,7 @@ const (
 	Params = Hidden*inputs + Hidden + Hidden*Hidden + Hidden + outputs*Hidden + outputs
 )
 
-// ParamsOf returns the number of weights of the same network with hidden layers of another width.
+// ParamsOf returns the number of weights that the network has if both hidden layers have the given width.
 func ParamsOf(hidden int) int { return hidden*hidden + (inputs+2+outputs)*hidden + outputs }
 
 // WidestFor returns the largest width whose weights fit into lanes, 0 if none does.

@@ -253,7 +253,8 @@ func (b *program) connections() {
 	}
 }
 
-// rise adds the rows for an increase in a pair's connections in slot i: by more than 0 or, as printed, by more than −1.
+// rise adds the rows that detect an increase in a pair's connections in slot i. The increase is more than 0 or, as
+// printed in the paper, more than −1.
 func (b *program) rise(p *pair, i int) {
 	grown, big := 0.0, float64(p.most)
 	if !b.has(sched.Rise) {

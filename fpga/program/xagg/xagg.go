@@ -36,8 +36,8 @@ const (
 	MaxSlots     = 1 << 24
 )
 
-// Actions of control packets; the codes are ours. A packet of Lost or Ask names up to 64 fragments: Seg is the
-// first, Bitmap selects them.
+// Actions of control packets; the codes are ours. A Lost or Ask packet names up to 64 fragments: Seg is the first, and
+// Bitmap selects them.
 const (
 	Ready    uint8 = 1 + iota // from a child: it can send at up to Value bit/s; 0 withdraws that
 	Rate                      // to a child: it may send at Value bit/s
@@ -57,12 +57,12 @@ const (
 	// Leave comes from a worker that was answered and abandons its job. Value is 0 if another job replaced it.
 	Leave
 	Refuse // to a worker: its request Begin has no answer, for the reason Value; Seg is the request's
-	// Awaits answers an Ask for a fragment that is added and not complete: Bitmap selects the children whose fragments
+	// Awaits answers an Ask for a fragment whose sum is not complete yet. Bitmap selects the children whose fragments
 	// are missing.
 	Awaits
 )
 
-// NameSpan is the number of fragments that a packet of Lost or Ask can name.
+// NameSpan is the number of fragments that a Lost or Ask packet can name.
 const NameSpan = 64
 
 // Classes of arriving packets.
@@ -222,7 +222,7 @@ func (s *Server) Reset() {
 // child was given another job in place of its own.
 type Epochs func(child int, action uint8, vectors uint64, ticket uint32) (first uint16, answer Answer)
 
-// Answer classifies the answer to a request for an epoch. The codes from TooLong on travel in a packet of Refuse.
+// Answer classifies the answer to a request for an epoch. TooLong and the codes after it are sent in a Refuse packet.
 type Answer uint8
 
 // Answers. Unanswered applies to a child that is no longer a worker of the job.

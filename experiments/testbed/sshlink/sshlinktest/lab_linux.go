@@ -144,7 +144,7 @@ func (l *Lab) AwaitReachable(t testing.TB, h *Host) {
 // URL returns the address of a device on the host.
 func (h *Host) URL(device string) string { return "ssh://" + h.Name + "/" + device }
 
-// Processes returns the programs that run on the host, besides sshd's.
+// Processes returns the programs that run on the host, except sshd and this test.
 func (h *Host) Processes(t testing.TB) (all []string) {
 	t.Helper()
 	own, err := os.Stat(h.Path())
