@@ -160,7 +160,7 @@ func NewMeasurement(o *Outcome, beside Beside) (*Measurement, error) {
 	}
 	if u := o.Plan.Spec.accelerator(); u != nil {
 		b.Statements = append(b.Statements,
-			fmt.Sprintf("accelerator: updates take %v each before the program, one after the other; %s may wait, "+
+			fmt.Sprintf("accelerator: updates reach the program one after the other, at %v; %s may wait, "+
 				"and %.1f %% of the updates found no room", u.Rate(), olaf.Plural(u.Room, "update"), o.lostInFrontPct()))
 	}
 	if o.Plan.Spec.Loop != nil {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf/experiments/bench"
+	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/sweep"
 )
@@ -39,7 +40,7 @@ func (c Carrier) Bench(ctx context.Context, lots *Lots, spec json.RawMessage, fr
 		return nil, err
 	}
 	have := slices.DeleteFunc(slices.Clone(runs[0].Declared.Metrics), func(m *metric.Metric) bool {
-		return m.Sparse && !runs[0].Value(m).Known() // not available for such runs
+		return m.Sparse && !hasValue(runs, m)
 	})
 	lot := newLot(have)
 	for i := range runs {
@@ -51,4 +52,13 @@ func (c Carrier) Bench(ctx context.Context, lots *Lots, spec json.RawMessage, fr
 		lot.Runs = append(lot.Runs, one)
 	}
 	return lot, nil
+}
+
+// hasValue reports whether a sparse metric belongs into a lot: a run has a value other than 0, or it is tc_withheld, which
+// is in every lot whose runs have it, and so in the digests of sweeps.
+func hasValue(runs []results.Run, m *metric.Metric) bool {
+	return slices.ContainsFunc(runs, func(r results.Run) bool {
+		v := r.Value(m)
+		return v.Known() && (v != 0 || m.Name == "tc_withheld")
+	})
 }
