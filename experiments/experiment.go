@@ -86,7 +86,7 @@ type Options struct {
 	Runs   int
 	Seed   uint64
 	Quick  bool // fewer or shorter runs, for a first look, with a note in the report
-	// Changed is the one input that differs from the experiment's own; zero value: none.
+	// Changed is the input that a test changes; the zero value changes none.
 	Changed Input
 	// Trainings is the folder where experiments store long training runs and find them again; empty for none.
 	Trainings string

@@ -14,7 +14,7 @@ import (
 // Input is a physical quantity that an experiment's numbers are computed from: a rate, a time or a size.
 type Input struct {
 	Name string
-	// Factor is by how much a test changes it: 2 if slots of time hide a smaller change.
+	// Factor is the factor by which a test changes the input. It is 2 if time slots hide a smaller change.
 	Factor float64
 }
 
@@ -32,11 +32,11 @@ func makeInputs(factor float64, names []string) []Input {
 	return all
 }
 
-// noInput is the changed input of runs without one. The zero value does not work: rows without a verdict are left out
-// only if an input is set.
+// noInput stands for no changed input. The zero value cannot, because rows without a verdict are left out only if an
+// input is set.
 var noInput = Input{Name: "nothing", Factor: 1}
 
-// ScaleInput returns v, multiplied where the options change the named input.
+// ScaleInput returns v, multiplied by the input's factor if the options change the named input.
 func ScaleInput[T ~int | ~int64 | ~float64](o *Options, input string, v T) T {
 	if o.Changed.Name != input || input == "" {
 		return v
@@ -44,8 +44,9 @@ func ScaleInput[T ~int | ~int64 | ~float64](o *Options, input string, v T) T {
 	return T(float64(v) * o.Changed.Factor)
 }
 
-// FindUnmoved returns the ids of e's predicted rows with a number that changing any one of its inputs does not move. A
-// number that depends on no input is not a prediction, because it rests on no model. The runs are as long as o says.
+// FindUnmoved changes each of e's inputs in turn and returns the ids of predicted rows whose number never changes. A
+// number that depends on no input is not a prediction, because it comes from no model. o determines the length of the
+// runs.
 func (e *Experiment) FindUnmoved(ctx context.Context, o Options) ([]string, error) {
 	o.Changed = noInput
 	still, err := e.readRows(ctx, o)
@@ -70,7 +71,7 @@ func (e *Experiment) FindUnmoved(ctx context.Context, o Options) ([]string, erro
 	return slices.Sorted(maps.Keys(still)), nil
 }
 
-// readRows runs e and returns the predicted numbers that came out, by the ids of their claims.
+// readRows runs e and returns its results for predicted numbers, by the ids of their claims.
 func (e *Experiment) readRows(ctx context.Context, o Options) (map[string]results.Float, error) {
 	report, err := e.Run(ctx, o)
 	if err != nil {

@@ -102,14 +102,13 @@ func (o *Options) Measure(ctx context.Context, s bench.Spec, stream *bench.Strea
 	return combineShares(&s, all, beside)
 }
 
-// Judged is what a reproduction needs from an experiment: its published numbers beside ours, and whether they are
-// valid.
+// Judged provides an experiment's published numbers beside ours, and an error if ours are invalid.
 type Judged interface {
 	Paper() []results.PaperRow
 	Err() error
 }
 
-// Verdicts is Judged as JSON, for an experiment that ran elsewhere.
+// Verdicts is a Judged with a JSON form, for an experiment that ran on another machine.
 type Verdicts struct {
 	Rows    []results.PaperRow `json:"paper"`
 	Invalid string             `json:"invalid,omitempty"` // why they are not valid

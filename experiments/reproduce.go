@@ -34,7 +34,7 @@ type Reproduction struct {
 	Missed []string `json:"missed"`
 	// Invalid lists the experiments with an invalid run, and why.
 	Invalid []string `json:"invalid"`
-	// All also lists the numbers of systems that cannot be measured here.
+	// All makes WriteText also list the numbers of systems that cannot be measured here.
 	All bool `json:"-"`
 }
 
@@ -93,7 +93,7 @@ func (r *Reproduction) fillVerdicts() *Reproduction {
 	return r
 }
 
-// countResults counts our results that have a verdict, a repeated number once.
+// countResults counts our results that have a verdict. A repeated number counts once.
 func (r *Reproduction) countResults() (n int) {
 	worst := worstOfRepeats(r.Paper)
 	for i := range r.Paper {

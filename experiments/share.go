@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// share is a part of a bench that one machine can do on its own: every configuration under some of the seeds.
+// share is a part of a bench that one machine can run alone: every configuration under some of the seeds.
 type share struct {
 	Spec bench.Spec `json:"spec"` // of the whole bench
 	From int        `json:"from"` // number of the first run
@@ -69,7 +69,8 @@ func (s *share) run(ctx context.Context) (*shared, error) {
 	return &shared{out.Device, out.TablesHash, out.P4InfoHash, out.Runs, out.Departures, out.Departures.Sum}, nil
 }
 
-// combineShares combines the results of a bench's Shares: the measurement equals that of bench.MeasureSpec on a twin, to the byte.
+// combineShares combines the results of a bench's shares. The measurement is identical to that of bench.MeasureSpec on
+// a twin.
 func combineShares(s *bench.Spec, parts []*shared, beside bench.Beside) (*bench.Measurement, error) {
 	plan, err := bench.NewPlan(*s)
 	if err != nil {

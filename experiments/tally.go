@@ -23,7 +23,7 @@ type systemTally struct {
 // tallies holds one tally per paper, in the order of the rows.
 type tallies []systemTally
 
-// tallySystems counts rows by paper. Rows with the same number of ours count once, with the worst of their verdicts.
+// tallySystems counts rows by paper. Rows that repeat one of our numbers count once, with the worst of their verdicts.
 func tallySystems(rows []results.PaperRow) (all tallies) {
 	worst := worstOfRepeats(rows)
 	for i := range rows {
@@ -43,7 +43,7 @@ func tallySystems(rows []results.PaperRow) (all tallies) {
 	return all
 }
 
-// worstOfRepeats returns, for each row that is not a repeat, the worst verdict of it and its repeats.
+// worstOfRepeats returns, for each row that is not a repeat, the worst verdict among the row and its repeats.
 func worstOfRepeats(rows []results.PaperRow) map[string]paper.Verdict {
 	worst := map[string]paper.Verdict{}
 	for i := range rows {
@@ -105,7 +105,7 @@ func (all tallies) printTallies(p *text.Page, listed bool) {
 	}
 }
 
-// noResult explains, after the name of a basis, why its numbers are not results.
+// noResult contains the texts printed after the names of some bases to explain why their numbers are not results.
 var noResult = map[paper.Basis]string{
 	paper.Input:      " (put in as printed: no results)",
 	paper.Arithmetic: " (no model of ours is in them: no results)",

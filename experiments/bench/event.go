@@ -282,9 +282,9 @@ type FrameRecorder interface {
 	DrainPackets(buf []twin.Packet) []twin.Packet
 }
 
-// Recording is a sink that writes a capture file of the first run, for the queue under test at its first output rate,
-// in its system's frames: what reached the parameter server or the workers or, in a loop, what arrived anywhere. The
-// file appears on Commit.
+// Recording is a sink that writes a capture file of the first run: the queue under test at its first output rate, in
+// its system's frame format. The file contains the frames that reached the parameter server or the workers or, in a
+// loop, all arrivals. It appears on Commit.
 type Recording struct {
 	file   *capture.File
 	format *frame.Format // nil for OLAF's
@@ -349,7 +349,7 @@ func RecordEnds(path string, force bool, names ...string) (*Recording, error) {
 // Records reports whether a run is the first one.
 func (r *Recording) Records(id RunID) bool { return id == RunID{} }
 
-// Wants returns false: observations are not used.
+// Wants returns false, because a Recording does not use observations.
 func (r *Recording) Wants(RunID) bool { return false }
 
 // Event writes frames during the run, so that memory stays constant.
@@ -370,8 +370,8 @@ func (r *Recording) Event(e Event) error {
 	return nil
 }
 
-// writePacket stores what reached the parameter server, merged updates and bypassed frames, or the copies that reached
-// workers. Contributors become a comment.
+// writePacket stores a merged update or bypassed frame that reached the parameter server, or a copy that reached a
+// worker. Its contributors become the packet's comment.
 func (r *Recording) writePacket(p *twin.Packet) error {
 	if p.Kind == twin.Ack {
 		return nil

@@ -34,8 +34,9 @@ func (b *station) judgeRun(id RunID, counters *fpga.Counters, ports []fpga.Port,
 	return run
 }
 
-// bookCable counts the frames lost on the cable from another card's generator to the queue, as the ports at its ends do, and
-// returns why these counts are in doubt. Without such a cable, or if another program latched the counters, it does nothing.
+// bookCable counts the frames lost on the cable from another card's generator to the queue, according to the ports at
+// its ends, and returns the reasons to doubt these counts. Without such a cable, or if another program latched the
+// counters, it does nothing.
 func bookCable(n olaf.Counts, ports []fpga.Port) (why []string) {
 	i := slices.IndexFunc(ports, func(p fpga.Port) bool { return p.Feeds })
 	if i < 0 || n.Index("lost_on_cable") < 0 || ports[i].ForeignTicks+ports[0].ForeignTicks > 0 {
@@ -125,7 +126,7 @@ func findDoubts(r *results.Run, ports []fpga.Port, c *fpga.Capture) []string {
 	return why
 }
 
-// captureDoubts returns the reasons for doubt in a capture's own counts.
+// captureDoubts passes the reasons to doubt a capture's own counts to say.
 func captureDoubts(r *results.Run, c *fpga.Capture, say func(string, ...any)) {
 	if more := -r.Counters.Of("capture_lost"); more > 0 {
 		say("%s handed over %s more than the queue delivered: something else sends OLAF frames there", c.Interface,
@@ -142,7 +143,7 @@ func captureDoubts(r *results.Run, c *fpga.Capture, say func(string, ...any)) {
 	}
 }
 
-// clockErrorNS returns the known limit of the error in the run's ages due to clocks and stamps.
+// clockErrorNS returns the known limit of the error that clocks and stamps cause in a run's ages.
 func clockErrorNS(c *fpga.Capture) int64 {
 	return c.UncertaintyNS + max(c.DriftNS, -c.DriftNS) + c.LateNS
 }
@@ -163,13 +164,13 @@ func withholdAges(r *results.Run, c *fpga.Capture, percent float64) bool {
 	return true
 }
 
-// LatePct is the percentage by which a process's output, and the path from it to the server, may have raised a run's
-// mean age. 5 is the accepted deviation from the twin's; one of them is reserved for an effect without a bound: which
-// of several updates finds no room when a frame is slightly late.
+// LatePct is the largest accepted percentage by which a process's output, and the path from it to the server, raise a
+// run's mean age. 5 % is the accepted deviation from the twin's age. 1 % is reserved for an effect without a bound: a
+// slightly late frame changes which of several updates finds no room.
 const LatePct = 5 - 1
 
-// withholdLate removes the ages from a run whose output was late, by its own verdict or by the possible effect on the
-// mean age.
+// withholdLate removes the ages from a run whose output was late, according to its own report or because of the
+// possible effect on the mean age.
 func withholdLate(r *results.Run, p *fpga.Pacing, c *results.Collector) {
 	if p.Withheld != "" {
 		r.Withhold(p.Withheld)
@@ -200,10 +201,10 @@ func whyLate(p *fpga.Pacing, c *results.Collector, mean, peak results.Float) str
 		time.Duration(stalls))
 }
 
-// ageIncrease returns upper limits, in ns, for the increase of the mean age over that of an output in time. Delays of single
-// frames raise it by their mean, because each lets the age fall that much later. While the output stalls for d, every
-// age rises, finally by d, which is an area of d²/2. Until a later update is delivered, which takes as long as an age
-// at its peak, it stays higher by at most d.
+// ageIncrease returns upper limits, in ns, for the increase of the mean age over that of a punctual output. Delays of
+// single frames raise the mean age by their mean, because each lets an age fall that much later. While the output
+// stalls for d, every age rises by up to d, which is an area of d²/2. Until a later update is delivered, which takes as
+// long as an age at its peak, the age stays higher by at most d.
 func ageIncrease(p *fpga.Pacing, stamped, span, peak results.Float) (way, stalls results.Float) {
 	way = max(stamped-results.Float(p.DueNS), results.Float(p.DueNS)-stamped)
 	return way, (results.Float(p.StallAreaNS2) + results.Float(results.Float(p.StallNS)*peak)) / span

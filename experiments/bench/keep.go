@@ -21,7 +21,7 @@ import (
 // eventsFile stores the order in which runs ended, one per line.
 const eventsFile = "events.jsonl"
 
-// Keeper is a sink that stores an experiment: what ran, delivered frames, every number. A twin and a simulation
+// Keeper is a sink that stores an experiment: its plan, its delivered frames and every number. A twin and a simulation
 // reproduce their frames from the plan, so the first seed's frames are enough; for a card all are stored. Until Finish
 // the folder is marked incomplete, even if the process dies.
 type Keeper struct {
@@ -293,7 +293,7 @@ func (o *ordinals) Event(e Event) (err error) {
 	return err
 }
 
-// Wants returns false, because numbers are enough.
+// Wants returns false, because ordinals needs only the runs' numbers.
 func (o *ordinals) Wants(RunID) bool { return false }
 
 // describeDifference describes how a repeated run differs from the stored one, or returns "".

@@ -74,8 +74,8 @@ func (b *station) hostsPlay(ctx context.Context, id RunID, net closedloop.Networ
 	return &wired.Played{Result: result}, err
 }
 
-// PlayLoop runs a plan's loop around the program alone, with the same results for the hosts as next to the twin; follow
-// may be nil.
+// PlayLoop runs a plan's loop around the switch's program without a twin. The hosts' results are the same as with a
+// twin. follow may be nil.
 func (p *Plan) PlayLoop(ctx context.Context, config, index int, follow closedloop.Follow) (*closedloop.Result, error) {
 	c := &p.Configs[config]
 	net, job, parts, err := p.makeHosts(c)
@@ -239,7 +239,7 @@ func closedPackets(s *Spec, parts *system.Parts) int64 {
 	return int64(l.Packets()) * int64(s.Workload.UpdatesPerWorker) * int64(s.Workload.Workers)
 }
 
-// toCount converts a number to a count; 0 if missing.
+// toCount multiplies a number by by and rounds it to a count. A missing number becomes 0.
 func toCount(v results.Float, by float64) int64 {
 	if !v.Known() {
 		return 0

@@ -117,7 +117,7 @@ type loopOption struct {
 	said  func(*Spec) bool
 }
 
-// loopOptions lists all of them. Slots reserved per job count as slots.
+// loopOptions lists all options that a loop can set. Slots reserved per job count as slots.
 var loopOptions = []loopOption{
 	{system.OptionSlots, "slots", func(s *Spec) bool { return s.Slots != 0 }},
 	{system.OptionSlots, "loop.slot_ranges", func(s *Spec) bool { return len(s.Loop.Ranges) > 0 }},
@@ -183,7 +183,7 @@ func (s *Spec) checkLoopOptions() error {
 	return nil
 }
 
-// MaxLoopValues is the number of values whose packets can be numbered, at the smallest packet size.
+// MaxLoopValues is the maximum number of values whose packets can be numbered, at the smallest packet size.
 const MaxLoopValues = 1 << 30
 
 // checkLoop checks a loop without its hosts and switch, which NewPlan tries to build.
@@ -289,8 +289,8 @@ func (s *Spec) SetMode(mode string, given func(field string) bool) {
 	s.setLoopDefaults(given)
 }
 
-// setLoopDefaults omits a mode that is the default of all systems, like specifications from before there were others, and gives
-// asynchronous workers a compute time.
+// setLoopDefaults omits a mode that is the default of all systems, as in specifications from before there were other
+// modes, and sets the compute time of asynchronous workers.
 func (s *Spec) setLoopDefaults(given func(field string) bool) {
 	l, usual := s.Loop, true
 	for _, name := range s.Queues() {
@@ -323,7 +323,7 @@ func (s *Spec) checkPace(c *Config, net *closedloop.Network, parts *system.Parts
 		ErrSpec, s.Loop.Compute, olaf.Plural(l.Packets(), "packet"), c.OutRate, least, c.mode.Name))
 }
 
-// checkNumbers rejects a loop with more packets than its frames can number.
+// checkNumbers rejects a loop with more packets than its frames have packet numbers.
 func (s *Spec) checkNumbers(of *system.System) error {
 	parts, err := s.buildParts(of)
 	if err == nil {
@@ -362,8 +362,8 @@ func (p *Plan) makeHosts(c *Config) (net closedloop.Network, job closedloop.Job,
 	return net, job, parts, s.checkPace(c, &net, &parts)
 }
 
-// CheckPatience rejects loops that would take long or much memory in virtual time, never open-loop work. The error matches
-// closedloop.ErrLong and gives the cost. It builds nothing.
+// CheckPatience rejects loops in virtual time that would take long or much memory. It accepts all open-loop work. The
+// error matches closedloop.ErrLong and gives the cost. It builds nothing.
 func (s *Spec) CheckPatience() error {
 	if s.Loop == nil {
 		return nil

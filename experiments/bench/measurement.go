@@ -36,7 +36,7 @@ type Options struct {
 	// AgeErrorPct is the accepted error of ages relative to a run's mean AoM; see Testbed.
 	AgeErrorPct float64
 	Stream      *Stream
-	// Twin adds to each age the twin's result for the plan and for the logged arrivals.
+	// Twin adds the twin's results for the plan and for the logged arrivals to each age.
 	Twin bool
 	// Notes are added to the report's statements.
 	Notes  []string
@@ -45,8 +45,8 @@ type Options struct {
 	Declared *metric.Declaration
 }
 
-// Beside compares the results of a specification with published numbers, and returns statements for reading them;
-// nothing if no paper ran such a specification.
+// Beside compares the results of a specification with published numbers, and returns statements for reading them. It
+// returns nothing if no paper ran such a specification.
 type Beside func(*Spec, *results.Bench) (rows []results.PaperRow, statements []string)
 
 // Measurement is the result of a single-queue experiment.
@@ -238,7 +238,7 @@ func (o *Outcome) compareSystems() []results.Comparison {
 	return out
 }
 
-// isUnderTest reports whether a configuration is of the system under test.
+// isUnderTest reports whether a configuration belongs to the system under test.
 func (p *Plan) isUnderTest(c *Config) bool { return c.system != nil && c.system.Name == p.Spec.Queue }
 
 // Result returns the report with all its runs, for workbook and store.

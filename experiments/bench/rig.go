@@ -283,7 +283,7 @@ func (b *station) compareWithTwin(id RunID, measured *results.Run) error {
 	return b.compareAt(id, id.Index, measured)
 }
 
-// compareAt is compare for a different index of the twin's run.
+// compareAt is compareWithTwin for a different index of the twin's run.
 func (b *station) compareAt(id RunID, planned int, measured *results.Run) error {
 	log, err := logOf(b.Device)
 	if err != nil {
@@ -351,9 +351,9 @@ func (r *Rig) NewCollector(config int) *results.Collector {
 	return results.NewCollector(r.Plan.measureConfig(&r.Plan.Configs[config]))
 }
 
-// PairLast returns a row with the last watched run alone: judged as in a bench, with each age compared with the twin's
-// for the plan and for the logged arrivals. The collector must have observed the whole run; ageErrorPct is that of
-// testbed.Testbed.
+// PairLast returns a row with only the last watched run. The run is judged as in a bench, and each age is compared with
+// the twin's for the plan and for the logged arrivals. The collector must have observed the whole run; ageErrorPct is
+// that of testbed.Testbed.
 func (r *Rig) PairLast(ctx context.Context, id RunID, c *results.Collector, ageErrorPct float64) (*results.Row, error) {
 	spec := r.Plan.Spec
 	spec.Runs, spec.Seed = 1, r.Plan.Seeds[id.Index]

@@ -61,7 +61,7 @@ type Spec struct {
 	Seed uint64 `json:"seed"`
 }
 
-// maxRuns limits a specification; the device's own limits are checked against its registers.
+// maxRuns is the maximum number of runs in a specification. A device's own limits are checked against its registers.
 const maxRuns = 100_000
 
 // Validate returns the first error in s, with its field. The error matches ErrSpec, or pktgen.ErrWorkload for the
@@ -376,8 +376,8 @@ func (s *Spec) resolveOutput(of *system.System, rate olaf.Rate) (engine.Output, 
 	return out, nil
 }
 
-// SingleConfig returns the specification of a single system from s at one output rate. With the same seeds it gives
-// that configuration's numbers in s. It drops everything that cannot affect them, so that equal configurations have
+// SingleConfig returns a specification with one system of s at one output rate. With the same seeds its numbers are
+// those of that configuration in s. It drops everything that cannot affect them, so that equal configurations have
 // equal specifications.
 func (s *Spec) SingleConfig(name string, rate olaf.Rate) (Spec, error) {
 	of, err := s.findSystem(name)
@@ -569,7 +569,7 @@ func FileSchema(systems system.Set) ([]byte, error) {
 	return schema.Generate(reflect.TypeFor[File]())
 }
 
-// ofField narrows the fields whose type is plain text, with the systems of a set.
+// ofField returns the schema of a field whose Go type allows too much, such as the name of one of the systems in a set.
 func ofField(systems system.Set, name string) map[string]any {
 	benched := systems.ForBench().Names()
 	switch name {

@@ -14,8 +14,8 @@ type Declaration struct {
 	Metrics []*Metric
 }
 
-// OfQueue declares a run through one queue. The queue declares its counters of arrivals and frames (flow) and of the
-// updates inside (sums).
+// OfQueue declares the counters and metrics of a run through one queue. flow declares the queue's counters of arrivals
+// and frames, and sums those of the updates inside.
 func OfQueue(flow, sums *olaf.Ledger) *Declaration {
 	sending := sendingTo("in")
 	d := &Declaration{Ledger: olaf.JoinLedgers(sending, astray, flow, captured, sums)}
@@ -101,8 +101,8 @@ func (d *Declaration) Measure(m *Measured) (v Values, missing map[string]string)
 	return v, missing
 }
 
-// Among returns the part of the declaration for a stored run with these declared counts and values: the rows of d
-// for their names. Names unknown to d get a row with only the name.
+// Among returns a declaration for a stored run: the rows of d for the names of its counts and values. A name that d
+// does not have gets a row with only the name.
 func (d *Declaration) Among(c olaf.Counts, v Values) *Declaration {
 	part := &Declaration{System: d.System, Ledger: c.Ledger()}
 	for _, row := range d.Metrics {

@@ -6,7 +6,8 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// sendingTo declares the sent updates, which become one of these classes of arrivals or are lost.
+// sendingTo declares the counter of sent updates. Each sent update arrives in one of the given classes, bypasses the
+// queue, is malformed, or is lost.
 func sendingTo(arrivals ...string) *olaf.Ledger {
 	return &olaf.Ledger{
 		Counters: []olaf.Counter{

@@ -7,9 +7,9 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// OfLoop declares the runs of hosts that wait for answers of a switch's program. program declares the counters of
-// the switch, the classes of its arrivals first; endpoints those of the hosts. Everything is a count, so that a
-// stored run can be measured again: links and hosts measure in ps and bits.
+// OfLoop declares the counters and metrics of runs whose hosts wait for answers from a switch's program. program
+// declares the switch's counters, with the classes of its arrivals first, and endpoints declares the hosts' counters.
+// Everything is counted, times in ps and traffic in bits, so that a stored run can be measured again.
 func OfLoop(system string, program *olaf.Ledger, classes int, endpoints *olaf.Ledger) *Declaration {
 	arrivals := make([]string, classes)
 	front := &olaf.Ledger{Counters: slices.Clone(program.Counters), Identities: slices.Clone(program.Identities)}
@@ -145,7 +145,7 @@ func noSlots(m *Measured) string {
 	return "no time passed"
 }
 
-// counterNS returns the formula of a counted time in ns; missing if it is 0.
+// counterNS returns the formula for a counted time in ns. The time is missing if it is 0.
 func counterNS(counter string) func(*Measured) Float {
 	return func(m *Measured) Float {
 		if n := m.Counts.Of(counter); n > 0 {
@@ -155,7 +155,7 @@ func counterNS(counter string) func(*Measured) Float {
 	}
 }
 
-// counterRatio returns one counter over another, times by.
+// counterRatio returns counter divided by of, multiplied by the factor by.
 func counterRatio(m *Measured, counter, of string, by Float) Float {
 	if n := m.Counts.Of(of); n > 0 {
 		return by * Float(m.Counts.Of(counter)) / Float(n)

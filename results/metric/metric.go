@@ -13,8 +13,8 @@ type Metric struct {
 	Unit  string // updates, frames, %, ns, …; empty for a plain number
 	Doc   string // meaning and formula
 	Paper string // place in the paper
-	// Column is its header in a bench's first table, Part its header in the table of losses, where metrics with the
-	// same header are added. Without either only --explain prints it.
+	// Column is the metric's header in a bench's first table. Part is its header in the table of losses, where metrics
+	// with the same header are added. A metric without either is printed only with --explain.
 	Column, Part string
 
 	// The source of the value, one of: a counter, a sum of counters, or a formula over the measurements.
@@ -22,21 +22,21 @@ type Metric struct {
 	Sum     func(olaf.Counts) int64
 	Of      func(*Measured) Float
 
-	// Why returns why it is missing; empty or nil for no special reason.
+	// Why returns the reason why the value is missing; it is nil or returns "" if there is no special reason.
 	Why func(*Measured) string
 
-	// Zeroed means that earlier versions stored 0 where it is missing now.
+	// Zeroed means that earlier versions stored 0 where the value is missing now.
 	Zeroed bool
 
-	// Over is the counter that divides it, if that exists. A run stored before that counter existed used another
-	// denominator, so that recomputing gives another number.
+	// Over is the counter by which the value is divided, if the run has it. A run stored before that counter existed
+	// used another denominator, so recomputing its value gives a different number.
 	Over string
 
-	// PerUpdate means that it counts or times updates of the weights. Systems have one or several gradients per
-	// update, so it is compared only between systems with the same number.
+	// PerUpdate means that the metric counts or times updates of the weights. Systems have one or several gradients per
+	// update, so the metric is compared only between systems with the same number.
 	PerUpdate bool
 
-	// Age means that it is derived from ages, which are withheld if the clocks are not good enough.
+	// Age means that the metric is derived from ages, which are withheld if the clocks are not good enough.
 	Age bool
 	// Sparse metrics are shown only if a run has a value; see olaf.Counter.
 	Sparse bool
@@ -44,10 +44,10 @@ type Metric struct {
 	Aside bool
 }
 
-// IsCount reports whether it is a count, computed from counters alone.
+// IsCount reports whether the metric is a count, computed from counters alone.
 func (m *Metric) IsCount() bool { return m.Counter != "" || m.Sum != nil }
 
-// IsDeclared reports whether this olafctl can compute it; otherwise only its name is known, from a document.
+// IsDeclared reports whether this olafctl can compute the metric; otherwise only its name is known, from a document.
 func (m *Metric) IsDeclared() bool { return m.IsCount() || m.Of != nil }
 
 // Count returns the value of a count.
@@ -61,15 +61,16 @@ func (m *Metric) Count(c olaf.Counts) int64 {
 // Measured contains the measurements of one run for the metrics. Ages are in ns.
 type Measured struct {
 	Counts olaf.Counts
-	// The time averages of the sawtooths of clusters and workers, the clusters' means over their workers, and the
-	// clusters' mean peaks.
+	// Clusters and Workers are the time averages of their sawtooths, WorkerMeans the clusters' means over their
+	// workers, and Peaks the clusters' mean peaks.
 	Clusters, Workers, WorkerMeans, Peaks Series
-	// The clusters' sawtooths by the mean and the oldest stamp inside a frame, if declared.
+	// MeanStamps and OldestStamps are the time averages of the clusters' sawtooths for the mean and the oldest stamp
+	// inside a frame, if declared.
 	MeanStamps, OldestStamps Series
-	// Nameless means that merged frames did not list their contributors, so that single workers are unknown.
+	// Nameless means that merged frames did not list their contributors, so values per worker are unknown.
 	Nameless bool
 	Never    int // workers with fewer than two deliveries
-	// AgeBelow returns the age below which the clusters' sawtooths were for a share of the time.
+	// AgeBelow returns the age below which the clusters' sawtooths stayed for the given share of the time.
 	AgeBelow    func(share float64) Float
 	Utilisation Float
 	Delay       Float // in the queue, ns
@@ -80,7 +81,7 @@ type Measured struct {
 	Torn        Float  // updates of which only some segments arrived; missing if an update is one frame
 }
 
-// ofWorkers returns v, or a missing value if single workers are unknown.
+// ofWorkers returns v, or a missing value if values per worker are unknown.
 func (m *Measured) ofWorkers(v Float) Float {
 	if m.Nameless {
 		return Missing()
@@ -88,8 +89,7 @@ func (m *Measured) ofWorkers(v Float) Float {
 	return v
 }
 
-// NeedsProvenance is the reason why a metric of single workers is missing if merged frames do not list their
-// contributors.
+// NeedsProvenance is the reason why a metric per worker is missing if merged frames do not list their contributors.
 const NeedsProvenance = "needs provenance"
 
 const needsTwo = "needs two deliveries"

@@ -2,8 +2,8 @@ package metric
 
 import "github.com/olafctl/olaf"
 
-// windowed declares what a network counts after the warm-up. All other counters cover the whole run, because only
-// these balance, so each of these has a separate name.
+// windowed declares a network's counters after the warm-up. All other counters cover the whole run, because only
+// counters over the whole run balance. Therefore windowed counters have separate names.
 var windowed = &olaf.Ledger{
 	Counters: []olaf.Counter{
 		{Name: "window_generated", Title: "Generated after the warm-up", Unit: "updates",
@@ -28,7 +28,7 @@ var windowed = &olaf.Ledger{
 	MaySilent:  true,
 }
 
-// windowShares are counts of the window as shares of the updates sent in it.
+// windowShares are the window's counts as shares of the updates sent in the window.
 var windowShares = []*Metric{
 	windowShare("window_dropped_frames", Metric{Name: "loss_packets_pct", Title: "Frames dropped after the warm-up",
 		Doc: "100 · window_dropped_frames / window_sent; without the losses on links and the frames in flight at " +
@@ -69,7 +69,7 @@ func OfNetwork(queue *Declaration) *Declaration {
 // OfWindow returns the counters of OfNetwork after the warm-up.
 func OfWindow() *olaf.Ledger { return windowed }
 
-// WindowShare returns a share of OfNetwork by name. It panics on an unknown name.
+// WindowShare returns a metric from windowShares by name. It panics on an unknown name.
 func WindowShare(name string) *Metric {
 	for _, m := range windowShares {
 		if m.Name == name {

@@ -7,9 +7,9 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// OfProgram declares the runs of a system whose switches have a program in front of their queue. program declares its
-// counters, the classes of its arrivals first; flow and sums are the queue's. Losses count updates, whether they left
-// alone or in a sum.
+// OfProgram declares the counters and metrics of a system whose switches have a program in front of their queue.
+// program declares the program's counters, with the classes of its arrivals first; flow and sums declare the queue's.
+// Losses count updates, whether they left alone or in a sum.
 func OfProgram(system string, program *olaf.Ledger, classes int, flow, sums *olaf.Ledger) *Declaration {
 	arrivals := make([]string, classes)
 	front := &olaf.Ledger{Counters: slices.Clone(program.Counters), Identities: slices.Clone(program.Identities)}
@@ -34,7 +34,7 @@ func OfProgram(system string, program *olaf.Ledger, classes int, flow, sums *ola
 	return d
 }
 
-// OldestStamp is the metric whose declaration enables the sawtooths by other stamps than the newest.
+// OldestStamp is the name of a metric. If it is declared, sawtooths are also computed for stamps other than the newest.
 const OldestStamp = "aom_oldest_ns"
 
 // summed are the metrics of frames that are sums, whose age depends on the contribution.
@@ -92,7 +92,7 @@ func noCycles(m *Measured) string {
 	return needsTwo
 }
 
-// whyNoStamps returns why other stamps than the newest give no age.
+// whyNoStamps returns why stamps other than the newest give no age.
 func whyNoStamps(m *Measured) string {
 	switch {
 	case m.Nameless:
@@ -104,7 +104,8 @@ func whyNoStamps(m *Measured) string {
 	return needsTwo
 }
 
-// queueBehind declares the queue's counters for the sums of a program: stored with every run, without statistics.
+// queueBehind declares the queue's counters for the sums of a program. They are stored with every run but have no
+// statistics.
 func queueBehind(flow *olaf.Ledger) *olaf.Ledger {
 	queue := &olaf.Ledger{Counters: slices.Clone(flow.Counters), Identities: slices.Clone(flow.Identities)}
 	for i := range queue.Counters {
@@ -113,7 +114,8 @@ func queueBehind(flow *olaf.Ledger) *olaf.Ledger {
 	return queue
 }
 
-// insideOf declares the updates inside these sums: all that the program sent have left, wait, or were dropped.
+// insideOf declares the counters of the updates inside these sums. Every update that the program sent has left, is
+// waiting, or was dropped.
 func insideOf(sums *olaf.Ledger) *olaf.Ledger {
 	inside := &olaf.Ledger{Identities: []olaf.Identity{{
 		Left:  []string{"vectors_out"},

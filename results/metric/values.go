@@ -53,7 +53,7 @@ func (v Values) Withhold(told func(name string)) {
 	}
 }
 
-// Under returns values read from a document with the metrics of d, where it has them.
+// Under returns values read from a document, with d's metrics in place of bare names where d has them.
 func (v Values) Under(d *Declaration) Values {
 	out := Values{make([]*Metric, len(v.metrics)), v.values}
 	for i, m := range v.metrics {

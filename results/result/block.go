@@ -14,7 +14,8 @@ import (
 type Block struct {
 	Name string `json:"name"`
 	Unit string `json:"unit"`
-	// Map labels the rows of a map: names of rows and columns are numbers, and cells are shares in per cent.
+	// Map is the label of the rows if the block is a map, whose rows and columns have numbers as names and whose cells
+	// are shares in per cent.
 	Map     string   `json:"map,omitempty"`
 	XLabel  string   `json:"x_label,omitempty"` // label of a map's columns
 	Columns []string `json:"columns"`
@@ -116,7 +117,7 @@ func (b *Block) print(page *text.Page) {
 	page.Grid(g)
 }
 
-// value formats a statistic, without the interval if nothing depends on the seed.
+// value formats a statistic, without the interval if there is none or it is 0.
 func value(s *results.Statistic) string {
 	mean, half := text.FormatRoundedParts(s, 1)
 	if half == "" || half == "0" {

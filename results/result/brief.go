@@ -7,7 +7,7 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// mostBrief limits the numbers of one result in a list of runs.
+// mostBrief is the maximum number of values that a list of runs shows per result.
 const mostBrief = 4
 
 // Brief summarises the findings in a line: the answer, else a number from each row, the first row of the first block,
@@ -55,7 +55,7 @@ func (p *Panel) brief() string {
 	return fmt.Sprintf("%s at %s %s: %s", p.YLabel, p.XLabel, at, few(ends, "; "))
 }
 
-// few joins the first few of words.
+// few joins the first mostBrief words with the separator by.
 func few(words []string, by string) string {
 	if len(words) > mostBrief {
 		words = append(words[:mostBrief:mostBrief], "…")

@@ -1,6 +1,6 @@
 // Package result defines the document of a finished measurement: its configuration, its rows of metrics, blocks of
-// cells and curves, the published numbers beside them, and remarks. Text, CSV, workbook, figures and lists of runs read
-// only this value.
+// cells and curves, the published numbers beside them, and remarks. Text, CSV, workbook, figures and lists of runs are
+// made from a Result alone.
 package result
 
 import (
@@ -31,7 +31,7 @@ type Result struct {
 	Quick      bool                `json:"quick,omitempty"`
 	Short      string              `json:"short,omitempty"` // why there are too few seeds for a verdict
 	Terms      []string            `json:"terms,omitempty"` // rules of a comparison, printed above it
-	// Found is the answer in one or more lines; lists of runs show the first.
+	// Found is the answer in one or more lines; lists of runs show the first line.
 	Found      []string           `json:"found,omitempty"`
 	Metrics    Metrics            `json:"metrics,omitempty"` // for rows and groups
 	Rows       []Row              `json:"rows,omitempty"`

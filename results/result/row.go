@@ -63,7 +63,7 @@ type declared struct {
 	Chart bool   `json:"chart,omitempty"`
 }
 
-// MarshalJSON writes each metric's fields that a reader needs.
+// MarshalJSON writes the fields of each metric that a reader needs.
 func (m Metrics) MarshalJSON() ([]byte, error) {
 	all := make([]declared, len(m))
 	for i, one := range m {
@@ -115,7 +115,7 @@ func (m Metrics) Stats(runs [][]metric.Float, why string) (stats results.Stats) 
 	return stats
 }
 
-// find returns the declaration of a metric, or one with the name alone.
+// find returns the declaration of a metric, or a declaration with only the name.
 func (m Metrics) find(name string) *metric.Metric {
 	if i := slices.IndexFunc(m, func(one *metric.Metric) bool { return one.Name == name }); i >= 0 {
 		return m[i]
@@ -138,7 +138,7 @@ func (r *Result) declare() {
 	}
 }
 
-// Configurations returns the rows in the form that expectations check.
+// Configurations returns the rows in the form against which expectations are checked.
 func (r *Result) Configurations() (rows []results.Row) {
 	for i := range r.Rows {
 		row := &r.Rows[i]
@@ -224,7 +224,7 @@ func (l *line) isShown() bool {
 }
 
 // printRows prints a table with a line for each number and a column for each row. Numbers about updates of the weights
-// are omitted if updates are not the same work in all rows.
+// are omitted if an update is not the same amount of work in all rows.
 func (r *Result) printRows(p *text.Page) {
 	lines := r.lines()
 	if len(lines) == 0 {

@@ -83,10 +83,10 @@ func sheetName(experiment, artefact, group string) string {
 	return string([]rune(name)[:min(mostOfName, len([]rune(name)))])
 }
 
-// mostOfName is the longest name of a sheet in a workbook.
+// mostOfName is the maximum length of a sheet's name in a workbook.
 const mostOfName = 31
 
-// unlike appends a number to a name that another sheet has: shortened names can be equal.
+// unlike appends a number to a name that another sheet already has, because shortened names can be equal.
 func unlike(name string, taken []table.Sheet) string {
 	one := name
 	for n := 2; slices.ContainsFunc(taken, func(s table.Sheet) bool { return s.Name == one }); n++ {
@@ -156,7 +156,7 @@ func allX(panels []*Panel) (all []float64) {
 	return slices.Compact(all)
 }
 
-// addColumn adds a value for every point of a series.
+// addColumn adds a column with a value for every point of a series.
 func addColumn(s *table.Sheet, header string, rows map[float64]int, one *Series, value func(*results.Statistic) table.Cell) {
 	s.Columns = append(s.Columns, table.Column{Header: header, Format: table.General})
 	for k := range s.Rows {
