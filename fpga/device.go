@@ -60,7 +60,7 @@ type Port struct {
 	// ForeignTicks counts how often another program latched the MAC's counters, which makes the counts above too
 	// small.
 	ForeignTicks uint64 `json:"foreign_ticks"`
-	// Feeds is set for the port of another card, whose generator sends by it to this card's port 0. It follows this
+	// Feeds is set for the port through which another card's generator sends to this card's port 0. It follows this
 	// card's own ports.
 	Feeds bool `json:"feeds,omitempty"`
 }

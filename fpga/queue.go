@@ -303,8 +303,8 @@ func Snapshot(d Device) (Counters, error) {
 	return c, nil
 }
 
-// SnapshotProgram is Snapshot plus the counters of the program in front of the queue. The card must be built with
-// one.
+// SnapshotProgram is Snapshot plus the counters of the program in front of the queue. The card must be built with a
+// program.
 func SnapshotProgram(d Device) (Counters, error) {
 	c, err := Snapshot(d)
 	if err != nil {

@@ -53,7 +53,7 @@ type NIC struct {
 	Up     bool   `json:"up"`
 }
 
-// leastFree is the room for a run's files.
+// leastFree is the free space in bytes that a run's files need.
 const leastFree = 64 << 20
 
 // About describes this host.
@@ -116,7 +116,7 @@ func (a *Access) describeDevice(ctx context.Context, what *AboutRequest) (id str
 	return id, counts, err
 }
 
-// latchedCounts returns the counters of a device's role. It does not latch them, because a run may go on.
+// latchedCounts returns the counters of a device's role. It does not latch them, because a run may be in progress.
 func (what *AboutRequest) latchedCounts(d fpga.Registers) ([]HostCount, error) {
 	if what.Generator {
 		g, err := regmap.ReadGeneratorCounters(d)
@@ -140,7 +140,7 @@ func (what *AboutRequest) checkRole(built uint32) error {
 	return fmt.Errorf("%s was built without a %s (common.role is %#x): %w", what.Device, role, built, fpga.ErrRefused)
 }
 
-// findInterface returns an interface of this host that is up and takes frames of an MTU.
+// findInterface returns an interface of this host that is up and has at least the given MTU.
 func findInterface(name string, leastMTU int) (*NIC, error) {
 	nic, err := describeInterface(name)
 	switch {

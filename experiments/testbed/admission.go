@@ -22,8 +22,8 @@ func writesTables(method string) bool {
 	return false
 }
 
-// checkCaller returns an error if a call would write to the tables of a device that another user has reserved. Controllers
-// that send no user's name, as those of other projects, count as the user for whom the device is lent.
+// checkCaller returns an error if a call would write to the tables of a device that another user has reserved.
+// Controllers that send no user's name, such as those of other projects, count as the user for whom the device is lent.
 func (s *Service) checkCaller(ctx context.Context, method string) error {
 	if s.admit == nil || !writesTables(method) {
 		return nil

@@ -91,7 +91,7 @@ func describeBetween(name string) (id string, role uint32, err error) {
 	return "xdp " + b.mode, regmap.CommonRoleAccelerator, err
 }
 
-// openBetweenTestbed opens the queue with its generator and capture, lent to itself like a card.
+// openBetweenTestbed opens the queue with its generator and capture. This process lends them to itself, as with a card.
 func openBetweenTestbed(ctx context.Context, name string, o OpenOptions) (*Testbed, error) {
 	var add []string
 	if o.Generator == "" {

@@ -15,7 +15,7 @@ type betweenCard struct{ *realtime.Card }
 
 var _ fpga.Capturer = betweenCard{}
 
-// openBetween opens the queue that the text after xdp: names.
+// openBetween opens the queue that is specified by the text after "xdp:".
 func openBetween(name string) (fpga.Device, error) {
 	b, err := parseBetween(name)
 	if err != nil {
@@ -41,7 +41,7 @@ func (c betweenCard) Capture() (*fpga.Capture, error) {
 	return &fpga.Capture{Decisions: decisions, Withheld: c.Pacing().Withheld, Faults: c.Faults()}, nil
 }
 
-// tablesBetween returns the tables of such a queue.
+// tablesBetween returns the tables of a queue between two interfaces.
 func tablesBetween(card fpga.Device) (agent.Backend, p4.Profile) {
 	return &realtimeTables{card: card.(betweenCard).Card}, p4.Lab()
 }

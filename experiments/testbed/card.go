@@ -190,7 +190,7 @@ func (o *DeviceOptions) joinGenerator(ctx context.Context, card fpga.Device) (*p
 	return joined, generator, nil
 }
 
-// checkReal returns an error if an agent's device has no cables, as its time is virtual.
+// checkReal returns an error if an agent's device has no cables, because its time is virtual.
 func (o *DeviceOptions) checkReal(d fpga.Device) error {
 	far, ok := d.(interface{ Served() fpga.Identity })
 	if !ok {

@@ -58,7 +58,8 @@ func wasStepped(from, to clockPair) bool {
 }
 
 // lateAtLeast returns a lower limit for the delay of the worst stamp. Stamps are never early, and frames follow each
-// other no faster than the line rate, so a frame left before the time that all later ones needed.
+// other no faster than the line rate. So each frame left before any later frame's stamp by at least the time for which
+// the line was busy in between.
 func lateAtLeast(seen []olaf.Observation) (worst olaf.Duration) {
 	if len(seen) == 0 {
 		return 0

@@ -27,15 +27,16 @@ type Frames interface {
 // farFrames are frames stamped by another host's clock. HostFrames implements it.
 type farFrames interface {
 	Frames
-	// Now returns the other host's time at the last look for frames, and LocalNow this host's now.
+	// Now returns the other host's time when frames were last looked for, and LocalNow returns this host's current
+	// time.
 	Now() time.Time
 	LocalNow() time.Time
 	// Offset measures how far ahead the other clock is.
 	Offset() (clocks.Offset, error)
 }
 
-// cardTap returns what reached the parameter server behind a card, in the generator's run time, whose start it converts
-// to the clock of the frames' stamps. It shares the card with other users.
+// cardTap returns the frames that reached the parameter server behind a card. Their times begin at the start of the
+// generator's run, which cardTap converts to the clock of the frames' stamps. It shares the card with other users.
 type cardTap struct {
 	card   fpga.Registers
 	open   func() (Frames, error)

@@ -69,16 +69,16 @@ func (a Ability) String() string {
 // Device is one row of the table of devices: how a backend is reached, and its abilities. Nothing else in the program
 // names a backend.
 //
-// To add one: its folder below fpga, with a Device that passes fpgatest; a function here that returns its row, for a
-// device of this process made by LocalDevice; and its name in the set that cmd builds. Help texts, completion, error
-// messages, serve, live sessions, captures and the run store read the row.
+// To add a device, write a folder below fpga, with a Device that passes fpgatest, and a function here that returns its
+// row; LocalDevice makes the row of a device in this process. Then add the device to the set that cmd builds. Help
+// texts, completion, error messages, serve, live sessions, captures and the run store read the row.
 type Device struct {
-	// Prefix begins its addresses, up to the name: twin:, grpc://.
+	// Prefix is the beginning of the device's addresses, up to the name: twin:, grpc://.
 	Prefix string
 	// Name is an example of a name, for help texts; empty if the device has no name.
 	Name      string
 	Abilities Ability
-	// Programs lists the programs that can be built in front of its queue; its registers list the actual ones.
+	// Programs lists the programs that can be built in front of the device's queue; its registers list the actual ones.
 	Programs []program.Description
 	// NotCard is the reason why flags for a card and its capture do not apply; empty if they do.
 	NotCard string
@@ -99,18 +99,18 @@ type Device struct {
 	Describe func(name string) (id string, role uint32, err error)
 	// Named rejects an invalid name before anything is opened; nil leaves that to the open functions.
 	Named func(name string) error
-	// Uses returns the resources of this host that it uses exclusively, by names for reservations; nil if none.
+	// Uses returns the resources of this host that the device uses exclusively, as names for reservations; nil if none.
 	Uses func(name string) []string
-	// Registers opens it for its registers only.
+	// Registers opens the device for its registers only.
 	Registers func(ctx context.Context, name string, o DeviceOptions) (fpga.Device, error)
-	// Testbed opens it with tables and a capture; nil without HasTables.
+	// Testbed opens the device with tables and a capture; nil without HasTables.
 	Testbed func(ctx context.Context, name string, o OpenOptions) (*Testbed, error)
 	// Lend registers the device with a service; nil if another process lends it.
 	Lend func(ctx context.Context, s *Service, name string, o ServeOptions) error
-	// Reach starts an agent for it on another host until done is called; nil for devices on this host and behind
-	// agents.
+	// Reach starts an agent for the device on another host until done is called; nil for devices on this host and
+	// behind agents.
 	Reach func(ctx context.Context, name string, a Access) (target string, done func() error, err error)
-	// Examine checks it before it is opened; it may be nil. The returned device is open if it can be used.
+	// Examine checks the device before it is opened; it may be nil. The returned device is open if it can be used.
 	Examine func(name string, a Access) (*pcie.Device, []pcie.Check, error)
 }
 
@@ -123,10 +123,10 @@ func (d *Device) Scheme() string {
 // Form returns an example address.
 func (d *Device) Form() string { return d.Prefix + d.Name }
 
-// Can reports whether it has all of the abilities.
+// Can reports whether the device has all of the abilities.
 func (d *Device) Can(a Ability) bool { return d.Abilities&a == a }
 
-// Builds reports whether it can be built with a switch program.
+// Builds reports whether the device can be built with a switch program.
 func (d *Device) Builds(p *program.Description) bool {
 	return slices.ContainsFunc(d.Programs, func(built program.Description) bool { return built.Name == p.Name })
 }

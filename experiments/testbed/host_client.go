@@ -175,7 +175,7 @@ type HostProcess struct {
 	end    context.CancelFunc
 }
 
-// Start starts worker, ps or capture there. The program ends with ctx, and with the host's agent.
+// Start starts the program worker, ps or capture on the host. The program ends with ctx, and with the host's agent.
 func (h *Host) Start(ctx context.Context, c HostCommand) (*HostProcess, error) {
 	stream, end, err := h.open(ctx, "Start")
 	if err != nil {
@@ -290,7 +290,7 @@ func (f *HostFrames) Info() live.Info {
 // StampCounts returns the sources of the stamps.
 func (f *HostFrames) StampCounts() live.Stamped { return f.last.Stamps }
 
-// Drops returns the packets lost there.
+// Drops returns the packets lost on the host.
 func (f *HostFrames) Drops() (live.Drops, error) { return f.last.Drops, f.broken }
 
 // Now returns the host's time at the last request: all packets stamped well before had arrived.

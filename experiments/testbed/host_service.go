@@ -84,7 +84,7 @@ type hostStream struct {
 	messages
 }
 
-// messages is what both ends of a gRPC stream have.
+// messages is the interface that both ends of a gRPC stream have in common.
 type messages interface {
 	Context() context.Context
 	SendMsg(m any) error

@@ -22,7 +22,7 @@ func readBootClock() (id string, nowNS int64, err error) {
 	return strings.TrimSpace(string(text)), now.Nano(), nil
 }
 
-// interfaceCounts returns the kernel's counters of an interface; nil if it is not there.
+// interfaceCounts returns the kernel's counters of an interface, or nil if the interface does not exist.
 func interfaceCounts(name string) []HostCount {
 	link, err := netlink.LinkByName(name)
 	if err != nil || link.Attrs().Statistics == nil {
@@ -33,7 +33,7 @@ func interfaceCounts(name string) []HostCount {
 		{name, "sent", s.TxPackets}}
 }
 
-// freeBytes returns the room in the file system of a folder.
+// freeBytes returns the free space in the file system of a folder.
 func freeBytes(folder string) (int64, error) {
 	var s unix.Statfs_t
 	if err := unix.Statfs(folder, &s); err != nil {

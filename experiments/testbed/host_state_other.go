@@ -13,5 +13,5 @@ func readBootClock() (id string, nowNS int64, err error) { return "", time.Now()
 // interfaceCounts returns nil, because the counters are not read on this system.
 func interfaceCounts(string) []HostCount { return nil }
 
-// freeBytes returns an error, because the room is unknown on this system.
+// freeBytes returns an error, because the free space is unknown on this system.
 func freeBytes(string) (int64, error) { return 0, errors.ErrUnsupported }

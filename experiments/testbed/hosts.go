@@ -19,10 +19,10 @@ type Node struct {
 	start   func(*exec.Cmd) (Process, error)
 }
 
-// Start starts a program there. It is killed when this process ends, and when the testbed is closed.
+// Start starts a program on the host. The program is killed when this process ends or the testbed is closed.
 func (n *Node) Start(cmd *exec.Cmd) (Process, error) { return n.start(cmd) }
 
-// Wires contains the cables of a switch: the workers' common one, and the server's. nil means virtual.
+// Wires contains the cables of a switch: the one that all workers share, and the server's. A nil cable is virtual.
 type Wires struct{ Workers, Server *Wire }
 
 // Wire is a cable between two interfaces of this machine: the host's end and the switch's.

@@ -122,7 +122,7 @@ func (r *Reservations) fileOf(testbed, host, owner string) string {
 	return filepath.Join(r.Dir, fmt.Sprintf("%x%s", sum[:8], reservationEnding))
 }
 
-// conflict returns the error that a resource is reserved.
+// conflict returns an error which reports that a resource is reserved.
 func (there *Reservation) conflict(resource string, now Instant) error {
 	why := ""
 	if there.Note != "" {
@@ -224,7 +224,7 @@ func (r *Reservations) Release(testbed, host, owner string) (found bool, err err
 	return true, nil
 }
 
-// lockTries limits how often a change looks for the end of another one, which takes microseconds.
+// lockTries is the maximum number of attempts to lock the folder. Another change holds the lock for microseconds.
 const lockTries = 2000
 
 // lock makes the folder if it is missing, and excludes other changes until unlock.

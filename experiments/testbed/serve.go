@@ -206,7 +206,8 @@ func (s *Service) installPipeline() error {
 	return s.agent.Install(s.pipeline)
 }
 
-// LostDevice receives the reason when the device is gone, reset or replaced. It can then no longer be lent.
+// LostDevice returns a channel that receives the reason when the device is gone, reset or replaced and can no longer be
+// lent.
 func (s *Service) LostDevice() <-chan error { return s.lost }
 
 func (s *Service) reportLost(err error) {

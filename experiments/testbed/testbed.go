@@ -1,5 +1,5 @@
 // Package testbed opens the devices for runs: a card or its twin with a controller's session and a capture, in this
-// process or behind another's agent, and lends it to others.
+// process or behind another process's agent. It also lends devices to other processes.
 package testbed
 
 import (

@@ -64,7 +64,7 @@ func (c *Client) ask(kind Kind, structure any, tail []byte, want Kind) (Message,
 	return m, err
 }
 
-// answer returns the next answer that is not a text about waiting.
+// answer returns the next answer, and passes texts about waiting to Waits.
 func (c *Client) answer(want Kind) (Message, error) {
 	for {
 		m, err := Read(c.conn, &c.in)

@@ -3,8 +3,8 @@
 // docs/reference/attach.md describes it for other languages.
 //
 // A Port listens on the socket and serves one client at a time. Rounds implements a worker that waits for every sum,
-// Pushes one that sends updates without waiting, and Updates the server for such workers. Client is the other end, in
-// Go.
+// Pushes implements one that sends updates without waiting, and Updates implements the server for such workers. Client
+// is the other end, in Go.
 package attach
 
 import (
@@ -52,7 +52,7 @@ type Config struct {
 	// Children means that the aggregator's answers count its children, which are not the job's workers.
 	Children bool
 	// Turns means that a network in this process takes the requests of a worker that does not wait one by one, with
-	// Pushes.Ask, and answers also those for the model.
+	// Pushes.Ask, and also answers requests for the model.
 	Turns bool
 	// Seen, if set, is called with every arriving vector before its client gets an answer.
 	Seen func(*Seen)

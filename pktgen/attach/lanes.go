@@ -48,7 +48,8 @@ func allFinite(values []byte) bool {
 	return found&signs == 0
 }
 
-// toLane returns the lane for a float32, rounded to the nearest even, and counts a value that was clipped or became 0.
+// toLane returns the lane for a float32, rounded to the nearest integer with ties to even, and counts a value that was
+// clipped or became 0.
 //
 //go:noinline
 func (n *Numbers) toLane(word uint32, scale float64) uint32 {
@@ -66,8 +67,8 @@ func (n *Numbers) toLane(word uint32, scale float64) uint32 {
 	return uint32(int32(v))
 }
 
-// rounding is a float64 whose last bit is 1: a number within int32 that is added to it is rounded to the nearest even
-// integer, which is then in the low bits.
+// rounding is a float64 whose last bit is 1: a number within int32 that is added to it is rounded to the nearest
+// integer, with ties to even, which is then in the low bits.
 const rounding = 3 << 51
 
 // inHalves converts values on two processors if there are many. The program that waits for them leaves one processor
@@ -120,7 +121,7 @@ func (n *Numbers) toLanes(into []uint32, values []byte, scale float64) {
 	}
 }
 
-// appendValues appends lanes as little-endian float32 values and counts those at the end of a lane's range.
+// appendValues appends lanes as little-endian float32 values and counts those at either end of a lane's range.
 func (n *Numbers) appendValues(values []byte, lanes []uint32, scale float64) []byte {
 	at := len(values)
 	values = slices.Grow(values, 4*len(lanes))[:at+4*len(lanes)]

@@ -123,7 +123,8 @@ type Pull struct {
 	Wait  uint32 // 1 waits for a version above After
 }
 
-// Model is the newest model at a worker, followed by its values. It has none before the server's first answer.
+// Model is the newest model at a worker, followed by the model's values. There are no values before the server's first
+// answer.
 type Model struct {
 	Version uint32 // of the newest frame: updates inside the server's answers at its place by then
 	Oldest  uint32 // of the oldest frame; below Version the model is torn
@@ -161,7 +162,7 @@ type Failure struct {
 	Code uint32 // see the rules
 }
 
-// headSize is the size of the head of every message: its length without this head, its kind, and zeros.
+// headSize is the size of the head of every message. A head contains the length of the rest, the kind, and zeros.
 const headSize = 8
 
 // most bounds the length of a message: the largest vector with its structure.
@@ -194,8 +195,8 @@ func Append(b []byte, kind Kind, structure any, tail []byte) []byte {
 	return seal(append(begin(b, kind, structure), tail...), at)
 }
 
-// begin appends the head and the structure of a message whose tail follows, and seal completes the message that begins
-// at at.
+// begin appends the head and the structure of a message whose tail follows. seal completes the message that begins at
+// index at.
 func begin(b []byte, kind Kind, structure any) []byte {
 	b = append(b, 0, 0, 0, 0, byte(kind), 0, 0, 0)
 	if structure != nil {
@@ -234,7 +235,7 @@ func Read(r io.Reader, buffer *[]byte) (Message, error) {
 	return Message{kind, body}, nil
 }
 
-// Decode reads the structure of a message and returns what follows it. into points to the structure of the message's
+// Decode reads the structure of a message and returns the bytes after it. into points to the structure of the message's
 // kind.
 func (m *Message) Decode(into any) (tail []byte, err error) {
 	n, err := binary.Decode(m.Body, binary.LittleEndian, into)

@@ -214,7 +214,7 @@ var (
 	errGone  = errors.New("it closed the connection")
 )
 
-// next waits for a client's request. bye reports that the client ended in order.
+// next waits for a client's request. bye is true if the client ended in order.
 func (s *session) next() (m Message, bye bool, err error) {
 	select {
 	case m, ok := <-s.requests:

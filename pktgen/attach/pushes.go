@@ -166,7 +166,7 @@ func (w *Pushes) Pulls() Pulls {
 	return w.pulls
 }
 
-// notePull stores that the client pulls the current model.
+// notePull counts a pull of the current model and stores the versions of its frames.
 func (w *Pushes) notePull(m *Model, values []byte) {
 	copy(w.pulled, w.versions)
 	if len(values) > 0 {

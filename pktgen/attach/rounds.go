@@ -43,8 +43,8 @@ type Rounds struct {
 	message  []byte    // with the sum; its session has written it before the next one is there
 }
 
-// roundsOverhead is the number of these lanes. lowRound masks the part of the round number that a lane carries, so that
-// sums fit.
+// roundsOverhead is the number of lanes before the values. lowRound masks the part of the round number that a lane
+// carries, so that sums fit.
 const (
 	roundsOverhead = 4
 	lowRound       = 1<<15 - 1

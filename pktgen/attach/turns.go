@@ -9,8 +9,8 @@ import (
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
-// Asked is a request of a worker's client that does not wait, for a network in this process with Config.Turns: for the
-// model, or else an update. Answer or AnswerPull answers it.
+// Asked is a request from the client of a worker that does not wait, for a network in this process with Config.Turns.
+// It requests the model, which AnswerPull answers, or is an update, which Answer answers.
 type Asked struct {
 	Pull    *Pull
 	Handed         // of an update; At is also set for a pull
@@ -35,14 +35,14 @@ func (w *Pushes) Ask(ctx context.Context) (a Asked, ok bool) {
 	}
 }
 
-// Lanes returns the update that Ask returned last in lanes, which are valid until the next one.
+// Lanes returns the lanes of the update that Ask returned last. They are valid until the next update.
 func (w *Pushes) Lanes() process.Computed {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.convert()
 }
 
-// CanPull reports whether the model answers a request for it.
+// CanPull reports whether the current model is new enough to answer a request for it.
 func (w *Pushes) CanPull(p *Pull) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()

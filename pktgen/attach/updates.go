@@ -87,8 +87,9 @@ func (u *Updates) ApplyLater(a *endpoint.Aggregate, done func()) {
 	u.arrivals <- k
 }
 
-// ApplyVector makes the client answer an update of a network in this process, as little-endian float32 with the version
-// that it sets, and returns the values of its answer; none for an ACK alone. ok is false if the context ended first.
+// ApplyVector passes an update from a network in this process to the client, with values in little-endian float32, and
+// returns the values of the client's answer; none if the answer is only an ACK. It sets the update's number. ok is
+// false if the context ended first.
 func (u *Updates) ApplyVector(ctx context.Context, update Update, values []byte) (reply []byte, ok bool) {
 	done := make(chan struct{})
 	k := &arrival{done: func() { close(done) }, update: update, values: values}

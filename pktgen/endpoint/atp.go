@@ -33,7 +33,8 @@ type ATP struct {
 	// acknowledgements out of order count as a loss, and in whether the server proposes other aggregators after a
 	// collision.
 	Profile string
-	// Aggregators is the number that the job may use, from Base on; default all of the released switch.
+	// Aggregators is the number of aggregators that the job may use, beginning with Base; default: all of the released
+	// switch.
 	Aggregators, Base int
 	// Window is the maximum number of packets in flight; default ATPWindow.
 	Window int
@@ -45,7 +46,7 @@ type ATP struct {
 	FirstTimeout, Timeout olaf.Duration
 	// Congestion makes congestion marks adjust the window.
 	Congestion bool
-	// Silent workers never resend: ATP without its recovery.
+	// Silent makes workers never resend: ATP without its recovery.
 	Silent bool
 	// Batch is the number of acknowledgements that a server sends together; those of repeats are sent at once.
 	Batch int

@@ -52,8 +52,8 @@ func NewATPServer(cfg Config, o ATP, host Host) (Endpoint, error) {
 	}
 	s := &atpServer{cfg: cfg, atp: o, host: host, due: Never}
 	s.propose = newProposals(&s.atp, cfg.Job)
-	// Even if the slowest worker lacks one acknowledgement, the others may have received a window from there on and
-	// sent another.
+	// Even if the slowest worker lacks one acknowledgement, the others may have received a whole window of them,
+	// beginning with that one, and sent another window.
 	s.sums = make([]atpSum, 2*o.Window)
 	words := (cfg.Workers + 63) / 64
 	all := make(contributors, words*len(s.sums))

@@ -6,7 +6,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program/atp"
 )
 
-// atpPacket is the state of a worker's packet in flight, or acknowledged before an earlier one.
+// atpPacket is the state of a packet that is in flight, or was acknowledged before an earlier one.
 type atpPacket struct {
 	have     bool // acknowledged
 	again    bool // resent because later ones were acknowledged

@@ -22,7 +22,8 @@ type Olaf struct {
 	// Timeout is the time that a worker waits for an answer before it resends an update, unless a newer one is ready. 0
 	// never resends.
 	Timeout olaf.Duration
-	// Members returns the workers first ≤ w < end of a job, which a server answers together; nil means all.
+	// Members returns the range first ≤ w < end of a job's workers that a server answers together; nil means all
+	// workers.
 	Members func(job olaf.ClusterID) (first, end int)
 	// Line is the maximum number of packets waiting at a server; later ones are dropped and counted. 0 means unlimited.
 	Line int
@@ -46,7 +47,7 @@ func SetStatus(p *program.Packet, s olaf.QueueStatus) {
 	}
 }
 
-// statusFull is above the 24 bits of an occupancy.
+// statusFull is the bit for a full queue, above the 24 bits of the occupancy.
 const statusFull = 1 << 63
 
 // Status returns the queue's status in an ACK.

@@ -40,9 +40,9 @@ func (o *P4INC) check() error {
 	return nil
 }
 
-// climb is a window that grows by a packet with every sum up to its threshold, and beyond it by one with every window;
-// a mark of congestion halves it and sets the threshold (P4INC-AOI, §VI-B; the growth beyond the threshold is our
-// choice).
+// climb is a congestion window. It grows by one packet per sum up to its threshold, and by one packet per window above
+// it. A mark of congestion halves the window and sets the threshold (P4INC-AOI, §VI-B; the growth above the threshold
+// is our choice).
 type climb struct{ packets, threshold, most, credit int }
 
 func newClimb(most int) climb {
@@ -115,7 +115,7 @@ func (w *segmentWorker) fill(now olaf.Time) {
 	}
 }
 
-// fragment returns the number of packet i among all of the job's; its aggregator follows from it.
+// fragment returns the number of packet i among all packets of the job, which determines its aggregator.
 func (w *segmentWorker) fragment(i int) uint64 {
 	return uint64(w.round)*uint64(w.cfg.Packets()) + uint64(i)
 }

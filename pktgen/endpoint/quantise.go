@@ -2,8 +2,9 @@ package endpoint
 
 import "math"
 
-// Fixed converts float32 to int32 with a scale and back, like the released ATP: groups of eight are rounded to the
-// nearest even, and with Truncates the rest of a packet is cut off, as in its scalar code.
+// Fixed converts float32 to int32 with a scale and back, like the released ATP. Values are rounded to the nearest
+// integer, with ties to even. With Truncates, the values after a packet's last complete group of eight are truncated
+// instead, as in ATP's scalar code.
 type Fixed struct {
 	Scale     float64 // 0 for values that are already integers
 	Truncates bool
@@ -77,8 +78,8 @@ func exponent(floats []uint32) int8 {
 	return int8(min(int(most>>23)-126, 127))
 }
 
-// blockScale returns SwitchML's factor for a packet's values, given the largest exponent of any worker: the sum of all
-// workers fits into 32 bits.
+// blockScale returns SwitchML's factor for a packet's values, given the largest exponent of any worker. With it, the
+// sum over all workers fits into 32 bits.
 func blockScale(workers int, exponent int8) float64 {
 	return math.MaxInt32 / (float64(workers) * math.Ldexp(1, int(exponent)))
 }
@@ -138,7 +139,7 @@ func (c Conversion) CountChanged(k int, packets [][]uint32) (clipped, vanished i
 	return clipped, vanished
 }
 
-// CountSaturated counts the values of a sum that are at the end of int32.
+// CountSaturated counts the values of a sum that are at either end of int32's range.
 func (c Conversion) CountSaturated(sum []uint32) (saturated int) {
 	if !c.on() || c.Wrapping || c.Escapes {
 		return 0

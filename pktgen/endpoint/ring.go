@@ -17,8 +17,8 @@ type ringWorker struct {
 	round uint32
 	busy  bool // not begun, computing or applying
 	step  int  // whose packets are awaited
-	// here counts, per step, the packets of the predecessor; the predecessor may be a step ahead, and ahead of our
-	// gradient.
+	// here counts the packets received from the predecessor in each step. The predecessor may be a step ahead, and may
+	// send before our gradient is ready.
 	here   []int
 	traces []program.Trace // per step, of received packets
 	inbox  [][]uint32      // per step, received values

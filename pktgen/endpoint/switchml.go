@@ -9,7 +9,7 @@ import (
 
 // SwitchML configures a SwitchML worker.
 type SwitchML struct {
-	// Slots is the number of slots that the worker uses at a time, from Base on; each has two sets.
+	// Slots is the number of slots that the worker uses at a time, beginning with Base; each has two sets.
 	Slots, Base int
 	// Timeout is the time without a result after which a packet is resent; it doubles every hundred timeouts. Default
 	// DefaultTimeout.
@@ -91,7 +91,7 @@ func (w *poolWorker) stride() int {
 	return min(w.cfg.Packets(), w.sml.Slots)
 }
 
-// place returns slot and set of packet i.
+// place returns the slot and the set of packet i.
 func (w *poolWorker) place(i int) (slot int, set program.Flags) {
 	at := (w.shift + i) % (2 * w.sml.Slots)
 	if at < w.sml.Slots {

@@ -32,8 +32,8 @@ type XAgg struct {
 	Fixed Fixed
 }
 
-// MaxEpochs is the number of vectors for which a job's epochs are distinct from those of the next job: frames have 16
-// bits, and half of that behind counts as ahead.
+// MaxEpochs is the number of vectors for which a job's epochs are distinct from those of the next job: epochs in frames
+// have 16 bits, and an epoch that is half their range behind counts as ahead.
 const MaxEpochs = 1 << 14
 
 // XAggScale is the published factor (paper, §III); sums beyond ±21.47 overflow int32.

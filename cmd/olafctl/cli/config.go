@@ -157,8 +157,8 @@ const (
 	fromEnvironment origin = "environment"
 )
 
-// lookupSetting returns a setting's value outside the command line with its origin and place; value is empty for the
-// default.
+// lookupSetting returns a setting's value from the environment or the configuration file, with its origin and place.
+// value is empty if the default applies.
 func (c *config) lookupSetting(env *Env, s *setting) (value string, from origin, where string) {
 	if value := env.Getenv(s.variableName()); value != "" {
 		return value, fromEnvironment, s.variableName()

@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/fpga/playback"
 )
 
-// DeviceFlags are the flags that select a device and the run that it does first.
+// DeviceFlags are the flags that select a device, and an experiment to run on it first.
 type DeviceFlags struct {
 	Address string
 	after   string

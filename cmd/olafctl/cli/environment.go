@@ -41,7 +41,7 @@ type Env struct {
 	Terminal bool
 	// Asks is set if stdin and stderr are a terminal, so that a question can be answered.
 	Asks bool
-	// Systems, Devices and Published are the known systems, devices and experiments. Declared gives the metrics of each
+	// Systems, Devices and Published are the known systems, devices and experiments. Declared returns the metrics of a
 	// system's runs.
 	Systems   system.Set
 	Devices   testbed.Devices

@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// ExpectFlags are the thresholds for the measured values.
+// ExpectFlags are the flags for expectations, which are thresholds for the measured values.
 type ExpectFlags struct {
 	Texts []string
 	Rules []*expect.Rule

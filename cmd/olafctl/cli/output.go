@@ -241,7 +241,7 @@ func CheckDistinct(paths ...string) error {
 	return nil
 }
 
-// Document can be printed in every format; a bench.Report is one.
+// Document can be printed in every format. Every result.Report is a Document.
 type Document interface {
 	Document() any
 	WriteText(io.Writer, text.View) error

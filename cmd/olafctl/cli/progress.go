@@ -31,7 +31,7 @@ func ProgressOf(s *bench.Stream) func() (done, total int) {
 }
 
 // StartProgress shows the numbers from look until Stop: as a bar on a terminal, else as a line every ten seconds.
-// Nothing is shown if quiet or before the first interval.
+// Nothing is shown if quiet is set or before the first interval.
 func StartProgress(env *Env, quiet bool, look func() (done, total int)) *Progress {
 	return StartNotedProgress(env, quiet, look, func() string { return "" })
 }
