@@ -37,8 +37,8 @@ type Account struct {
 	untagged []byte // the newest packet with a VLAN tag, without it
 }
 
-// sequence follows one worker: the oldest and newest numbers, and in seen which of the 64 numbers up to the newest
-// arrived, with bit 0 for the newest.
+// sequence contains one worker's oldest and newest numbers. The bits of seen show which of the 64 numbers up to the
+// newest arrived; bit 0 is the newest.
 type sequence struct {
 	oldest, newest uint32
 	seen           uint64

@@ -16,7 +16,7 @@ import (
 	"github.com/olafctl/olaf/p4ctl/p4"
 )
 
-// TablesSchema marks a file of desired tables.
+// TablesSchema is the schema name of a file with desired tables.
 const TablesSchema = "olafctl.tables/v1"
 
 // FileError describes a fault in a file of desired tables. It matches ErrTables.

@@ -91,5 +91,5 @@ func (c *control) parseAuxData(b []byte) error {
 	return nil
 }
 
-// maxWire exceeds any packet length: the kernel joins TCP segments up to half a MiB.
+// maxWire is larger than any packet: the kernel joins TCP segments up to half a MiB.
 const maxWire = 1 << 24

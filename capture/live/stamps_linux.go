@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// softwareStamps requests the kernel's time of arrival.
+// softwareStamps contains the flags that request the kernel's time of arrival.
 const softwareStamps = unix.SOF_TIMESTAMPING_RX_SOFTWARE | unix.SOF_TIMESTAMPING_SOFTWARE
 
 // enableStamps enables stamps: always the kernel's, and the card's if wanted and available.

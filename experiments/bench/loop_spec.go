@@ -505,7 +505,7 @@ var ofWires = []string{
 		"expected one. Frames do not carry whose contributions they contain",
 }
 
-// insideAhead explains for wires how the contents of sums without rounds are known.
+// insideAhead is a statement for runs on wires. It explains how the contents of sums without rounds are known.
 const insideAhead = "exact is what its values say: hosts hold every value of every packet against the gradients " +
 	"that were added. Frames do not say whose these are: who is inside, and how old its weights were, is noted in " +
 	"this process where frames leave and where the switch adds them, and goes by the order in which they come"

@@ -90,7 +90,7 @@ func TopologyJSONSchema(systems system.Set) ([]byte, error) {
 	return schema.Generate(reflect.TypeFor[Topology]())
 }
 
-// texts describes types with a text form.
+// texts maps each type with a text form to its schema.
 var texts = map[reflect.Type]map[string]any{
 	reflect.TypeFor[Span]():          yamlfile.QuantitySchema("offsets: 54ms (from 0), 10ms..20ms, or =5ms for one value", ``),
 	reflect.TypeFor[Percent]():       yamlfile.QuantitySchema("a share: 10%", `^[0-9.]+%$`),

@@ -17,7 +17,7 @@ import (
 // PlanSchema is the schema of a Plan. The version decides by which rules the results are analysed.
 const PlanSchema = "olafctl.sweep-plan/v3"
 
-// documentSchemas gives the schema of the document by that of the plan.
+// documentSchemas maps the schema of a plan to the schema of its document.
 var documentSchemas = map[string]string{
 	PlanSchema:              sweep.Schema,
 	"olafctl.sweep-plan/v2": sweep.SchemaV2,

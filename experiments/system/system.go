@@ -246,7 +246,7 @@ func (s *System) ModeNames() []string {
 	return names
 }
 
-// Set is a list of systems, in the order of reports.
+// Set is a list of systems, in the order in which reports list them.
 type Set []System
 
 // All returns the systems of this build. A queue discipline without a system of that name becomes one.

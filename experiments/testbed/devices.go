@@ -215,8 +215,8 @@ func (d Devices) Check(address string, a Ability) error {
 	return &Unsupported{Address: address, Lacks: a &^ row.Abilities, Able: d.With(a)}
 }
 
-// NeitherWay states why an agent's device has no closed-loop hosts: none run behind an agent, and its programs do not
-// add open-loop updates.
+// NeitherWay contains the abilities that an agent's device lacks for closed-loop workers: none run behind an agent, and
+// its programs do not add open-loop updates.
 const NeitherWay = ClosesLoop | AddsUpdates
 
 // ErrUnsupported is matched by every *Unsupported.

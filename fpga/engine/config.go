@@ -16,7 +16,7 @@ func FixedReward(threshold float64) (int32, error) {
 	return int32(fixed), nil
 }
 
-// FilteringNames lists the disciplines that have a reward filter, in the order of reports.
+// FilteringNames lists the disciplines that have a reward filter, in the order in which reports list them.
 func FilteringNames() (names []string) {
 	for _, k := range disciplines {
 		if k.FiltersReward {

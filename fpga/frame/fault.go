@@ -44,7 +44,7 @@ const (
 	faults
 )
 
-// faultText has the messages; the arguments are an Error's Have and Want.
+// faultText contains the messages; the arguments are an Error's Have and Want.
 var faultText = [faults]string{
 	FaultShort:     "%[1]d bytes, too few for its headers, which take %[2]d",
 	FaultEtherType: "EtherType %#04[1]x, not %#04[2]x",

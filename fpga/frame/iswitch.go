@@ -81,7 +81,7 @@ func iswitchFormat(name, proto, title, source string, seg func() []Field) *Forma
 	return f
 }
 
-// actionNames has the actions' names, by code.
+// actionNames contains the actions' names, by code.
 var actionNames = []string{0: "", iswitch.Join: "join", iswitch.Leave: "leave", iswitch.Reset: "reset",
 	iswitch.SetH:           "seth",
 	iswitch.ForceBroadcast: "fbcast", iswitch.Help: "help", iswitch.Halt: "halt", iswitch.Acknowledge: "ack"}

@@ -318,7 +318,7 @@ func (x *examination) checkImage() error {
 	return nil
 }
 
-// patterns distinguish a register with all its bits working from one with none.
+// patterns are test values that distinguish a register with all its bits working from one with none.
 var patterns = [...]uint32{0xA5C3_1E78, 0x5A3C_E187}
 
 // checkScratch checks that writes arrive complete and in the right byte order. It restores the register's value.

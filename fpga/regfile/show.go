@@ -33,7 +33,7 @@ type Cluster struct {
 	LastDeparture    uint64 // in cycles, 0 for none
 }
 
-// classRegisters has the address of each class in the cluster bank.
+// classRegisters contains the address of each class in the cluster bank.
 var classRegisters = func() (at [engine.Classes]uint32) {
 	for class := range at {
 		if ref, err := regmap.FindRegister("queue.cluster_" + engine.Class(class).String()); err == nil {

@@ -20,7 +20,7 @@ var foreign = []struct{ start, hint string }{
 	{"\xfe\xff", "it is UTF-16; save it as UTF-8"},
 }
 
-// byteOrderMark starts files that spreadsheets save as "CSV UTF-8".
+// byteOrderMark is the beginning of files that spreadsheets save as "CSV UTF-8".
 const byteOrderMark = "\xef\xbb\xbf"
 
 // Open returns the text of r without its byte order mark. It fails for compressed files, workbooks and other encodings.

@@ -30,7 +30,7 @@ func (s Schema) Generate(t reflect.Type) ([]byte, error) {
 	return json.MarshalIndent(doc, "", "  ")
 }
 
-// quantities describes the texts with a unit.
+// quantities maps each type of number with a unit to the schema of its text.
 var quantities = map[reflect.Type]map[string]any{
 	reflect.TypeFor[olaf.Rate](): QuantitySchema("a rate with its unit: 60G, 2.5Gbps, 848kbps",
 		`^[0-9.]+ *([TGMkK]?(bps|b/s|bit/s)|[TGMkK](bit)?)$`),

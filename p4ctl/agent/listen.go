@@ -25,7 +25,7 @@ var ErrInsecure = olaf.NewError(olaf.Usage, "refusing to listen on a network wit
 // ErrListen reports that the agent cannot listen on an address.
 var ErrListen = olaf.NewError(olaf.Usage, "cannot listen")
 
-// maxMessageBytes fits the largest device config and a batch for a full table.
+// maxMessageBytes is large enough for the largest device config and for a batch that fills a table.
 const maxMessageBytes = 64 << 20
 
 // ServerOptions returns the gRPC options of an agent: message sizes; a keepalive that tolerates frequent pings and

@@ -110,7 +110,7 @@ type DeviceConfig struct {
 	Programs []string `json:"programs,omitempty"`
 }
 
-// DeviceConfigSchema marks our device configs.
+// DeviceConfigSchema is the schema name of our device configs.
 const DeviceConfigSchema = "olafctl.p4-device-config/v1"
 
 // DeviceConfig returns the profile's p4_device_config as JSON.

@@ -22,7 +22,7 @@ var columns = []string{"gen_ns", "worker", "cluster", "reward", "seq", "base_ver
 
 const requiredColumns = 4
 
-// csvHeader precedes the JSON header in the first line of a CSV.
+// csvHeader is the text before the JSON header in the first line of a CSV.
 const csvHeader = "# " + magic
 
 // WriteCSV writes source as CSV: a comment with the version, one with the JSON header, the column names, then one

@@ -17,13 +17,15 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// RecordSuffix ends the names of files that the Python package's Recorder writes: NAME.RANK.olafrec, one for each worker.
+// RecordSuffix is the ending of the files that the Python package's Recorder writes: NAME.RANK.olafrec, one for each
+// worker.
 const RecordSuffix = ".olafrec"
 
-// RecordMagic begins such a file. Everything in it is little-endian: the header, and a record with its values for each update.
+// RecordMagic is the beginning of a Recorder's file. Everything in it is little-endian: the header, and a record with
+// its values for each update.
 const RecordMagic = "olafrec1"
 
-// recordHeader is behind the magic.
+// recordHeader is the header after the magic.
 type recordHeader struct {
 	Worker, Workers, Cluster, Lanes uint32
 	Name                            [32]byte // padded with zeros

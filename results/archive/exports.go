@@ -52,8 +52,8 @@ func StoreExportDigest(s *store.Store, f *store.Folder, kind, tool string, d Dec
 	return s.SetExport(f.ID(), store.Export{Kind: kind, Tool: tool, SHA256: sum})
 }
 
-// unidentified marks versions that several programs share: those built in a working copy, as the Go tool writes
-// them.
+// unidentified contains parts of versions that several programs share: those built in a working copy, as the Go tool
+// writes them.
 var unidentified = []string{"(devel)", "+dirty"}
 
 // sameTool reports whether an export was certainly made by the program with version tool.

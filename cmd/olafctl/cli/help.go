@@ -64,7 +64,7 @@ func isRare(f *pflag.Flag) bool {
 	return f.Annotations[rareKey] != nil || GroupOf(f) == CardFlagsOf || slices.Contains(rareFlags, f.Name)
 }
 
-// TakesEmpty annotates a command that accepts an empty argument; all others reject it.
+// TakesEmpty is the annotation of commands that accept an empty argument; all others reject it.
 const TakesEmpty = "takes-empty"
 
 // InGroup puts the flags that add adds to a command under a heading of its help.

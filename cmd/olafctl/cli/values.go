@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// errEmpty rejects an empty value, which is usually an unset shell variable.
+// errEmpty is the error for an empty value, which is usually an unset shell variable.
 var errEmpty = errors.New("is empty; give it a value, or leave it out")
 
 // checkedValue parses a flag's text by the rules for all flags.

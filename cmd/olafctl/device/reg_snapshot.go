@@ -195,7 +195,7 @@ func compareSnapshots(before, after *registerDocument) []registerChange {
 	return changes
 }
 
-// clockRegisters count time.
+// clockRegisters are the registers that count time.
 var clockRegisters = map[string]bool{"common.cycles": true, "queue.snapshot_cycle": true, "queue.covered_cycles": true}
 
 func printChanges(env *cli.Env, changes []registerChange, out cli.Format) error {

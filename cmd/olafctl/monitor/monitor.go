@@ -40,7 +40,7 @@ func New(version, revision string) *Monitor {
 	return m
 }
 
-// namespace begins the name of every metric.
+// namespace is the first part of every metric's name.
 const namespace = "olafctl"
 
 func gaugeOptions(name, help string) prometheus.GaugeOpts {

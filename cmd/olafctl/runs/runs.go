@@ -283,7 +283,7 @@ func verifyRun(ctx context.Context, env *cli.Env, s *store.Store, f *store.Folde
 	return nil
 }
 
-// newSinceKept introduces the list of fields that this olafctl measures but the one that kept the run did not.
+// newSinceKept is the heading of the fields that this olafctl measures but the olafctl that kept the run did not.
 const newSinceKept = "new since it was kept, so not compared"
 
 // remark prints a list of names with an introduction, if there are any.

@@ -27,7 +27,7 @@ const (
 	ganttJobs    = 40
 )
 
-// svgFormat prints the drawing of jobs over time.
+// svgFormat is the format for the drawing of jobs over time.
 const svgFormat cli.Format = "svg"
 
 // ganttFlags are the flags of schedule show.

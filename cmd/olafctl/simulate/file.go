@@ -96,7 +96,7 @@ func jobSchema(set system.Set) ([]byte, error) {
 	return job.JSONSchema(ClusterNames(), options)
 }
 
-// jsonTypes gives the JSON type for a flag's type; values of other flags may be strings or numbers.
+// jsonTypes maps a flag's type to a JSON type. Values of flags with other types may be strings or numbers.
 var jsonTypes = map[string]string{"int": "integer", "uint64": "integer", "float64": "number", "bool": "boolean"}
 
 // expectations returns the expectations in the file.

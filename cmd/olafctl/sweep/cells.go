@@ -19,7 +19,7 @@ import (
 // SystemField is the name of the axis that varies a command's systems.
 const SystemField = "system"
 
-// optionTypes gives the type of a flag's values by the type of the flag.
+// optionTypes maps a flag's type to the type of its values.
 var optionTypes = map[string]grid.Type{
 	"int": grid.Whole, "uint64": grid.Whole, "float64": grid.Real, "float": grid.Real,
 	"rate": grid.Rate, "size": grid.Size, "duration": grid.Duration, "string": grid.Word, "bool": grid.Word,

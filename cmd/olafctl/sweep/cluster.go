@@ -297,7 +297,8 @@ func chooseShards(cmd *cobra.Command, env *cli.Env, plan *sweep.Plan) (int, erro
 	return shards, err
 }
 
-// maxName leaves room for the number of a share in the 63 characters of a name in Kubernetes.
+// maxName is the maximum length of a name. It leaves room for a share's number in the 63 characters that Kubernetes
+// allows.
 const maxName = 50
 
 // kubernetesName returns a name for jobs that Kubernetes accepts.

@@ -55,7 +55,7 @@ func (r *Clustered) Err() error {
 var shown = []string{"iteration_ns", "staleness_updates", "staleness_vectors", "aom_newest_ns", "slots_held",
 	"slots_held_peak", "memory_bytes", "frames", "wire_bytes"}
 
-// stalled counts the clusters without recent deliveries at the end.
+// stalled is the number of clusters without recent deliveries at the end of a run.
 var stalled = result.NewMetric("stalled_clusters", "Clusters that stood still", "")
 
 // Stats returns the numbers that are meaningful for workers that wait until the time is up.

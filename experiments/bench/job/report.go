@@ -118,7 +118,7 @@ func (o *Outcome) totals() map[string]int64 {
 	return all
 }
 
-// Metrics returns the numbers of a job, as results list them.
+// Metrics returns the metrics of a job, in the order in which results list them.
 func Metrics() []*metric.Metric { return jobMetrics }
 
 // drawn lists the numbers with a figure, by name.
@@ -137,7 +137,7 @@ var jobMetrics = func() (all []*metric.Metric) {
 // DeclareRuns declares the runs of jobs, without the counters of hosts and switches.
 func DeclareRuns() *metric.Declaration { return &metric.Declaration{Metrics: jobMetrics} }
 
-// Configurations returns the outcomes in the form that expectations judge.
+// Configurations returns the outcomes as rows against which expectations are checked.
 func (r *Report) Configurations() (rows []results.Row) {
 	for _, o := range r.Outcomes {
 		rows = append(rows, o.Row())

@@ -24,8 +24,8 @@ type Trained struct {
 
 // Train trains c's workers, which form one job, with s: gradients travel in s's packets, as float32 or as s's integers,
 // and every host steps by the mean of what it applies. The same arguments give the same result on any number of
-// processors (of one GOARCH and GOAMD64). It calls told, if not nil, for every gradient, in order of virtual time.
-// Layout, computing and updates come from c. If training diverges, it returns a result and an error that matches
+// processors (of one GOARCH and GOAMD64). If told is not nil, it is called for every gradient, in order of virtual
+// time. Layout, computing and updates come from c. If training diverges, it returns a result and an error that matches
 // rl.ErrDiverged.
 func Train(ctx context.Context, c rl.Config, s *Spec, told func(worker int, p rl.Point)) (*Trained, error) {
 	s.Options.Floats = true

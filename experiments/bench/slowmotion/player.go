@@ -16,7 +16,7 @@ import (
 // Speed is the device time per second of wall time; 0 means as fast as possible.
 type Speed olaf.Duration
 
-// AsFastAsPossible runs a session without pacing.
+// AsFastAsPossible is the speed of a session without pacing.
 const AsFastAsPossible Speed = 0
 
 // RealTime is one second per second, a card's speed.
@@ -108,7 +108,7 @@ const frameInterval = time.Second / 15
 // busyShare limits the work per tick without pacing, so that commands are executed promptly.
 const busyShare = 40 * time.Millisecond
 
-// watchable is what a player plays: a Session, or a replayed capture.
+// watchable is implemented by a Session and a replayed capture, which a player can play.
 type watchable interface {
 	Advance(context.Context, olaf.Duration) error
 	Step(context.Context) error

@@ -151,7 +151,7 @@ func (m *mean) value() results.Float {
 	return results.Float(m.sum / float64(m.n))
 }
 
-// unknownLeft marks the number of remaining updates as unknown.
+// unknownLeft is the number of remaining updates if it is unknown.
 const unknownLeft = -1
 
 // reset clears the record for a run with the given number of updates per worker; nil if unknown.

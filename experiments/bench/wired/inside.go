@@ -82,7 +82,7 @@ func (s *insides) takeTrace(w way) (t program.Trace) {
 	return t
 }
 
-// recordArrival records what the program receives at a place.
+// recordArrival records a frame that the program receives at a place.
 func (s *insides) recordArrival(at place, inside uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -181,7 +181,7 @@ func (r *run) completePacket(v *frame.View, p *program.Packet) {
 	}
 }
 
-// recordLeaving records what the switch sends.
+// recordLeaving records a frame that the switch sends.
 func (r *run) recordLeaving(outer *frame.Outer, p *program.Packet) {
 	if r.inside == nil {
 		return

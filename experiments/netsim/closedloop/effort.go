@@ -10,13 +10,15 @@ import (
 	"github.com/olafctl/olaf/experiments/system"
 )
 
-// MaxWorkers is the number of workers of a job that a frame can name, MaxJobs the number of jobs, from FirstJob on.
+// MaxWorkers is the maximum number of workers per job that a frame can identify. MaxJobs is the maximum number of jobs,
+// whose numbers begin with FirstJob.
 const (
 	MaxWorkers = 1 << 16
 	MaxJobs    = 1<<16 - int(FirstJob)
 )
 
-// CheckRounds converts a number of updates for a Job. The error matches ErrConfig if packets cannot number them.
+// CheckRounds converts a number of updates for a Job. The error matches ErrConfig if packets have too few numbers for
+// them.
 func CheckRounds(updates int) (uint32, error) {
 	if updates < 1 || updates > math.MaxUint32 {
 		return 0, fmt.Errorf("%w: %d updates; use 1 to %d", ErrConfig, updates, uint32(math.MaxUint32))

@@ -77,7 +77,7 @@ func (p *Plan) Runs() int {
 // ReplayPlan returns the plan.
 func (r *Report) ReplayPlan() any { return r.plan }
 
-// Configurations returns the outcomes in the form that expectations check.
+// Configurations returns the outcomes as rows against which expectations are checked.
 func (r *Report) Configurations() (rows []results.Row) {
 	for _, o := range r.plan.Grid.Outcomes() {
 		rows = append(rows, o.Row())

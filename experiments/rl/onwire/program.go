@@ -353,7 +353,7 @@ func findException(said []byte) []byte {
 	return nil
 }
 
-// traceback precedes the places of a Python exception.
+// traceback is the line that precedes the places of a Python exception.
 const traceback = "Traceback (most recent call last):"
 
 // finish waits for the workers' programs, lets the network drain, and ends the other processes.

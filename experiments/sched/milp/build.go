@@ -51,7 +51,7 @@ type pair struct {
 	most   int
 }
 
-// giga scales volumes and rates in a model, because of the solvers' tolerances.
+// giga is the unit of volumes and rates in a model. It suits the solvers' tolerances.
 const giga = 1e9
 
 // buildModel returns the model of a problem over the given number of slots. It excludes schedules that end after cutoff.

@@ -47,7 +47,7 @@ func (s GLPK) Solve(ctx context.Context, m *Model, l Limits) (answer Answer, err
 	return answer, err
 }
 
-// glpkBound finds the bound in a line of progress: "+ 123: mip = 2.1 >= 0.57 72.9% (5; 1)".
+// glpkBound matches the bound in a line of progress: "+ 123: mip = 2.1 >= 0.57 72.9% (5; 1)".
 var glpkBound = regexp.MustCompile(`(?m)^\+ *\d+: (?:mip =|>>>>>).*>= +(\S+) `)
 
 // readGLPK parses a solution in GLPK's raw format, whose columns are in the order in which the LP file first names

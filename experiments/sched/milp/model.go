@@ -80,7 +80,7 @@ func (m *Model) Size() (variables, integers, rows int) {
 	return len(m.Variables), integers, len(m.Rows)
 }
 
-// termsPerLine keeps lines of an LP file short enough for every reader.
+// termsPerLine is the maximum number of terms in a line of an LP file, so that every program can read the line.
 const termsPerLine = 6
 
 // WriteLP writes the model in the LP format that HiGHS, CBC, GLPK, Gurobi and CPLEX read.

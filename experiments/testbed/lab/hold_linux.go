@@ -19,7 +19,8 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 )
 
-// prefix begins the names of holders' sockets. They are abstract: they have no file, and vanish with their process.
+// prefix is the beginning of the names of holders' sockets. They are abstract: they have no file, and vanish with their
+// process.
 const prefix = "@olafctl/testbed/"
 
 // Holder keeps a testbed up and answers questions about it.

@@ -17,7 +17,7 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 )
 
-// HeldPrefix begins the line that a holder prints when its part of a testbed is up.
+// HeldPrefix is the beginning of the line that a holder prints when its part of a testbed is up.
 const HeldPrefix = "up: "
 
 // reservationCheck is the interval at which a holder looks whether its reservation has ended.

@@ -118,7 +118,7 @@ func (r *PlannedRole) deviceAddress() string {
 	return r.Device
 }
 
-// nicScheme begins the addresses of interfaces that act as all workers.
+// nicScheme is the beginning of the addresses of interfaces that act as all workers.
 const nicScheme = "nic:"
 
 // HostOf returns the named host in the plan.

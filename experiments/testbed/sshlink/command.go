@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// hostWord begins the first line of agentScript: system, machine, olafctl's path, and cached or installed.
+// hostWord is the first word that agentScript prints. System, machine, olafctl's path, and cached or installed follow
+// it.
 const hostWord = "olafctl-host"
 
 // agentScript runs an agent on the other host: its arguments are the private folder, olafctl's path or nothing, the

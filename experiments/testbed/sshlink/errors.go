@@ -17,7 +17,7 @@ var (
 	ErrBuild = olaf.NewError(olaf.Device, "not this build of olafctl")
 )
 
-// messagePrefix begins the messages of agents.
+// messagePrefix is the beginning of agents' messages.
 const messagePrefix = "olafctl: "
 
 // exitSSH is ssh's own exit code; all others come from the other host's programs.

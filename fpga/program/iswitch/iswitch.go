@@ -23,7 +23,7 @@ const (
 // MaxMembers is the number of bits in a bitmap of isw-x.
 const MaxMembers = 64
 
-// DefaultSlots fits the paper's board: 2,048 segments of 366 float32 take 3.0 MB, its 44.5 % of block RAM.
+// DefaultSlots is chosen for the paper's board: 2,048 segments of 366 float32 take 3.0 MB, its 44.5 % of block RAM.
 const DefaultSlots = 2048
 
 // Lanes is the number of float32 in an Ethernet frame of 1,514 bytes: an IPv4 packet of 1,500 minus IPv4, UDP and

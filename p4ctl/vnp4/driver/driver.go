@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// contextBytes exceeds what any release needs for a target context and its environment.
+// contextBytes is more than any release needs for a target context and its environment.
 const contextBytes = 64 << 10
 
 // library contains the functions of one shared object that we use. Each returns 0 for success.
