@@ -19,7 +19,7 @@ PEERS := tshark:tshark z3:z3 cvc5:cvc5 verilator:verilator libreoffice-calc:soff
 	qemu-user-static:qemu-aarch64-static openssh-server:/usr/sbin/sshd openssh-client:ssh clang-14:clang-14 llvm-14:llvm-strip-14 shellcheck:shellcheck
 
 # Packages whose code runs on several goroutines; the race detector needs cgo and gcc.
-RACE := ./capture/live ./experiments/testbed ./experiments/testbed/sshlink ./experiments/bench ./experiments/bench/slowmotion ./p4ctl/... ./cmd/olafctl/... ./experiments/sweep/... ./results/store ./fpga/remote ./tui/...
+RACE := ./capture/live ./fpga/realtime ./pktgen/attach ./experiments/testbed ./experiments/testbed/sshlink ./experiments/bench ./experiments/bench/slowmotion ./p4ctl/... ./cmd/olafctl/... ./experiments/sweep/... ./results/store ./fpga/remote ./tui/...
 
 # Many tests wait for clocks, children and the kernel: half as many packages again as there are processors keep these busy.
 SIDE := -p $(shell expr $$(nproc) \* 3 / 2 + $$(nproc) % 2)

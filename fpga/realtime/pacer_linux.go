@@ -81,10 +81,17 @@ func (p *pacer) stepOutput() bool {
 	if !p.sending {
 		return p.startHead()
 	}
-	if !p.card.clock.waitUntil(p.end, outputSpinNS, &p.quit) {
+	if !p.card.clock.waitUntil(p.endOfFrame(), outputSpinNS, &p.quit) {
 		return false
 	}
 	return p.finishFrame()
+}
+
+// endOfFrame returns when the frame on the wire ends. The end of a freeze moves it.
+func (p *pacer) endOfFrame() int64 {
+	p.card.mu.Lock()
+	defer p.card.mu.Unlock()
+	return p.end
 }
 
 // startHead starts the head, if one waits.
