@@ -45,7 +45,7 @@ var waits = map[string]string{
 
 // waiting lists the functions that let time pass. time.After in a select only bounds a hang.
 var waiting = map[string]bool{"time.Sleep": true, "time.After": true, "time.Tick": true, "time.NewTicker": true, "time.NewTimer": true,
-	"time.AfterFunc": true, "runtime.Gosched": true}
+	"time.AfterFunc": true, "runtime.Gosched": true, "unix.Nanosleep": true}
 
 // slept matches a script's command that lets time pass.
 var slept = regexp.MustCompile(`\bsleep\s+[0-9.$]`)

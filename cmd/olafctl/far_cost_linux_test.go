@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/olafctl/olaf/experiments/testbed/sshlink/sshlinktest"
 )
 
@@ -125,7 +127,9 @@ func delayCopy(to, from net.Conn) {
 	go func() {
 		defer to.Close()
 		for p := range queue {
-			<-time.After(time.Until(p.due))
+			// Timers of the runtime would round a quarter of a millisecond up to one.
+			left := unix.NsecToTimespec(max(time.Until(p.due).Nanoseconds(), 0))
+			_ = unix.Nanosleep(&left, nil)
 			if _, err := to.Write(p.data); err != nil {
 				return
 			}
