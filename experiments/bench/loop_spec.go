@@ -506,13 +506,14 @@ var ofWires = []string{
 }
 
 // insideAhead is a statement for runs on wires. It explains how the contents of sums without rounds are known.
-const insideAhead = "exact is what its values say: hosts hold every value of every packet against the gradients " +
-	"that were added. Frames do not say whose these are: who is inside, and how old its weights were, is noted in " +
-	"this process where frames leave and where the switch adds them, and goes by the order in which they come"
+const insideAhead = "whether a sum is exact is judged by its values: hosts compare every value of every packet with " +
+	"the sum of the added gradients. Frames do not carry whose contributions they contain, so this process records " +
+	"the contributions, and the age of their weights, where frames leave and where the switch adds them, in order " +
+	"of arrival"
 
 var ofLoops = []string{
-	"closed loop: workers and servers are hosts next to the device that use its time and take none; every link " +
-		"is a FIFO without a limit, and packets reach the program at whole cycles of the data path and pass no " +
-		"queue",
+	"closed loop: workers and servers are hosts next to the device, which run on its clock and themselves take no " +
+		"time; every link is a FIFO without a limit, and packets reach the program at whole cycles of the data " +
+		"path and pass no queue",
 	whoseAge,
 }

@@ -270,7 +270,7 @@ func (c *checker) checkCluster(k *Clusters) {
 		c.addError(k.Pos, "workers", "workers is %d; a cluster has 1 to %d", k.Workers, maxPerCluster)
 	}
 	if len(k.At) == 0 {
-		c.addError(k.Pos, "at", "at is missing; name the switch that the workers hang on")
+		c.addError(k.Pos, "at", "at is missing; name the switch of the workers")
 	}
 	for _, name := range k.At {
 		c.checkNode(k.Pos, "at", name, "switch")

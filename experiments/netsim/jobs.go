@@ -221,7 +221,7 @@ func (t *Topology) buildWay() (*way, error) {
 // checkPlain rejects features that closed-loop workers do not support.
 func (t *Topology) checkPlain() error {
 	refuse := func(p Pos, field, what string) error {
-		return &Error{t.File, p.LineOf(field), what + ": not where workers wait for answers"}
+		return &Error{t.File, p.LineOf(field), what + ", which closed-loop workers do not support"}
 	}
 	switch {
 	case len(t.Servers) > 1:
@@ -241,7 +241,7 @@ func (t *Topology) checkPlain() error {
 		k, first := &t.Clusters[i], &t.Clusters[0]
 		switch {
 		case len(k.At) > 1:
-			return refuse(k.Pos, "at", fmt.Sprintf("workers of a cluster hang on %d switches", len(k.At)))
+			return refuse(k.Pos, "at", fmt.Sprintf("workers of a cluster are on %d switches", len(k.At)))
 		case k.Stop > 0:
 			return refuse(k.Pos, "stop", "a cluster stops")
 		case k.Workers != first.Workers || k.Access.Rate != first.Access.Rate || k.Access.Delay != first.Access.Delay ||

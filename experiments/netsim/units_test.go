@@ -301,7 +301,7 @@ func TestRefusalsOfWaiting(t *testing.T) {
 			func(t *Topology) { t.Background = []Background{{At: "sw1", To: "ps", Rate: 1, Size: 1}} }},
 		"links change": {50,
 			func(t *Topology) { t.Schedule = []Change{{From: "sw1", To: "sw3", Rate: 1}} }},
-		"workers of a cluster hang on 2 switches": {31,
+		"workers of a cluster are on 2 switches": {31,
 			func(t *Topology) { t.Clusters[1].At = Names{"sw1", "sw2"} }},
 		"a cluster stops": {31, func(t *Topology) { t.Clusters[1].Stop = 1 }},
 		"clusters differ in their workers or the links of these": {31, func(t *Topology) { t.Clusters[1].Workers = 9 }},
@@ -319,7 +319,7 @@ func TestRefusalsOfWaiting(t *testing.T) {
 		c.change(top)
 		numberLines(top)
 		want, _, _ = strings.Cut(want, ": ")
-		want = fmt.Sprintf("%s:%d: %s: not where workers wait for answers", top.File, c.line, want)
+		want = fmt.Sprintf("%s:%d: %s, which closed-loop workers do not support", top.File, c.line, want)
 		if _, err := top.buildWay(); !errors.Is(err, ErrTopology) || err.Error() != want {
 			t.Errorf("%v, want %s", err, want)
 		}

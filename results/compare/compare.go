@@ -143,7 +143,7 @@ func CompareResults(a, b *Side) (*Document, error) {
 				measured, other = other, measured
 			}
 			doc.warn("%s%s: %s was measured on real cables with a machine's clock, %s was not, so their times "+
-				"differ by the time of hosts and machine", pair.name(), atRate(pair.a.rate), measured, other)
+				"differ by what hosts and machine take", pair.name(), atRate(pair.a.rate), measured, other)
 		}
 		if len(validRuns(runsA)) > 0 && len(validRuns(runsB)) > 0 && !shareSeed(validRuns(runsA), validRuns(runsB)) {
 			doc.warn("%s%s: both sides have no seed in common, so nothing is paired", pair.name(), atRate(pair.a.rate))

@@ -26,7 +26,7 @@ type farmFlags struct {
 
 func (f *farmFlags) add(cmd *cobra.Command) {
 	f.queue.AddWorkers(cmd, "number of worker processes, or a work queue from which machines take jobs "+
-		"queue ('olafctl sweep serve')")
+		"('olafctl sweep serve')")
 	f.where.Add(cmd)
 }
 

@@ -125,7 +125,7 @@ func scaleValues(values []results.Float, by float64) []results.Float {
 	return out
 }
 
-// percentFewer returns, seed by seed, the percentage by which b is below a, with each unit of b counted that often.
+// percentFewer returns, seed by seed, the percentage by which each·b is below a.
 func percentFewer(a, b []results.Float, each float64) paper.Measured {
 	var values []results.Float
 	for i := range a {

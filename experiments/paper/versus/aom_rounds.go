@@ -109,7 +109,7 @@ var roundNames = [roundBlocks]struct{ name, unit string }{
 	roundAges:       {"AoM, newest", "ns"},
 	roundArithmetic: {"AoM, newest, by arithmetic", "ns"},
 	roundIterations: {"iteration", "ns"},
-	roundRepeats:    {"packets resent, per seed and worker of a job", ""},
+	roundRepeats:    {"packets resent, per job and seed", ""},
 	roundQuietAges:  {"AoM, newest, over seeds in which nothing was resent", "ns"},
 }
 
