@@ -3,6 +3,7 @@ package cells
 import (
 	"encoding/json"
 	"errors"
+	"slices"
 	"testing"
 
 	"github.com/olafctl/olaf"
@@ -77,6 +78,34 @@ func BenchmarkTinyLots(b *testing.B) {
 		}
 		if _, err := lots.Run(b.Context(), one, 0, 1); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// TestLotsHaveCountsOfZero checks that lots of one kind of cell have the same metrics: a counter that counted nothing is
+// 0 in them, so that means over several lots, and comparisons between cells, include it. Only the losses on a cable
+// are left out, because the twins of lots have none.
+func TestLotsHaveCountsOfZero(t *testing.T) {
+	carrier, lots := Carrier{Systems: system.All()}, new(Lots)
+	defer func() { must(t, lots.Close()) }()
+	loop := bench.DefaultSpec(carrier.Systems)
+	loop.Queue, loop.Versus = "switchml", ""
+	loop.MakeLoop(func(string) bool { return false }, false)
+	loop.Loop.Values = 2000
+	open := bench.DefaultSpec(carrier.Systems)
+	for counter, s := range map[string]bench.Spec{"frames_lost": loop, "tc_withheld": open} {
+		s.Workload.UpdatesPerWorker = 4
+		one, err := s.SingleConfig(s.Queue, s.OutRates[0])
+		must(t, err)
+		spec, err := json.Marshal(one)
+		must(t, err)
+		lot, err := carrier.Bench(t.Context(), lots, spec, 0, 2)
+		must(t, err)
+		if got := lot.Of(counter); got[0] != 0 || got[1] != 0 {
+			t.Errorf("%s in two runs without any is %v, want 0 and 0", counter, got)
+		}
+		if slices.Contains(lot.Metrics, cableLosses) {
+			t.Errorf("a lot of %s has %s, which would change the digests of all sweeps", s.Queue, cableLosses)
 		}
 	}
 }
