@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -144,8 +143,9 @@ func (e *Engine) repeatJob(ctx context.Context, c SpotCheck, one taken) (said st
 	}
 	by := store.Maker{Host: e.Host, Build: e.Plan.Build.String(), Finished: e.Now().UTC().Format(time.RFC3339),
 		Seconds: e.Now().Sub(begun).Seconds()}
-	if err = e.Results.Put(store.Single{Key: one.Key, Result: again, By: by}); !errors.Is(err, store.ErrConflict) {
-		return "", false, err
+	err = e.Results.Put(one.Single) // again, as the store may have been full
+	if err == nil {
+		err = e.Results.Put(store.Single{Key: one.Key, Result: again, By: by})
 	}
 	return fmt.Sprintf("%s: repeated on %s, the result of %s (worker %s) comes out differently: %v", where, e.Host,
 		one.By.Host, one.By.Worker, err), false, nil

@@ -23,6 +23,19 @@ func (liar) Do(_ context.Context, j sweep.Job) (json.RawMessage, error) {
 	return json.Marshal(&found.Lot{Metrics: []string{"m"}, Runs: []found.Run{{Values: nil, Invalid: "made up"}}})
 }
 
+// fullStore is a store without room for results, as long as full is set.
+type fullStore struct {
+	sweep.Results
+	full bool
+}
+
+func (f *fullStore) Put(one store.Single) error {
+	if f.full {
+		return errors.New("no space left")
+	}
+	return f.Results.Put(one)
+}
+
 // runQueued runs a plan through a queue and returns the engine for its checks.
 func runQueued(t *testing.T, q *Queue, p *sweep.Plan) (*sweep.Engine, error) {
 	t.Helper()
@@ -78,6 +91,34 @@ func TestInventedResultsFailTheCheck(t *testing.T) {
 			if !strings.Contains(line, "lab (worker w1)") || !strings.Contains(line, "coordinator") {
 				t.Errorf("%s: %q does not name both makers", c.name, line)
 			}
+		}
+	}
+}
+
+// TestInventedResultsInAFullStore checks that an invented result is reported although no result could be stored, whether
+// or not there is room when it is repeated.
+func TestInventedResultsInAFullStore(t *testing.T) {
+	for _, room := range []bool{true, false} {
+		q, p := dial(t, serve(t, t.TempDir(), server.RANDOM_PORT)), plan(t, "1..3")
+		l := &Labour{Queue: q, Build: p.Build, Workers: 1, Host: "lab", ID: "w1", Now: time.Now,
+			Start: func(context.Context) (sweep.Worker, error) { return liar{}, nil }}
+		ctx, stop := context.WithCancel(t.Context())
+		go func() { _ = l.Work(ctx) }() // ends with its context
+		s, err := store.Open(t.TempDir())
+		must(t, err)
+		t.Cleanup(func() { _ = s.Close() })
+		h, err := NewHandout(t.Context(), q, p.Build)
+		must(t, err)
+		results := &fullStore{s.Singles(), true}
+		e := &sweep.Engine{Plan: p, Results: results, Workers: 3, Start: h.Start, Host: "coordinator", Now: time.Now}
+		_, _, err = e.Run(t.Context())
+		must(t, err)
+		results.full = !room
+		_, said, err := e.Check(t.Context(), sweep.SpotCheck{Share: 1, Do: numbers().Do})
+		stop()
+		must(t, err)
+		if len(said) != 3 || !strings.Contains(said[0], "lab (worker w1)") || !strings.Contains(said[0], "coordinator") {
+			t.Errorf("room for repeated results: %t; the check reports %q, want three invented results with both makers", room, said)
 		}
 	}
 }
