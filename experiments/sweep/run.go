@@ -1,6 +1,7 @@
 package sweep
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -119,8 +120,8 @@ func (e *Engine) Progress() Progress {
 }
 
 // Run executes the missing jobs and returns the outcome of every cell, in the order of the sweep. After an error,
-// including that of ctx, it returns the outcomes so far; Progress.Unkept is set if some of them could not be stored. differences describes results that
-// differ from earlier ones; they do not end the sweep.
+// including that of ctx, it returns the outcomes so far. Progress.Unkept is set if some outcomes could not be stored.
+// differences describes results that differ from earlier ones; they do not end the sweep.
 func (e *Engine) Run(ctx context.Context) (cells []sweep.Outcome, differences []string, err error) {
 	e.waiting.L = &e.mu
 	e.faults = map[unit]int{}
@@ -336,11 +337,13 @@ func (e *Engine) failCell(u unit, err error) {
 	e.waiting.Broadcast()
 }
 
-// storeResult stores a result. It reports a result that differs from an earlier one; the first result counts. A store
-// that cannot be written does not end the sweep, unless it is a share of one.
+// storeResult stores a result. It reports a result that differs from an earlier one; the first result counts. If the
+// store cannot be written, a sweep continues in memory, but a share of a sweep ends.
 func (e *Engine) storeResult(u unit, one store.Single) error {
 	err := e.Results.Put(one)
-	if differs := errors.Is(err, store.ErrConflict); differs {
+	unkept := ""
+	switch {
+	case errors.Is(err, store.ErrConflict):
 		first, ok, lost := e.Results.Get(one.Key)
 		if lost != nil || !ok {
 			return errors.Join(err, lost)
@@ -349,14 +352,14 @@ func (e *Engine) storeResult(u unit, one store.Single) error {
 		e.differ = append(e.differ, fmt.Sprintf("%s: %v", e.Plan.cellName(&e.Plan.Cells[u.cell]), err))
 		e.mu.Unlock()
 		one = first
-	} else if err != nil && e.Shards > 0 { // others read this share from the store
+	case err != nil && e.Shards > 0: // the other shares read this one from the store
 		return err
+	case err != nil:
+		unkept = err.Error()
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if err != nil && e.progress.Unkept == "" && !errors.Is(err, store.ErrConflict) {
-		e.progress.Unkept = err.Error()
-	}
+	e.progress.Unkept = cmp.Or(e.progress.Unkept, unkept)
 	defer e.waiting.Broadcast()
 	e.inflight--
 	if one.By.Worker != "" {

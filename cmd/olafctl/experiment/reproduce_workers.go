@@ -198,9 +198,12 @@ func (f *reproduceFlags) runPieces(ctx context.Context, env *cli.Env, plan *swee
 		err = lost
 	}
 	p := engine.Progress()
+	if p.Unkept != "" {
+		fmt.Fprintf(env.Stderr, "not all pieces are kept, so the same command repeats some: %s\n", p.Unkept)
+	}
 	switch {
 	case errors.Is(err, context.Canceled):
-		fmt.Fprintf(env.Stderr, "%d of %d pieces are done and kept; the same command continues\n", p.Done, p.Cells)
+		fmt.Fprintf(env.Stderr, "%d of %d pieces are done; the same command continues\n", p.Done, p.Cells)
 		return nil, cli.ShortenInterrupt(ctx, err)
 	case err != nil:
 		return nil, err
@@ -209,7 +212,7 @@ func (f *reproduceFlags) runPieces(ctx context.Context, env *cli.Env, plan *swee
 	}
 	for i := range cells {
 		if cells[i].State == found.Failed {
-			return nil, fmt.Errorf("%s failed: %s; the other results are kept, and the same command tries it again",
+			return nil, fmt.Errorf("%s failed: %s; the same command tries it again",
 				cells[i].Parameters[0], cells[i].Error)
 		}
 	}

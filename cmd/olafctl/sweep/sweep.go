@@ -345,12 +345,13 @@ func (f *GridFlags) showDashboard(ctx context.Context, env *cli.Env, engine *swe
 // reportUnfinished prints how far the sweep came and how to resume it.
 func (f *GridFlags) reportUnfinished(env *cli.Env, engine *sweep.Engine, folder *sweep.Folder, err error) error {
 	p := engine.Progress()
-	if p.Unkept != "" {
+	switch {
+	case f.unkept:
+		fmt.Fprintf(env.Stderr, "%d of %d cells were done, but are not kept\n", p.Done, p.Cells)
+	case p.Unkept != "":
 		fmt.Fprintf(env.Stderr, "%d of %d cells are done, but not all are kept: %s; 'olafctl sweep resume %s' continues\n",
 			p.Done, p.Cells, p.Unkept, folder.Plan.ID)
-	} else if f.unkept {
-		fmt.Fprintf(env.Stderr, "%d of %d cells were done, but are not kept\n", p.Done, p.Cells)
-	} else {
+	default:
 		fmt.Fprintf(env.Stderr, "%d of %d cells are done and kept; 'olafctl sweep resume %s' continues\n", p.Done,
 			p.Cells, folder.Plan.ID)
 	}
