@@ -3,13 +3,16 @@ package olaf
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/pktgen"
+	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/result"
+	"github.com/olafctl/olaf/results/text"
 )
 
 // tornTraining trains with updates and models in more and more frames. Like splitUpdates it judges no claim.
@@ -90,8 +93,8 @@ func runTornTraining(ctx context.Context, o experiments.Options) (result.Report,
 	f.Say("8 workers in 2 clusters, %d iterations each, %d of %d seeds; 20 Gbps out, 8 slots a place of a frame",
 		schemes[0].Config.Iterations, f.Panels[0].Series[0].Y[0].N, runs)
 	f.Say("%s", tornExpected)
-	for _, e := range judgeTorn(f) {
-		f.Say("%s: %s", map[bool]string{true: "came out", false: "missed"}[e.cameOut], e.what)
+	for _, line := range judgeTorn(f) {
+		f.Say("%s", line)
 	}
 	return f, err
 }
@@ -113,25 +116,57 @@ func summarizeTorn(done []*learned, tenth int) (ends, gains, shares []float64) {
 	return ends, gains, shares
 }
 
-// judgeTorn compares the measured curves with tornExpected.
-func judgeTorn(f *result.Result) []fragmentsExpectation {
-	reward, gain, torn := f.Panels[0].Series, f.Panels[1].Series[0].Y, f.Panels[2].Series
-	last := len(tornFrames) - 1
-	tears, above := true, true
-	for i, frames := range tornFrames {
-		if frames >= 4 {
-			tears = tears && torn[0].Y[i].Mean > 50
-		} else {
-			tears = tears && torn[0].Y[i].Mean == 0 && torn[1].Y[i].Mean == 0
-		}
-		above = above && reward[0].Y[i].Mean > reward[1].Y[i].Mean
+// Outcomes of an expectation about means with intervals.
+const (
+	cameOut   = "came out"
+	missed    = "missed"
+	undecided = "can't be told, as the 95 % intervals overlap"
+)
+
+// compareMeans returns the outcome of the expectation that a is above factor times b. Without an interval, after a
+// single seed, it is undecided.
+func compareMeans(a, b *results.Statistic, factor results.Float) string {
+	switch {
+	case a.Mean-a.CI95 > factor*(b.Mean+b.CI95):
+		return cameOut
+	case a.Mean+a.CI95 < factor*(b.Mean-b.CI95):
+		return missed
 	}
-	return []fragmentsExpectation{
-		{fmt.Sprintf("OLAF's workers begin %.1f %% of iterations with a torn model of 4 frames and %.1f %% of %d, FIFO's %.1f "+
-			"and %.1f %%", torn[0].Y[1].Mean, torn[0].Y[last].Mean, tornFrames[last], torn[1].Y[1].Mean, torn[1].Y[last].Mean), tears},
-		{fmt.Sprintf("OLAF ends at %.1f with one frame and %.1f with %d, FIFO at %.1f and %.1f", reward[0].Y[0].Mean,
-			reward[0].Y[last].Mean, tornFrames[last], reward[1].Y[0].Mean, reward[1].Y[last].Mean), above},
-		{fmt.Sprintf("OLAF gains %.1f with one frame and %.1f with %d", gain[0].Mean, gain[last].Mean, tornFrames[last]),
-			gain[last].Mean > 0.8*gain[0].Mean},
+	return undecided
+}
+
+// combineOutcomes returns the outcome of an expectation with several parts.
+func combineOutcomes(parts ...string) string {
+	for _, worst := range []string{missed, undecided} {
+		if slices.Contains(parts, worst) {
+			return worst
+		}
+	}
+	return cameOut
+}
+
+// judgeTorn compares the measured curves with tornExpected.
+func judgeTorn(f *result.Result) []string {
+	reward, gain, torn := f.Panels[0].Series, f.Panels[1].Series[0].Y, f.Panels[2].Series
+	last, half := len(tornFrames)-1, &results.Statistic{Mean: 50}
+	var tears, above []string
+	for i, frames := range tornFrames {
+		switch {
+		case frames >= 4:
+			tears = append(tears, compareMeans(&torn[0].Y[i], half, 1))
+		case torn[0].Y[i].Mean != 0 || torn[1].Y[i].Mean != 0:
+			tears = append(tears, missed)
+		}
+		above = append(above, compareMeans(&reward[0].Y[i], &reward[1].Y[i], 1))
+	}
+	show := func(s *results.Statistic) string { return text.FormatRounded(s, 1) }
+	return []string{
+		fmt.Sprintf("%s: OLAF's workers begin %s %% of iterations with a torn model of 4 frames and %s %% of %d, FIFO's %s and %s %%",
+			combineOutcomes(tears...), show(&torn[0].Y[1]), show(&torn[0].Y[last]), tornFrames[last], show(&torn[1].Y[1]),
+			show(&torn[1].Y[last])),
+		fmt.Sprintf("%s: OLAF ends at %s with one frame and %s with %d, FIFO at %s and %s", combineOutcomes(above...),
+			show(&reward[0].Y[0]), show(&reward[0].Y[last]), tornFrames[last], show(&reward[1].Y[0]), show(&reward[1].Y[last])),
+		fmt.Sprintf("%s: OLAF gains %s with one frame and %s with %d", compareMeans(&gain[last], &gain[0], 0.8), show(&gain[0]),
+			show(&gain[last]), tornFrames[last]),
 	}
 }

@@ -1,6 +1,8 @@
 package olaf
 
 import (
+	"slices"
+	"strings"
 	"testing"
 
 	"github.com/olafctl/olaf/experiments"
@@ -21,6 +23,37 @@ func TestTornModelsAreCounted(t *testing.T) {
 			if reward == 0 || (torn > 0) != (frames > 1) || torn > 100 {
 				t.Errorf("%s in %d frames: reward %v, and %v %% of the models torn", queue, frames, reward, torn)
 			}
+		}
+	}
+}
+
+// TestFewSeedsDecideNothing judges curves of 2 seeds, whose intervals overlap although every mean is as expected, and of
+// 20 seeds with the same spread, whose intervals do not.
+func TestFewSeedsDecideNothing(t *testing.T) {
+	for seeds, want := range map[int]string{1: undecided, 2: undecided, 20: cameOut} {
+		spread := func(mean float64) (values []float64) {
+			for i := range seeds {
+				values = append(values, mean+float64(8*(i%2)-4))
+			}
+			return values
+		}
+		curve := func(means ...float64) (s result.Series) {
+			for _, mean := range means {
+				s.Y = append(s.Y, result.Describe(spread(mean)))
+			}
+			return s
+		}
+		f := &result.Result{Panels: []result.Panel{
+			{Series: []result.Series{curve(60, 60, 60, 60), curve(50, 50, 50, 50)}},
+			{Series: []result.Series{curve(100, 100, 100, 100)}},
+			{Series: []result.Series{curve(0, 60, 60, 60), curve(0, 90, 90, 90)}},
+		}}
+		for _, k := range []int{0, 1} {
+			f.Panels[2].Series[k].Y[0] = result.Describe(make([]float64, seeds)) // one frame is never torn
+		}
+		lines := judgeTorn(f)
+		if slices.ContainsFunc(lines, func(line string) bool { return !strings.HasPrefix(line, want+": ") }) {
+			t.Errorf("%d seeds give\n%s\nwant each to begin with %q", seeds, strings.Join(lines, "\n"), want)
 		}
 	}
 }
