@@ -42,6 +42,22 @@ func TestAgesOfDifferentUpdatesAreNotCompared(t *testing.T) {
 	}
 }
 
+// TestFrontHasOnlyLikeAges checks that no front ranks ages of different updates, also if some systems are compared.
+func TestFrontHasOnlyLikeAges(t *testing.T) {
+	for schema, want := range map[string]int{Schema: 0, SchemaV2: 1} {
+		d := &Document{Schema: schema, Subject: "system", Metrics: []Shown{{Name: "aom_cluster_ns"}, {Name: "lost_pct"}},
+			Axes: []Axis{{Name: "system", Values: []string{"iswitch", "ps", "atp"}}, {Name: "seed", Values: []string{"1"}}}}
+		known := func(name string) *metric.Metric { return &metric.Metric{Name: name, Age: name == "aom_cluster_ns"} }
+		if err := d.Fill([]Outcome{asyncCell(t, 0, 4), asyncCell(t, 1, 1), asyncCell(t, 2, 4)}, known); err != nil {
+			t.Fatal(err)
+		}
+		if len(d.Comparisons) == 0 || len(d.Fronts) != want {
+			t.Errorf("%s has %d comparisons and %d fronts of ages and losses, want some and %d", schema, len(d.Comparisons),
+				len(d.Fronts), want)
+		}
+	}
+}
+
 // asyncCell returns the results of one system whose updates hold the given number of gradients.
 func asyncCell(t *testing.T, system int, gradients results.Float) Outcome {
 	lot := Lot{Metrics: []string{"aom_cluster_ns", "iteration_ns", "gradient_ns", "lost_pct"}}
@@ -52,5 +68,5 @@ func asyncCell(t *testing.T, system int, gradients results.Float) Outcome {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return Outcome{State: Done, Parameters: []string{[]string{"iswitch", "ps"}[system], "1"}, At: []int{system, 0}, Lots: []json.RawMessage{raw}}
+	return Outcome{State: Done, Parameters: []string{[]string{"iswitch", "ps", "atp"}[system], "1"}, At: []int{system, 0}, Lots: []json.RawMessage{raw}}
 }

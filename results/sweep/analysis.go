@@ -99,7 +99,7 @@ func (d *Document) analyse() {
 		}
 	}
 	d.cross()
-	if len(d.Metrics) > 1 && !d.hasUnlikeAges(&d.Metrics[0]) && !d.hasUnlikeAges(&d.Metrics[1]) {
+	if len(d.Metrics) > 1 && d.allAlike(d.Metrics[0].Name) && d.allAlike(d.Metrics[1].Name) {
 		if f := d.front(&d.Metrics[0], &d.Metrics[1]); len(f.Cells) > 0 {
 			d.Fronts = append(d.Fronts, f)
 		}
@@ -188,6 +188,24 @@ func (d *Document) alike(a, b *Cell, name string) bool {
 		return row
 	}
 	return results.SameWork([]results.Row{row(a, "a"), row(b, "b")})
+}
+
+// allAlike reports whether a metric can be compared between all cells that have it.
+func (d *Document) allAlike(name string) bool {
+	var first *Cell
+	for i := range d.Cells {
+		c := &d.Cells[i]
+		if d.Schema != Schema || !c.Statistics.Of(name).Known() {
+			continue
+		}
+		if first == nil {
+			first = c
+		}
+		if !d.alike(first, c, name) {
+			return false
+		}
+	}
+	return true
 }
 
 // comparePairs compares run by run; P is not yet adjusted for other comparisons. If ofMeans is set, the change is the
