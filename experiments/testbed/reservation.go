@@ -37,6 +37,11 @@ type Reservation struct {
 	Left time.Duration `json:"left_ns,omitempty"`
 }
 
+// IsSame reports whether taking one reservation replaces the other: both have the same owner, testbed and host.
+func (r *Reservation) IsSame(other *Reservation) bool {
+	return r.Owner == other.Owner && r.Testbed == other.Testbed && r.Host == other.Host
+}
+
 // Reservations contains one host's reservations, one file each.
 type Reservations struct {
 	Dir string                          // shared by all users of the host
@@ -171,8 +176,7 @@ func (r *Reservations) Take(want Reservation, lasts time.Duration) (err error) {
 	for i := range all {
 		there := &all[i]
 		for _, resource := range want.Resources {
-			own := there.Owner == want.Owner && there.Testbed == want.Testbed && there.Host == want.Host
-			if !own && slices.Contains(there.Resources, resource) {
+			if !there.IsSame(&want) && slices.Contains(there.Resources, resource) {
 				return there.conflict(resource, now)
 			}
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -217,28 +218,51 @@ func (p *RolePlan) requests(host string) (all []testbed.AboutRequest) {
 	return all
 }
 
-// reserve reserves all hosts in the order of their names, or none.
-func (s *Hosts) reserve(ctx context.Context, note string, lasts time.Duration) (err error) {
-	taken := 0
-	defer func() {
-		for i := range taken {
-			if err != nil {
-				_, undone := s.links[i].Release(context.WithoutCancel(ctx), s.plan.Name, s.plan.Hosts[i].Name, s.access.OwnerName())
-				err = errors.Join(err, undone)
+// undoing undoes a step of up.
+type undoing func(context.Context) error
+
+// reserve reserves all hosts in the order of their names, or none. undo restores each host's earlier reservation, or
+// ends the new one; reserve does the same when it fails.
+func (s *Hosts) reserve(ctx context.Context, note string, lasts time.Duration) (undo undoing, err error) {
+	var before []*testbed.Reservation // by host that is reserved
+	undo = func(ctx context.Context) error {
+		var errs []error
+		for i, r := range before {
+			var err error
+			if r != nil {
+				err = s.links[i].Reserve(ctx, *r, r.Left)
+			} else {
+				_, err = s.links[i].Release(ctx, s.plan.Name, s.plan.Hosts[i].Name, s.access.OwnerName())
 			}
+			errs = append(errs, err)
 		}
-	}()
-	for i := range s.links {
-		r := testbed.Reservation{Testbed: s.plan.Name, Host: s.plan.Hosts[i].Name, Owner: s.access.OwnerName(), Note: note}
-		if r.Resources, err = s.plan.resourcesOf(r.Host, &s.access); err == nil {
-			err = s.links[i].Reserve(ctx, r, lasts)
-		}
-		if err != nil {
-			return fmt.Errorf("host %s: %w", r.Host, err)
-		}
-		taken++
+		return errors.Join(errs...)
 	}
-	return nil
+	for i := range s.links {
+		there, err := s.reserveHost(ctx, i, note, lasts)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("host %s: %w", s.plan.Hosts[i].Name, err), undo(context.WithoutCancel(ctx)))
+		}
+		before = append(before, there)
+	}
+	return undo, nil
+}
+
+// reserveHost reserves one host and returns the reservation that this one replaces, if any.
+func (s *Hosts) reserveHost(ctx context.Context, i int, note string, lasts time.Duration) (
+	before *testbed.Reservation, err error) {
+	want := testbed.Reservation{Testbed: s.plan.Name, Host: s.plan.Hosts[i].Name, Owner: s.access.OwnerName(), Note: note}
+	if want.Resources, err = s.plan.resourcesOf(want.Host, &s.access); err != nil {
+		return nil, err
+	}
+	all, err := s.links[i].Reservations(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if k := slices.IndexFunc(all, func(r testbed.Reservation) bool { return r.IsSame(&want) }); k >= 0 {
+		before = &all[k]
+	}
+	return before, s.links[i].Reserve(ctx, want, lasts)
 }
 
 // release ends the reservations of all hosts that are connected, and reports whether there were any.

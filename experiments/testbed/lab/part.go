@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -124,39 +125,42 @@ func (s *Hosts) heldBy(ctx context.Context) (all []*State, err error) {
 }
 
 // hold starts the holders of all hosts in the order of their names, or none. Holders that exist extend their reservations. If
-// only some hosts have nodes of the testbed up, these are made anew, so that all begin together.
-func (s *Hosts) hold(ctx context.Context, note string, lasts time.Duration) (err error) {
+// only some hosts have nodes of the testbed up, these are made anew, so that all begin together. undo ends the holders
+// that it started; hold does the same when it fails.
+func (s *Hosts) hold(ctx context.Context, note string, lasts time.Duration) (undo undoing, err error) {
 	before, err := s.heldBy(ctx)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	nodes := s.plan.Nodes
 	if absent := slices.Contains(before, nil); nodes != nil && absent {
 		if err := s.letGo(ctx); err != nil {
-			return err
+			return nil, err
 		}
 		clear(before)
 		if nodes, err = s.readMACs(ctx); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	defer func() {
-		for i := range before {
-			if err != nil && before[i] == nil {
-				err = errors.Join(err, s.links[i].letGo(context.WithoutCancel(ctx), s.plan.Name))
+	undo = func(ctx context.Context) error {
+		return s.each(func(i int) error {
+			if before[i] != nil {
+				return nil
 			}
-		}
-	}()
+			return s.links[i].letGo(ctx, s.plan.Name)
+		})
+	}
 	for i := range s.links {
 		part := &HostPart{Testbed: s.plan.Name, Host: s.plan.Hosts[i].Name, Owner: s.access.OwnerName(), Note: note, Lasts: lasts, Nodes: nodes}
 		if part.Resources, err = s.plan.resourcesOf(part.Host, &s.access); err == nil {
-			err = s.links[i].hold(ctx, part)
+			// A holder that is being started cannot be ended yet, so an interrupt waits for it.
+			err = cmp.Or(s.links[i].hold(context.WithoutCancel(ctx), part), ctx.Err())
 		}
 		if err != nil {
-			return fmt.Errorf("host %s: %w", part.Host, err)
+			return nil, errors.Join(fmt.Errorf("host %s: %w", part.Host, err), undo(context.WithoutCancel(ctx)))
 		}
 	}
-	return nil
+	return undo, nil
 }
 
 // readMACs returns the plan's nodes with the hardware addresses of the interfaces at both ends of cables between hosts.

@@ -52,20 +52,16 @@ func HoldPart(ctx context.Context, part *HostPart, a *testbed.Access, ready func
 
 // watchReservation calls end when the reservation has ended, by the host's boot clock or because it was released.
 func (h *Holder) watchReservation(ctx context.Context, end func()) {
-	for tick := time.NewTicker(reservationCheck); ; {
+	for {
 		left, err := h.reservationLeft()
 		if err != nil || left <= 0 {
 			end()
 			return
 		}
-		if left < reservationCheck {
-			tick.Reset(left)
-		}
 		select {
 		case <-ctx.Done():
-			tick.Stop()
 			return
-		case <-tick.C:
+		case <-time.After(min(left, reservationCheck)):
 		}
 	}
 }
@@ -73,10 +69,9 @@ func (h *Holder) watchReservation(ctx context.Context, end func()) {
 // reservationLeft returns the time until the end of the holder's reservation; 0 if there is none.
 func (h *Holder) reservationLeft() (time.Duration, error) {
 	all, err := h.reservations.List()
-	for i := range all {
-		if r := &all[i]; r.Testbed == h.part.Testbed && r.Host == h.part.Host && r.Owner == h.part.Owner {
-			return r.Left, nil
-		}
+	own := h.part.reservation()
+	if i := slices.IndexFunc(all, func(r testbed.Reservation) bool { return r.IsSame(&own) }); i >= 0 {
+		return all[i].Left, nil
 	}
 	return 0, err
 }

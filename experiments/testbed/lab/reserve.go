@@ -43,7 +43,7 @@ func ReserveHosts(ctx context.Context, p *RolePlan, note string, lasts time.Dura
 		return err
 	}
 	for {
-		err := s.reserve(ctx, note, lasts)
+		_, err := s.reserve(ctx, note, lasts)
 		if wait != nil && errors.Is(err, testbed.ErrReserved) {
 			if err = wait(err); err == nil {
 				continue

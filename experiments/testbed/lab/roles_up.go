@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -111,7 +112,7 @@ func loadUp(name string) (*RolePlan, error) {
 
 // UpRoles brings a testbed of roles up: it examines all hosts, reserves them for a time, starts a holder on each, stops their
 // generators and remembers the plan under its name. A testbed that is already up is examined and reserved again, and missing
-// holders are started.
+// holders are started. If it fails, it leaves reservations and holders as they were.
 func UpRoles(ctx context.Context, p *RolePlan, note string, lasts time.Duration, a testbed.Access) (all []Examination, err error) {
 	there, err := loadUp(p.Name)
 	if err == nil && !isSamePlan(there, p) {
@@ -131,17 +132,31 @@ func UpRoles(ctx context.Context, p *RolePlan, note string, lasts time.Duration,
 	if err := Fault(all, true); err != nil {
 		return all, err
 	}
-	if err := s.reserve(ctx, note, lasts); err != nil {
-		return all, err
-	}
-	if err := s.hold(ctx, note, lasts); err != nil {
-		_, undone := s.release(context.WithoutCancel(ctx))
-		return all, errors.Join(err, undone)
+	return all, s.bringUp(ctx, note, lasts)
+}
+
+// bringUp reserves the hosts, starts their holders, stops their generators and remembers the plan. If a step fails, it
+// undoes those before.
+func (s *Hosts) bringUp(ctx context.Context, note string, lasts time.Duration) (err error) {
+	var undos []undoing
+	defer func() {
+		for _, undo := range slices.Backward(undos) {
+			if err != nil {
+				err = errors.Join(err, undo(context.WithoutCancel(ctx)))
+			}
+		}
+	}()
+	for _, step := range []func(context.Context, string, time.Duration) (undoing, error){s.reserve, s.hold} {
+		undo, err := step(ctx, note, lasts)
+		if err != nil {
+			return err
+		}
+		undos = append(undos, undo)
 	}
 	if err := s.rest(ctx); err != nil {
-		return all, err
+		return err
 	}
-	return all, rememberUp(p)
+	return rememberUp(s.plan)
 }
 
 // isSamePlan reports whether two plans are the same in every field.
