@@ -28,9 +28,9 @@ type reserveAnswer struct{ Reserved string }
 type releaseRequest struct{ Testbed, Host, Owner string }
 
 // HostCalls returns the requests that a host answers by name.
-func (a Access) HostCalls() map[string]func(json.RawMessage) (any, error) {
-	return map[string]func(json.RawMessage) (any, error){
-		callReserve: func(body json.RawMessage) (any, error) {
+func (a Access) HostCalls() map[string]CallHandler {
+	return map[string]CallHandler{
+		callReserve: func(_ context.Context, body json.RawMessage) (any, error) {
 			var r reserveRequest
 			if err := json.Unmarshal(body, &r); err != nil {
 				return nil, err
@@ -41,20 +41,20 @@ func (a Access) HostCalls() map[string]func(json.RawMessage) (any, error) {
 			}
 			return reserveAnswer{}, err
 		},
-		callRelease: func(body json.RawMessage) (any, error) {
+		callRelease: func(_ context.Context, body json.RawMessage) (any, error) {
 			var r releaseRequest
 			if err := json.Unmarshal(body, &r); err != nil {
 				return nil, err
 			}
 			return a.LocalReservations().Release(r.Testbed, r.Host, r.Owner)
 		},
-		callList: func(json.RawMessage) (any, error) { return a.LocalReservations().List() },
-		callAbout: func(body json.RawMessage) (any, error) {
+		callList: func(context.Context, json.RawMessage) (any, error) { return a.LocalReservations().List() },
+		callAbout: func(ctx context.Context, body json.RawMessage) (any, error) {
 			var what AboutRequest
 			if err := json.Unmarshal(body, &what); err != nil {
 				return nil, err
 			}
-			return a.About(context.Background(), what), nil
+			return a.About(ctx, what), nil
 		},
 	}
 }

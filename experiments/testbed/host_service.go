@@ -25,15 +25,18 @@ import (
 	"github.com/olafctl/olaf/capture/live"
 )
 
+// CallHandler answers a request by name. The context ends when the requester gives up or is gone.
+type CallHandler func(ctx context.Context, body json.RawMessage) (answer any, err error)
+
 // HostService offers what a testbed needs from a host besides a device: its clock, frames from an interface, three
 // programs, and the files that these write. It belongs to agents that end with their head, and ends the programs that
 // it started.
 type HostService struct {
-	Now        func() time.Time                              // the host's clock; nil is time.Now
-	OpenFrames func(live.Options) (Frames, error)            // captures from an interface
-	Program    string                                        // this program's file, for the programs
-	Folder     string                                        // of the run: the programs start and write there, and only its files are read
-	Calls      map[string]func(json.RawMessage) (any, error) // further requests, by name
+	Now        func() time.Time                   // the host's clock; nil is time.Now
+	OpenFrames func(live.Options) (Frames, error) // captures from an interface
+	Program    string                             // this program's file, for the programs
+	Folder     string                             // of the run: the programs start and write there, and only its files are read
+	Calls      map[string]CallHandler             // further requests, by name
 
 	mu       sync.Mutex
 	children map[*exec.Cmd]bool
@@ -390,7 +393,7 @@ func (s *HostService) serveCall(stream *hostStream) error {
 	if !known {
 		return refuse(fmt.Errorf("this agent knows no request %q", c.Name))
 	}
-	answer, err := call(c.Body)
+	answer, err := call(stream.Context(), c.Body)
 	if err != nil {
 		return refuse(err)
 	}

@@ -79,8 +79,8 @@ func hostService(env *cli.Env, listen string) (*testbed.HostService, error) {
 	if err != nil {
 		return nil, err
 	}
-	calls := map[string]func(json.RawMessage) (any, error){
-		examineCall: func(body json.RawMessage) (any, error) { return answerExamine(env, body) },
+	calls := map[string]testbed.CallHandler{
+		examineCall: func(_ context.Context, body json.RawMessage) (any, error) { return answerExamine(env, body) },
 	}
 	return &testbed.HostService{OpenFrames: env.OpenCapture, Program: program, Folder: filepath.Dir(strings.TrimPrefix(listen, "unix:")),
 		Calls: calls}, nil

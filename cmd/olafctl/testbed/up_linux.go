@@ -1,18 +1,14 @@
 package testbed
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -181,35 +177,15 @@ func startHolder(ctx context.Context, env *cli.Env, name string, text []byte) er
 		return err
 	}
 	holder := exec.Command(self, "testbed", "up", "--foreground", "--quiet", "--name", name, "-")
-	holder.Stdin = bytes.NewReader(text)
-	holder.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	said, err := holder.StdoutPipe()
-	if err != nil {
-		return err
+	line, err := lab.StartHolder(ctx, holder, text)
+	switch {
+	case ctx.Err() != nil && err != nil:
+		return cli.MarkInterrupted(ctx.Err())
+	case err != nil:
+		return fmt.Errorf("%s: %w", name, err)
 	}
-	failed, err := holder.StderrPipe()
-	if err != nil {
-		return err
-	}
-	if err := holder.Start(); err != nil {
-		return err
-	}
-	stop := context.AfterFunc(ctx, func() { _ = holder.Process.Kill() })
-	defer stop()
-	line, err := bufio.NewReader(said).ReadString('\n')
-	if err == nil && strings.HasPrefix(line, standing) {
-		if !stop() { // killed meanwhile
-			return errors.Join(cli.MarkInterrupted(ctx.Err()), holder.Wait())
-		}
-		_, err := fmt.Fprint(env.Stdout, line)
-		return errors.Join(err, holder.Process.Release())
-	}
-	why, _ := io.ReadAll(failed)
-	_ = holder.Wait() // the reason is in stderr
-	if err := ctx.Err(); err != nil {
-		return cli.MarkInterrupted(err)
-	}
-	return fmt.Errorf("%w: %s: %s", lab.ErrNotUp, name, bytes.TrimPrefix(bytes.TrimSpace(why), []byte("olafctl: ")))
+	_, err = fmt.Fprint(env.Stdout, line)
+	return err
 }
 
 // newTestbedHoldCmd returns the holder of one host's part of a testbed, which up starts there.

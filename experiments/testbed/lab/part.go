@@ -45,24 +45,24 @@ const (
 )
 
 // HostCalls returns the requests about holders that a host answers by name.
-func HostCalls(a testbed.Access) map[string]func(json.RawMessage) (any, error) {
+func HostCalls(a testbed.Access) map[string]testbed.CallHandler {
 	name := func(body json.RawMessage) (name string, err error) { return name, json.Unmarshal(body, &name) }
-	return map[string]func(json.RawMessage) (any, error){
-		callHold: func(body json.RawMessage) (any, error) {
+	return map[string]testbed.CallHandler{
+		callHold: func(ctx context.Context, body json.RawMessage) (any, error) {
 			part := new(HostPart)
 			if err := json.Unmarshal(body, part); err != nil {
 				return nil, err
 			}
-			return nil, holdHere(context.Background(), part, &a)
+			return nil, holdHere(ctx, part, &a)
 		},
-		callHeld: func(body json.RawMessage) (any, error) {
+		callHeld: func(_ context.Context, body json.RawMessage) (any, error) {
 			n, err := name(body)
 			if err != nil {
 				return nil, err
 			}
 			return stateHere(n)
 		},
-		callLetGo: func(body json.RawMessage) (any, error) {
+		callLetGo: func(_ context.Context, body json.RawMessage) (any, error) {
 			n, err := name(body)
 			if err != nil {
 				return nil, err

@@ -95,34 +95,37 @@ func holdHere(ctx context.Context, part *HostPart, a *testbed.Access) error {
 	if err != nil {
 		return err
 	}
-	return startDetached(ctx, exec.Command(self, "testbed", "hold"), text)
+	_, err = StartHolder(ctx, exec.Command(self, "testbed", "hold"), text)
+	return err
 }
 
-// startDetached starts a holder in a new session and waits until its part is up.
-func startDetached(ctx context.Context, holder *exec.Cmd, stdin []byte) error {
+// StartHolder starts a holder in a new session, with its testbed on standard input, and returns the line that it prints
+// when the testbed is up. The holder outlives this process. If the context ends before that line, the holder is asked to
+// remove what it has made.
+func StartHolder(ctx context.Context, holder *exec.Cmd, stdin []byte) (line string, err error) {
 	holder.Stdin, holder.Dir = bytes.NewReader(stdin), "/"
 	holder.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	out, err := holder.StdoutPipe()
 	if err != nil {
-		return err
+		return "", err
 	}
 	words, err := holder.StderrPipe()
 	if err != nil {
-		return err
+		return "", err
 	}
 	if err := holder.Start(); err != nil {
-		return err
+		return "", err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = holder.Process.Kill() })
-	defer stop()
-	if line, err := bufio.NewReader(out).ReadString('\n'); err == nil && strings.HasPrefix(line, HeldPrefix) {
+	stop := context.AfterFunc(ctx, func() { _ = holder.Process.Signal(syscall.SIGTERM) }) // it may have ended
+	line, err = bufio.NewReader(out).ReadString('\n')
+	if stop() && err == nil && strings.HasPrefix(line, HeldPrefix) {
 		go func() { _ = holder.Wait() }() // it may end before this process
-		return nil
+		return line, nil
 	}
 	why, _ := io.ReadAll(words)
 	_ = holder.Wait() // the reason is in stderr
 	if err := ctx.Err(); err != nil {
-		return err
+		return "", err
 	}
-	return fmt.Errorf("%w: %s", ErrNotUp, bytes.TrimPrefix(bytes.TrimSpace(why), []byte("olafctl: ")))
+	return "", fmt.Errorf("%w: %s", ErrNotUp, bytes.TrimPrefix(bytes.TrimSpace(why), []byte("olafctl: ")))
 }

@@ -39,6 +39,8 @@ func TestMain(m *testing.M) {
 		err = hold(name)
 	case host != "":
 		err = play(os.Args[1:])
+	case os.Getenv(asSlowHolder) != "":
+		err = holdSlowly()
 	default:
 		os.Exit(m.Run())
 	}
