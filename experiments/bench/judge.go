@@ -34,6 +34,10 @@ func (b *station) judgeRun(id RunID, counters *fpga.Counters, ports []fpga.Port,
 	return run
 }
 
+// quietCable is the advice for a cable that carries more than updates. Ports count every frame, so that such traffic
+// could hide losses.
+const quietCable = "stop LLDP, ARP, IPv6 and other traffic on the cable between them, and measure again"
+
 // bookCable counts the frames lost on the cable from another card's generator to the queue, according to the ports at
 // its ends, and returns the reasons to doubt these counts. Without such a cable, or if another program latched the
 // counters, it does nothing.
@@ -44,22 +48,26 @@ func bookCable(n olaf.Counts, ports []fpga.Port) (why []string) {
 	}
 	sent, received := int64(ports[i].Sent), int64(ports[0].Received)
 	if all := n.Of("sent"); sent != all {
-		why = append(why, fmt.Sprintf("the generator sent %s, but %d left its port: something else sends there, or frames were lost inside",
-			olaf.Plural(all, "update"), sent))
+		why = append(why, fmt.Sprintf("the generator sent %s, but %d left its port: something else sends there, or frames were lost "+
+			"inside; %s", olaf.Plural(all, "update"), sent, quietCable))
 	}
 	if received > sent {
-		return append(why, fmt.Sprintf("%s reached the queue's port and %d left the generator's: something else sends to the queue",
-			olaf.Plural(received, "frame"), sent))
+		return append(why, fmt.Sprintf("%s reached the queue's port and %d left the generator's: something else sends to the queue; %s",
+			olaf.Plural(received, "frame"), sent, quietCable))
+	}
+	if others := n.Of("bypassed"); others > 0 {
+		why = append(why, fmt.Sprintf("lost_on_cable may be up to %d too low: that many frames at the queue's port were not updates of "+
+			"the bench's workers; %s", others, quietCable))
 	}
 	n.Add("lost_on_cable", sent-received)
 	n.Add("lost_before_engine", sent-received)
 	return why
 }
 
-// strangers lists the queue's counts of updates that its tables did not attribute to the bench's workers.
+// strangers lists the queue's counts of frames that its tables did not attribute to the bench's workers.
 func strangers(q *regmap.QueueCounters) (why []string) {
 	if n := q.Bypassed; n > 0 {
-		why = append(why, fmt.Sprintf("%s bypassed the queue: their workers are not in the tables", olaf.Plural(n, "update")))
+		why = append(why, fmt.Sprintf("%s bypassed the queue: not updates, or from workers that are not in the tables", olaf.Plural(n, "frame")))
 	}
 	if n := q.Misidentified; n > 0 {
 		why = append(why, fmt.Sprintf("%s reached the queue with another identity than their worker's: the "+

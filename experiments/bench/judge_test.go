@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/regmap"
 	"github.com/olafctl/olaf/results"
@@ -46,8 +47,39 @@ func TestStrangersMakeARunInvalid(t *testing.T) {
 		t.Errorf("a run with nothing amiss has %q", why)
 	}
 	got := strings.Join(strangers(&regmap.QueueCounters{Bypassed: 2, Misidentified: 1}), "; ")
-	if want := "2 updates bypassed the queue: their workers are not in the tables; " +
+	if want := "2 frames bypassed the queue: not updates, or from workers that are not in the tables; " +
 		"1 update reached the queue with another identity than their worker's: the tables were changed during the run"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestOtherFramesOnTheCable checks that losses on the cable to the queue are counted by its ports, and that a run is in doubt
+// if the ports counted frames of other programs, even if these hide a loss.
+func TestOtherFramesOnTheCable(t *testing.T) {
+	for _, c := range []struct {
+		name                     string
+		left, arrived, in, other int64 // of 100 updates: frames at both ports, and updates and other frames at the queue
+		lost                     int64
+		says                     string // empty for a run without doubts
+	}{
+		{"nothing lost", 100, 100, 100, 0, 0, ""},
+		{"three lost", 100, 97, 97, 0, 3, ""},
+		{"another sender at the generator", 101, 101, 100, 1, 0, "the generator sent 100 updates, but 101 left its port"},
+		{"lost inside the generator", 98, 98, 98, 0, 0, "the generator sent 100 updates, but 98 left its port"},
+		{"another sender at the queue", 100, 102, 100, 2, 0, "102 frames reached the queue's port and 100 left the generator's"},
+		{"the same, and three lost", 100, 99, 97, 2, 1, "lost_on_cable may be up to 2 too low"},
+		{"the same, and as many lost", 100, 100, 98, 2, 0, "lost_on_cable may be up to 2 too low"},
+	} {
+		n := olaf.NewCounts(system.QueueDeclaration().Ledger)
+		n.Add("sent", 100)
+		n.Add("in", c.in)
+		n.Add("bypassed", c.other)
+		why := strings.Join(bookCable(n, []fpga.Port{{Received: uint64(c.arrived)}, {}, {Sent: uint64(c.left), Feeds: true}}), "; ")
+		if n.Of("lost_on_cable") != c.lost || n.Of("lost_before_engine") != c.lost {
+			t.Errorf("%s: %d lost on the cable and %d before the queue, want %d", c.name, n.Of("lost_on_cable"), n.Of("lost_before_engine"), c.lost)
+		}
+		if (why == "") != (c.says == "") || !strings.Contains(why, c.says) || why != "" && !strings.HasSuffix(why, quietCable) {
+			t.Errorf("%s: %q, want %q and what to do", c.name, why, c.says)
+		}
 	}
 }
