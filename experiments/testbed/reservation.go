@@ -244,7 +244,9 @@ func (r *Reservations) lock() (unlock func(), err error) {
 	path := filepath.Join(r.Dir, ".lock")
 	file, err := lockfile.Open(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
-		file, err = lockfile.Open(path, os.O_RDONLY|os.O_CREATE, 0o644)
+		if file, err = lockfile.Open(path, os.O_RDONLY|os.O_CREATE, 0o644); err == nil {
+			_ = file.Chmod(0o644) // whatever the umask; it may be another user's by now
+		}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("lock the reservations: %w", err)

@@ -1,0 +1,31 @@
+//go:build unix
+
+package testbed
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+	"testing"
+)
+
+// TestUmaskDoesNotKeepOthersOut reserves with a umask that hides new files: other users must still be able to lock and read
+// the folder.
+func TestUmaskDoesNotKeepOthersOut(t *testing.T) {
+	r, _ := newReservations(t)
+	mask := syscall.Umask(0o077)
+	err := reserveFor(t, r, "alice@desk", "paper", "card")
+	syscall.Umask(mask)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := filepath.Glob(filepath.Join(r.Dir, "*"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no reservation, %v", err)
+	}
+	for _, name := range append(files, filepath.Join(r.Dir, ".lock")) {
+		if info, err := os.Stat(name); err != nil || info.Mode().Perm() != 0o644 {
+			t.Errorf("%s: %v, %v; want it readable by all", filepath.Base(name), info.Mode(), err)
+		}
+	}
+}
