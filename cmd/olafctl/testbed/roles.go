@@ -106,7 +106,7 @@ func printHosts(env *cli.Env, out cli.Format, p *lab.RolePlan, all []lab.Examina
 		if e.SSH != "" {
 			clock = fmt.Sprintf("%v ± %v", time.Duration(e.Clock.OffsetNS), time.Duration(e.Clock.BoundNS))
 		}
-		list.Add(e.Name, strings.Join(e.Roles, ", "), cli.OrDash(strings.Join(what, ", ")), e.Kernel, rights, clock, cli.OrDash(describeHolder(p, e)))
+		list.Add(e.Name, strings.Join(e.Roles, ", "), cli.OrDash(strings.Join(what, ", ")), e.Kernel, rights, clock, cli.OrDash(describeHolder(e)))
 	}
 	if err := list.Write(env, cli.Table); err != nil {
 		return err
@@ -140,13 +140,11 @@ func printNodes(env *cli.Env, all []lab.Examination) error {
 	return list.Write(env, cli.Table)
 }
 
-// describeHolder describes the owner of the testbed's reservation on a host, or of another reservation of its
-// resources.
-func describeHolder(p *lab.RolePlan, e *lab.Examination) string {
-	for i := range e.Reservations {
-		if r := &e.Reservations[i]; r.Testbed != p.Name || r.Host == e.Name {
-			return fmt.Sprintf("%s for %s, %v left", r.Owner, r.Testbed, r.Left.Round(time.Second))
-		}
+// describeHolder describes the reservation of the testbed on a host, or the one that prevents it; "" if there is neither.
+func describeHolder(e *lab.Examination) string {
+	r := e.Holder
+	if r == nil {
+		return ""
 	}
-	return ""
+	return fmt.Sprintf("%s for %s, %v left", r.Owner, r.Testbed, r.Left.Round(time.Second))
 }

@@ -155,6 +155,22 @@ type Examination struct {
 	Clock        clocks.Offset         `json:"clock"`
 	Reservations []testbed.Reservation `json:"reservations"`
 	Held         *State                `json:"held,omitempty"` // the part of a testbed that is up, with its nodes
+	// Holder is the testbed's reservation, or another one that prevents it; nil if there is neither.
+	Holder *testbed.Reservation `json:"-"`
+}
+
+// findHolder returns the reservation of a testbed on the host, or another one of a resource that it uses; nil for none.
+func (e *Examination) findHolder(name string, uses []string) (holder *testbed.Reservation) {
+	for i := range e.Reservations {
+		r := &e.Reservations[i]
+		switch {
+		case r.Testbed == name && r.Host == e.Name:
+			return r
+		case slices.ContainsFunc(r.Resources, func(resource string) bool { return slices.Contains(uses, resource) }):
+			holder = r
+		}
+	}
+	return holder
 }
 
 // Examine examines all hosts at once, in the order of the plan. The reasons why a host cannot have its roles are in its
@@ -176,6 +192,8 @@ func (s *Hosts) Examine(ctx context.Context) ([]Examination, error) {
 		if e.Reservations, err = link.Reservations(ctx); err != nil {
 			return err
 		}
+		uses, _ := s.plan.resourcesOf(h.Name, &s.access) // an unknown device is among the faults
+		e.Holder = e.findHolder(s.plan.Name, uses)
 		if e.Clock, err = link.Offset(ctx); err != nil {
 			return err
 		}

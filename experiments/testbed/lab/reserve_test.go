@@ -61,6 +61,23 @@ func TestAllHostsOrNone(t *testing.T) {
 	}
 }
 
+// TestHolderOfAHost finds the reservation to show for a host among those of several testbeds.
+func TestHolderOfAHost(t *testing.T) {
+	r := func(name, host, resource string) testbed.Reservation {
+		return testbed.Reservation{Testbed: name, Host: host, Resources: []string{resource}}
+	}
+	apart, taken, own := r("apart", "a", "interface eth9"), r("taken", "x", "interface eth0"), r("paper", "a", "interface eth1")
+	for want, all := range map[string][]testbed.Reservation{
+		"": {apart, r("paper", "b", "interface eth9")}, "taken": {apart, taken}, "paper": {apart, own, taken},
+	} {
+		e := Examination{Name: "a", Reservations: all}
+		got := e.findHolder("paper", []string{"interface eth0", "interface eth1"})
+		if (got == nil) != (want == "") || got != nil && got.Testbed != want {
+			t.Errorf("of %+v, %+v is shown; want testbed %q", all, got, want)
+		}
+	}
+}
+
 // TestDownWithoutAHost takes a testbed down of which one host cannot be reached: the others are released, and the name
 // stays, so that it can be tried again.
 func TestDownWithoutAHost(t *testing.T) {
