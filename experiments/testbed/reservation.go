@@ -245,7 +245,7 @@ func (r *Reservations) lock() (unlock func(), err error) {
 	file, err := lockfile.Open(path, os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		if file, err = lockfile.Open(path, os.O_RDONLY|os.O_CREATE, 0o644); err == nil {
-			_ = file.Chmod(0o644) // whatever the umask; it may be another user's by now
+			_ = file.Chmod(0o644) // despite the umask; it may be another user's by now
 		}
 	}
 	if err != nil {
