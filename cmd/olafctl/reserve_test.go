@@ -13,8 +13,8 @@ import (
 	"github.com/olafctl/olaf/experiments/testbed"
 )
 
-// TestReserveForTwoPeople lets a second person meet a reservation: the testbed, its interface and its card are refused with
-// the first one's name, until that one releases them.
+// TestReserveForTwoPeople lets a second person meet a reservation: the testbed, its interface, to up and to bench, and its card
+// are refused with the first one's name, until that one releases them.
 func TestReserveForTwoPeople(t *testing.T) {
 	locks := t.TempDir()
 	file := filepath.Join(t.TempDir(), "paper.yaml")
@@ -27,7 +27,7 @@ func TestReserveForTwoPeople(t *testing.T) {
 		var out bytes.Buffer
 		env := testEnvironment(&out, &out)
 		env.Bus.Locks, env.Bus.Sysfs = locks, locks
-		code = run(t.Context(), env, append([]string{"testbed"}, args...))
+		code = run(t.Context(), env, args)
 		return code, out.String()
 	}
 	expect := func(who string, code int, said string, args ...string) {
@@ -36,20 +36,25 @@ func TestReserveForTwoPeople(t *testing.T) {
 			t.Errorf("%s, %v: exit code %d, %q; want %d and %q", who, args, c, all, code, said)
 		}
 	}
-	expect("alice", cli.ExitUsage, "use more than 0s", "reserve", file, "--for", "0s")
-	expect("alice", cli.ExitUsage, "you have no reservation of testbed paper", "release", file)
-	expect("alice", cli.ExitDone, "paper is reserved until ", "reserve", file, "--for", "1h", "--note", "table 1 runs")
-	expect("bob", cli.ExitDevice, "host here: pci:0000:3b:00: it is reserved by alice@", "reserve", file)
-	expect("bob", cli.ExitUsage, "you have no reservation", "release", file)
+	expect("alice", cli.ExitUsage, "use more than 0s", "testbed", "reserve", file, "--for", "0s")
+	expect("alice", cli.ExitUsage, "you have no reservation of testbed paper", "testbed", "release", file)
+	expect("alice", cli.ExitDone, "paper is reserved until ", "testbed", "reserve", file, "--for", "1h", "--note", "table 1 runs")
+	expect("bob", cli.ExitDevice, "host here: pci:0000:3b:00: it is reserved by alice@", "testbed", "reserve", file)
+	expect("bob", cli.ExitUsage, "you have no reservation", "testbed", "release", file)
 	lab := filepath.Join(t.TempDir(), "lab.yaml")
 	const cable = "nodes: [{name: w, role: worker}, {name: s, role: aggregator}, {name: ps, role: server}]\n" +
 		"links: [{child: w, parent: s, interfaces: [eth6, eth7]}, {child: s, parent: ps}]\n"
 	if err := os.WriteFile(lab, []byte(cable), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	expect("bob", cli.ExitDevice, "interface eth7: it is reserved by alice@", "up", lab)
-	expect("alice", cli.ExitDone, "paper is released", "release", file)
-	expect("bob", cli.ExitDone, "paper is reserved", "reserve", file, "--wait")
+	expect("bob", cli.ExitDevice, "interface eth7: it is reserved by alice@", "testbed", "up", lab)
+	expect("bob", cli.ExitDevice, "interface eth7: it is reserved by alice@", "bench", "--system", "xagg", "-d", "xdp:"+lab)
+	queue := writeFile(t, "queue.yaml", "nodes: [{name: w, role: worker, rate: 300kbps}, {name: s, role: switch}, {name: ps, role: server}]\n"+
+		"links: [{child: w, parent: s, interfaces: [eth6, eth7]}, {child: s, parent: ps}]\n"+
+		"devices: [{node: s, program: olaf}]\njob: {lanes: 48}\n")
+	expect("bob", cli.ExitDevice, "interface eth7: it is reserved by alice@", "bench", "-d", "xdp:"+queue)
+	expect("alice", cli.ExitDone, "paper is released", "testbed", "release", file)
+	expect("bob", cli.ExitDone, "paper is reserved", "testbed", "reserve", file, "--wait")
 }
 
 // commandsOfDevices lists every command that takes a device or a P4Runtime server, with its arguments for a reserved DEVICE, its

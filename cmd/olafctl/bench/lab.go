@@ -57,7 +57,7 @@ func (f *Flags) settleLab(cmd *cobra.Command, env *cli.Env) error {
 		return err
 	}
 	f.notes = append(f.notes, labNotes(name, p, &f.wires)...)
-	return nil
+	return testbedcmd.CheckReserved(env, p)
 }
 
 // labNotes returns notes on how a bench differs from the testbed's own workers.

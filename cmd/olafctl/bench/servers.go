@@ -116,7 +116,7 @@ func (f *modelFlags) planTestbed(cmd *cobra.Command, env *cli.Env, b *Flags, nam
 		return nil, cli.UsageError("--children %d: servers in %s have at most %d; change the file, or leave the "+
 			"flag out", f.children, name, most)
 	}
-	return p, nil
+	return p, testbedcmd.CheckReserved(env, p)
 }
 
 // userTestbed returns a testbed of workers around one server whose program runs in this process.

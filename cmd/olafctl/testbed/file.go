@@ -312,3 +312,12 @@ on this machine, without hardware), tree and queue (network namespaces of this m
 	cmd.Flags().BoolVar(&force, "force", false, "overwrite an existing file")
 	return cmd
 }
+
+// CheckReserved returns an error if another user has reserved an interface of this machine that a plan uses.
+func CheckReserved(env *cli.Env, p *lab.Plan) error {
+	access, err := env.Access()
+	if err != nil {
+		return err
+	}
+	return access.CheckInterfaces(p.Interfaces()...)
+}

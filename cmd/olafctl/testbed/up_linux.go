@@ -87,11 +87,7 @@ func (f *upFlags) bringUp(ctx context.Context, env *cli.Env, path string) error 
 			return err
 		}
 	}
-	access, err := env.Access()
-	if err != nil {
-		return err
-	}
-	if err := access.CheckInterfaces(p.Interfaces()...); err != nil {
+	if err := CheckReserved(env, p); err != nil {
 		return err
 	}
 	if there, err := makeRoom(p, f.replace); there || err != nil {
