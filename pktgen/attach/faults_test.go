@@ -136,3 +136,16 @@ func TestOtherUsersCannotAttach(t *testing.T) {
 		t.Errorf("the socket's user gets %q, want a connection", out)
 	}
 }
+
+// TestUpdatesWithoutClientEndWithTheirContext passes updates to a server whose client never attaches: each ends with its
+// context, also while the one before it still waits for a client.
+func TestUpdatesWithoutClientEndWithTheirContext(t *testing.T) {
+	u, _ := serving(t)
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	for i := range 3 {
+		if _, ok := u.ApplyVector(ended, Update{Count: 1}, nil); ok {
+			t.Errorf("update %d has an answer, want none without a client", i)
+		}
+	}
+}

@@ -97,7 +97,11 @@ func (u *Updates) ApplyVector(ctx context.Context, update Update, values []byte)
 	k.update.Number = u.number
 	u.number++
 	u.mu.Unlock()
-	u.arrivals <- k
+	select {
+	case u.arrivals <- k:
+	case <-ctx.Done(): // an update before it may never be taken
+		return nil, false
+	}
 	select {
 	case <-done:
 		return k.reply, true

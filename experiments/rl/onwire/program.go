@@ -50,6 +50,8 @@ type Program struct {
 	Olafctl func(args ...string) *exec.Cmd `json:"-"`
 	Say     func(format string, a ...any)  `json:"-"` // progress; needed
 	Told    func(p Point)                  `json:"-"` // receives every point; required
+
+	most uint32 // updates of a worker of a network in this process; 0 means mostRounds
 }
 
 // Check returns an error that matches attach.ErrConfig if the fields are not a valid training.

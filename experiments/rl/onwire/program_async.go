@@ -34,7 +34,6 @@ type asyncNet struct {
 	arrived []uint64               // marks of contributions at the switch, in order; of sums that no worker applied yet
 	models  map[uint32]*asyncModel // of sums that some worker has not applied yet, by number
 	version uint32                 // updates that the server's program answered
-	root    int                    // the switch's node
 	played  chan struct{}
 	result  *closedloop.Result
 	err     error
@@ -74,7 +73,7 @@ func (a *attempt) startAsync(ctx context.Context, jobs *Jobs) (*asyncNet, error)
 	n := &asyncNet{Program: a.Program, sockets: newSockets(ctx), spec: jobs.Specs[a.system], compute: jobs.Compute,
 		seed: a.seed, flying: map[uint64]asyncUpdate{}, models: map[uint32]*asyncModel{}, played: make(chan struct{})}
 	var err error
-	if n.parts, n.job, err = n.spec.Build(a.Values, mostRounds); err != nil {
+	if n.parts, n.job, err = n.spec.Build(a.Values, a.rounds()); err != nil {
 		return n, err
 	}
 	c := attach.Config{System: a.system, Workers: a.Workers, Largest: a.Values, Lanes: a.Values + attach.Overhead,
@@ -116,18 +115,22 @@ func (n *asyncNet) play() {
 	defer close(n.played)
 	network := n.spec.Network
 	network.Workers = n.Workers
-	n.root = n.Workers
-	if n.parts.Server != nil {
-		n.root++
-	}
 	n.job.Limit, n.job.Applied, n.job.Begin, n.job.Values = mostTime, n.applied, n.begin, n.handOver
-	n.job.Tap, n.job.Observer = n.noteArrival, (*asyncSends)(n)
+	n.job.Observer = (*asyncSends)(n)
+	if n.parts.Server == nil {
+		n.job.Tap = n.noteArrival
+	}
 	n.job.Follow = func(_, next olaf.Time, _ *closedloop.Look) (olaf.Time, bool) { // until all clients ended
 		return next, n.ctx.Err() == nil && next < olaf.Time(never)
 	}
 	n.result, n.err = closedloop.Run(n.ctx, network, n.job, n.parts, false, n.seed)
 	if cause := context.Cause(n.ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		n.err = cause
+	}
+	for k, m := range n.members {
+		if n.err == nil && m.ctx.Err() == nil {
+			n.err = n.errLong(k)
+		}
 	}
 	if n.err != nil {
 		n.fail(n.err)
@@ -191,7 +194,7 @@ func (n *asyncNet) handOver(now olaf.Time, k int, _ uint32) []uint32 {
 
 // noteArrival stores the order in which updates reach the switch, which is that of their sums.
 func (n *asyncNet) noteArrival(f *closedloop.Frame) {
-	if f.To == n.root && f.Packet.Kind == program.Data && f.Packet.Seg == 0 {
+	if f.To == n.Workers && f.Packet.Kind == program.Data && f.Packet.Seg == 0 {
 		n.arrived = append(n.arrived, f.Packet.Inside)
 	}
 }
@@ -264,7 +267,7 @@ func (n *asyncNet) askServer(a *endpoint.Aggregate, marks []uint64) *asyncModel 
 	for _, v := range a.Values {
 		values = binary.LittleEndian.AppendUint32(values, v)
 	}
-	reply, _ := n.updates.ApplyVector(n.ctx, u, values) // a job that failed ends before its next event
+	reply, _ := n.updates.ApplyVector(n.ctx, u, values) // a job that failed ends before time passes
 	return &asyncModel{version: n.version, values: reply}
 }
 

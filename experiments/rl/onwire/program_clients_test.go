@@ -128,16 +128,22 @@ func (c *testClient) serve() {
 	}
 }
 
-// sum sends one vector with values that not every system can carry; with ONWIRE_LENGTHS one of another length at each
-// worker.
+// sum sends a vector with values that not every system can carry, in ONWIRE_ROUNDS rounds or one; with ONWIRE_LENGTHS one
+// of another length at each worker.
 func (c *testClient) sum() error {
 	if os.Getenv("ONWIRE_LENGTHS") != "" {
 		_, _, err := c.Sum(make([]float32, c.Worker+1), 0)
 		return err
 	}
-	s, _, err := c.Sum([]float32{20, 30, 1e-9, 0.5}, float32(c.Worker)+0.5)
-	c.notes.Sums = append(c.notes.Sums, s)
-	return err
+	rounds, _ := strconv.Atoi(os.Getenv("ONWIRE_ROUNDS"))
+	for range max(rounds, 1) {
+		s, _, err := c.Sum([]float32{20, 30, 1e-9, 0.5}, float32(c.Worker)+0.5)
+		if err != nil {
+			return err
+		}
+		c.notes.Sums = append(c.notes.Sums, s)
+	}
+	return nil
 }
 
 // trainTest trains with this test as the program, and returns the report and every client's notes by name.
@@ -358,6 +364,29 @@ func TestWorkersThatDisagreeOnALength(t *testing.T) {
 		if !errors.Is(err, attach.ErrDisagree) || !strings.Contains(err.Error(), "in round 0 the vector of worker") {
 			t.Errorf("%s: the training ends with %v, want the lengths of a round", name, err)
 		}
+	}
+}
+
+// TestLimitOfUpdatesEndsTraining trains with programs that send more updates than a run may have: it ends with an error
+// and does not wait for answers that never come.
+func TestLimitOfUpdatesEndsTraining(t *testing.T) {
+	for name, c := range map[string]struct {
+		system string
+		run    func(*Program) (*ProgramReport, error)
+	}{
+		"a queue in virtual time": {"olaf", inVirtualTime(t)},
+		"ps without waiting":      {"ps", simulated(t, "async", system.Options{})},
+		"iswitch without waiting": {"iswitch", simulated(t, "async", system.Options{H: 2, Bound: 3})},
+		"sums":                    {"ps", simulated(t, "sync", system.Options{})},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("ONWIRE_ROUNDS", "6")
+			p := &Program{Systems: []string{c.system}, Workers: 2, Values: 6, Slots: 8, OutRate: olaf.Mbps, most: 5}
+			testProgram(t, p)
+			if _, err := c.run(p); !errors.Is(err, ErrProgram) || !strings.Contains(err.Error(), "goes on after 5 updates") {
+				t.Errorf("the training ends with %v, want that a worker goes on after 5 updates", err)
+			}
+		})
 	}
 }
 

@@ -1,11 +1,13 @@
 package onwire
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -27,8 +29,17 @@ type Jobs struct {
 	Compute olaf.Duration
 }
 
-// mostRounds limits a training run through a job.
+// mostRounds limits the updates of each worker of a network in this process.
 const mostRounds = 1 << 20
+
+// rounds returns the limit for the updates of each worker.
+func (p *Program) rounds() uint32 { return cmp.Or(p.most, mostRounds) }
+
+// errLong returns the error for a worker whose program sends more than its network takes.
+func (p *Program) errLong(worker int) error {
+	return fmt.Errorf("%w: worker %d goes on after %d updates or %v of virtual time, where a run ends; train in fewer steps",
+		ErrProgram, worker, p.rounds(), mostTime)
+}
 
 // RunJobs trains through every system with every seed.
 func (p *Program) RunJobs(ctx context.Context, jobs *Jobs) (*ProgramReport, error) {
@@ -91,13 +102,13 @@ func (a *attempt) startJob(ctx context.Context, jobs *Jobs) (*jobNet, error) {
 	n := &jobNet{Program: a.Program, Jobs: jobs, spec: jobs.Specs[a.system], seed: a.seed, sockets: newSockets(ctx),
 		played: make(chan struct{}), began: time.Now()}
 	var err error
-	if n.parts, n.job, err = n.spec.Build(a.Values, mostRounds); err != nil {
+	if n.parts, n.job, err = n.spec.Build(a.Values, a.rounds()); err != nil {
 		return n, err
 	}
 	n.network = n.spec.Network
 	n.network.Workers = a.Workers
 	if n.Wired && n.parts.Numbers > 0 { // packet numbers in frames span all rounds
-		n.job.Updates = uint32(min(mostRounds, n.parts.Numbers/n.job.Packets()))
+		n.job.Updates = uint32(min(int(a.rounds()), n.parts.Numbers/n.job.Packets()))
 	}
 	c := attach.Config{System: a.system, Waits: true, Workers: a.Workers, Largest: a.Values,
 		Lanes: n.parts.PerPacket + attach.Overhead, Floats: n.parts.Conversion.IsExact() || n.parts.Conversion.Block,
@@ -178,17 +189,28 @@ func (n *jobNet) finish(err error) {
 	if n.err = err; err != nil {
 		n.fail(err)
 	}
-	for _, m := range n.members { // a program that still runs receives the reason
+	for k, m := range n.members { // a program that still runs receives the reason
 		if err != nil {
 			break
 		}
+		n.answer(m)
 		if _, goesOn := m.rounds.Take(m.ctx); goesOn {
-			err = fmt.Errorf("%w: another worker ended, and without it there are no more sums", attach.ErrBye)
+			err = n.whyOver(k)
 		}
 	}
 	if err != nil {
 		n.close(err)
 	}
+}
+
+// whyOver returns why a worker whose program still runs gets no more sums.
+func (n *jobNet) whyOver(worker int) error {
+	if slices.ContainsFunc(n.members, func(m *member) bool { return m.ctx.Err() != nil }) {
+		return fmt.Errorf("%w: another worker ended, and without it there are no more sums", attach.ErrBye)
+	}
+	n.err = n.errLong(worker)
+	n.fail(n.err)
+	return n.err
 }
 
 // isOver reports whether a client ended and all clients have their sums, or the job failed.

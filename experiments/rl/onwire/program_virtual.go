@@ -101,7 +101,7 @@ func (a *attempt) startVirtual(ctx context.Context, compute olaf.Duration) (*vir
 	if n.server, err = endpoint.NewOpenServer(cfg, o, (*virtualServer)(n)); err != nil {
 		return n, err
 	}
-	cfg.Updates = mostRounds
+	cfg.Updates = a.rounds()
 	for k := range a.Workers {
 		c.Worker, cfg.Worker, cfg.Job = k, olaf.WorkerID(k), places.Cluster(k)
 		if err := n.addPusher(c, cfg, a.socket(k)); err != nil {
@@ -181,6 +181,9 @@ func (n *virtual) whyEnded() error {
 		if m.asks != nil {
 			return fmt.Errorf("%w: worker %d waits for a model newer than version %d, and no more come: updates that a "+
 				"queue drops have no answer; pull without waiting", ErrProgram, k, m.asks.After)
+		}
+		if m.ctx.Err() == nil {
+			return n.errLong(k)
 		}
 	}
 	return nil
