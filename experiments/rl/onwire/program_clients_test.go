@@ -82,11 +82,7 @@ const learnSteps = 12
 func (c *testClient) learn() error {
 	target, update := float32(c.Worker+1), make([]float32, c.Largest)
 	model := make([]float32, c.Largest)
-	if os.Getenv("ONWIRE_HANGS") == "after an update" {
-		fmt.Println(`{"loss": 1}`)
-		signal.Reset(os.Interrupt)
-		select {} // until it is interrupted
-	}
+	c.hang("worker")
 	for step := range learnSteps {
 		m, values, err := c.Pull(0, false)
 		if err != nil {
@@ -109,6 +105,15 @@ func (c *testClient) learn() error {
 	return nil
 }
 
+// hang waits until the program is interrupted if ONWIRE_HANGS names its role.
+func (c *testClient) hang(role string) {
+	if os.Getenv("ONWIRE_HANGS") == role {
+		signal.Reset(os.Interrupt)
+		fmt.Println(role + " hangs")
+		select {}
+	}
+}
+
 // serve steps the model against each update until the server ends.
 func (c *testClient) serve() {
 	model := make([]float32, c.Largest)
@@ -117,6 +122,7 @@ func (c *testClient) serve() {
 		if err != nil {
 			return
 		}
+		c.hang("server")
 		c.notes.Updates = append(c.notes.Updates, u)
 		part := model[u.First:][:len(values)]
 		for i, v := range values {
@@ -180,9 +186,7 @@ func testProgram(t *testing.T, p *Program) (notes string) {
 	t.Setenv("ONWIRE_NOTES", notes)
 	p.Command, p.Seeds, p.Clusters, p.Scale = os.Args[0], []uint64{1}, 1, attach.DefaultScale
 	p.Say = t.Logf
-	if p.Told == nil {
-		p.Told = func(Point) {}
-	}
+	p.Told = func(Point) {}
 	if p.Lanes == 0 {
 		p.Lanes = p.Values + attach.Overhead
 	}
@@ -390,10 +394,9 @@ func TestLimitOfUpdatesEndsTraining(t *testing.T) {
 	}
 }
 
-// TestInterruptedTrainingLeavesNothing stops trainings whose programs hang: the programs are ended, and what they
-// attached to is gone.
+// TestInterruptedTrainingLeavesNothing interrupts trainings in which the workers' programs hang before an update, or the
+// server's before its answer: the programs end, and the folder with the sockets is gone.
 func TestInterruptedTrainingLeavesNothing(t *testing.T) {
-	t.Setenv("ONWIRE_HANGS", "after an update")
 	for name, run := range map[string]func(context.Context, *Program) (*ProgramReport, error){
 		"an ideal network": func(ctx context.Context, p *Program) (*ProgramReport, error) {
 			p.Systems = []string{rl.Ideal}
@@ -407,15 +410,36 @@ func TestInterruptedTrainingLeavesNothing(t *testing.T) {
 			p.Systems = []string{"ps"}
 			return simulatedIn(ctx, "async", system.Options{})(p)
 		},
+		"iswitch in virtual time": func(ctx context.Context, p *Program) (*ProgramReport, error) {
+			p.Systems = []string{"iswitch"}
+			return simulatedIn(ctx, "async", system.Options{})(p)
+		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			ctx, interrupt := context.WithCancel(t.Context())
-			defer interrupt()
-			p := &Program{Workers: 2, Values: 6, Slots: 8, OutRate: olaf.Mbps, Told: func(Point) { interrupt() }}
-			testProgram(t, p)
-			if _, err := run(ctx, p); !errors.Is(err, context.Canceled) {
-				t.Errorf("the training ends with %v, want that it was interrupted", err)
-			}
-		})
+		for _, role := range []string{"worker", "server"} {
+			t.Run(name+", "+role, func(t *testing.T) {
+				ctx, interrupt := context.WithCancel(t.Context())
+				defer interrupt()
+				p := &Program{Workers: 2, Values: 6, Slots: 8, OutRate: olaf.Mbps}
+				testProgram(t, p)
+				folder, err := os.MkdirTemp("", "onwire") // t.TempDir is too long for a socket
+				if err != nil {
+					t.Fatal(err)
+				}
+				defer os.RemoveAll(folder)
+				t.Setenv("TMPDIR", folder)
+				t.Setenv("ONWIRE_HANGS", role)
+				p.Say = func(format string, a ...any) {
+					if strings.HasSuffix(fmt.Sprintf(format, a...), role+" hangs") {
+						interrupt()
+					}
+				}
+				if _, err := run(ctx, p); !errors.Is(err, context.Canceled) {
+					t.Errorf("the training ends with %v, want that it was interrupted", err)
+				}
+				if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
+					t.Errorf("%v is left in the folder for sockets, %v; want nothing", left, err)
+				}
+			})
+		}
 	}
 }
