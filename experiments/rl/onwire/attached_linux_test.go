@@ -23,6 +23,8 @@ import (
 	"github.com/cilium/ebpf/link"
 
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/bench/job"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/experiments/testbed/lab"
 	"github.com/olafctl/olaf/fpga/netlab"
@@ -127,6 +129,32 @@ func TestAttachedExact(t *testing.T) {
 	}
 	t.Logf("%v, %g of the packets lost on every cable in each direction: %d sums, %d values, all exact at all %d workers; load %s",
 		time.Since(began).Round(time.Second), lossShare, rounds, values, attachedWorkers, load())
+}
+
+// TestRealTimeBeginsWithTheFirstPoint trains around a switch in this process: the programs' start-up is in no point.
+func TestRealTimeBeginsWithTheFirstPoint(t *testing.T) {
+	if err := netlab.CheckRights(lab.Rights()...); err != nil {
+		t.Skip(err)
+	}
+	r, _ := trainTest(t, &Program{Systems: []string{"ps"}, Workers: 2, Values: 4}, onWires(t))
+	first, last := int64(math.MaxInt64), int64(0)
+	for _, points := range r.Runs[0].Points {
+		first, last = min(first, points[0].AtNS), max(last, points[len(points)-1].AtNS)
+	}
+	if first != 0 || last != r.Runs[0].TookNS {
+		t.Errorf("points are from %d to %d ns in a run of %d, want them from 0 to its end", first, last, r.Runs[0].TookNS)
+	}
+}
+
+// onWires returns a function that trains through a job around a switch in this process.
+func onWires(t *testing.T) func(*Program) (*ProgramReport, error) {
+	return func(p *Program) (*ProgramReport, error) {
+		spec, err := systemSpec(p.Systems[0], "sync", system.Options{})
+		if err != nil {
+			return nil, err
+		}
+		return p.RunJobs(t.Context(), &Jobs{Specs: map[string]*job.Spec{p.Systems[0]: spec}, Wired: true})
+	}
 }
 
 // runBench runs a mode of bench.py as the program of all workers, in their namespaces, and returns what each wrote.

@@ -148,6 +148,7 @@ func (c *testClient) sum() error {
 			return err
 		}
 		c.notes.Sums = append(c.notes.Sums, s)
+		fmt.Println(`{"loss": 1}`)
 	}
 	return nil
 }
@@ -201,18 +202,27 @@ func simulated(t *testing.T, mode string, o system.Options) func(*Program) (*Pro
 
 func simulatedIn(ctx context.Context, mode string, o system.Options) func(*Program) (*ProgramReport, error) {
 	return func(p *Program) (*ProgramReport, error) {
-		s, err := system.All().Find(p.Systems[0])
+		spec, err := systemSpec(p.Systems[0], mode, o)
 		if err != nil {
 			return nil, err
 		}
-		m, err := s.Mode(mode)
-		if err != nil {
-			return nil, err
-		}
-		spec := &job.Spec{System: s, Mode: m, Options: o}
-		spec.Network.Link = closedloop.Link{Rate: 10 * olaf.Gbps, Overhead: 24}
-		return p.RunJobs(ctx, &Jobs{Specs: map[string]*job.Spec{s.Name: spec}, Compute: olaf.Millisecond})
+		return p.RunJobs(ctx, &Jobs{Specs: map[string]*job.Spec{p.Systems[0]: spec}, Compute: olaf.Millisecond})
 	}
+}
+
+// systemSpec returns a job of a system over links of 10 Gbit/s.
+func systemSpec(name, mode string, o system.Options) (*job.Spec, error) {
+	s, err := system.All().Find(name)
+	if err != nil {
+		return nil, err
+	}
+	m, err := s.Mode(mode)
+	if err != nil {
+		return nil, err
+	}
+	spec := &job.Spec{System: s, Mode: m, Options: o}
+	spec.Network.Link = closedloop.Link{Rate: 10 * olaf.Gbps, Overhead: 24}
+	return spec, nil
 }
 
 // inVirtualTime returns a function that trains through a queue in virtual time.

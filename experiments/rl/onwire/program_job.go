@@ -349,6 +349,9 @@ func (n *jobNet) complete(r *ProgramRun) error {
 		return n.err
 	}
 	r.stampPoints(func(k int) []int64 { return n.members[k].readyNS })
+	if n.Wired {
+		r.rebase() // real time includes the programs' start-up
+	}
 	r.countJob(n.result)
 	r.Counts["rounds"] = uint64(len(n.members[0].readyNS))
 	return nil
