@@ -2,6 +2,7 @@ package netsim
 
 import (
 	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/metric"
 )
@@ -343,4 +344,34 @@ func ageAt(age results.Age, at olaf.Time) results.Float {
 		return results.Float(d.NS())
 	}
 	return results.Missing()
+}
+
+// CollectorConfig returns the configuration of a results.Collector for the deliveries of a run of t. Its output rate is the sum
+// of all links into servers, at their initial rates.
+func (t *Topology) CollectorConfig() results.Config {
+	m := results.Config{Declared: system.NetworkDeclaration(), Window: t.Window(), OwnFrames: t.Waiting != nil}
+	for i := range t.Clusters {
+		k := &t.Clusters[i]
+		m.Jobs = append(m.Jobs, results.Job{Cluster: olaf.ClusterID(k.ID), Clusters: k.clusterCount(),
+			Workers: k.Workers})
+	}
+	for _, l := range t.serverLinks() {
+		m.OutRate += l.Rate
+		m.OverheadBytes = max(m.OverheadBytes, l.Overhead)
+	}
+	return m
+}
+
+// serverLinks returns the links that end at a server.
+func (t *Topology) serverLinks() (links []*Link) {
+	for i := range t.Links {
+		l := &t.Links[i]
+		for s := range t.Servers {
+			if l.From == t.Servers[s].Name || l.To == t.Servers[s].Name {
+				links = append(links, l)
+				break
+			}
+		}
+	}
+	return links
 }

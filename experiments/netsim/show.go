@@ -7,9 +7,6 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/netsim/closedloop"
-	"github.com/olafctl/olaf/experiments/system"
-	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/table"
 	"github.com/olafctl/olaf/results/text"
 )
@@ -177,91 +174,4 @@ func (t *Topology) Dot() string {
 	}
 	b.WriteString("}\n")
 	return b.String()
-}
-
-// eventsPerSecond is the rate of one core with a few thousand workers, rounded down.
-const eventsPerSecond = 4e6
-
-// EstimateEvents estimates the number of events in runs of t, from its rates and path lengths.
-func (t *Topology) EstimateEvents() (float64, error) {
-	n, err := buildNetwork(t)
-	if err != nil {
-		return 0, err
-	}
-	events := 3 * float64(len(t.sends))
-	for i := range n.clusters {
-		c := &n.clusters[i]
-		if t.sends == nil {
-			life := (t.Warmup + t.Duration).Seconds()
-			events += 2 * float64(c.workers) * life / n.trees[c.tree].spec.Period.Seconds()
-		}
-	}
-	for i := range t.Background {
-		b := &t.Background[i]
-		events += 4 * (t.Warmup + t.Duration).Seconds() * float64(b.Rate) / float64(b.Size.Bits())
-	}
-	for i := range n.ports {
-		p := &n.ports[i]
-		rate := float64(p.spec.Rate) / float64((t.Update + p.spec.Overhead).Bits()) // upper limit, in frames per second
-		events += float64(3 * math.Min(rate*(t.Warmup+t.Duration).Seconds(), events))
-	}
-	return events, nil
-}
-
-// CheckPatience rejects runs of t that would take more than ten minutes on one core. The error matches
-// closedloop.ErrLong and gives the duration.
-func (t *Topology) CheckPatience(runs int) error {
-	events, err := t.EstimateEvents()
-	if err != nil {
-		return err
-	}
-	events *= float64(max(runs, 1))
-	return closedloop.CheckDuration(events/eventsPerSecond, fmt.Sprintf("%.2g events", events), "shorten the duration")
-}
-
-// CollectorConfig returns the configuration of a results.Collector for the deliveries of a run of t. Its output rate is the sum
-// of all links into servers, at their initial rates.
-func (t *Topology) CollectorConfig() results.Config {
-	m := results.Config{Declared: system.NetworkDeclaration(), Window: t.Window(), OwnFrames: t.Waiting != nil}
-	for i := range t.Clusters {
-		k := &t.Clusters[i]
-		m.Jobs = append(m.Jobs, results.Job{Cluster: olaf.ClusterID(k.ID), Clusters: k.clusterCount(),
-			Workers: k.Workers})
-	}
-	for _, l := range t.serverLinks() {
-		m.OutRate += l.Rate
-		m.OverheadBytes = max(m.OverheadBytes, l.Overhead)
-	}
-	return m
-}
-
-// serverLinks returns the links that end at a server.
-func (t *Topology) serverLinks() (links []*Link) {
-	for i := range t.Links {
-		l := &t.Links[i]
-		for s := range t.Servers {
-			if l.From == t.Servers[s].Name || l.To == t.Servers[s].Name {
-				links = append(links, l)
-				break
-			}
-		}
-	}
-	return links
-}
-
-// EstimateTraffic estimates upper limits: the number of updates sent per run, and the number of frames that the links into
-// servers can deliver.
-func (t *Topology) EstimateTraffic() (sent, delivered float64) {
-	span := (t.Warmup + t.Duration).Seconds()
-	sent = float64(len(t.sends))
-	if t.sends == nil {
-		for i := range t.Clusters {
-			k := &t.Clusters[i]
-			sent += float64(k.clusterCount()*k.Workers) * span / k.Period.Seconds()
-		}
-	}
-	for _, l := range t.serverLinks() {
-		delivered += float64(float64(l.Rate) / float64((t.Update + l.Overhead).Bits()) * span)
-	}
-	return sent, min(sent, delivered)
 }
