@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -43,6 +44,31 @@ func TestEveryCommandHasAnExample(t *testing.T) {
 		}
 		if !strings.Contains(cmd.Example, cmd.CommandPath()) {
 			t.Errorf("%s has no example of itself", cmd.CommandPath())
+		}
+	}
+}
+
+// TestFlagsOfFilesAreCompleted checks that the shell completes file names for flags whose help names a file, and that no
+// listed flag is gone.
+func TestFlagsOfFilesAreCompleted(t *testing.T) {
+	_, all, _ := tree(t)
+	aFile, found := regexp.MustCompile(`(?i)\b(file|folder|workbook)\b|unix:`), map[string]bool{}
+	for _, cmd := range all {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			found[f.Name] = true
+			complete, set := cmd.GetFlagCompletionFunc(f.Name)
+			if !set || f.Value.Type() != "string" || !aFile.MatchString(f.Usage) || strings.Contains(f.Usage, "overriding the file") {
+				return
+			}
+			if values, _ := complete(cmd, nil, ""); len(values) == 0 {
+				t.Errorf("%s --%s (%s) is completed with nothing, want file names: add it to fileFlags", cmd.CommandPath(), f.Name,
+					f.Usage)
+			}
+		})
+	}
+	for _, name := range fileFlags {
+		if !found[name] {
+			t.Errorf("no command has the flag --%s of fileFlags", name)
 		}
 	}
 }

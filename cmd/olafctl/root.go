@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -156,15 +155,17 @@ func onStart(cmd *cobra.Command, started func()) {
 	}
 }
 
-// takesFiles matches the help of a flag whose value names a file.
-var takesFiles = regexp.MustCompile(`(?i)\b(files?|folders?|sockets?|programs?|binary|certificate|key|write|traces?|workbook|report|document)\b`)
+// fileFlags lists the flags whose value names a file, a folder, a socket or a command.
+var fileFlags = []string{"add", "arrivals", "attach", "config", "csv", "dump", "file", "film", "for", "journal", "json", "k8s",
+	"keys", "listen", "lp", "metrics-file", "p4-config", "p4info", "p4rt", "parquet", "pcap", "pdf", "plots", "png", "program",
+	"record", "report", "rx-import", "rx-trace", "schedule", "slurm", "store", "svg", "tls-ca", "tls-cert", "tls-client-ca",
+	"tls-key", "token-file", "trace", "training", "trainings", "write", "xlsx"}
 
 // offerFiles keeps the shell from completing file names as the value of a flag that takes none.
 func offerFiles(cmd *cobra.Command, f *pflag.Flag) {
-	if _, completed := cmd.GetFlagCompletionFunc(f.Name); completed || takesFiles.MatchString(f.Usage) {
-		return
+	if _, completed := cmd.GetFlagCompletionFunc(f.Name); !completed && !slices.Contains(fileFlags, f.Name) {
+		cli.Complete(cmd, f.Name, func() []string { return nil })
 	}
-	cli.Complete(cmd, f.Name, func() []string { return nil })
 }
 
 // hideZero removes "(default 0ps)" from the help; pflag does so for plain numbers.
