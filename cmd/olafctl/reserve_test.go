@@ -97,20 +97,28 @@ var commandsOfDevices = map[string]struct {
 	"tables show":         {"--target TABLES", false},
 	"tables show -d":      {"-d DEVICE", true}, // as its primary controller
 	"tables takeover":     {"--target TABLES", true},
+	"train":               {"-q --keep=false -d host:", true},
+	"train --system":      {"-q --keep=false --system xagg -d xdp:", true},
+	"train --program":     {"-q --keep=false --program true -d host:", true},
+	"train --program 2":   {"-q --keep=false --program true --system xagg -d xdp:", true},
+	"train --program 3":   {"-q --keep=false --program true --system switchml -d host:", true},
 	"tui":                 {"--plain -d DEVICE", true},
 }
 
-// reservedTwin makes the twin a device that is reserved like a card, and adds a second one that is not.
+// reservedTwin makes the twin, xdp: and host: devices that are reserved like a card, and adds a twin that is not.
 func reservedTwin(env *cli.Env, locks string) {
 	env.Bus.Locks, env.Bus.Sysfs = locks, locks
 	env.Devices = slices.Clone(env.Devices)
 	for i := range env.Devices {
-		if row := &env.Devices[i]; row.Prefix == "twin:" {
+		row := &env.Devices[i]
+		if row.Prefix == "twin:" {
 			other := *row
 			other.Prefix = "twin2:"
-			row.Uses = func(string) []string { return []string{"pci:0000:3b:00"} }
 			env.Devices = append(env.Devices, other)
-			return
+			row = &env.Devices[i]
+		}
+		if slices.Contains([]string{"twin:", "xdp:", "host:"}, row.Prefix) {
+			row.Uses = func(string) []string { return []string{"pci:0000:3b:00"} }
 		}
 	}
 }
@@ -121,8 +129,8 @@ func TestCommandsRespectReservations(t *testing.T) {
 	_, all, _ := tree(t)
 	for _, cmd := range all {
 		name := strings.TrimPrefix(cmd.CommandPath(), "olafctl ")
-		if _, known := commandsOfDevices[name]; !known && name != "train" && (cmd.Flags().Lookup("device") != nil || cmd.Flags().Lookup("target") != nil) {
-			t.Errorf("%s takes a device, and is not in the table", name) // train's devices are made for each run
+		if _, known := commandsOfDevices[name]; !known && (cmd.Flags().Lookup("device") != nil || cmd.Flags().Lookup("target") != nil) {
+			t.Errorf("%s takes a device, and is not in the table", name)
 		}
 	}
 	locks := t.TempDir()

@@ -303,13 +303,18 @@ func (a *Access) checkReserved(row *Device, name string) error {
 	return a.LocalReservations().Check(a.OwnerName(), row.Uses(name)...)
 }
 
+// CheckDevice returns an error that matches ErrReserved if this user must not write to the device at an address.
+func (a *Access) CheckDevice(address string) error {
+	row, name, err := a.deviceTable().Lookup(address)
+	if err != nil {
+		return err
+	}
+	return a.checkReserved(row, name)
+}
+
 // checkGenerator returns an error that matches ErrReserved if this user must not use the generator.
 func (a *Access) checkGenerator() error {
-	row, name, err := a.deviceTable().Lookup(a.Generator)
-	if err == nil {
-		err = a.checkReserved(row, name)
-	}
-	if err != nil {
+	if err := a.CheckDevice(a.Generator); err != nil {
 		return fmt.Errorf("the generator: %w", err)
 	}
 	return nil

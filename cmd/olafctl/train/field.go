@@ -110,8 +110,8 @@ func (f *trainFlags) runField(cmd *cobra.Command, env *cli.Env) error {
 		if sums {
 			needs |= testbed.AddsModels
 		}
-		if err := env.Devices.Check(c.device, needs); err != nil {
-			return fmt.Errorf("--device: %w", err)
+		if err := checkDevice(env, c.device, needs); err != nil {
+			return err
 		}
 	}
 	if err := cli.RefuseFlags(cmd, []string{"film", "profile", "size"},
@@ -138,6 +138,21 @@ func (f *trainFlags) runField(cmd *cobra.Command, env *cli.Env) error {
 		return err
 	}
 	return f.runComparison(cmd.Context(), env, k)
+}
+
+// checkDevice returns an error if the device lacks an ability, or if another user has reserved it.
+func checkDevice(env *cli.Env, address string, needs testbed.Ability) error {
+	access, err := env.Access()
+	if err != nil {
+		return err
+	}
+	if err = env.Devices.Check(address, needs); err == nil {
+		err = access.CheckDevice(address)
+	}
+	if err != nil {
+		return fmt.Errorf("--device: %w", err)
+	}
+	return nil
 }
 
 // compareSums trains through a system whose workers wait for sums: simulated, and on the device if the kernel has its

@@ -83,8 +83,8 @@ func (f *trainFlags) runProgram(cmd *cobra.Command, env *cli.Env) error {
 		needs |= testbed.AddsModels
 	}
 	if real {
-		if err := env.Devices.Check(f.field.device, needs); err != nil {
-			return fmt.Errorf("--device: %w", err)
+		if err := checkDevice(env, f.field.device, needs); err != nil {
+			return err
 		}
 	}
 	if err := errors.Join(watch.RefusePlots(f.field.plots, "train", f.force), f.keep.CheckStore(env)); err != nil {
@@ -192,8 +192,8 @@ func (f *trainFlags) checkWires(env *cli.Env, s *system.System) error {
 	if f.field.device == "" {
 		return nil
 	}
-	if err := env.Devices.Check(f.field.device, testbed.HasHosts|testbed.ClosesLoop); err != nil {
-		return fmt.Errorf("--device: %w", err)
+	if err := checkDevice(env, f.field.device, testbed.HasHosts|testbed.ClosesLoop); err != nil {
+		return err
 	}
 	if !s.CanLoop() {
 		return cli.UsageError("--system %s: its servers add; use -d xdp:, or leave -d out for virtual time", s.Name)
