@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -10,8 +11,10 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/olafctl/olaf/experiments/testbed/lab"
 	"github.com/olafctl/olaf/experiments/testbed/sshlink/sshlinktest"
@@ -114,6 +117,7 @@ type kernelLab struct {
 	file string
 	// feed is the end at which a plain switch receives from the generator, last the server's interface.
 	feed, last *netlab.Interface
+	statements []string // of the last bench
 }
 
 // newKernelRoles makes the hosts and cables.
@@ -164,6 +168,7 @@ func (l *kernelLab) bench(t *testing.T, device string) (doc results.Bench, said 
 func (l *kernelLab) expectBench(t *testing.T, device string, lost float64) {
 	t.Helper()
 	doc, said, code := l.bench(t, device)
+	l.statements = doc.Statements
 	if code != 0 || len(doc.Rows) != 1 || len(doc.Provenance.Hosts) != 3 {
 		t.Fatalf("exit code %d, %d rows, hosts %+v: %s", code, len(doc.Rows), doc.Provenance.Hosts, said)
 	}
@@ -179,11 +184,51 @@ func (l *kernelLab) expectBench(t *testing.T, device string, lost float64) {
 	}
 }
 
+// sendARP sends ARP frames from a node's eth0 until stop is called.
+func sendARP(t *testing.T, from *netlab.Node) (stop func()) {
+	t.Helper()
+	at, err := from.Interface("eth0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := at.Packets(false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	var sends sync.WaitGroup
+	sends.Go(func() {
+		every := time.NewTicker(20 * time.Millisecond)
+		defer every.Stop()
+		frame := slices.Concat(bytes.Repeat([]byte{0xff}, 6), at.MAC, []byte{0x08, 0x06}, make([]byte, 46))
+		for ctx.Err() == nil {
+			if err := out.Send(frame); err != nil {
+				t.Error(err)
+				return
+			}
+			select {
+			case <-ctx.Done():
+			case <-every.C:
+			}
+		}
+	})
+	return func() {
+		cancel()
+		sends.Wait()
+		_ = out.Close() // nothing is on its way
+	}
+}
+
 // TestKernelRolesOnThreeHosts sends from one host's interface through a queue in the kernel of a second one to the interface of a third:
-// every run is valid, every decision is the engine's, and each frame lost on a cable is counted there.
+// every run is valid, even beside ARP, every decision is the engine's, and each frame lost on a cable is counted there.
 func TestKernelRolesOnThreeHosts(t *testing.T) {
 	l := newKernelRoles(t)
+	quiet := sendARP(t, l.Hosts[0].Node)
 	l.expectBench(t, "testbed:"+l.file, 0)
+	quiet()
+	if said := strings.Join(l.statements, "\n"); !strings.Contains(said, "at the queue's input were not updates") {
+		t.Errorf("no statement mentions ARP: %s", said)
+	}
 	restore := netlabtest.LoseFrames(t, l.feed)
 	l.expectBench(t, "testbed:"+l.file, 3.0/20) // of each worker's updates 0, 8 and 16
 	restore()

@@ -22,7 +22,11 @@ func (b *station) judgeRun(id RunID, counters *fpga.Counters, ports []fpga.Port,
 			totals.Add("lost_before_engine", int64(ports[i].Dropped))
 		}
 	}
-	doubts := bookCable(totals, ports)
+	var others *uint64
+	if seen != nil {
+		others = seen.Others
+	}
+	doubts := bookCable(totals, ports, others)
 	run := b.collector.Finish(totals)
 	config := &b.plan.Configs[id.Config]
 	run.Queue, run.OutRateBPS = config.Queue, int64(config.OutRate)
@@ -30,21 +34,29 @@ func (b *station) judgeRun(id RunID, counters *fpga.Counters, ports []fpga.Port,
 	run.Invalid = slices.Concat(doubts, findDoubts(&run, ports, seen), run.Invalid) // they are more specific than the collector's
 	b.bookCapture(&run, seen)
 	run.Invalid = append(run.Invalid, b.traffic.faults(olaf.Duration(counters.Generator.LateCyclesMax)*olaf.Cycle)...)
-	run.Invalid = append(run.Invalid, strangers(&counters.Queue)...)
+	run.Invalid = append(run.Invalid, strangers(&counters.Queue, others)...)
 	return run
 }
 
-// quietCable is the advice for a cable that carries more than updates. Ports count every frame, so that such traffic
-// could hide losses.
-const quietCable = "stop LLDP, ARP, IPv6 and other traffic on the cable between them, and measure again"
+// quietCable is the advice for a cable that carries more than updates to a card. The card's MAC counts every frame, so
+// that such traffic could hide losses.
+const quietCable = "a card's ports count every frame, so stop LLDP, ARP, IPv6 and other traffic on the cable between them, and " +
+	"measure again"
 
-// bookCable counts the frames lost on the cable from another card's generator to the queue, according to the ports at
-// its ends, and returns the reasons to doubt these counts. Without such a cable, or if another program latched the
-// counters, it does nothing.
-func bookCable(n olaf.Counts, ports []fpga.Port) (why []string) {
+// bookCable counts the updates lost on the cable from another card's generator to the queue, and returns the reasons to
+// doubt these counts. others is the number of frames at the queue's input that were not OLAF's; they are removed from
+// the counts. If the queue does not count them, the ports at the cable's ends decide. Without such a cable, or if
+// another program latched the ports' counters, losses are not counted.
+func bookCable(n olaf.Counts, ports []fpga.Port, others *uint64) (why []string) {
+	if others != nil && n.Index("bypassed") >= 0 {
+		n.Add("bypassed", -int64(*others))
+	}
 	i := slices.IndexFunc(ports, func(p fpga.Port) bool { return p.Feeds })
 	if i < 0 || n.Index("lost_on_cable") < 0 || ports[i].ForeignTicks+ports[0].ForeignTicks > 0 {
 		return nil
+	}
+	if others != nil {
+		return bookUpdates(n, ports[i].Sent, ports[0].Received, *others)
 	}
 	sent, received := int64(ports[i].Sent), int64(ports[0].Received)
 	if all := n.Of("sent"); sent != all {
@@ -64,9 +76,37 @@ func bookCable(n olaf.Counts, ports []fpga.Port) (why []string) {
 	return why
 }
 
-// strangers lists the queue's counts of frames that its tables did not attribute to the bench's workers.
-func strangers(q *regmap.QueueCounters) (why []string) {
-	if n := q.Bypassed; n > 0 {
+// bookUpdates counts the updates lost on the cable to a queue that tells them from other frames. left and arrived are the
+// frames at the cable's ends.
+func bookUpdates(n olaf.Counts, left, arrived, others uint64) (why []string) {
+	sent := n.Of("sent")
+	met := n.Of("in") + n.Of("bypassed") + n.Of("malformed") + n.Of("lost_before_engine")
+	if int64(left) < sent {
+		why = append(why, fmt.Sprintf("the generator sent %s, but %d frames left its interface: the others were lost inside its host",
+			olaf.Plural(sent, "update"), left))
+	}
+	switch lost := sent - met; {
+	case lost < 0:
+		why = append(why, fmt.Sprintf("%s reached the queue and the generator sent %d: something else sends updates to the queue",
+			olaf.Plural(met, "update"), sent))
+	case others == 0 && int64(arrived) > met:
+		why = append(why, fmt.Sprintf("%s reached the queue's interface, but its program met %d: frames were lost inside the queue's host",
+			olaf.Plural(int64(arrived), "frame"), met))
+	default:
+		n.Add("lost_on_cable", lost)
+		n.Add("lost_before_engine", lost)
+	}
+	return why
+}
+
+// strangers lists the queue's counts of OLAF frames that its tables did not attribute to the bench's workers. others is
+// the number of bypassed frames that were not OLAF's; nil if the queue does not count them.
+func strangers(q *regmap.QueueCounters, others *uint64) (why []string) {
+	bypassed := q.Bypassed
+	if others != nil {
+		bypassed -= *others
+	}
+	if n := bypassed; n > 0 {
 		why = append(why, fmt.Sprintf("%s bypassed the queue: not updates, or from workers that are not in the tables", olaf.Plural(n, "frame")))
 	}
 	if n := q.Misidentified; n > 0 {
@@ -303,6 +343,13 @@ func (s *captured) addCapture(c *fpga.Capture, withheld bool) {
 	w.LateNS = max(w.LateNS, c.LateNS)
 	w.LeftOver += c.LeftOver
 	w.InterfaceLost += c.InterfaceLost
+	if c.Others != nil {
+		all := *c.Others
+		if w.Others != nil {
+			all += *w.Others
+		}
+		w.Others = &all
+	}
 }
 
 // listStatements returns statements about the reliability of a captured experiment; empty if nothing was captured.
@@ -337,6 +384,10 @@ func (s *captured) listStatements() []string {
 	if w.InterfaceLost > 0 {
 		out = append(out, fmt.Sprintf("%s dropped %s of some kind", namedDropper(w),
 			olaf.Plural(w.InterfaceLost, "frame")))
+	}
+	if n := w.Others; n != nil && *n > 0 {
+		out = append(out, fmt.Sprintf("%s at the queue's input were not updates (LLDP, ARP, IPv6 …); they passed beside the queue, "+
+			"and no count includes them", olaf.Plural(int64(*n), "frame")))
 	}
 	if w.LeftOver > 0 {
 		out = append(out, fmt.Sprintf("%s of an earlier run arrived late and were ignored",

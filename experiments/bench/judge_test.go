@@ -43,18 +43,62 @@ func TestLate(t *testing.T) {
 
 // TestStrangersMakeARunInvalid checks that updates which the tables took for those of others, or did not know, are named.
 func TestStrangersMakeARunInvalid(t *testing.T) {
-	if why := strangers(&regmap.QueueCounters{}); why != nil {
+	if why := strangers(&regmap.QueueCounters{}, nil); why != nil {
 		t.Errorf("a run with nothing amiss has %q", why)
 	}
-	got := strings.Join(strangers(&regmap.QueueCounters{Bypassed: 2, Misidentified: 1}), "; ")
+	got := strings.Join(strangers(&regmap.QueueCounters{Bypassed: 2, Misidentified: 1}, nil), "; ")
 	if want := "2 frames bypassed the queue: not updates, or from workers that are not in the tables; " +
 		"1 update reached the queue with another identity than their worker's: the tables were changed during the run"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 }
 
-// TestOtherFramesOnTheCable checks that losses on the cable to the queue are counted by its ports, and that a run is in doubt
-// if the ports counted frames of other programs, even if these hide a loss.
+// TestOtherFramesAreNoUpdates checks that a queue which tells updates from other frames counts losses on its cable exactly, and
+// that other frames are in no count and no reason for doubt, but in a statement.
+func TestOtherFramesAreNoUpdates(t *testing.T) {
+	for _, c := range []struct {
+		name                        string
+		left, arrived, in, stranger int64 // of 100 updates: frames at both interfaces, updates, and those of unknown workers
+		others                      uint64
+		lost                        int64
+		says                        string // empty for a run without doubts
+	}{
+		{"nothing lost", 100, 100, 100, 0, 0, 0, ""},
+		{"three lost", 100, 97, 97, 0, 0, 3, ""},
+		{"others from both ends, and three lost", 104, 109, 97, 0, 12, 3, ""},
+		{"updates of another sender", 100, 101, 100, 1, 0, 0, "101 updates reached the queue and the generator sent 100"},
+		{"lost inside the generator's host", 98, 98, 98, 0, 0, 2, "but 98 frames left its interface: the others were lost inside its host"},
+		{"lost inside the queue's host", 100, 100, 97, 0, 0, 0, "100 frames reached the queue's interface, but its program met 97"},
+	} {
+		n := olaf.NewCounts(system.QueueDeclaration().Ledger)
+		n.Add("sent", 100)
+		n.Add("in", c.in)
+		n.Add("bypassed", c.stranger+int64(c.others))
+		ports := []fpga.Port{{Received: uint64(c.arrived)}, {}, {Sent: uint64(c.left), Feeds: true}}
+		why := strings.Join(bookCable(n, ports, &c.others), "; ")
+		if n.Of("lost_on_cable") != c.lost || n.Of("lost_before_engine") != c.lost || n.Of("bypassed") != c.stranger {
+			t.Errorf("%s: %d lost on the cable, %d before the queue, %d bypassed; want %d, as many, and %d", c.name,
+				n.Of("lost_on_cable"), n.Of("lost_before_engine"), n.Of("bypassed"), c.lost, c.stranger)
+		}
+		if (why == "") != (c.says == "") || !strings.Contains(why, c.says) {
+			t.Errorf("%s: %q, want %q", c.name, why, c.says)
+		}
+	}
+	others := uint64(3)
+	if why := strangers(&regmap.QueueCounters{Bypassed: 3}, &others); why != nil {
+		t.Errorf("frames that are not OLAF's are a reason for doubt: %q", why)
+	}
+	var all captured
+	for range 2 {
+		all.addCapture(&fpga.Capture{Others: &others}, false)
+	}
+	if said := strings.Join(all.listStatements(), "\n"); !strings.Contains(said, "6 frames at the queue's input were not updates") {
+		t.Errorf("the statements are %q", said)
+	}
+}
+
+// TestOtherFramesOnTheCable checks that losses on the cable to a card's queue are counted by its ports, which count every
+// frame, and that a run is in doubt if these counted frames of other programs, even if these hide a loss.
 func TestOtherFramesOnTheCable(t *testing.T) {
 	for _, c := range []struct {
 		name                     string
@@ -74,7 +118,7 @@ func TestOtherFramesOnTheCable(t *testing.T) {
 		n.Add("sent", 100)
 		n.Add("in", c.in)
 		n.Add("bypassed", c.other)
-		why := strings.Join(bookCable(n, []fpga.Port{{Received: uint64(c.arrived)}, {}, {Sent: uint64(c.left), Feeds: true}}), "; ")
+		why := strings.Join(bookCable(n, []fpga.Port{{Received: uint64(c.arrived)}, {}, {Sent: uint64(c.left), Feeds: true}}, nil), "; ")
 		if n.Of("lost_on_cable") != c.lost || n.Of("lost_before_engine") != c.lost {
 			t.Errorf("%s: %d lost on the cable and %d before the queue, want %d", c.name, n.Of("lost_on_cable"), n.Of("lost_before_engine"), c.lost)
 		}

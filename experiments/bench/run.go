@@ -313,11 +313,11 @@ const (
 func (b *station) settleCable(ctx context.Context, before []fpga.Port) error {
 	feeds := slices.IndexFunc(before, func(p fpga.Port) bool { return p.Feeds })
 	for waited := olaf.Duration(0); feeds >= 0 && waited < SettleTime; waited += settleStep {
-		now, err := fpga.PortCounts(b.Device)
-		if err != nil || feeds >= len(now) || now[0].Received-before[0].Received >= now[feeds].Sent-before[feeds].Sent {
+		if err := b.Device.Sleep(ctx, settleStep); err != nil { // first, because other frames may hide that one is on its way
 			return err
 		}
-		if err := b.Device.Sleep(ctx, settleStep); err != nil {
+		now, err := fpga.PortCounts(b.Device)
+		if err != nil || feeds >= len(now) || now[0].Received-before[0].Received >= now[feeds].Sent-before[feeds].Sent {
 			return err
 		}
 	}

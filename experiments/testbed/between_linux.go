@@ -38,7 +38,8 @@ func (c betweenCard) Capture() (*fpga.Capture, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &fpga.Capture{Decisions: decisions, Withheld: c.Pacing().Withheld, Faults: c.Faults()}, nil
+	others := c.OtherFrames()
+	return &fpga.Capture{Decisions: decisions, Others: &others, Withheld: c.Pacing().Withheld, Faults: c.Faults()}, nil
 }
 
 // tablesBetween returns the tables of a queue between two interfaces.

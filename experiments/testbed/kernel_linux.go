@@ -152,7 +152,8 @@ func (t *realtimeTap) Capture() (*fpga.Capture, error) {
 	if c.Decisions, err = t.card.Decisions(); err != nil {
 		return nil, err
 	}
-	c.Pacing = t.card.Pacing()
+	others := t.card.OtherFrames()
+	c.Pacing, c.Others = t.card.Pacing(), &others
 	c.Faults = append(t.card.Faults(), c.Faults...)
 	return c, nil
 }

@@ -4,8 +4,8 @@ import "github.com/olafctl/olaf/fpga/engine"
 
 // counts has the plane's counters beyond those of the engine.
 type counts struct {
-	bytes, delivered                                           uint64 // of arrivals; of departed frames
-	bypassed, malformed, misidentified, beyond, lost, unlogged uint64
+	bytes, delivered                                                    uint64 // of arrivals; of departed frames
+	bypassed, foreign, malformed, misidentified, beyond, lost, unlogged uint64
 
 	stats     engine.Stats // at the previous takeSums
 	peak      int
@@ -25,7 +25,7 @@ func (c *counts) settle(at int64, d engine.Discipline) {
 func (c *counts) takeSums(s engine.Stats) map[string]uint64 {
 	old := &c.stats
 	sums := map[string]uint64{
-		"in_bytes": c.bytes, "delivered_bytes": c.delivered, "bypassed": c.bypassed, "malformed": c.malformed,
+		"in_bytes": c.bytes, "delivered_bytes": c.delivered, "bypassed": c.bypassed, "foreign": c.foreign, "malformed": c.malformed,
 		"misidentified":   c.misidentified,
 		"beyond_clusters": c.beyond, "lost_before_engine": c.lost, "unlogged": c.unlogged,
 		"delivered_frames": s.Released - old.Released, "delivered_updates": s.SumReleased - old.SumReleased,

@@ -145,6 +145,7 @@ func (p *plane) judge(f olaf.Frame, fault error) (u olaf.Update, fate *uint64) {
 	c := &p.counts
 	switch {
 	case fault != nil && isForeign(fault):
+		c.foreign++
 		return u, &c.bypassed
 	case fault != nil:
 		return u, &c.malformed

@@ -1,6 +1,8 @@
 package realtime
 
 import (
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"slices"
 	"strings"
@@ -22,8 +24,23 @@ func openAt(t *testing.T, at *netlab.Node, h Hosts) *Card {
 	return c
 }
 
+// sendOthers sends frames that are not OLAF's from a node's eth0, and returns their number.
+func sendOthers(t *testing.T, from *netlab.Node) uint64 {
+	t.Helper()
+	at, err := from.Interface("eth0")
+	must(t, err)
+	out, err := at.Packets(false)
+	must(t, err)
+	defer out.Close()
+	kinds := []uint16{0x88cc, 0x0806, 0x86dd, 0x0800} // LLDP, ARP, IPv6, and IPv4 without OLAF
+	for _, kind := range kinds {
+		must(t, out.Send(binary.BigEndian.AppendUint16(bytes.Repeat([]byte{0xff}, 12), kind)))
+	}
+	return uint64(len(kinds))
+}
+
 // TestApart sends from a generator at one interface through a queue between two others, each in another namespace: every frame
-// reaches the server, every decision is the engine's, and the interfaces are as before.
+// reaches the server, every decision is the engine's, frames that are not OLAF's are counted apart, and the interfaces are as before.
 func TestApart(t *testing.T) {
 	if err := netlab.CheckRights(slices.Concat(netlab.NamespaceRights, netlab.PacketRights, xdp.LoadRights)...); err != nil {
 		t.Skip(err)
@@ -61,6 +78,7 @@ func TestApart(t *testing.T) {
 	configure(t, queue, "olaf", 5*olaf.Mbps)
 	must(t, queue.SetSenders(generator.senders), fpga.ClearCounters(generator))
 	must(t, generator.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandArm), generator.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandStart))
+	others := sendOthers(t, nodes[0])
 	ctx := within(t)
 	for state := uint32(running); state == running || state == stopping; {
 		must(t, joined.Sleep(ctx, olaf.Millisecond))
@@ -75,6 +93,10 @@ func TestApart(t *testing.T) {
 	if n.Generator.SentPackets != 300 || n.Queue.In != 300 || n.Queue.DeliveredFrames == 0 || d.Equal != d.Checked || d.Checked < 300 {
 		t.Errorf("%d sent, %d arrived, %d left, decisions %+v", n.Generator.SentPackets, n.Queue.In, n.Queue.DeliveredFrames, d)
 	}
+	if n.Queue.Bypassed != others || queue.OtherFrames() != others {
+		t.Errorf("of %d frames that are not OLAF's, %d bypassed the queue and %d were told from updates", others, n.Queue.Bypassed,
+			queue.OtherFrames())
+	}
 	for i := range n.Queue.DeliveredFrames {
 		if _, err := ears.Receive(make([]byte, 2048)); err != nil {
 			t.Fatalf("frame %d of %d at the server: %v", i, n.Queue.DeliveredFrames, err)
@@ -82,7 +104,7 @@ func TestApart(t *testing.T) {
 	}
 	after, err := joined.PortCounts()
 	must(t, err)
-	if got := after[2].Sent - before[2].Sent; !after[2].Feeds || got != 300 || after[0].Received-before[0].Received != 300 ||
+	if got := after[2].Sent - before[2].Sent; !after[2].Feeds || got != 300+others || after[0].Received-before[0].Received != 300+others ||
 		after[1].Sent-before[1].Sent != n.Queue.DeliveredFrames {
 		t.Errorf("ports %+v, before %+v", after, before)
 	}

@@ -17,6 +17,8 @@ type totals struct {
 	clearedNS int64
 	unlogged  uint64
 	beyond    uint64 // updates of clusters beyond the build's limit
+	foreign   uint64 // bypassed frames that are not OLAF's
+	others    uint64 // of these, those in the latched registers
 	occupancy uint64 // ns × frames, of replaced planes
 	peak      int
 	latched   xdp.Exchange
@@ -57,6 +59,8 @@ func (c *Card) latchPlane(clear bool) error {
 			t.unlogged += n
 		case name == "beyond_clusters":
 			t.beyond += n
+		case name == "foreign":
+			t.foreign += n
 		}
 	}
 	t.latched, t.peak = x, max(t.peak, x.Peak)
@@ -128,8 +132,12 @@ func (c *Card) countUnreceived() (int64, error) {
 	}
 	q := &c.total.queue
 	g, _ := c.generator.readCounters(false)
-	return max(0, int64(g.SentPackets-countClassified(q)-q.Bypassed-q.Malformed-q.LostBeforeEngine)), nil
+	return max(0, int64(g.SentPackets+c.total.foreign-countClassified(q)-q.Bypassed-q.Malformed-q.LostBeforeEngine)), nil
 }
+
+// OtherFrames returns the number of frames at the queue's input that were not OLAF's, since the last clear and up to the
+// last latch. The counter queue.bypassed includes them.
+func (c *Card) OtherFrames() uint64 { return c.total.others }
 
 // countClassified returns the number of updates that the engine decided on.
 func countClassified(q *regmap.QueueCounters) uint64 {
@@ -225,6 +233,7 @@ func (c *Card) latchRegisters() error {
 	q.QueuedFrames, q.QueuedUpdates = queuedCount(&t.latched)
 	q.In = countClassified(&q)
 	q.OccupancyIntegral = (t.occupancy + t.latched.OccupancyNS) / uint64(cycleNS)
+	t.others = t.foreign
 	q.BusyCycles = uint64(c.pacing().BusyNS / cycleNS)
 	for at := regmap.QueueSnapshotCycle; q.At(at) != nil; at += 8 {
 		c.file.Set64(at, *q.At(at))

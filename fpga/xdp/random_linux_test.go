@@ -37,7 +37,7 @@ type differential struct {
 
 func newDifferential(t *testing.T, name string, cfg engine.Config, seed uint64) *differential {
 	d := &differential{t: t, rng: rand.New(rand.NewPCG(seed, 0)), cfg: cfg, leaving: engine.NoSlot, sums: map[string]uint64{},
-		beside: map[string]uint64{"bypassed": 0, "malformed": 0, "misidentified": 0, "beyond_clusters": 0, "lost_before_engine": 0,
+		beside: map[string]uint64{"bypassed": 0, "foreign": 0, "malformed": 0, "misidentified": 0, "beyond_clusters": 0, "lost_before_engine": 0,
 			"unlogged": 0, "in_bytes": 0, "delivered_bytes": 0},
 		out: make([]byte, int(olaf.FrameSize(cfg.LaneMemory)))}
 	for i := range 40 {
@@ -140,6 +140,9 @@ func (d *differential) judge(u olaf.Update, lanes []int32, passed, stranger, lie
 		d.beside["bypassed"]++
 		if !bypassed && !stranger {
 			d.beside["beyond_clusters"]++
+		}
+		if bypassed {
+			d.beside["foreign"]++
 		}
 		bypassed = true
 	default:

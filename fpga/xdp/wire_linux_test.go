@@ -109,6 +109,7 @@ func TestJudge(t *testing.T) {
 		switch {
 		case errors.Is(fault, olaf.ErrNotOLAF):
 			class, wanted = "bypassed", Pass
+			want["foreign"]++
 		case fault != nil:
 			class = "malformed"
 		case f.Kind() == olaf.KindAck || f.Addresses().SrcIP != known:
@@ -126,7 +127,7 @@ func TestJudge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got["bypassed"] != want["bypassed"] || got["malformed"] != want["malformed"] ||
+	if got["bypassed"] != want["bypassed"] || got["foreign"] != want["foreign"] || got["malformed"] != want["malformed"] ||
 		got["appended"]+got["dropped_full"] != uint64(seen["update"]) {
 		t.Errorf("counted %v, want %v of %v", got, want, seen)
 	}

@@ -146,7 +146,7 @@ INLINE void admit(struct memory *m, struct xdp_md *ctx, void *data, const struct
 }
 
 // fate is what becomes of a frame before the queue.
-enum fate { ADMITTED, FATE_BYPASSED, FATE_MALFORMED, BEYOND, LOST };
+enum fate { ADMITTED, FATE_BYPASSED, FATE_FOREIGN, FATE_MALFORMED, BEYOND, LOST };
 
 // judge says what becomes of a frame before the queue, and identifies an update that is admitted.
 INLINE enum fate judge(struct memory *m, struct xdp_md *ctx, void *data, void *end, struct update *u, bool *lies)
@@ -155,6 +155,8 @@ INLINE enum fate judge(struct memory *m, struct xdp_md *ctx, void *data, void *e
 	enum verdict v = read_update(data, end, bytes, FRAME_LANES, u);
 	if (v == MALFORMED)
 		return FATE_MALFORMED;
+	if (v == BYPASSED)
+		return FATE_FOREIGN;
 	if (v != UPDATE)
 		return FATE_BYPASSED;
 	struct sender *s = sender_of(u->source);
@@ -178,11 +180,13 @@ INLINE int turn_away(enum fate f, struct bank *b)
 {
 	if (!b)
 		return XDP_DROP;
-	b->bypassed += f == FATE_BYPASSED || f == BEYOND;
+	bool passes = f == FATE_BYPASSED || f == FATE_FOREIGN || f == BEYOND;
+	b->bypassed += passes;
+	b->foreign += f == FATE_FOREIGN;
 	b->beyond_clusters += f == BEYOND;
 	b->malformed += f == FATE_MALFORMED;
 	b->lost_before_engine += f == LOST;
-	return f == FATE_BYPASSED || f == BEYOND ? XDP_PASS : XDP_DROP;
+	return passes ? XDP_PASS : XDP_DROP;
 }
 
 SEC("xdp.frags")

@@ -45,6 +45,7 @@ struct bank {
 	u64 count_saturations;
 	u64 locked_collisions;
 	u64 bypassed;
+	u64 foreign; // of these, frames that are not OLAF's
 	u64 malformed;
 	u64 misidentified;
 	u64 beyond_clusters;
