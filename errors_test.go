@@ -66,7 +66,7 @@ var plainErrors = []string{
 	"capture.ErrIdle", "capture/live.ErrClocks", "pktgen/attach.ErrBye",
 	"experiments/bench.ErrInvalid", "experiments/bench.ErrNoRewind", "experiments/bench.ErrRun",
 	"experiments/bench/slowmotion.ErrOwnTime",
-	"experiments/testbed/clocks.ErrSet",
+	"experiments/testbed.ErrSet",
 	"experiments/testbed.ErrIncomplete", // has the kind of the error that it unwraps to
 	"fpga/engine/enginetest.ErrFormat", "fpga/netlab.ErrAgain",
 	"fpga/pcie.ErrDenied", // has the kind of the error that it unwraps to

@@ -4,14 +4,13 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/testbed/clocks"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
 // clockPair is one instant on two clocks: a cycle of the card's common.cycles began at echo.T0 or up to widthNS later.
 type clockPair struct {
-	echo  clocks.Exchange // T0 and T3 on the host, in ns since 1970; T1 and T2 are the cycle, in ns
+	echo  Exchange // T0 and T3 on the host, in ns since 1970; T1 and T2 are the cycle, in ns
 	cycle uint64
 }
 
@@ -24,7 +23,7 @@ const pairTries = 16
 // pairClocks reads the card's clock between two readings of the host's. The pair uses the first reading and not the
 // middle, so that no frame appears to arrive before it was sent: ages are too long by at most the width.
 func pairClocks(card fpga.Registers, now func() time.Time) (clockPair, error) {
-	var all []clocks.Exchange
+	var all []Exchange
 	for range pairTries {
 		before := now().UnixNano()
 		low, err := card.Read32(regmap.CommonCycles) // this latches the high word
@@ -37,11 +36,11 @@ func pairClocks(card fpga.Registers, now func() time.Time) (clockPair, error) {
 			return clockPair{}, err
 		}
 		at := int64(uint64(high)<<32|uint64(low)) * cycleNS
-		all = append(all, clocks.Exchange{T0: before, T1: at, T2: at, T3: after})
+		all = append(all, Exchange{T0: before, T1: at, T2: at, T3: after})
 	}
-	best, ok := clocks.Quickest(all)
+	best, ok := Quickest(all)
 	if !ok {
-		return clockPair{}, clocks.ErrSet
+		return clockPair{}, ErrSet
 	}
 	return clockPair{best, uint64(best.T1 / cycleNS)}, nil
 }
@@ -54,7 +53,7 @@ func (p clockPair) hostTimeOf(cycle uint64) int64 { return p.echo.T0 - int64(p.c
 // wasStepped reports whether one of the clocks was set between two pairs.
 func wasStepped(from, to clockPair) bool {
 	span, drift := to.echo.ElapsedSince(from.echo)
-	return clocks.WasStepped(drift, from.widthNS()+to.widthNS(), span)
+	return WasStepped(drift, from.widthNS()+to.widthNS(), span)
 }
 
 // lateAtLeast returns a lower limit for the delay of the worst stamp. Stamps are never early, and frames follow each

@@ -9,7 +9,6 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/capture/live"
-	"github.com/olafctl/olaf/experiments/testbed/clocks"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/regmap"
 )
@@ -32,7 +31,7 @@ type farFrames interface {
 	Now() time.Time
 	LocalNow() time.Time
 	// Offset measures how far ahead the other clock is.
-	Offset() (clocks.Offset, error)
+	Offset() (Offset, error)
 }
 
 // cardTap returns the frames that reached the parameter server behind a card. Their times begin at the start of the
@@ -153,7 +152,7 @@ func (t *cardTap) pair() (clockPair, error) {
 	if err != nil {
 		return p, err
 	}
-	offset = (&clocks.Relation{Before: offset, After: offset}).OffsetAt(p.echo.T0)
+	offset = (&Relation{Before: offset, After: offset}).OffsetAt(p.echo.T0)
 	p.echo.T0 += offset.OffsetNS - offset.BoundNS
 	p.echo.T3 += offset.OffsetNS + offset.BoundNS
 	return p, nil

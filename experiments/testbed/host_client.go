@@ -15,7 +15,6 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/capture"
 	"github.com/olafctl/olaf/capture/live"
-	"github.com/olafctl/olaf/experiments/testbed/clocks"
 	"github.com/olafctl/olaf/experiments/testbed/sshlink"
 	"github.com/olafctl/olaf/p4ctl"
 )
@@ -108,25 +107,25 @@ func (h *Host) explain(ctx context.Context, err error) error {
 const echoes = 8
 
 // Offset measures how far the host's clock is ahead of this host's.
-func (h *Host) Offset(ctx context.Context) (clocks.Offset, error) {
+func (h *Host) Offset(ctx context.Context) (Offset, error) {
 	stream, end, err := h.open(ctx, "Echo")
 	if err != nil {
-		return clocks.Offset{}, err
+		return Offset{}, err
 	}
 	defer end()
-	var all []clocks.Exchange
+	var all []Exchange
 	for range echoes {
 		var there reading
 		t0 := h.now().UnixNano()
 		if err := stream.send(nil); err != nil && !errors.Is(err, io.EOF) { // the reason comes with the answer
-			return clocks.Offset{}, h.explain(ctx, err)
+			return Offset{}, h.explain(ctx, err)
 		}
 		if err := stream.receiveJSON(&there); err != nil {
-			return clocks.Offset{}, h.explain(ctx, err)
+			return Offset{}, h.explain(ctx, err)
 		}
-		all = append(all, clocks.Exchange{T0: t0, T1: there.T1, T2: there.T2, T3: h.now().UnixNano()})
+		all = append(all, Exchange{T0: t0, T1: there.T1, T2: there.T2, T3: h.now().UnixNano()})
 	}
-	return clocks.Measure(all)
+	return Measure(all)
 }
 
 // Call makes a request by name.
@@ -297,7 +296,7 @@ func (f *HostFrames) Drops() (live.Drops, error) { return f.last.Drops, f.broken
 func (f *HostFrames) Now() time.Time { return time.Unix(0, f.last.NowNS) }
 
 // Offset measures how far the clock of the stamps is ahead of this host's.
-func (f *HostFrames) Offset() (clocks.Offset, error) { return f.host.Offset(f.ctx) }
+func (f *HostFrames) Offset() (Offset, error) { return f.host.Offset(f.ctx) }
 
 // LocalNow returns this host's time.
 func (f *HostFrames) LocalNow() time.Time { return f.host.now() }

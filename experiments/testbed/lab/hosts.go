@@ -10,7 +10,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/testbed"
-	"github.com/olafctl/olaf/experiments/testbed/clocks"
 	"github.com/olafctl/olaf/experiments/testbed/sshlink"
 	"github.com/olafctl/olaf/results"
 )
@@ -21,7 +20,7 @@ type hostLink interface {
 	Reserve(ctx context.Context, r testbed.Reservation, lasts time.Duration) error
 	Release(ctx context.Context, name, host, owner string) (found bool, err error)
 	Reservations(ctx context.Context) ([]testbed.Reservation, error)
-	Offset(ctx context.Context) (clocks.Offset, error)
+	Offset(ctx context.Context) (testbed.Offset, error)
 	Close() error
 	holder
 }
@@ -46,8 +45,8 @@ func (l localHost) Reservations(context.Context) ([]testbed.Reservation, error) 
 }
 
 // Offset returns 0: other clocks are compared with this one.
-func (l localHost) Offset(context.Context) (clocks.Offset, error) {
-	return clocks.Offset{AtNS: time.Now().UnixNano()}, nil
+func (l localHost) Offset(context.Context) (testbed.Offset, error) {
+	return testbed.Offset{AtNS: time.Now().UnixNano()}, nil
 }
 
 func (localHost) Close() error { return nil }
@@ -152,7 +151,7 @@ type Examination struct {
 	Name         string                `json:"host"`
 	SSH          string                `json:"ssh,omitempty"`
 	Roles        []string              `json:"roles"`
-	Clock        clocks.Offset         `json:"clock"`
+	Clock        testbed.Offset         `json:"clock"`
 	Reservations []testbed.Reservation `json:"reservations"`
 	Held         *State                `json:"held,omitempty"` // the part of a testbed that is up, with its nodes
 	// Holder is the testbed's reservation, or another one that prevents it; nil if there is neither.
@@ -300,8 +299,8 @@ func (s *Hosts) release(ctx context.Context) (found bool, err error) {
 }
 
 // measure measures all clocks at once.
-func (s *Hosts) measure(ctx context.Context) ([]clocks.Offset, error) {
-	all := make([]clocks.Offset, len(s.links))
+func (s *Hosts) measure(ctx context.Context) ([]testbed.Offset, error) {
+	all := make([]testbed.Offset, len(s.links))
 	return all, s.each(func(i int) (err error) {
 		all[i], err = s.links[i].Offset(ctx)
 		return err
@@ -319,7 +318,7 @@ func (s *Hosts) describe(ctx context.Context, examined []Examination) (all []res
 			h.NIC, h.Driver = e.NIC.Name, e.NIC.Driver
 		}
 		if err == nil {
-			r := clocks.Relation{Before: e.Clock, After: after[i]}
+			r := testbed.Relation{Before: e.Clock, After: after[i]}
 			h.DriftNS, h.BoundNS = results.Float(r.DriftNS()), results.Float(max(r.Before.BoundNS, r.After.BoundNS))
 		}
 		all = append(all, h)

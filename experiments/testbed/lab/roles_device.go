@@ -11,7 +11,6 @@ import (
 
 	"github.com/olafctl/olaf/capture/live"
 	"github.com/olafctl/olaf/experiments/testbed"
-	"github.com/olafctl/olaf/experiments/testbed/clocks"
 	"github.com/olafctl/olaf/experiments/testbed/sshlink"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/program"
@@ -195,7 +194,7 @@ type clockBound struct {
 }
 
 // Offset returns the offset of the clock of the stamps. It returns an error if the clocks contradict the file.
-func (f *boundedFrames) Offset() (clocks.Offset, error) {
+func (f *boundedFrames) Offset() (testbed.Offset, error) {
 	o, err := f.HostFrames.Offset()
 	if err != nil {
 		return o, err
@@ -205,7 +204,7 @@ func (f *boundedFrames) Offset() (clocks.Offset, error) {
 }
 
 // apply returns the offset to use for a measured one, and the reason why ages must be withheld, if any.
-func (b clockBound) apply(o clocks.Offset) (use clocks.Offset, beyond string, err error) {
+func (b clockBound) apply(o testbed.Offset) (use testbed.Offset, beyond string, err error) {
 	switch away := max(o.OffsetNS, -o.OffsetNS); {
 	case b.ns == 0:
 		return o, "", nil
@@ -213,7 +212,7 @@ func (b clockBound) apply(o clocks.Offset) (use clocks.Offset, beyond string, er
 		return o, "", fmt.Errorf("%w: they are %v apart, within %v, where the testbed's file states at most %v", errClocks,
 			time.Duration(away), time.Duration(o.BoundNS), time.Duration(b.ns))
 	case b.stated:
-		return clocks.Offset{AtNS: o.AtNS, BoundNS: b.ns}, "", nil
+		return testbed.Offset{AtNS: o.AtNS, BoundNS: b.ns}, "", nil
 	case o.BoundNS > b.ns:
 		beyond = fmt.Sprintf("the server's clock was compared within %v, and the testbed's file allows %v (clock.at_most)",
 			time.Duration(o.BoundNS), time.Duration(b.ns))

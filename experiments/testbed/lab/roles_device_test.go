@@ -6,26 +6,26 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/olafctl/olaf/experiments/testbed/clocks"
+	"github.com/olafctl/olaf/experiments/testbed"
 )
 
 // TestClockBounds uses a measured offset within the file's bound: by echo, larger bounds withhold ages; by PTP the file's bound
 // counts, unless the exchanges contradict it.
 func TestClockBounds(t *testing.T) {
-	measured := clocks.Offset{AtNS: 7, OffsetNS: -5_000, BoundNS: 20_000}
+	measured := testbed.Offset{AtNS: 7, OffsetNS: -5_000, BoundNS: 20_000}
 	for name, c := range map[string]struct {
 		bound  clockBound
-		use    clocks.Offset
+		use    testbed.Offset
 		beyond string
 		fails  bool
 	}{
 		"any":                    {clockBound{}, measured, "", false},
 		"echo within":            {clockBound{ns: 20_000}, measured, "", false},
 		"echo beyond":            {clockBound{ns: 19_999}, measured, "compared within 20µs, and the testbed's file allows 19.999µs", false},
-		"ptp":                    {clockBound{true, 200}, clocks.Offset{AtNS: 7, BoundNS: 200}, "", false},
+		"ptp":                    {clockBound{true, 200}, testbed.Offset{AtNS: 7, BoundNS: 200}, "", false},
 		"ptp that is not so":     {clockBound{true, 200}, measured, "", true},
 		"ptp that is barely not": {clockBound{true, 4_999}, measured, "", true},
-		"ptp that may be so":     {clockBound{true, 5_000}, clocks.Offset{AtNS: 7, BoundNS: 5_000}, "", false},
+		"ptp that may be so":     {clockBound{true, 5_000}, testbed.Offset{AtNS: 7, BoundNS: 5_000}, "", false},
 	} {
 		o := measured
 		if name != "ptp" && c.bound.stated {

@@ -1,4 +1,4 @@
-package clocks
+package testbed
 
 import (
 	"errors"

@@ -1,11 +1,4 @@
-// Package clocks measures the offset between two clocks by echo exchanges. It computes from given readings and reads no
-// clock.
-//
-// A message sent at T0 by the local clock is received at T1 and answered at T2 by the remote one, and the answer is
-// received at T3. No message takes negative time, so the offset (remote minus local) is between T2−T3 and T1−T0. The
-// middle of the two is used, as in NTP (RFC 5905, section 8); half of the round trip is a bound on its error. The bound
-// includes any asymmetry between the two directions, which a spread of many readings would not show.
-package clocks
+package testbed
 
 import (
 	"errors"
@@ -14,7 +7,12 @@ import (
 )
 
 // Exchange is one echo: T0 and T3 by the local clock, T1 and T2 by the remote one, in ns. Each clock may count from
-// any instant.
+// any instant. It computes from given readings and reads no clock.
+//
+// A message sent at T0 by the local clock is received at T1 and answered at T2 by the remote one, and the answer is
+// received at T3. No message takes negative time, so the offset (remote minus local) is between T2−T3 and T1−T0. The
+// middle of the two is used, as in NTP (RFC 5905, section 8); half of the round trip is a bound on its error. The bound
+// includes any asymmetry between the two directions, which a spread of many readings would not show.
 type Exchange struct{ T0, T1, T2, T3 int64 }
 
 // RoundTripNS returns the time that both messages took, in ns. It is negative if a clock was set meanwhile, or drifted
