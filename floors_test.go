@@ -23,7 +23,7 @@ var rooms = []struct {
 	{"fpga/regmap/gen", 2}, {"fpga/regmap", 1}, {"fpga/engine", 1}, {"fpga/program", 1}, {"results", 1},
 	{"fpga", 2}, {"p4ctl", 2}, {"pktgen", 2}, {"capture", 2},
 	{"experiments/system", 3}, {"experiments/netsim/tc", 3},
-	{"experiments/sweep/grid", 3}, {"experiments/testbed/ktree", 3},
+	{"experiments/sweep/grid", 3},
 	{"experiments/bench/job", 5}, {"experiments/sched/play", 5},
 	{"experiments/bench/slowmotion", 6}, {"experiments/rl/onwire", 7}, {"experiments/sweep/cells", 8}, // before the folders that contain them
 	{"experiments/netsim", 4}, {"experiments/rl", 4}, {"experiments/aomcheck", 4}, {"experiments/sched", 4}, {"experiments/testbed", 4},

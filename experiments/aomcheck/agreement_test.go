@@ -8,16 +8,15 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/aomcheck/smt"
 	"github.com/olafctl/olaf/internal/peer"
 )
 
 const ms = olaf.Millisecond
 
 // needSolvers skips the test if a solver is missing.
-func needSolvers(t *testing.T) []smt.Solver {
+func needSolvers(t *testing.T) []Solver {
 	t.Helper()
-	solvers := []smt.Solver{smt.Z3(), smt.CVC5()}
+	solvers := []Solver{Z3(), CVC5()}
 	for _, s := range solvers {
 		peer.NeedProgram(t, s.Program)
 	}
@@ -170,12 +169,12 @@ func allowedRun(p *Problem, path *Path) (*Run, error) {
 // onGrid restricts a model to the paths that gridOf enumerates.
 func onGrid(m *model, step olaf.Duration) {
 	s := m.ticks(step)
-	among := func(v smt.Lin, lo, hi int64) smt.Bool {
-		var any []smt.Bool
+	among := func(v Lin, lo, hi int64) Bool {
+		var any []Bool
 		for x := lo; x <= hi; x += s {
-			any = append(any, m.s.Eq(v, smt.Ticks(x)))
+			any = append(any, m.s.Eq(v, Ticks(x)))
 		}
-		return smt.Or(any...)
+		return Or(any...)
 	}
 	for u, st := range m.streams {
 		m.s.Assert("grid", among(st.phase, m.ticks(st.c.PhaseLow), m.ticks(st.c.PhaseHigh)))
@@ -205,11 +204,11 @@ func TestSolversAgreeWithEnumeration(t *testing.T) {
 			m := build(&p)
 			onGrid(m, ms)
 			m.violate()
-			got, err := smt.All(t.Context(), solvers, m.text())
+			got, err := All(t.Context(), solvers, m.text())
 			if err != nil {
 				t.Fatalf("case %d: %v\n%+v", i, err, p)
 			}
-			if (got.Status == smt.Sat) != wantBroken || got.Status == smt.Unknown {
+			if (got.Status == satStatus) != wantBroken || got.Status == unknownStatus {
 				t.Errorf("%s case %d: solvers say %v, %d enumerated paths say broken=%v\n%+v", model, i, got.Status, paths, wantBroken,
 					p)
 			}
@@ -254,13 +253,13 @@ func TestEncodingFollowsTheEngine(t *testing.T) {
 		}
 		m := build(&p)
 		m.pinFraction(run)
-		if got := ask(t, m); got != smt.Sat {
+		if got := ask(t, m); got != satStatus {
 			t.Fatalf("case %d: the equations do not have a path of the engine (%v)\n%+v\n%+v", i, got, p, run)
 		}
 		want := len(p.Judge(run).Broken) > 0
 		outcomes[want]++
 		m.violate()
-		if got := ask(t, m); (got == smt.Sat) != want {
+		if got := ask(t, m); (got == satStatus) != want {
 			t.Fatalf("case %d: the engine breaks the objective: %v, the equations say %v\n%+v\n%v", i, want, got, p,
 				p.Judge(run).Broken)
 		}
@@ -291,17 +290,17 @@ func (m *model) pinFraction(run *Run) {
 	n := run.Path.PerTick
 	for u, st := range m.streams {
 		for k := range st.arrival {
-			m.s.Assert("pin", m.s.Eq(st.arrival[k].Times(n), smt.Ticks(run.Path.Arrivals[u][k])))
-			if s := st.sent[k]; s != smt.True && s != smt.False {
-				m.s.Assert("pin", smt.Iff(s, smt.Const(run.Fates[u][k] != Unsent)))
+			m.s.Assert("pin", m.s.Eq(st.arrival[k].Times(n), Ticks(run.Path.Arrivals[u][k])))
+			if s := st.sent[k]; s != True && s != False {
+				m.s.Assert("pin", Iff(s, Const(run.Fates[u][k] != Unsent)))
 			}
 		}
 	}
 }
 
-func ask(t *testing.T, m *model) smt.Status {
+func ask(t *testing.T, m *model) Status {
 	t.Helper()
-	a, err := smt.Z3().Run(t.Context(), m.text())
+	a, err := Z3().Run(t.Context(), m.text())
 	if err != nil {
 		t.Fatal(err)
 	}

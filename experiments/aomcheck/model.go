@@ -6,14 +6,13 @@ import (
 	"sort"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/aomcheck/smt"
 )
 
 // model is a problem being written as SMT-LIB: the script, and the equations' terms for the updates of each cluster.
 // Times are ticks.
 type model struct {
 	p       *Problem
-	s       *smt.Script
+	s       *Script
 	service int64
 	// maxWait bounds the time between an update's arrival and the start of its frame's service.
 	maxWait int64
@@ -24,22 +23,22 @@ type model struct {
 // stream contains the terms of one cluster. All slices have one entry per update.
 type stream struct {
 	c       *Cluster
-	arrival []smt.Lin
+	arrival []Lin
 	lo, hi  []int64 // range of each arrival
-	jitter  []smt.Lin
-	phase   smt.Lin
-	sent    []smt.Bool
+	jitter  []Lin
+	phase   Lin
+	sent    []Bool
 
 	// frame is true if update k starts a frame that will be delivered (engine) or is delivered itself (paper), depart
 	// is when that frame leaves, and before is the generation time of the cluster's previous delivery.
-	frame  []smt.Bool
-	depart []smt.Lin
-	before []smt.Lin
+	frame  []Bool
+	depart []Lin
+	before []Lin
 	// earlier is true if the cluster had an earlier delivery; a frame without one has no peak.
-	earlier []smt.Bool
-	lost    []smt.Bool
-	peaked  []smt.Bool // frame and earlier, if a query needs it
-	newest  smt.Lin    // generation time of the last frame
+	earlier []Bool
+	lost    []Bool
+	peaked  []Bool // frame and earlier, if a query needs it
+	newest  Lin    // generation time of the last frame
 	// merges is set if updates may share a frame; otherwise the sum of peaks telescopes.
 	merges bool
 }
@@ -71,8 +70,8 @@ func build(p *Problem) *model {
 func (m *model) ticks(d olaf.Duration) int64 { return int64(d / m.p.tick()) }
 
 // newScript returns a script in a readable unit for the service time.
-func newScript(p *Problem, tick olaf.Duration) *smt.Script {
-	s := &smt.Script{TickPS: int64(tick), UnitPS: 1, Unit: "ps"}
+func newScript(p *Problem, tick olaf.Duration) *Script {
+	s := &Script{TickPS: int64(tick), UnitPS: 1, Unit: "ps"}
 	units := []struct {
 		name  string
 		worth olaf.Duration
@@ -109,18 +108,18 @@ func (m *model) arrivals(u int) stream {
 	c := &m.p.Clusters[u]
 	st := stream{c: c}
 	lo, hi := m.ticks(c.PhaseLow), m.ticks(c.PhaseHigh)
-	st.phase = smt.Ticks(lo)
+	st.phase = Ticks(lo)
 	if lo != hi {
 		id := fmt.Sprintf("phase.%d", u)
 		st.phase = m.s.Real(id, lo, hi)
 		m.s.Report(id)
 		if c.EveryPhase {
-			m.s.Assert(fmt.Sprintf("every phase below the interval u=%d", u), m.s.Lt(st.phase, smt.Ticks(hi)))
+			m.s.Assert(fmt.Sprintf("every phase below the interval u=%d", u), m.s.Lt(st.phase, Ticks(hi)))
 		}
 	}
 	for k := range c.Updates {
 		a := st.phase.Shift(m.ticks(c.nominalArrival(k)))
-		j := smt.Ticks(0)
+		j := Ticks(0)
 		if c.Jitter > 0 {
 			id := name("jitter", u, k)
 			j = m.s.Real(id, 0, m.ticks(c.Jitter))
@@ -146,7 +145,7 @@ func (m *model) separate() {
 	m.pairs(gap, func(u, k, v, n int) {
 		a, b := m.streams[u].arrival[k], m.streams[v].arrival[n]
 		m.s.Assert(fmt.Sprintf("assumed separation u=%d k=%d v=%d n=%d", u, k, v, n),
-			smt.Or(m.s.Le(a.Shift(gap), b), m.s.Le(b.Shift(gap), a)))
+			Or(m.s.Le(a.Shift(gap), b), m.s.Le(b.Shift(gap), a)))
 	})
 }
 
@@ -176,7 +175,7 @@ func (m *model) near(v, u, k int, back, ahead int64) (from, to int) {
 
 // arrivedBefore is true if update n of v precedes update k of u: it arrived earlier, or at the same instant and from a
 // cluster with a lower number.
-func (m *model) arrivedBefore(v, n, u, k int) smt.Bool {
+func (m *model) arrivedBefore(v, n, u, k int) Bool {
 	a, b := m.streams[v].arrival[n], m.streams[u].arrival[k]
 	if v < u {
 		return m.s.Le(a, b)
@@ -191,9 +190,9 @@ func (m *model) declareSends(u int) {
 	for k := range st.arrival {
 		switch {
 		case m.p.Control.Sends == SendsGiven:
-			st.sent = append(st.sent, smt.Const(st.c.Sends[k]))
+			st.sent = append(st.sent, Const(st.c.Sends[k]))
 		case !m.p.Throttles() || k == 0:
-			st.sent = append(st.sent, smt.True)
+			st.sent = append(st.sent, True)
 		default:
 			id := name("sent", u, k)
 			st.sent = append(st.sent, m.s.Bool(id))
@@ -215,19 +214,19 @@ func (m *model) control(u int) {
 			draw = draws[k]
 		}
 		age := m.ticks(m.p.Control.sendsAfter(m.p.Slots, draw))
-		var young []smt.Bool
+		var young []Bool
 		for j := range k {
 			ack := st.depart[j].Shift(delay)
-			young = append(young, smt.And(st.frame[j],
+			young = append(young, And(st.frame[j],
 				m.s.Le(ack, st.arrival[k]), m.s.Lt(st.arrival[k].Shift(-age), ack)))
 		}
 		if age == 0 {
 			young = nil
 		}
 		if draws == nil {
-			m.s.Assert(eq("5 Ps reaches 1", u, k), smt.Or(append(young, st.sent[k])...))
+			m.s.Assert(eq("5 Ps reaches 1", u, k), Or(append(young, st.sent[k])...))
 		} else {
-			m.s.Assert(eq("5 Ps reaches the draw", u, k), smt.Iff(st.sent[k], smt.Not(smt.Or(young...))))
+			m.s.Assert(eq("5 Ps reaches the draw", u, k), Iff(st.sent[k], Not(Or(young...))))
 		}
 	}
 }
@@ -248,12 +247,12 @@ func (p *Problem) Draws(u int) []int {
 
 // carry defines a recursion along one cluster's updates: the value after k is now if cond is true, else the previous
 // value was. Both are relative to A(u,k), which keeps ranges tight.
-func (m *model) carry(equation, what string, u, k int, cond smt.Bool, now, was smt.Lin) smt.Lin {
+func (m *model) carry(equation, what string, u, k int, cond Bool, now, was Lin) Lin {
 	a := m.streams[u].arrival[k]
 	return a.Plus(m.s.Ite(eq(equation, u, k), name(what, u, k), cond, now.Minus(a), was.Minus(a)))
 }
 
 // let names a term of update k.
-func (m *model) let(equation, what string, u, k int, t smt.Bool) smt.Bool {
+func (m *model) let(equation, what string, u, k int, t Bool) Bool {
 	return m.s.Let(eq(equation, u, k), name(what, u, k), t)
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/aomcheck/smt"
 )
 
 // engine writes the queue of docs/reference/semantics.md. Frames leave in the order in which they were appended. An
@@ -18,8 +17,8 @@ func (m *model) engine() {
 	m.maxWait = m.engineWait()
 	full := m.canFill()
 	m.period = m.commonPeriod(full)
-	starts := make([][]smt.Lin, len(m.streams)) // S(u,k), defined if k starts or joins a frame
-	last := make([][]smt.Lin, len(m.streams))   // S of the cluster's newest frame after k
+	starts := make([][]Lin, len(m.streams)) // S(u,k), defined if k starts or joins a frame
+	last := make([][]Lin, len(m.streams))   // S of the cluster's newest frame after k
 	for u := range m.streams {
 		starts[u], last[u] = m.chain(u, full)
 	}
@@ -110,14 +109,14 @@ func (m *model) twin(u, k int) int {
 }
 
 // chain decides along one cluster which updates start a frame, which join the waiting one, and which are dropped.
-func (m *model) chain(u int, canFill bool) (starts, last []smt.Lin) {
+func (m *model) chain(u int, canFill bool) (starts, last []Lin) {
 	st := &m.streams[u]
 	n := len(st.arrival)
 	// Before the first update nothing relevant is inside, and nothing was delivered.
 	lastStart := st.arrival[0].Shift(-m.maxWait - 2*m.service)
 	gen := st.arrival[0]
-	some := smt.False
-	var waits []smt.Lin
+	some := False
+	var waits []Lin
 	for k := range n {
 		s, a := m.s, st.arrival[k]
 		if t := m.twin(u, k); t < k {
@@ -127,26 +126,26 @@ func (m *model) chain(u int, canFill bool) (starts, last []smt.Lin) {
 		}
 		start := a.Plus(waits[k])
 		opens := m.let("A1 nothing of the cluster waits", "opens", u, k, s.Le(lastStart, a))
-		full := smt.False
+		full := False
 		if canFill {
 			full = s.Bool(name("full", u, k))
 		}
-		appends := m.let("A1 append", "app", u, k, smt.And(st.sent[k], opens, smt.Not(full)))
-		merges := smt.And(st.sent[k], smt.Not(opens))
-		accepted := m.let("A1 append or merge", "acc", u, k, smt.And(st.sent[k], smt.Or(smt.Not(opens), smt.Not(full))))
-		s.Assert(eq("A1 merge keeps the place", u, k), smt.Implies(merges, s.Eq(start, lastStart)))
-		st.merges = st.merges || merges != smt.False
+		appends := m.let("A1 append", "app", u, k, And(st.sent[k], opens, Not(full)))
+		merges := And(st.sent[k], Not(opens))
+		accepted := m.let("A1 append or merge", "acc", u, k, And(st.sent[k], Or(Not(opens), Not(full))))
+		s.Assert(eq("A1 merge keeps the place", u, k), Implies(merges, s.Eq(start, lastStart)))
+		st.merges = st.merges || merges != False
 
 		st.frame = append(st.frame, appends)
 		st.depart = append(st.depart, start.Shift(m.service))
 		st.before = append(st.before, gen)
 		st.earlier = append(st.earlier, some)
-		st.lost = append(st.lost, smt.And(st.sent[k], opens, full))
+		st.lost = append(st.lost, And(st.sent[k], opens, full))
 		starts = append(starts, start)
 
 		lastStart = m.carry("12.1 start of the newest frame", "S", u, k, accepted, start, lastStart)
 		gen = m.carry("6 generation time of the newest update inside", "G", u, k, accepted, a, gen)
-		some = m.let("6 something delivered before", "some", u, k, smt.Or(some, appends))
+		some = m.let("6 something delivered before", "some", u, k, Or(some, appends))
 		last = append(last, lastStart)
 	}
 	st.newest = gen
@@ -154,20 +153,20 @@ func (m *model) chain(u int, canFill bool) (starts, last []smt.Lin) {
 }
 
 // start adds the constraints that define S, the start of service, for the frame that begins with update k of cluster u.
-func (m *model) start(u, k int, starts, last [][]smt.Lin) {
+func (m *model) start(u, k int, starts, last [][]Lin) {
 	st, s := &m.streams[u], m.s
 	appends, start := st.frame[k], starts[u][k]
-	tight := []smt.Bool{s.Eq(start, st.arrival[k])}
-	after := func(cond smt.Bool, free smt.Lin) {
-		matters := smt.And(cond, s.Lt(st.arrival[k], free))
-		if matters == smt.False {
+	tight := []Bool{s.Eq(start, st.arrival[k])}
+	after := func(cond Bool, free Lin) {
+		matters := And(cond, s.Lt(st.arrival[k], free))
+		if matters == False {
 			return
 		}
-		s.Assert(eq("12.2 departures p/C apart, in order of arrival", u, k), smt.Implies(smt.And(appends, cond), s.Le(free, start)))
-		tight = append(tight, smt.And(cond, s.Eq(start, free)))
+		s.Assert(eq("12.2 departures p/C apart, in order of arrival", u, k), Implies(And(appends, cond), s.Le(free, start)))
+		tight = append(tight, And(cond, s.Eq(start, free)))
 	}
 	if k > 0 {
-		after(smt.True, last[u][k-1].Shift(m.service))
+		after(True, last[u][k-1].Shift(m.service))
 	}
 	for v := range m.streams {
 		if v == u {
@@ -175,43 +174,43 @@ func (m *model) start(u, k int, starts, last [][]smt.Lin) {
 		}
 		from, to := m.near(v, u, k, m.maxWait+m.service, 0)
 		for n := from; n < to; n++ {
-			after(smt.And(m.streams[v].frame[n], m.arrivedBefore(v, n, u, k)), starts[v][n].Shift(m.service))
+			after(And(m.streams[v].frame[n], m.arrivedBefore(v, n, u, k)), starts[v][n].Shift(m.service))
 		}
 	}
-	s.Assert(eq("12.2 the output never idles while something waits", u, k), smt.Implies(appends, smt.Or(tight...)))
+	s.Assert(eq("12.2 the output never idles while something waits", u, k), Implies(appends, Or(tight...)))
 }
 
 // fill is true if update k of u, whose cluster has no waiting frame, finds all slots occupied. Each other cluster has
 // at most one frame waiting, and one frame in all is leaving, so that F terms are counted and not one per update.
-func (m *model) fill(u, k int, starts [][]smt.Lin) {
+func (m *model) fill(u, k int, starts [][]Lin) {
 	a := m.streams[u].arrival[k]
-	var taken, leaving []smt.Bool
+	var taken, leaving []Bool
 	for v := range m.streams {
-		var waiting []smt.Bool
+		var waiting []Bool
 		from, to := m.near(v, u, k, m.maxWait+m.service, 0)
 		for n := from; n < to; n++ {
 			if v == u && n >= k {
 				break
 			}
-			ahead := smt.And(m.streams[v].frame[n], m.arrivedBefore(v, n, u, k))
-			waiting = append(waiting, smt.And(ahead, m.s.Lt(a, starts[v][n])))
-			leaving = append(leaving, smt.And(ahead, m.s.Le(starts[v][n], a), m.s.Lt(a, starts[v][n].Shift(m.service))))
+			ahead := And(m.streams[v].frame[n], m.arrivedBefore(v, n, u, k))
+			waiting = append(waiting, And(ahead, m.s.Lt(a, starts[v][n])))
+			leaving = append(leaving, And(ahead, m.s.Le(starts[v][n], a), m.s.Lt(a, starts[v][n].Shift(m.service))))
 		}
 		if v != u {
-			taken = append(taken, smt.Or(waiting...))
+			taken = append(taken, Or(waiting...))
 		}
 	}
-	taken = append(taken, smt.Or(leaving...))
+	taken = append(taken, Or(leaving...))
 	possible := taken[:0]
 	for i, t := range taken {
-		if t != smt.False {
+		if t != False {
 			possible = append(possible, m.s.Let(eq("12.2 share of Q(k)", u, k), fmt.Sprintf("Q.%d.%d.in.%d", u, k, i), t))
 		}
 	}
-	full := smt.False
+	full := False
 	if len(possible) >= m.p.Slots {
 		full = m.s.AtLeast(eq("12.2 Q(k)", u, k), name("Q", u, k), m.p.Slots, possible)
 	}
 	// The cluster's waiting frames are not counted; an update that merges does not use this.
-	m.s.Assert(eq("A1 the queue is full", u, k), smt.Iff(smt.Bool(name("full", u, k)), full))
+	m.s.Assert(eq("A1 the queue is full", u, k), Iff(Bool(name("full", u, k)), full))
 }

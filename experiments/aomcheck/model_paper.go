@@ -2,8 +2,6 @@ package aomcheck
 
 import (
 	"fmt"
-
-	"github.com/olafctl/olaf/experiments/aomcheck/smt"
 )
 
 // paper writes §12.2 and §12.3 as printed. Q counts the other clusters with an update that will be delivered and is
@@ -27,18 +25,18 @@ func (m *model) paper() {
 	}
 	m.pairs(m.maxWait+m.service, func(u, k, v, n int) {
 		a, b := &m.streams[u], &m.streams[v]
-		apart := smt.Or(m.s.Le(a.depart[k].Shift(m.service), b.depart[n]), m.s.Le(b.depart[n].Shift(m.service), a.depart[k]))
+		apart := Or(m.s.Le(a.depart[k].Shift(m.service), b.depart[n]), m.s.Le(b.depart[n].Shift(m.service), a.depart[k]))
 		m.s.Assert(fmt.Sprintf("12.3 departures p/C apart u=%d k=%d v=%d n=%d", u, k, v, n),
-			smt.Implies(smt.And(a.frame[k], b.frame[n]), apart))
+			Implies(And(a.frame[k], b.frame[n]), apart))
 	})
 }
 
-func (m *model) paperWaits(own int64) [][]smt.Lin {
-	waits := make([][]smt.Lin, len(m.streams))
+func (m *model) paperWaits(own int64) [][]Lin {
+	waits := make([][]Lin, len(m.streams))
 	for u := range m.streams {
 		for k := range m.streams[u].arrival {
 			if m.maxWait == own {
-				waits[u] = append(waits[u], smt.Ticks(own))
+				waits[u] = append(waits[u], Ticks(own))
 				continue
 			}
 			waits[u] = append(waits[u], m.s.Real(name("W", u, k), own, m.maxWait))
@@ -48,53 +46,53 @@ func (m *model) paperWaits(own int64) [][]smt.Lin {
 }
 
 // paperDelivered decides 1{D(k) < A(k+1)}, where k+1 is the next update that is sent, and the latest departed update l.
-func (m *model) paperDelivered(u int, waits []smt.Lin) {
+func (m *model) paperDelivered(u int, waits []Lin) {
 	st := &m.streams[u]
 	n := len(st.arrival)
-	next := make([]smt.Lin, n)
+	next := make([]Lin, n)
 	next[n-1] = st.arrival[n-1].Shift(m.maxWait + m.service) // no later update: the last one is delivered
 	for k := n - 2; k >= 0; k-- {
 		next[k] = m.carry("12.3 A(k+1) of the next send", "NA", u, k, st.sent[k+1], st.arrival[k+1], next[k+1])
 	}
 	st.merges = true
-	gen, some := st.arrival[0], smt.False
+	gen, some := st.arrival[0], False
 	for k := range n {
 		depart := st.arrival[k].Plus(waits[k])
-		delivered := m.let("12.3 D(k) < A(k+1)", "dep", u, k, smt.And(st.sent[k], m.s.Lt(depart, next[k])))
+		delivered := m.let("12.3 D(k) < A(k+1)", "dep", u, k, And(st.sent[k], m.s.Lt(depart, next[k])))
 		st.frame = append(st.frame, delivered)
 		st.depart = append(st.depart, depart)
 		st.before = append(st.before, gen)
 		st.earlier = append(st.earlier, some)
 		gen = m.carry("6 l is the latest departed update", "G", u, k, delivered, st.arrival[k], gen)
-		some = m.let("6 some update departed before", "some", u, k, smt.Or(some, delivered))
+		some = m.let("6 some update departed before", "some", u, k, Or(some, delivered))
 	}
 	st.newest = gen
 }
 
 // paperQueue writes T_Q(k) = Q(k)·p/C.
-func (m *model) paperQueue(u, k int, wait smt.Lin, own int64) {
-	sum := smt.Ticks(own)
-	var present []smt.Bool
+func (m *model) paperQueue(u, k int, wait Lin, own int64) {
+	sum := Ticks(own)
+	var present []Bool
 	a := m.streams[u].arrival[k]
 	for v := range m.streams {
 		if v == u {
 			continue
 		}
 		other := &m.streams[v]
-		var some []smt.Bool
+		var some []Bool
 		from, to := m.near(v, u, k, m.maxWait, 0)
 		for n := from; n < to; n++ {
-			some = append(some, smt.And(other.frame[n], m.s.Lt(other.arrival[n], a), m.s.Lt(a, other.depart[n])))
+			some = append(some, And(other.frame[n], m.s.Lt(other.arrival[n], a), m.s.Lt(a, other.depart[n])))
 		}
 		id := fmt.Sprintf("Q.%d.%d.%d", u, k, v)
-		there := m.s.Let(fmt.Sprintf("12.3 Q(k) u=%d k=%d v=%d", u, k, v), id, smt.Or(some...))
+		there := m.s.Let(fmt.Sprintf("12.3 Q(k) u=%d k=%d v=%d", u, k, v), id, Or(some...))
 		present = append(present, there)
-		sum = sum.Plus(m.s.Ite(fmt.Sprintf("12.3 TQ share u=%d k=%d v=%d", u, k, v), "T"+id, there, smt.Ticks(m.service), smt.Ticks(0)))
+		sum = sum.Plus(m.s.Ite(fmt.Sprintf("12.3 TQ share u=%d k=%d v=%d", u, k, v), "T"+id, there, Ticks(m.service), Ticks(0)))
 	}
 	m.s.Assert(eq("12.3 D = A + Q p/C", u, k), m.s.Eq(wait, sum))
-	full := smt.False
+	full := False
 	if m.p.Objective.Kind == LossFree && len(present) >= m.p.Slots {
 		full = m.s.AtLeast(eq("12.2 Q(k) reaches Qmax", u, k), name("QF", u, k), m.p.Slots, present)
 	}
-	m.streams[u].lost = append(m.streams[u].lost, smt.And(m.streams[u].sent[k], full))
+	m.streams[u].lost = append(m.streams[u].lost, And(m.streams[u].sent[k], full))
 }

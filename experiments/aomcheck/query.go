@@ -2,14 +2,12 @@ package aomcheck
 
 import (
 	"fmt"
-
-	"github.com/olafctl/olaf/experiments/aomcheck/smt"
 )
 
 // violate asserts the negation of the objective: a satisfying assignment is a sample path that breaks it.
 func (m *model) violate() {
 	o := &m.p.Objective
-	var broken []smt.Bool
+	var broken []Bool
 	switch o.Kind {
 	case Fairness:
 		broken = m.unfair(m.ticks(o.Bound))
@@ -23,7 +21,7 @@ func (m *model) violate() {
 		}
 	case LossFree:
 		for _, st := range m.streams {
-			broken = append(broken, smt.Or(st.lost...))
+			broken = append(broken, Or(st.lost...))
 		}
 	case PerCluster:
 		for u, st := range m.streams {
@@ -35,7 +33,7 @@ func (m *model) violate() {
 			}
 		}
 	}
-	m.s.State("6 the objective is broken: "+o.String(), smt.Or(broken...))
+	m.s.State("6 the objective is broken: "+o.String(), Or(broken...))
 }
 
 // String describes the objective in one phrase.
@@ -54,50 +52,50 @@ func (o Objective) String() string {
 }
 
 // peaks lists the updates of u whose frame has a peak.
-func (m *model) peaks(u int) []smt.Bool {
+func (m *model) peaks(u int) []Bool {
 	st := &m.streams[u]
 	if st.peaked == nil {
 		for k := range st.frame {
-			st.peaked = append(st.peaked, m.let("6 peak exists", "peak", u, k, smt.And(st.frame[k], st.earlier[k])))
+			st.peaked = append(st.peaked, m.let("6 peak exists", "peak", u, k, And(st.frame[k], st.earlier[k])))
 		}
 	}
 	return st.peaked
 }
 
 // peakAbove is true if u is starved or has a peak AoM above bound.
-func (m *model) peakAbove(u int, bound int64) smt.Bool {
+func (m *model) peakAbove(u int, bound int64) Bool {
 	st := &m.streams[u]
 	exists := m.peaks(u)
-	broken := []smt.Bool{smt.Not(smt.Or(exists...))}
+	broken := []Bool{Not(Or(exists...))}
 	for k, peak := range exists {
-		broken = append(broken, smt.And(peak, m.s.Lt(smt.Ticks(bound), st.depart[k].Minus(st.before[k]))))
+		broken = append(broken, And(peak, m.s.Lt(Ticks(bound), st.depart[k].Minus(st.before[k]))))
 	}
-	return smt.Or(broken...)
+	return Or(broken...)
 }
 
 // meanPeak is the mean of a cluster's peaks: sum/count if count is the same on every path, else the variable mean.
 type meanPeak struct {
-	sum     smt.Lin
+	sum     Lin
 	count   int64 // 0 if it varies
-	value   smt.Lin
-	starved smt.Bool
+	value   Lin
+	starved Bool
 }
 
 // mean writes the mean peak of cluster u (§6), over departed frames, which are counted in unary with one linear
 // equation per count, or over all updates.
 func (m *model) mean(u int) meanPeak {
 	exists := m.peaks(u)
-	out := meanPeak{sum: m.peakSum(u, exists), starved: smt.Not(smt.Or(exists...))}
+	out := meanPeak{sum: m.peakSum(u, exists), starved: Not(Or(exists...))}
 	if m.p.Objective.Mean == AllUpdates {
 		out.count = int64(len(exists))
 		return out
 	}
-	certain, open := 0, []smt.Bool{}
+	certain, open := 0, []Bool{}
 	for _, t := range exists {
 		switch t {
-		case smt.True:
+		case True:
 			certain++
-		case smt.False:
+		case False:
 		default:
 			open = append(open, t)
 		}
@@ -110,11 +108,11 @@ func (m *model) mean(u int) meanPeak {
 	id := fmt.Sprintf("mean.%d", u)
 	out.value = m.s.Real(id, 0, max(hi, 0))
 	counts := m.s.Counter(fmt.Sprintf("6 departed frames u=%d", u), fmt.Sprintf("count.%d", u), open, len(open))
-	counts = append(counts, smt.False)
+	counts = append(counts, False)
 	for c := range len(open) + 1 {
 		if n := int64(certain + c); n > 0 {
-			exactly := smt.And(counts[c], smt.Not(counts[c+1]))
-			m.s.Assert(fmt.Sprintf("6 avg over %d departed u=%d", n, u), smt.Implies(exactly, m.s.Eq(out.value.Times(n), out.sum)))
+			exactly := And(counts[c], Not(counts[c+1]))
+			m.s.Assert(fmt.Sprintf("6 avg over %d departed u=%d", n, u), Implies(exactly, m.s.Eq(out.value.Times(n), out.sum)))
 		}
 	}
 	return out
@@ -122,10 +120,10 @@ func (m *model) mean(u int) meanPeak {
 
 // peakSum returns the sum of D(k) − A(l). If no updates share a frame it telescopes to the time between the first and
 // the last generation delivered plus the delays of the frames, whose ranges are much tighter.
-func (m *model) peakSum(u int, exists []smt.Bool) smt.Lin {
+func (m *model) peakSum(u int, exists []Bool) Lin {
 	st := &m.streams[u]
-	telescopes := !st.merges && st.frame[0] == smt.True
-	sum := smt.Ticks(0)
+	telescopes := !st.merges && st.frame[0] == True
+	sum := Ticks(0)
 	if telescopes {
 		sum = st.newest.Minus(st.arrival[0])
 	}
@@ -134,23 +132,23 @@ func (m *model) peakSum(u int, exists []smt.Bool) smt.Lin {
 		if telescopes {
 			term = st.depart[k].Minus(st.arrival[k])
 		}
-		sum = sum.Plus(m.s.Ite(eq("6 DP", u, k), name("DP", u, k), there, term, smt.Ticks(0)))
+		sum = sum.Plus(m.s.Ite(eq("6 DP", u, k), name("DP", u, k), there, term, Ticks(0)))
 	}
 	return sum
 }
 
 // meanAbove is true if u is starved or its mean peak exceeds bound.
-func (m *model) meanAbove(u int, mean meanPeak, bound int64) smt.Bool {
+func (m *model) meanAbove(u int, mean meanPeak, bound int64) Bool {
 	if mean.count > 0 {
-		return smt.Or(mean.starved, m.s.Lt(smt.Ticks(bound*mean.count), mean.sum))
+		return Or(mean.starved, m.s.Lt(Ticks(bound*mean.count), mean.sum))
 	}
-	return smt.Or(mean.starved, m.s.Lt(smt.Ticks(bound), mean.value))
+	return Or(mean.starved, m.s.Lt(Ticks(bound), mean.value))
 }
 
 // unfair is true if some cluster is starved or the means of some pair are more than epsilon apart.
-func (m *model) unfair(epsilon int64) []smt.Bool {
+func (m *model) unfair(epsilon int64) []Bool {
 	means := make([]meanPeak, len(m.streams))
-	var broken []smt.Bool
+	var broken []Bool
 	for u := range means {
 		means[u] = m.mean(u)
 		broken = append(broken, means[u].starved)
@@ -166,7 +164,7 @@ func (m *model) unfair(epsilon int64) []smt.Bool {
 }
 
 // aheadBy is a − b > epsilon. Known counts are multiplied out to avoid divisions.
-func (m *model) aheadBy(a, b meanPeak, epsilon int64) smt.Bool {
+func (m *model) aheadBy(a, b meanPeak, epsilon int64) Bool {
 	left, right, scale := a.value, b.value, int64(1)
 	switch {
 	case a.count > 0 && b.count > 0:

@@ -15,7 +15,6 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/aomcheck/smt"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
 	"github.com/olafctl/olaf/internal/golden"
 )
@@ -168,7 +167,7 @@ func (broken) Write([]byte) (int, error) { return 0, errors.New("no room") }
 
 // recorded returns a solver that replays z3's recorded answers and knows no others. With -update z3 answers and is
 // recorded.
-func recorded(t *testing.T) ([]smt.Solver, func()) {
+func recorded(t *testing.T) ([]Solver, func()) {
 	t.Helper()
 	const kept = "testdata/answers.json"
 	folder := t.TempDir()
@@ -220,7 +219,7 @@ func recorded(t *testing.T) ([]smt.Solver, func()) {
 			t.Fatal(err)
 		}
 	}
-	return []smt.Solver{{Name: "recorded", Program: program, Package: "z3"}}, keep
+	return []Solver{{Name: "recorded", Program: program, Package: "z3"}}, keep
 }
 
 func tellVerdict(b *bytes.Buffer, v *Verdict, err error) {
@@ -282,7 +281,7 @@ func TestRecordedAnswers(t *testing.T) {
 
 	b.WriteString("two solvers\n")
 	both := opt
-	both.Solvers, both.Agree = append(append([]smt.Solver(nil), solvers...), solvers...), true
+	both.Solvers, both.Agree = append(append([]Solver(nil), solvers...), solvers...), true
 	both.Solvers[1].Name = "another"
 	first := len(b.Bytes())
 	if v, err = Verify(t.Context(), two, both); err != nil {

@@ -9,10 +9,9 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/aomcheck/smt"
 )
 
-// Errors besides ErrProblem and those of package smt.
+// Errors besides ErrProblem and those of solvers.
 var (
 	// ErrVacuous reports that no sample path satisfies the problem's assumptions, so any objective would hold.
 	ErrVacuous = olaf.NewError(olaf.Usage, "the assumptions contradict each other")
@@ -32,7 +31,7 @@ const (
 
 // Options configures the search for an answer.
 type Options struct {
-	Solvers []smt.Solver  // default both
+	Solvers []Solver      // default both
 	Agree   bool          // run all solvers to completion and require that they agree
 	Limit   time.Duration // for the whole search; default a minute
 	// Simulate is the number of random sample paths tried on the engine before a solver is asked. A violation among
@@ -48,12 +47,12 @@ type Options struct {
 var ways = []struct {
 	name    string
 	agree   bool
-	solvers []smt.Solver
+	solvers []Solver
 }{
 	{name: "portfolio"},
 	{name: "both", agree: true},
-	{name: "z3", solvers: []smt.Solver{smt.Z3()}},
-	{name: "cvc5", solvers: []smt.Solver{smt.CVC5()}},
+	{name: "z3", solvers: []Solver{Z3()}},
+	{name: "cvc5", solvers: []Solver{CVC5()}},
 }
 
 // Ways returns the names of the ways to ask solvers: the first answer from any, agreement of all, or one alone.
@@ -101,7 +100,7 @@ type EngineView struct {
 	Judgement Judgement
 }
 
-// Verify answers p. The error matches ErrProblem, ErrVacuous, ErrReplay, or an error of package smt; the answer is
+// Verify answers p. The error matches ErrProblem, ErrVacuous, ErrReplay, or an error from a solver; the answer is
 // Unknown if time runs out.
 func Verify(ctx context.Context, p Problem, opt Options) (*Verdict, error) {
 	p = p.WithDefaults()
@@ -144,9 +143,9 @@ func Verify(ctx context.Context, p Problem, opt Options) (*Verdict, error) {
 		return nil, err
 	}
 	switch v.Solver = answer.Solver; answer.Status {
-	case smt.Sat:
+	case satStatus:
 		err = v.violatedBy(query, answer.Values)
-	case smt.Unsat:
+	case unsatStatus:
 		err = v.holds(ctx, m, opt)
 	default:
 		v.Answer, v.Solver = Unknown, ""
@@ -175,7 +174,7 @@ func (v *Verdict) script(query *model) []byte {
 
 func (o Options) withDefaults() Options {
 	if len(o.Solvers) == 0 {
-		o.Solvers = []smt.Solver{smt.Z3(), smt.CVC5()}
+		o.Solvers = []Solver{Z3(), CVC5()}
 	}
 	if o.Limit == 0 {
 		o.Limit = time.Minute
@@ -186,14 +185,14 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-func (o Options) ask(ctx context.Context, script []byte) (smt.Answer, error) {
+func (o Options) ask(ctx context.Context, script []byte) (solverAnswer, error) {
 	if o.Agree {
-		return smt.All(ctx, o.Solvers, script)
+		return All(ctx, o.Solvers, script)
 	}
-	return smt.First(ctx, o.Solvers, script)
+	return First(ctx, o.Solvers, script)
 }
 
-func names(solvers []smt.Solver) string {
+func names(solvers []Solver) string {
 	out := ""
 	for i, s := range solvers {
 		if i > 0 {
@@ -325,9 +324,9 @@ func (v *Verdict) holds(ctx context.Context, m *model, opt Options) error {
 		return err
 	}
 	switch answer.Status {
-	case smt.Sat:
+	case satStatus:
 		v.Answer = Holds
-	case smt.Unsat:
+	case unsatStatus:
 		return fmt.Errorf("%w: no arrival pattern satisfies phases, jitter, separation and spacing together, so nothing was proved", ErrVacuous)
 	default:
 		if errors.Is(ctx.Err(), context.Canceled) {
@@ -354,10 +353,10 @@ func (p *Problem) findPath() *Path {
 func (m *model) pin(run *Run) {
 	for u, st := range m.streams {
 		for k := range st.arrival {
-			at := smt.Ticks(run.Path.Arrivals[u][k])
+			at := Ticks(run.Path.Arrivals[u][k])
 			m.s.Assert(eq("witness arrival", u, k), m.s.Eq(st.arrival[k], at))
-			if sent := st.sent[k]; sent != smt.True && sent != smt.False {
-				m.s.Assert(eq("witness decision", u, k), smt.Iff(sent, smt.Const(run.Fates[u][k] != Unsent)))
+			if sent := st.sent[k]; sent != True && sent != False {
+				m.s.Assert(eq("witness decision", u, k), Iff(sent, Const(run.Fates[u][k] != Unsent)))
 			}
 		}
 	}

@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/aomcheck/smt"
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
@@ -171,13 +170,13 @@ func TestVacuousIsNotHolds(t *testing.T) {
 }
 
 // liar writes a solver that gives the same answer to every question.
-func liar(t *testing.T, says string) []smt.Solver {
+func liar(t *testing.T, says string) []Solver {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "liar")
 	if err := os.WriteFile(path, []byte("#!/bin/sh\n"+says+"\n"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	return []smt.Solver{{Name: "liar", Program: path, Package: "liar"}}
+	return []Solver{{Name: "liar", Program: path, Package: "liar"}}
 }
 
 // TestLiesAreNotBelieved rejects a model that does not violate when replayed, and a proof that a simulated path
@@ -198,7 +197,7 @@ func TestLiesAreNotBelieved(t *testing.T) {
 		{"a decision instead of a phase", "echo sat; echo '((phase.0 true) (phase.1 0.0))'", fair, ErrReplay},
 		{"a fraction too fine", "echo sat; echo '((phase.0 (/ 1 987654321987654321987654321)) (phase.1 1.0))'", fair, ErrReplay},
 		{"unsat for what does not hold", "echo unsat", unfair, ErrReplay},
-		{"a crash", "kill -11 $$", fair, smt.ErrSolver},
+		{"a crash", "kill -11 $$", fair, ErrSolver},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -372,8 +371,8 @@ func TestDumpIsTheQuestion(t *testing.T) {
 	if err != nil || v.Answer != Violated {
 		t.Fatal(v, err)
 	}
-	a, err := smt.CVC5().Run(t.Context(), kept)
-	if err != nil || a.Status != smt.Sat {
+	a, err := CVC5().Run(t.Context(), kept)
+	if err != nil || a.Status != satStatus {
 		t.Errorf("%v, %v", a, err)
 	}
 	for _, want := range []string{"; all times are in ms", "12.2 departures p/C apart", "6 the objective is broken: fairness within 100us", "; u=1 is c2: every 300ms"} {

@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/rl/ppo"
 )
 
 // MeanAge returns the mean Age of Model per cluster of a finished training, in ns: the effect of its queue on the
@@ -34,7 +33,7 @@ func MeanAge(c *Config, curves [][]Point) (float64, error) {
 	if err != nil || len(all) == 0 {
 		return math.NaN(), err
 	}
-	var zeros ppo.Weights
+	var zeros Weights
 	for _, s := range all {
 		now := virtualTime(s.AtNS)
 		n.advance(now)

@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/rl/ppo"
 )
 
 // ErrDiverged is matched by errors from training whose weights or gradients became NaN or infinite, or whose weights
@@ -17,7 +16,7 @@ var ErrDiverged = olaf.NewError(olaf.Failed, "the training diverged")
 const MaxGrowth = 10
 
 // CheckWeights returns an error that matches ErrDiverged if a cluster's weights are not finite or grew beyond MaxGrowth.
-func (c *Config) CheckWeights(cluster int, w *ppo.Weights) error {
+func (c *Config) CheckWeights(cluster int, w *Weights) error {
 	switch growth := gradientNorm(w) / gradientNorm(c.Initial(cluster)); {
 	case growth-growth != 0:
 		return fmt.Errorf("%w: cluster %d: weights are no numbers at the end; use a smaller learn rate or step size", ErrDiverged, cluster)

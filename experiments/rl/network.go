@@ -7,7 +7,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
-	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
@@ -30,7 +29,7 @@ type arrival struct {
 // network carries updates from workers to servers.
 type network interface {
 	// send sends an update at now. Frames that leave before arrive first.
-	send(now olaf.Time, u *olaf.Update, reward float64, g *ppo.Weights)
+	send(now olaf.Time, u *olaf.Update, reward float64, g *Weights)
 	// advance delivers frames that leave at or before now.
 	advance(now olaf.Time)
 	// drain delivers the remaining frames.
@@ -46,7 +45,7 @@ type direct struct {
 	inside  [1]olaf.Contributor
 }
 
-func (d *direct) send(now olaf.Time, u *olaf.Update, reward float64, g *ppo.Weights) {
+func (d *direct) send(now olaf.Time, u *olaf.Update, reward float64, g *Weights) {
 	d.counts.Class[engine.Appended]++
 	d.counts.Released++
 	d.inside[0] = olaf.Contributor{GenNS: u.GenNS, Seq: u.Seq, Worker: u.Worker}
@@ -65,7 +64,7 @@ type queued struct {
 	deliver  func(*arrival)
 	lanes    []int32 // of an update, and the other lanes of its frame
 	packet   int     // lanes per packet
-	gradient ppo.Weights
+	gradient Weights
 	slots    int     // in updates
 	seen     []int64 // when a cluster's newest update arrived, ns; -1 for never
 	windowNS int64   // for which a cluster then counts as active
@@ -99,7 +98,7 @@ func newNetwork(c *Config, deliver func(*arrival)) (network, error) {
 	return n, nil
 }
 
-func (n *queued) send(now olaf.Time, u *olaf.Update, _ float64, g *ppo.Weights) {
+func (n *queued) send(now olaf.Time, u *olaf.Update, _ float64, g *Weights) {
 	for i, v := range g {
 		n.lanes[i] = toFixed(v)
 	}

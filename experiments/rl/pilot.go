@@ -4,7 +4,6 @@ import (
 	"fmt"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/rl/ppo"
 )
 
 // Pilot is one worker's learner for callers that transfer gradients and weights themselves.
@@ -26,7 +25,7 @@ func (c *Config) Pilot(k int) (*Pilot, error) {
 
 // Usual returns the duration of an iteration by the cost model, for the worker's number of steps.
 func (p *Pilot) Usual() olaf.Duration {
-	cost := p.config.costNS(ppo.Iteration{Steps: p.config.steps(p.worker.id)})
+	cost := p.config.costNS(Iteration{Steps: p.config.steps(p.worker.id)})
 	return olaf.Duration(float64(cost)*p.worker.speed) * olaf.Nanosecond
 }
 
@@ -45,7 +44,7 @@ func (c *Config) Offers(update olaf.Size) error {
 
 // Fly runs one iteration from the given weights. It returns its gradient, which is valid until the next one, and its
 // reward. Pilots may fly concurrently.
-func (p *Pilot) Fly(from *ppo.Weights) (gradient *ppo.Weights, reward float64) {
+func (p *Pilot) Fly(from *Weights) (gradient *Weights, reward float64) {
 	p.worker.start = *from
 	p.worker.fly(p.config)
 	if p.diverged == nil {
@@ -76,7 +75,7 @@ func OfFixedPoint(sum int32, count int) float32 {
 // Keeper is the parameter server of a cluster for callers that transfer gradients and weights themselves, in parts
 // that arrive and are stepped separately.
 type Keeper struct {
-	weights ppo.Weights
+	weights Weights
 	part    int // values per part; the last one may be shorter
 	parts   []*server
 }
@@ -99,7 +98,7 @@ func (k *Keeper) Take(i int, gradient []float32, reward float64, count int) []fl
 }
 
 // Weights returns the current weights of all parts.
-func (k *Keeper) Weights() *ppo.Weights { return &k.weights }
+func (k *Keeper) Weights() *Weights { return &k.weights }
 
 // Inside returns the number of updates received for each part.
 func (k *Keeper) Inside() (all []uint64) {

@@ -10,7 +10,6 @@ import (
 	"runtime"
 	"runtime/debug"
 
-	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
@@ -21,7 +20,7 @@ func TraceHeader(c *Config, clock string, payload bool) (trace.Header, error) {
 		return trace.Header{}, fmt.Errorf("describe the training: %w", err)
 	}
 	h := trace.Header{Tool: "olafctl", GoVersion: runtime.Version(), GOOS: runtime.GOOS, GOARCH: runtime.GOARCH, Seed: c.Seed, Clock: clock,
-		Env: "LunarLander-v3", Workers: c.Workers, Clusters: c.Clusters, Lanes: ppo.Params, Network: c.Network.Kind, Payload: payload, Job: job}
+		Env: "LunarLander-v3", Workers: c.Workers, Clusters: c.Clusters, Lanes: Params, Network: c.Network.Kind, Payload: payload, Job: job}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		for _, s := range info.Settings {
 			if s.Key == "GOAMD64" {
@@ -59,7 +58,7 @@ type Recorder struct {
 }
 
 // OnUpdate appends one update and flushes the file from time to time.
-func (r *Recorder) OnUpdate(u *trace.Update, gradient *ppo.Weights) error {
+func (r *Recorder) OnUpdate(u *trace.Update, gradient *Weights) error {
 	if err := r.File.Append(u, gradient[:]); err != nil {
 		return err
 	}

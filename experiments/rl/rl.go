@@ -4,6 +4,12 @@
 // Workers fly and learn on their own goroutines. A cost model determines in virtual time when their updates are ready,
 // so the same configuration gives the same bytes on any number of processors (of one GOARCH and GOAMD64). A wall clock
 // is also available, to record a real machine.
+//
+// A learner flies the World of LunarLander and improves with proximal policy optimisation (Schulman et al., 2017). Its
+// network is small enough for one frame: 8-40-40 tanh units, then four action logits and a value on the shared trunk.
+// Its data are flat float32 slices, and no sample allocates. Products are rounded before they are added, so that
+// compilers for machines with fused multiply-add give the same bits; it has its own tanh and exp for the same reason.
+// The Box2D port does not guarantee this: results are bit-identical only for one GOARCH and GOAMD64.
 package rl
 
 import (
@@ -15,7 +21,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
-	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/pktgen"
 )
@@ -123,14 +128,14 @@ type Config struct {
 	Average bool `json:"average"`
 	// WeighByCount multiplies the step of a merged update by its number of updates. It is not in the paper, where
 	// merging turns k steps into one.
-	WeighByCount bool       `json:"weigh_by_count,omitempty"`
-	StepSize     float32    `json:"step_size"`    // γ of the parameter server
-	Spread       float64    `json:"spread"`       // ratio of the slowest worker's time to the fastest's; others are spaced geometrically
-	StepsSpread  float64    `json:"steps_spread"` // workers' PPO.Steps differ by up to this fraction in both directions
-	PPO          ppo.Config `json:"ppo"`
-	Cost         Cost       `json:"cost"`
-	Network      Network    `json:"network"`
-	Control      *Control   `json:"control,omitempty"` // nil: workers send every update
+	WeighByCount bool          `json:"weigh_by_count,omitempty"`
+	StepSize     float32       `json:"step_size"`    // γ of the parameter server
+	Spread       float64       `json:"spread"`       // ratio of the slowest worker's time to the fastest's; others are spaced geometrically
+	StepsSpread  float64       `json:"steps_spread"` // workers' PPO.Steps differ by up to this fraction in both directions
+	PPO          LearnerConfig `json:"ppo"`
+	Cost         Cost          `json:"cost"`
+	Network      Network       `json:"network"`
+	Control      *Control      `json:"control,omitempty"` // nil: workers send every update
 }
 
 // Control is the workers' transmission control (paper §5). Through an emulated queue, N counts the clusters with an update
@@ -156,7 +161,7 @@ func Defaults() Config {
 	return Config{
 		Placement: pktgen.Placement{Workers: 8, Clusters: 1}, Iterations: 200, Seed: 1,
 		Mode: Async, Threshold: 4, Gradient: Delta, Gate: NoGate, Band: 50, Average: true, StepSize: 0.001,
-		Spread: 2.5, StepsSpread: 0.3, PPO: ppo.Defaults(), Cost: Cost{StepNS: 30_000, SampleNS: 3_000},
+		Spread: 2.5, StepsSpread: 0.3, PPO: LearnerDefaults(), Cost: Cost{StepNS: 30_000, SampleNS: 3_000},
 		Network: Network{Kind: Ideal, OutRate: 20 * olaf.Gbps, Rate: 60 * olaf.Gbps, Slots: 8, Profile: engine.Calibrated},
 	}
 }
@@ -235,21 +240,21 @@ const longestNS = 1e15
 
 // longestIterationNS returns an upper bound on an iteration's duration, including the completion of its last episode.
 func (c *Config) longestIterationNS() float64 {
-	steps := float64(c.PPO.Steps)*(1+c.StepsSpread) + ppo.MaxSteps
+	steps := float64(c.PPO.Steps)*(1+c.StepsSpread) + MaxSteps
 	return steps * (float64(c.Cost.StepNS) + float64(c.PPO.Epochs)*float64(c.Cost.SampleNS)) * c.Spread
 }
 
 func (c *Config) checkNetwork() error {
 	n := &c.Network
 	if n.Frame != 0 {
-		if lanes := int(n.Frame-olaf.HeaderBytes) / olaf.LaneBytes; n.Frame > olaf.MaxFrame || lanes < ppo.Params {
+		if lanes := int(n.Frame-olaf.HeaderBytes) / olaf.LaneBytes; n.Frame > olaf.MaxFrame || lanes < Params {
 			return fmt.Errorf("%w: a frame of %v cannot hold the network's %d weights; the widest network for it has %d units a layer, %d need %v to %v",
-				ErrConfig, n.Frame, ppo.Params, ppo.WidestFor(min(lanes, olaf.MaxLanes)), ppo.Hidden, olaf.FrameSize(ppo.Params), olaf.MaxFrame)
+				ErrConfig, n.Frame, Params, WidestFor(min(lanes, olaf.MaxLanes)), Hidden, olaf.FrameSize(Params), olaf.MaxFrame)
 		}
 	}
 	switch {
-	case n.Lanes < 0 || n.Lanes > ppo.Params:
-		return fmt.Errorf("%w: packets of %d values; an update has %d", ErrConfig, n.Lanes, ppo.Params)
+	case n.Lanes < 0 || n.Lanes > Params:
+		return fmt.Errorf("%w: packets of %d values; an update has %d", ErrConfig, n.Lanes, Params)
 	case n.Lanes > 0 && n.Frame != 0:
 		return fmt.Errorf("%w: packets of %d values, and frames of %v; an update is in one frame or in several packets", ErrConfig, n.Lanes, n.Frame)
 	}
@@ -305,7 +310,7 @@ func (n *Network) packets() int {
 	if n.Lanes == 0 {
 		return 1
 	}
-	return (ppo.Params + n.Lanes - 1) / n.Lanes
+	return (Params + n.Lanes - 1) / n.Lanes
 }
 
 // update returns the size of an update on the wire, in all its packets.
@@ -313,7 +318,7 @@ func (n *Network) update() (sum olaf.Size) {
 	if n.Lanes == 0 {
 		return n.frame()
 	}
-	for left := ppo.Params; left > 0; left -= n.Lanes {
+	for left := Params; left > 0; left -= n.Lanes {
 		sum += olaf.FrameSize(min(left, n.Lanes))
 	}
 	return sum
@@ -324,7 +329,7 @@ func (n *Network) frame() olaf.Size {
 	if n.Frame != 0 {
 		return n.Frame
 	}
-	return olaf.FrameSize(ppo.Params)
+	return olaf.FrameSize(Params)
 }
 
 // Speed returns the ratio of worker k's time to the fastest's.

@@ -9,7 +9,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
-	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/internal/splitmix"
 	"github.com/olafctl/olaf/pktgen/trace"
@@ -18,7 +17,7 @@ import (
 // Observer receives every update when it is sent to the network, in order of time. gradient is only valid during the
 // call. An error ends the training.
 type Observer interface {
-	OnUpdate(u *trace.Update, gradient *ppo.Weights) error
+	OnUpdate(u *trace.Update, gradient *Weights) error
 }
 
 // Point is one update on a worker's learning curve.
@@ -38,8 +37,8 @@ type Outcome struct {
 	// Models counts the models that iterations began with, and Torn those whose parts contain different numbers of
 	// updates.
 	Models, Torn uint64
-	Weights      []ppo.Weights // by cluster, at the end
-	Diverged     int           // clusters whose weights fail CheckWeights
+	Weights      []Weights // by cluster, at the end
+	Diverged     int       // clusters whose weights fail CheckWeights
 	EndNS        int64
 }
 
@@ -47,15 +46,15 @@ type Outcome struct {
 type worker struct {
 	id       int
 	cluster  olaf.ClusterID
-	learner  *ppo.Learner
+	learner  *Learner
 	speed    float64
-	received ppo.Weights // newest answer of the server, used from the next iteration on
-	version  uint64      // of received
-	inside   []uint64    // updates in received, by place
-	start    ppo.Weights
+	received Weights  // newest answer of the server, used from the next iteration on
+	version  uint64   // of received
+	inside   []uint64 // updates in received, by place
+	start    Weights
 	base     uint64 // version of start
-	gradient ppo.Weights
-	result   ppo.Iteration
+	gradient Weights
+	result   Iteration
 	done     chan struct{} // closed when result and gradient are ready
 	running  bool          // an iteration is in progress
 	known    bool          // its duration is known
@@ -137,7 +136,7 @@ func newTraining(c *Config, observer Observer) (*training, error) {
 	if c.Network.Kind != Ideal {
 		t.periodNS = c.meanPeriodNS(c.Network.update())
 	}
-	part := ppo.Params
+	part := Params
 	if c.Network.Lanes > 0 {
 		part = c.Network.Lanes
 	}
@@ -158,18 +157,18 @@ func newTraining(c *Config, observer Observer) (*training, error) {
 }
 
 // Initial returns a cluster's initial weights. Different clusters are different jobs.
-func (c *Config) Initial(cluster int) *ppo.Weights {
+func (c *Config) Initial(cluster int) *Weights {
 	if c.Start == FirstStart {
 		fastest, _ := c.Members(cluster) // see Speed
-		return ppo.Initial(rand.New(rand.NewPCG(c.Seed, 2<<32+uint64(fastest))))
+		return Initial(rand.New(rand.NewPCG(c.Seed, 2<<32+uint64(fastest))))
 	}
-	return ppo.Initial(rand.New(rand.NewPCG(c.Seed, 1<<32+uint64(cluster))))
+	return Initial(rand.New(rand.NewPCG(c.Seed, 1<<32+uint64(cluster))))
 }
 
 func (c *Config) newWorker(k int) (*worker, error) {
 	p := c.PPO
 	p.Steps = c.steps(k)
-	learner, err := ppo.NewLearner(p, c.Seed, k)
+	learner, err := NewLearner(p, c.Seed, k)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
 	}
@@ -216,7 +215,7 @@ func (w *worker) fly(c *Config) {
 }
 
 // costNS returns an iteration's duration at speed 1.
-func (c *Config) costNS(it ppo.Iteration) int64 {
+func (c *Config) costNS(it Iteration) int64 {
 	epochs := int64(c.PPO.Epochs)
 	if c.Gradient == Literal {
 		epochs = 1
@@ -229,7 +228,7 @@ func (t *training) soonestNS(w *worker) int64 {
 	if t.periodNS > 0 {
 		return w.startNS + int64(t.periodNS*w.speed*shortestPeriod)
 	}
-	shortest := t.config.costNS(ppo.Iteration{Steps: t.config.steps(w.id)})
+	shortest := t.config.costNS(Iteration{Steps: t.config.steps(w.id)})
 	return w.startNS + int64(float64(shortest)*w.speed)
 }
 
@@ -347,7 +346,7 @@ func (w *worker) checkFinite(norm float32, iteration uint32) error {
 }
 
 // gradientNorm returns the Euclidean norm of a gradient.
-func gradientNorm(g *ppo.Weights) float32 {
+func gradientNorm(g *Weights) float32 {
 	sum := 0.0
 	for _, v := range g {
 		sum += float64(float64(v) * float64(v))
@@ -404,12 +403,12 @@ func (t *training) close() {
 }
 
 // Evaluate runs episodes without exploration, one per seed, and returns the mean reward.
-func Evaluate(weights *ppo.Weights, seeds int) float64 {
-	var policy ppo.Policy
+func Evaluate(weights *Weights, seeds int) float64 {
+	var policy Policy
 	policy.Load(weights)
 	sum := 0.0
 	for seed := range seeds {
-		reward, _ := ppo.Fly(uint64(seed), policy.Greedy, nil)
+		reward, _ := Fly(uint64(seed), policy.Greedy, nil)
 		sum += reward
 	}
 	return sum / float64(seeds)

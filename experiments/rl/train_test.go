@@ -13,7 +13,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
-	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/pktgen"
 	"github.com/olafctl/olaf/pktgen/trace"
@@ -34,7 +33,7 @@ type rows struct {
 	all []trace.Update
 }
 
-func (r *rows) OnUpdate(u *trace.Update, g *ppo.Weights) error {
+func (r *rows) OnUpdate(u *trace.Update, g *Weights) error {
 	if d := trace.GradientDigest(g[:]); d != u.Digest {
 		r.t.Errorf("update %d has digest %x, its gradient %x", len(r.all), u.Digest, d)
 	}
@@ -183,7 +182,7 @@ func TestFirstStartIsTheFastestWorkers(t *testing.T) {
 		t.Error("clusters whose fastest workers differ begin from the same weights")
 	}
 	c.Workers = 6
-	if alone := *c.Initial(0); alone != *func() *ppo.Weights { c.Clusters = 6; return c.Initial(0) }() {
+	if alone := *c.Initial(0); alone != *func() *Weights { c.Clusters = 6; return c.Initial(0) }() {
 		t.Error("slower workers of a cluster change its start")
 	}
 }
@@ -194,7 +193,7 @@ func TestAgesFollowFromCurves(t *testing.T) {
 	c := configurations()["olaf"]
 	c.Workers, c.Clusters = 1, 1
 	c.Network.OutRate, c.Network.Profile = 10*olaf.Gbps, engine.Ideal
-	wire := float64(olaf.FrameSize(ppo.Params).Bits()) / 10 // ns
+	wire := float64(olaf.FrameSize(Params).Bits()) / 10 // ns
 	curves := [][]Point{{{AtNS: 0}, {AtNS: 100_000}, {AtNS: 200_000}}}
 	// The first arrival starts the sawtooth; until the last update was sent it falls once.
 	first, second, end := wire, 100_000+wire, 200_000.
@@ -252,7 +251,7 @@ func TestPackets(t *testing.T) {
 	if !reflect.DeepEqual(whole.Weights, cut.Weights) || cut.Network.In() != 4*whole.Network.In() {
 		t.Errorf("%d packets of %d updates, or other weights", cut.Network.In(), whole.Network.In())
 	}
-	if one := through("olaf", full, ppo.Params); !reflect.DeepEqual(one.Weights, through("olaf", full, 0).Weights) {
+	if one := through("olaf", full, Params); !reflect.DeepEqual(one.Weights, through("olaf", full, 0).Weights) {
 		t.Error("an update in one packet is another one than in one frame")
 	}
 	for _, kind := range engine.DisciplineNames() {
@@ -268,7 +267,7 @@ func TestRowsMakeAValidTrace(t *testing.T) {
 	c := small()
 	_, all := run(t, c)
 	w, err := trace.NewWriter(discard{}, trace.Header{Clock: trace.Virtual, Workers: c.Workers, Clusters: c.Clusters,
-		Lanes: ppo.Params})
+		Lanes: Params})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,11 +347,11 @@ func TestGates(t *testing.T) {
 func TestServerFollowsTheFormula(t *testing.T) {
 	c := Defaults()
 	g := func(v float32) []float32 {
-		w := make([]float32, ppo.Params)
+		w := make([]float32, Params)
 		w[0] = v
 		return w
 	}
-	s := newServer(&c, make([]float32, ppo.Params), 8)
+	s := newServer(&c, make([]float32, Params), 8)
 	s.receive(g(100), 0, 1)
 	s.receive(g(200), 0, 1)
 	// g_a is 100, then (100+200)/2; w is γ·100, then γ·250.
@@ -360,13 +359,13 @@ func TestServerFollowsTheFormula(t *testing.T) {
 		t.Errorf("w = %v, want 0.25", got)
 	}
 	c.WeighByCount, c.Average = true, false
-	s = newServer(&c, make([]float32, ppo.Params), 8)
+	s = newServer(&c, make([]float32, Params), 8)
 	s.receive(g(100), 0, 3)
 	if got := s.weights[0]; got < 0.2999 || got > 0.3001 {
 		t.Errorf("weighted by count: w = %v, want 0.3", got)
 	}
 	c.Mode, c.Threshold = Periodic, 2
-	s = newServer(&c, make([]float32, ppo.Params), 8)
+	s = newServer(&c, make([]float32, Params), 8)
 	if s.receive(g(100), 0, 1) || !s.receive(g(300), 0, 1) {
 		t.Error("periodic: the second of two updates completes the step, the first does not")
 	}
@@ -396,7 +395,7 @@ type stopper struct {
 	stop        func()
 }
 
-func (s *stopper) OnUpdate(*trace.Update, *ppo.Weights) error {
+func (s *stopper) OnUpdate(*trace.Update, *Weights) error {
 	if s.seen++; s.seen == s.after {
 		s.stop()
 	}

@@ -6,7 +6,6 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
@@ -40,7 +39,7 @@ func TestLiveTrainingMakesAValidTrace(t *testing.T) {
 
 type writes struct{ to *trace.Writer }
 
-func (w writes) OnUpdate(u *trace.Update, _ *ppo.Weights) error { return w.to.Write(u) }
+func (w writes) OnUpdate(u *trace.Update, _ *Weights) error { return w.to.Write(u) }
 
 func TestLiveTrainingEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())

@@ -12,7 +12,7 @@ import (
 // PlanSchema is the schema name of a Plan.
 const PlanSchema = "olafctl.schedule/v1"
 
-// ErrPlan is matched by errors in a plan document: invalid JSON, another schema, an invalid problem. Package check
+// ErrPlan is matched by errors in a plan document: invalid JSON, another schema, an invalid problem. CheckPlan
 // finds the faults of a well-formed plan.
 var ErrPlan = olaf.NewError(olaf.Usage, "bad plan")
 

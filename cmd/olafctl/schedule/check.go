@@ -8,7 +8,6 @@ import (
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/sched"
-	"github.com/olafctl/olaf/experiments/sched/check"
 )
 
 func newScheduleCheckCmd(env *cli.Env) *cobra.Command {
@@ -34,12 +33,12 @@ rule is kept; 4: some are broken.`,
 					return err
 				}
 			}
-			v := check.Check(plan)
+			v := sched.CheckPlan(plan)
 			if out == cli.JSON {
 				err = cli.WriteJSON(env.Stdout, struct {
 					cli.Head
 					OK bool `json:"ok"`
-					*check.Verdict
+					*sched.Verdict
 				}{cli.Check("schedule"), v.OK(), v})
 			} else {
 				_, err = fmt.Fprint(env.Stdout, describeVerdict(v))

@@ -14,8 +14,6 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/sched"
-	"github.com/olafctl/olaf/experiments/sched/check"
-	"github.com/olafctl/olaf/experiments/sched/milp"
 	"github.com/olafctl/olaf/experiments/sched/policy"
 )
 
@@ -85,7 +83,7 @@ func (f *planFlags) run(cmd *cobra.Command, env *cli.Env, file string) error {
 	if unfinished {
 		err = fmt.Errorf("%w%s", err, f.suggestHorizon(cmd, p))
 	}
-	verdict := check.Check(plan)
+	verdict := sched.CheckPlan(plan)
 	if f.file != "" {
 		text, err := json.MarshalIndent(plan, "", "  ")
 		if err != nil {
@@ -151,14 +149,14 @@ func (f *planFlags) solvePlan(cmd *cobra.Command, env *cli.Env, p *sched.Problem
 	if f.limit <= 0 {
 		return nil, cli.UsageError("--limit: %v is not a positive time", f.limit)
 	}
-	solver, err := milp.Find(f.solver)
+	solver, err := policy.FindSolver(f.solver)
 	if err != nil {
-		if errors.Is(err, milp.ErrAbsent) {
+		if errors.Is(err, policy.ErrAbsent) {
 			return nil, err
 		}
 		return nil, cli.UsageError("--solver: %v", err)
 	}
-	o := milp.Options{Solver: solver, Repairs: f.repairs, Limits: milp.Limits{Time: f.limit, Gap: gap},
+	o := policy.ExactOptions{Solver: solver, Repairs: f.repairs, Limits: policy.Limits{Time: f.limit, Gap: gap},
 		Horizon: f.horizon, Fewest: f.fewest}
 	var model bytes.Buffer
 	if f.lp != "" {
@@ -167,7 +165,7 @@ func (f *planFlags) solvePlan(cmd *cobra.Command, env *cli.Env, p *sched.Problem
 	if !f.quiet {
 		o.Progress = func(line string) { fmt.Fprintln(env.Stderr, line) }
 	}
-	plan, err := milp.Plan(cmd.Context(), p, o)
+	plan, err := policy.PlanExactly(cmd.Context(), p, o)
 	if f.lp != "" && model.Len() > 0 {
 		if err := cli.WriteWhole(env, f.lp, model.Bytes()); err != nil {
 			return nil, err
@@ -199,7 +197,7 @@ func (f *planFlags) suggestHorizon(cmd *cobra.Command, p *sched.Problem) string 
 }
 
 // writePlan prints a plan's outcome and the checker's verdict.
-func writePlan(w io.Writer, p *sched.Plan, v *check.Verdict) error {
+func writePlan(w io.Writer, p *sched.Plan, v *sched.Verdict) error {
 	jobs, offloaded, parts := len(p.Jobs), 0, 0
 	for i := range p.Jobs {
 		switch {
@@ -238,7 +236,7 @@ func writePlan(w io.Writer, p *sched.Plan, v *check.Verdict) error {
 const shownViolations = 10
 
 // describeVerdict returns the checker's verdict in words.
-func describeVerdict(v *check.Verdict) string {
+func describeVerdict(v *sched.Verdict) string {
 	if v.OK() {
 		return "checked: no rule is broken\n"
 	}

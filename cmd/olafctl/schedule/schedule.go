@@ -11,7 +11,6 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/sched"
-	"github.com/olafctl/olaf/experiments/sched/check"
 )
 
 func New(env *cli.Env) *cobra.Command {
@@ -44,7 +43,7 @@ func ReadPlan(path string) (*sched.Plan, error) {
 }
 
 // rulesError returns the error for a plan that breaks rules, or nil.
-func rulesError(v *check.Verdict) error {
+func rulesError(v *sched.Verdict) error {
 	if v.OK() {
 		return nil
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/sched"
-	"github.com/olafctl/olaf/experiments/sched/check"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/figure"
 	"github.com/olafctl/olaf/results/sheets"
@@ -72,8 +71,8 @@ func (f *ganttFlags) showPlan(cmd *cobra.Command, env *cli.Env, file string) err
 	if err := f.to.CheckNames(); err != nil {
 		return err
 	}
-	v := check.Check(plan)
-	if !v.OK() && v.Violations[0].Rule == check.Form {
+	v := sched.CheckPlan(plan)
+	if !v.OK() && v.Violations[0].Rule == sched.BadForm {
 		return rulesError(v) // there is nothing to draw
 	}
 	columns, jobs := ganttColumns, ganttJobs
@@ -105,7 +104,7 @@ func (f *ganttFlags) showPlan(cmd *cobra.Command, env *cli.Env, file string) err
 }
 
 // watchPlan shows a plan on the dashboard until the user leaves.
-func watchPlan(ctx context.Context, env *cli.Env, view *cli.ViewFlags, plan *sched.Plan, v *check.Verdict) error {
+func watchPlan(ctx context.Context, env *cli.Env, view *cli.ViewFlags, plan *sched.Plan, v *sched.Verdict) error {
 	options, err := view.DashboardOptions(env)
 	if err != nil {
 		return err
@@ -123,7 +122,7 @@ func watchPlan(ctx context.Context, env *cli.Env, view *cli.ViewFlags, plan *sch
 }
 
 // exportPlan writes figures and a report of a plan.
-func exportPlan(env *cli.Env, plan *sched.Plan, v *check.Verdict, jobs int, to *cli.Exports) error {
+func exportPlan(env *cli.Env, plan *sched.Plan, v *sched.Verdict, jobs int, to *cli.Exports) error {
 	config, err := json.Marshal(plan.Policy)
 	if err != nil {
 		return err

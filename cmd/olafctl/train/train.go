@@ -16,7 +16,6 @@ import (
 	"github.com/olafctl/olaf/cmd/olafctl/cli"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
 	"github.com/olafctl/olaf/experiments/rl"
-	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/experiments/system"
 )
 
@@ -185,10 +184,10 @@ func (f *trainFlags) run(ctx context.Context, env *cli.Env) error {
 }
 
 // writeFilm records one flight of a policy as an animation.
-func writeFilm(env *cli.Env, path string, weights *ppo.Weights, seed uint64) error {
-	var policy ppo.Policy
+func writeFilm(env *cli.Env, path string, weights *rl.Weights, seed uint64) error {
+	var policy rl.Policy
 	policy.Load(weights)
-	film, reward := ppo.Film(seed, policy.Greedy)
+	film, reward := rl.Film(seed, policy.Greedy)
 	if err := cli.WriteAtomically(path, func(w io.Writer) error { return gif.EncodeAll(w, film) }); err != nil {
 		return err
 	}

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/olafctl/olaf/experiments/rl/ppo"
+	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/pktgen/trace"
 )
 
@@ -22,7 +22,7 @@ type Curve struct {
 const curvePoints = 20
 
 // OnUpdate adds the reward of an update.
-func (c *Curve) OnUpdate(u *trace.Update, _ *ppo.Weights) error {
+func (c *Curve) OnUpdate(u *trace.Update, _ *rl.Weights) error {
 	c.addReward(u.Reward)
 	return nil
 }

@@ -8,7 +8,6 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/closedloop"
 	"github.com/olafctl/olaf/experiments/rl"
-	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/program"
 	"github.com/olafctl/olaf/pktgen/endpoint"
@@ -17,7 +16,7 @@ import (
 // Trained is the result of training with a job.
 type Trained struct {
 	Curves  [][]rl.Point // by worker, one point per gradient
-	Weights ppo.Weights  // of worker 0, at the end
+	Weights rl.Weights   // of worker 0, at the end
 	Equal   bool         // every worker has the same weights, bit for bit
 	Network *closedloop.Result
 }
@@ -33,7 +32,7 @@ func Train(ctx context.Context, c rl.Config, s *Spec, told func(worker int, p rl
 	if err != nil {
 		return nil, err
 	}
-	t := &training{config: &c, told: told, weights: make([]ppo.Weights, c.Workers), flights: make([]flight, c.Workers),
+	t := &training{config: &c, told: told, weights: make([]rl.Weights, c.Workers), flights: make([]flight, c.Workers),
 		curves: make([][]rl.Point, c.Workers)}
 	for k := range t.flights {
 		if t.flights[k].pilot, err = c.Pilot(k); err != nil {
@@ -42,7 +41,7 @@ func Train(ctx context.Context, c rl.Config, s *Spec, told func(worker int, p rl
 		t.weights[k] = *c.Initial(0)
 	}
 	job := s.Job
-	job.Layout = endpoint.Layout{Values: ppo.Params, PerPacket: parts.PerPacket}
+	job.Layout = endpoint.Layout{Values: rl.Params, PerPacket: parts.PerPacket}
 	job.Begin, job.Values, job.Applied = t.begin, t.values, t.applySum
 	updates := c.Iterations
 	if !s.Mode.Sync && parts.Server == nil {
@@ -80,7 +79,7 @@ func Train(ctx context.Context, c rl.Config, s *Spec, told func(worker int, p rl
 // CheckTraining checks that Train can build hosts and switches, without running anything.
 func CheckTraining(c *rl.Config, s *Spec) (err error) {
 	played := *s
-	played.Options.Floats, played.Network.Workers, played.Job.Layout.Values = true, c.Workers, ppo.Params
+	played.Options.Floats, played.Network.Workers, played.Job.Layout.Values = true, c.Workers, rl.Params
 	if played.Job.Updates, err = closedloop.CheckRounds(c.Iterations); err != nil {
 		return err
 	}
@@ -92,7 +91,7 @@ type training struct {
 	config  *rl.Config
 	told    func(int, rl.Point)
 	server  int // its number among hosts; 0 if there is none
-	weights []ppo.Weights
+	weights []rl.Weights
 	flights []flight
 	curves  [][]rl.Point
 }
@@ -100,7 +99,7 @@ type training struct {
 // flight is a worker's current iteration, on its own goroutine.
 type flight struct {
 	pilot  *rl.Pilot
-	from   ppo.Weights
+	from   rl.Weights
 	values []uint32
 	reward float64
 	done   chan struct{} // nil if there is none

@@ -7,7 +7,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/bench"
-	"github.com/olafctl/olaf/experiments/rl/ppo"
+	"github.com/olafctl/olaf/experiments/rl"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/pktgen/trace"
@@ -56,7 +56,7 @@ func runCycles(ctx context.Context, set system.Set, o experiments.Options) (resu
 	c := cyclesConfig{Profiles: engine.ProfileNames(), Table1: Fig6(set), Fig7: Fig7(min(runs, 3), seed)}
 	c.Table1.Experiment, c.Table1.Versus, c.Table1.Runs, c.Table1.Seed = "olaf/cycles", "fifo", runs, seed
 	c.Fig8 = c.Table1
-	c.Fig8.Workload.Workers, c.Fig8.Workload.Clusters, c.Fig8.Workload.Size = 24, 12, olaf.FrameSize(ppo.Params)
+	c.Fig8.Workload.Workers, c.Fig8.Workload.Clusters, c.Fig8.Workload.Size = 24, 12, olaf.FrameSize(rl.Params)
 	c.Fig8.Workload.UpdatesPerWorker, c.Fig8.OutRates = 100, []olaf.Rate{40 * olaf.Gbps, 20 * olaf.Gbps}
 	c.Fig7.OutRates, c.Fig7.Updates = []olaf.Rate{40 * olaf.Gbps, 20 * olaf.Gbps}, 50
 	c.Refit = refit{Bursts: []int{64, 100, 120, 128, 135, 142, 150, 200}, Sigmas: []float64{0, 0.5, 1, 1.5, 2, 3},

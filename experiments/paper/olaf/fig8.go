@@ -6,7 +6,6 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/rl"
-	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/pktgen"
 	"github.com/olafctl/olaf/results"
@@ -36,7 +35,7 @@ func Fig8() []scheme {
 	base.Placement = pktgen.Placement{Workers: 24, Clusters: 12}
 	base.PPO.Steps, base.PPO.LearnRate = 384, 3e-4
 	base.Iterations = 4 * fig8Periods // only a limit; time ends the training
-	frame := olaf.FrameSize(ppo.Params)
+	frame := olaf.FrameSize(rl.Params)
 	period := olaf.Duration(float64(base.Workers) * float64(frame.Bits()) / float64(base.Network.Rate) * float64(olaf.Second))
 	base.Until = fig8Periods * period
 	through := func(name, kind string, rate olaf.Rate, weigh bool) scheme {

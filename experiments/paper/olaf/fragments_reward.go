@@ -8,7 +8,6 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/rl"
-	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/pktgen"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/result"
@@ -51,7 +50,7 @@ func tornSchemes(o *experiments.Options) (all []scheme) {
 		for _, queue := range tornQueues {
 			c.Network.Kind, c.Network.Lanes = queue, 0
 			if frames > 1 {
-				c.Network.Lanes = (ppo.Params + frames - 1) / frames
+				c.Network.Lanes = (rl.Params + frames - 1) / frames
 			}
 			all = append(all, scheme{fmt.Sprintf("%s, %d frames", queue, frames), c})
 		}

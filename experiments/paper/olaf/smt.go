@@ -8,7 +8,6 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/aomcheck"
-	"github.com/olafctl/olaf/experiments/aomcheck/smt"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
 	"github.com/olafctl/olaf/results/result"
@@ -42,7 +41,7 @@ func runSolved(ctx context.Context, o experiments.Options) (result.Report, error
 		for i, c := range cases {
 			took, err := timeOf(ctx, c)
 			switch {
-			case errors.Is(err, smt.ErrAbsent):
+			case errors.Is(err, aomcheck.ErrAbsent):
 				f.Compare(paper.Ours{"olaf/smt.fairness_query.solver_time": paper.Of(results.Describe(nil, err.Error()))})
 				return f, nil
 			case err != nil:
@@ -78,7 +77,7 @@ func timeOf(ctx context.Context, c fairnessCase) (time.Duration, error) {
 		Service:  2 * ms, Horizon: 80,
 		Control:   aomcheck.Control{DeltaT: 400 * ms},
 		Objective: aomcheck.Objective{Kind: aomcheck.Fairness, Bound: ms / 10},
-	}, aomcheck.Options{Solvers: []smt.Solver{smt.Z3()}})
+	}, aomcheck.Options{Solvers: []aomcheck.Solver{aomcheck.Z3()}})
 	if err != nil {
 		return 0, err
 	}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/rl"
-	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/fpga/engine"
 	"github.com/olafctl/olaf/pktgen/trace"
 	"github.com/olafctl/olaf/results"
@@ -64,7 +63,7 @@ type share struct {
 }
 
 // OnUpdate counts one iteration.
-func (s *share) OnUpdate(u *trace.Update, _ *ppo.Weights) error {
+func (s *share) OnUpdate(u *trace.Update, _ *rl.Weights) error {
 	s.done++
 	part := float64(s.done) / float64(s.config.Workers*s.config.Iterations)
 	if s.config.Until > 0 {

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/sched/milp"
+	"github.com/olafctl/olaf/experiments/sched/policy"
 )
 
 var campaign = flag.Bool("campaign", false, "change the inputs of the simulations too, which takes minutes")
@@ -16,7 +16,7 @@ func TestPredictionsDependOnInputs(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	for _, e := range with(func(string) (milp.Solver, error) { return nil, milp.ErrAbsent }) {
+	for _, e := range with(func(string) (policy.Solver, error) { return nil, policy.ErrAbsent }) {
 		if simulates := e.Name > "p4inc/fig1" && e.Name < "p4inc/fig2" || e.Name == "p4inc/fig8"; simulates && !*campaign {
 			continue
 		}

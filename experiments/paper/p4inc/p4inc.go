@@ -9,7 +9,6 @@ import (
 
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/sched"
-	"github.com/olafctl/olaf/experiments/sched/milp"
 	"github.com/olafctl/olaf/experiments/sched/policy"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
@@ -17,10 +16,10 @@ import (
 )
 
 // Experiments lists the paper's experiments in its order.
-func Experiments() experiments.Set { return with(milp.Find) }
+func Experiments() experiments.Set { return with(policy.FindSolver) }
 
 // with lists the experiments, given a function that finds a solver.
-func with(find func(name string) (milp.Solver, error)) experiments.Set {
+func with(find func(name string) (policy.Solver, error)) experiments.Set {
 	table1 := func(ctx context.Context, o experiments.Options) (result.Report, error) {
 		return runTable1(ctx, find, o)
 	}

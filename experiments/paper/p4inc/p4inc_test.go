@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/olafctl/olaf/experiments"
-	"github.com/olafctl/olaf/experiments/sched/milp"
+	"github.com/olafctl/olaf/experiments/sched/policy"
 	"github.com/olafctl/olaf/results/paper"
 )
 
@@ -16,7 +16,7 @@ func TestClaimsAreReached(t *testing.T) {
 	if testing.Short() {
 		t.Skip("takes seconds")
 	}
-	absent := func(string) (milp.Solver, error) { return nil, milp.ErrAbsent }
+	absent := func(string) (policy.Solver, error) { return nil, policy.ErrAbsent }
 	verdicts := map[string]paper.Verdict{}
 	for _, e := range with(absent) {
 		report, err := e.Run(context.Background(), experiments.Options{Runs: 1})

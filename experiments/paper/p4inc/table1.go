@@ -8,7 +8,6 @@ import (
 
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/sched"
-	"github.com/olafctl/olaf/experiments/sched/milp"
 	"github.com/olafctl/olaf/experiments/sched/policy"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/paper"
@@ -72,7 +71,7 @@ func (t tally) values(column string, jobs int, m policy.Metric) []results.Float 
 	return values
 }
 
-func runTable1(ctx context.Context, find func(string) (milp.Solver, error), o experiments.Options) (result.Report, error) {
+func runTable1(ctx context.Context, find func(string) (policy.Solver, error), o experiments.Options) (result.Report, error) {
 	seeds, first := o.Seeds(10, 2)
 	proofs := min(3, seeds)
 	t := experiments.NewResult("p4inc/table1", "Table I", &o, small(0))
@@ -137,7 +136,7 @@ func lineProblem(a assumption, o *experiments.Options, jobs int, seed uint64) (*
 }
 
 // prove searches for the optimum for the first seeds. Without a solver or a proof in time there is no number.
-func prove(ctx context.Context, find func(string) (milp.Solver, error), done tally, t *result.Result, ours paper.Ours,
+func prove(ctx context.Context, find func(string) (policy.Solver, error), done tally, t *result.Result, ours paper.Ours,
 	o *experiments.Options, seeds int, first uint64) error {
 	solver, err := find("")
 	if err != nil {
@@ -159,7 +158,7 @@ func prove(ctx context.Context, find func(string) (milp.Solver, error), done tal
 			if err != nil {
 				return err
 			}
-			plan, err := milp.Plan(ctx, p, milp.Options{Solver: solver, Repairs: sched.AllRepairs, Limits: milp.Limits{Time: solverLimit}})
+			plan, err := policy.PlanExactly(ctx, p, policy.ExactOptions{Solver: solver, Repairs: sched.AllRepairs, Limits: policy.Limits{Time: solverLimit}})
 			if err != nil {
 				return err
 			}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/system"
-	"github.com/olafctl/olaf/experiments/testbed/ktree"
+	"github.com/olafctl/olaf/fpga/program/xagg"
 	"github.com/olafctl/olaf/results/paper"
 )
 
@@ -57,8 +57,8 @@ func TestModels(t *testing.T) {
 // TestTestbedIsAKTree checks that the paper's testbed is the tree built for seven workers and two servers with k = 3:
 // two servers with three workers, and the seventh below the root.
 func TestTestbedIsAKTree(t *testing.T) {
-	servers := []ktree.Server{{Name: "s1"}, {Name: "s2"}}
-	tree, err := ktree.BuildTree(3, make([]ktree.Worker, TestbedWorkers), servers)
+	servers := []xagg.Candidate{{Name: "s1"}, {Name: "s2"}}
+	tree, err := xagg.BuildTree(3, make([]xagg.Worker, TestbedWorkers), servers)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments"
 	"github.com/olafctl/olaf/experiments/rl"
-	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/experiments/testbed"
 	"github.com/olafctl/olaf/pktgen/trace"
 	"github.com/olafctl/olaf/results"
@@ -191,7 +190,7 @@ func arrivedPct(t *rl.Config, places []uint64) (pct []float64) {
 type rewardObserver func(reward float64)
 
 // OnUpdate implements rl.Observer.
-func (t rewardObserver) OnUpdate(u *trace.Update, _ *ppo.Weights) error {
+func (t rewardObserver) OnUpdate(u *trace.Update, _ *rl.Weights) error {
 	t(u.Reward)
 	return nil
 }

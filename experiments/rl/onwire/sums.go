@@ -11,7 +11,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/rl"
-	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 	"github.com/olafctl/olaf/pktgen/process"
 	"github.com/olafctl/olaf/results/result"
@@ -23,7 +22,7 @@ import (
 type Learner struct {
 	config  *rl.Config
 	pilot   *rl.Pilot
-	weights ppo.Weights
+	weights rl.Weights
 	fixed   []uint32
 	begun   time.Time
 	curve   []rl.Point
@@ -38,7 +37,7 @@ func NewLearner(c *rl.Config, k int) (*Learner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Learner{config: c, pilot: p, weights: *c.Initial(0), fixed: make([]uint32, ppo.Params), begun: time.Now()},
+	return &Learner{config: c, pilot: p, weights: *c.Initial(0), fixed: make([]uint32, rl.Params), begun: time.Now()},
 		nil
 }
 
@@ -93,7 +92,7 @@ const sumLanes = 256
 
 // SumJob returns the common settings of workers and server in training by sums.
 func SumJob(c *rl.Config) process.Job {
-	return process.Job{ID: olaf.ClusterID(1), Workers: c.Workers, Values: ppo.Params, Lanes: sumLanes,
+	return process.Job{ID: olaf.ClusterID(1), Workers: c.Workers, Values: rl.Params, Lanes: sumLanes,
 		Vectors: c.Iterations}
 }
 

@@ -9,17 +9,16 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/rl"
-	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 	"github.com/olafctl/olaf/pktgen/process"
 )
 
 // parts is the number of packets per gradient: the fewest that the kernel can merge.
-const parts = (ppo.Params + process.MaxOpenLanes - 1) / process.MaxOpenLanes
+const parts = (rl.Params + process.MaxOpenLanes - 1) / process.MaxOpenLanes
 
 // GradientLayout returns how a gradient is divided into packets that can be merged.
 func GradientLayout() endpoint.Layout {
-	return endpoint.Layout{Values: ppo.Params, PerPacket: (ppo.Params + parts - 1) / parts}
+	return endpoint.Layout{Values: rl.Params, PerPacket: (rl.Params + parts - 1) / parts}
 }
 
 // UpdateSize returns the size of a gradient on the wire, in all its packets.
@@ -37,9 +36,9 @@ type Pilot struct {
 	pilot   *rl.Pilot
 	due     time.Duration
 	fixed   []uint32
-	flown   ppo.Weights
+	flown   rl.Weights
 	mu      sync.Mutex
-	weights ppo.Weights // newest
+	weights rl.Weights // newest
 }
 
 // NewPilot returns the work of worker k in a training run. The error matches rl.ErrConfig.
@@ -54,7 +53,7 @@ func NewPilot(c *rl.Config, k int) (*Pilot, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Pilot{pilot: p, weights: *c.Initial(int(c.Cluster(k))), fixed: make([]uint32, ppo.Params)}, nil
+	return &Pilot{pilot: p, weights: *c.Initial(int(c.Cluster(k))), fixed: make([]uint32, rl.Params)}, nil
 }
 
 // Compute implements process.Work.
@@ -160,4 +159,4 @@ func (s *Servers) Divergence() string {
 }
 
 // Weights returns the weights of a cluster.
-func (s *Servers) Weights(cluster int) *ppo.Weights { return s.keepers[cluster].Weights() }
+func (s *Servers) Weights(cluster int) *rl.Weights { return s.keepers[cluster].Weights() }

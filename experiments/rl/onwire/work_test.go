@@ -11,7 +11,6 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/netsim/tc"
 	"github.com/olafctl/olaf/experiments/rl"
-	"github.com/olafctl/olaf/experiments/rl/ppo"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/pktgen/endpoint"
 )
@@ -31,11 +30,11 @@ func TestAsTheSimulatedServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	whole := c.Keeper(1, ppo.Params)
+	whole := c.Keeper(1, rl.Params)
 	l := GradientLayout()
 	for n, count := range []int{1, 3, 1, 2} {
-		gradient := make([]float32, ppo.Params)
-		fixed := make([]uint32, ppo.Params)
+		gradient := make([]float32, rl.Params)
+		fixed := make([]uint32, rl.Params)
 		for i := range gradient {
 			fixed[i] = uint32(rl.FixedPoint(float32(i%17-8) * float32(n+1)))
 			gradient[i] = rl.OfFixedPoint(int32(fixed[i]), count)
@@ -61,7 +60,7 @@ func TestAsTheSimulatedServer(t *testing.T) {
 		t.Errorf("%+v", stats)
 	}
 	for _, stranger := range []endpoint.Aggregate{{Job: 2, Vectors: 1, Values: make([]uint32, l.PerPacket)},
-		{Vectors: 1, Values: make([]uint32, 3)}, {First: ppo.Params, Vectors: 1}} {
+		{Vectors: 1, Values: make([]uint32, 3)}, {First: rl.Params, Vectors: 1}} {
 		if s.Apply(&stranger); stranger.Values != nil {
 			t.Errorf("%+v was answered", stranger)
 		}
@@ -97,7 +96,7 @@ func TestPilot(t *testing.T) {
 		}
 		p.Apply(&a)
 	}
-	p.Apply(&endpoint.Aggregate{First: ppo.Params - 1, Values: []uint32{math.Float32bits(weights[ppo.Params-1]), 7}}) // beyond the last
+	p.Apply(&endpoint.Aggregate{First: rl.Params - 1, Values: []uint32{math.Float32bits(weights[rl.Params-1]), 7}}) // beyond the last
 	second := p.Compute(t.Context(), 1)
 	if p.flown != *weights || second.Due <= first.Due {
 		t.Errorf("due at %v after %v", second.Due, first.Due)
@@ -226,7 +225,7 @@ func TestDivergedTrainingsOnRealHostsAreReported(t *testing.T) {
 		s.Apply(&endpoint.Aggregate{Job: 1, First: part * layout.PerPacket, Vectors: 1, Values: slices.Clone(values)})
 		p.Apply(&endpoint.Aggregate{First: part * layout.PerPacket, Values: bitsOf(math.NaN(), len(values))})
 	}
-	l.Apply(&endpoint.Aggregate{Values: slices.Repeat([]uint32{math.MaxInt32}, ppo.Params)})
+	l.Apply(&endpoint.Aggregate{Values: slices.Repeat([]uint32{math.MaxInt32}, rl.Params)})
 	p.Compute(t.Context(), 1)
 	for name, c := range map[string]struct{ got, want string }{
 		"a server whose weights grew":       {s.Divergence(), "cluster 1: the norm of its weights"},

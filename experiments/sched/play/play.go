@@ -8,7 +8,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/sched"
-	"github.com/olafctl/olaf/experiments/sched/check"
 	"github.com/olafctl/olaf/fpga/frame"
 	"github.com/olafctl/olaf/fpga/program/p4inc"
 	"github.com/olafctl/olaf/results"
@@ -127,7 +126,7 @@ func (o *Options) setDefaults(plan *sched.Plan) error {
 	if o.Packets < 1 || o.Packets > MaxPackets {
 		return fmt.Errorf("%w: %d packets; 1 to %d", ErrPlay, o.Packets, MaxPackets)
 	}
-	if v := check.Check(plan); !v.OK() {
+	if v := sched.CheckPlan(plan); !v.OK() {
 		return fmt.Errorf("%w: it breaks rules: %s; 'olafctl schedule check' lists them", ErrPlay, v.Summary())
 	}
 	if len(plan.Outcome.Unfinished) > 0 {

@@ -1,7 +1,12 @@
-// Package policy contains the schedulers that decide slot by slot (paper §V, §VII-A): TW, which first serves the
+// Package policy contains the schedulers. Two decide slot by slot (paper §V, §VII-A): TW, which first serves the
 // ports that will be busy longest, and FCFS, which serves jobs in order of arrival. Without a repair they follow the
-// printed text; such a plan reflects the text, and package check reports its faults. Cells compares the policies with
+// printed text; such a plan reflects the text, and sched.CheckPlan reports its faults. Cells compares the policies with
 // and without switches that aggregate (the four scenarios of §VII-A) over numbers of jobs and seeds.
+//
+// PlanExactly finds the schedule with the least CT-BTI, or a bound for it: the repaired model of the paper's §IV-B
+// as a mixed integer linear program, written as an LP file and solved by an installed solver. Compared with the printed
+// model it has the repairs of package sched, start variables instead of a variable for every interval of slots, and
+// rows for unit traffic and busy slots, which follow from the others and tighten the relaxation.
 package policy
 
 import (

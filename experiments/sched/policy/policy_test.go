@@ -13,7 +13,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/sched"
-	"github.com/olafctl/olaf/experiments/sched/check"
 )
 
 func plan(t testing.TB, p *sched.Problem, name Name, r sched.Repairs) *sched.Plan {
@@ -68,7 +67,7 @@ func TestPlansKeepTheRules(t *testing.T) {
 			if err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			if v := check.Check(plan); !v.OK() {
+			if v := sched.CheckPlan(plan); !v.OK() {
 				t.Fatalf("%s: %s", name, v.Violations[0].What)
 			}
 		}
@@ -88,8 +87,8 @@ func TestSubsetsOfRepairs(t *testing.T) {
 		if err != nil && !errors.Is(err, ErrHorizon) {
 			t.Fatal(err)
 		}
-		for _, one := range check.Check(plan).Violations {
-			if one.Rule == check.Form {
+		for _, one := range sched.CheckPlan(plan).Violations {
+			if one.Rule == sched.BadForm {
 				t.Fatalf("repairs %v: %s", r, one.What)
 			}
 		}
@@ -114,7 +113,7 @@ func TestHorizon(t *testing.T) {
 	if !errors.Is(err, ErrHorizon) || err.Error() != "not all jobs are done: j after 2 slots" {
 		t.Errorf("%v", err)
 	}
-	if v := check.Check(got); !v.OK() {
+	if v := sched.CheckPlan(got); !v.OK() {
 		t.Errorf("what there is of a plan is right: %s", v.Violations[0].What)
 	}
 	if _, err := Plan(context.Background(), p, "lottery", Options{}); err == nil {
@@ -131,8 +130,8 @@ func TestHorizon(t *testing.T) {
 func TestLongGaps(t *testing.T) {
 	p := one(sched.Job{Volume: 1, Workers: map[string]int{"u": 1}, Server: "u"}, sched.Job{Arrival: 200 * olaf.Hour, Volume: 1, Workers: map[string]int{"u": 1}, Server: "u"})
 	got := plan(t, p, FCFS, sched.AllRepairs)
-	if got.Slots != 720_001 || !check.Check(got).OK() {
-		t.Errorf("%d slots, %+v", got.Slots, check.Check(got).Violations)
+	if got.Slots != 720_001 || !sched.CheckPlan(got).OK() {
+		t.Errorf("%d slots, %+v", got.Slots, sched.CheckPlan(got).Violations)
 	}
 }
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/sched"
-	"github.com/olafctl/olaf/experiments/sched/check"
 )
 
 // TestRepair shows for every repair of the policies the smallest problem where the printed text is wrong: what the plan
@@ -82,11 +81,11 @@ func TestRepair(t *testing.T) {
 				t.Errorf("%s: the plan claims %v, want %v (without and with: %d)", name, p.Outcome.CTBTI, c.ends[i], i)
 			}
 		}
-		said := func(v check.Violation) bool { return strings.Contains(v.What, c.without) }
-		if v := check.Check(without); c.without != "" && !slices.ContainsFunc(v.Violations, said) || c.without == "" && !v.OK() {
+		said := func(v sched.Violation) bool { return strings.Contains(v.What, c.without) }
+		if v := sched.CheckPlan(without); c.without != "" && !slices.ContainsFunc(v.Violations, said) || c.without == "" && !v.OK() {
 			t.Errorf("%s: without it the checker says %+v, want %q", name, v.Violations, c.without)
 		}
-		if v := check.Check(with); !v.OK() {
+		if v := sched.CheckPlan(with); !v.OK() {
 			t.Errorf("%s: with it the checker says %s", name, v.Violations[0].What)
 		}
 	}
@@ -153,7 +152,7 @@ func TestReconfigurationDelaysOnlyTheRise(t *testing.T) {
 		t.Errorf("job b sends 10 Gb in slot 0, and 20 Gb less half of the added 10 in slot 1, which is all of its 25 Gb: want rates %v for 2 s, got %v for %v",
 			want, got, made.Outcome.CTBTI)
 	}
-	if v := check.Check(made); !v.OK() {
+	if v := sched.CheckPlan(made); !v.OK() {
 		t.Errorf("the checker must accept a plan that charges the rise: %+v", v.Violations)
 	}
 }

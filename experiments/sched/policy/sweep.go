@@ -13,7 +13,6 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/sched"
-	"github.com/olafctl/olaf/experiments/sched/check"
 	"github.com/olafctl/olaf/experiments/sweep/grid"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/result"
@@ -170,7 +169,7 @@ func PlanChecked(ctx context.Context, p *sched.Problem, name Name) (*sched.Plan,
 	if err != nil {
 		return nil, err
 	}
-	if v := check.Check(plan); !v.OK() {
+	if v := sched.CheckPlan(plan); !v.OK() {
 		return nil, errors.New(v.Violations[0].What)
 	}
 	return plan, nil

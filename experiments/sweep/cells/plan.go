@@ -7,7 +7,6 @@ import (
 	"slices"
 
 	"github.com/olafctl/olaf/experiments/sched"
-	"github.com/olafctl/olaf/experiments/sched/check"
 	"github.com/olafctl/olaf/experiments/sched/policy"
 	"github.com/olafctl/olaf/results/metric"
 	"github.com/olafctl/olaf/results/sweep"
@@ -52,7 +51,7 @@ func Plan(ctx context.Context, spec json.RawMessage, from, n int) (*sweep.Lot, e
 			return nil, err
 		}
 		run := sweep.Run{Seed: s.Workload.Seed}
-		if v := check.Check(plan); !v.OK() {
+		if v := sched.CheckPlan(plan); !v.OK() {
 			run.Invalid = v.Violations[0].What
 		}
 		run.Values = floats(plan.Outcome.CTBTI.Seconds(), plan.Outcome.MeanJCT(s.Workload.Jobs).Seconds(),

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"github.com/olafctl/olaf"
-	"github.com/olafctl/olaf/experiments/testbed/ktree"
+	"github.com/olafctl/olaf/fpga/program/xagg"
 	"github.com/olafctl/olaf/internal/yamlfile"
 )
 
@@ -147,7 +147,7 @@ func (r *resolver) expand() {
 	}
 	const top = "s0" // the kernel before the parameter server is the tree's root
 	above := func(node int) string {
-		if node == ktree.Root {
+		if node == xagg.Root {
 			return top
 		}
 		return tree.Nodes[node].Server
@@ -172,7 +172,7 @@ func (r *resolver) expand() {
 }
 
 // grow returns the requested tree of aggregators; nil after an error.
-func (r *resolver) grow(t *Tree) *ktree.Tree {
+func (r *resolver) grow(t *Tree) *xagg.Tree {
 	children := t.Children
 	if !t.Has("children") {
 		children = MaxChildren
@@ -185,11 +185,11 @@ func (r *resolver) grow(t *Tree) *ktree.Tree {
 		r.fail(t.Pos, "children", "a node of the tree has %d children; use 2 to %d", children, MaxChildren)
 		return nil
 	}
-	workers, servers := make([]ktree.Worker, t.Workers), make([]ktree.Server, t.Workers)
+	workers, servers := make([]xagg.Worker, t.Workers), make([]xagg.Candidate, t.Workers)
 	for i := range servers {
-		servers[i] = ktree.Server{Name: "s" + strconv.Itoa(i+1), Idle: 1}
+		servers[i] = xagg.Candidate{Name: "s" + strconv.Itoa(i+1), Idle: 1}
 	}
-	tree, err := ktree.BuildTree(children, workers, servers)
+	tree, err := xagg.BuildTree(children, workers, servers)
 	if err != nil {
 		r.fail(t.Pos, "", "%v", err)
 		return nil

@@ -76,7 +76,6 @@ func (o *options) addSeen(list string) error {
 // judgesOf lists other packages whose tests also check a package's behaviour, nearest first.
 var judgesOf = map[string][]string{
 	"capture":                       {"capture/replay", "capture/live"},
-	"experiments/aomcheck":          {"experiments/aomcheck/smt"},
 	"experiments/netsim":            nil,
 	"fpga/engine":                   {"fpga/twin", "capture/replay"},
 	"fpga/program":                  {"fpga/program/switchml", "fpga/program/atp", "p4ctl/agent"},

@@ -1,0 +1,223 @@
+package aomcheck
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"time"
+
+	"github.com/olafctl/olaf"
+)
+
+// Kinds of solver errors; match them with errors.Is.
+var (
+	// ErrAbsent reports that the solver's program is not on PATH.
+	ErrAbsent = olaf.NewError(olaf.Failed, "solver not installed")
+	// ErrSolver reports that a solver crashed or gave an invalid answer.
+	ErrSolver = olaf.NewError(olaf.Failed, "solver failed")
+	// ErrDisagree reports that one solver found a script satisfiable and another did not.
+	ErrDisagree = olaf.NewError(olaf.Failed, "solvers disagree")
+)
+
+// Status is a solver's answer.
+type Status int
+
+const (
+	// unknownStatus means no answer within the time limit, or the solver's "unknown".
+	unknownStatus Status = iota
+	satStatus
+	unsatStatus
+)
+
+func (s Status) String() string { return [...]string{"unknown", "sat", "unsat"}[s] }
+
+// Solver is a program that reads SMT-LIB 2 from a file named by its last argument or from standard input.
+type Solver struct {
+	Name    string   // z3 or cvc5, for messages
+	Program string   // looked up on PATH
+	Args    []string // to read standard input
+	Package string   // Debian package
+}
+
+// Z3 and CVC5 are the two tested solvers. z3 uses its older simplex, which takes about half as long as the default one
+// on these scripts (docs/guide/proofs.md).
+func Z3() Solver {
+	return Solver{Name: "z3", Program: "z3", Args: []string{"-smt2", "-in", "smt.arith.solver=2"}, Package: "z3"}
+}
+
+// CVC5 returns the cvc5 solver; see Z3.
+func CVC5() Solver {
+	return Solver{Name: "cvc5", Program: "cvc5", Args: []string{"--lang=smt2", "--quiet"}, Package: "cvc5"}
+}
+
+// solverAnswer is the result of one run of a solver.
+type solverAnswer struct {
+	Status Status
+	Solver string
+	Wall   time.Duration
+	// Values contains the reported variables of a satisfiable script: *big.Rat in the script's unit, or bool.
+	Values map[string]any
+}
+
+// Find looks the program up; the error names its Debian package.
+func (v Solver) Find() (string, error) {
+	path, err := exec.LookPath(v.Program)
+	if err != nil {
+		return "", fmt.Errorf("%w: no %s on PATH (Debian package %s)", ErrAbsent, v.Program, v.Package)
+	}
+	return path, nil
+}
+
+// Run runs the solver on the script until ctx ends, in which case the status is Unknown. The error matches ErrAbsent or
+// ErrSolver.
+func (v Solver) Run(ctx context.Context, script []byte) (solverAnswer, error) {
+	answer := solverAnswer{Solver: v.Name}
+	path, err := v.Find()
+	if err != nil {
+		return answer, err
+	}
+	start := time.Now()
+	cmd := exec.CommandContext(ctx, path, v.Args...)
+	cmd.WaitDelay = time.Second
+	cmd.Stdin = bytes.NewReader(script)
+	var stdout, stderr cappedBuffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	runErr := cmd.Run()
+	answer.Wall = time.Since(start)
+	if ctx.Err() != nil {
+		return answer, nil
+	}
+	status, rest, ok := verdict(stdout.String())
+	if !ok {
+		return answer, fmt.Errorf("%w: %s %s", ErrSolver, v.Name, complaint(stdout.String(), stderr.String(), runErr))
+	}
+	answer.Status = status
+	// After unsat both solvers report an error for the query of values, also as exit status; the verdict is valid.
+	if status == satStatus && strings.TrimSpace(rest) != "" {
+		if answer.Values, err = parseValues(rest); err != nil {
+			return answer, fmt.Errorf("%w: %s said sat, but %w", ErrSolver, v.Name, err)
+		}
+	}
+	return answer, nil
+}
+
+// verdict parses the first word of the output. Errors before it are not an answer.
+func verdict(out string) (Status, string, bool) {
+	word, rest, _ := strings.Cut(strings.TrimLeft(out, " \t\r\n"), "\n")
+	switch strings.TrimSpace(word) {
+	case "sat":
+		return satStatus, rest, true
+	case "unsat":
+		return unsatStatus, rest, true
+	case "unknown", "timeout":
+		return unknownStatus, rest, true
+	}
+	return unknownStatus, "", false
+}
+
+func complaint(stdout, stderr string, runErr error) string {
+	said := strings.TrimSpace(stdout)
+	if said == "" {
+		said = strings.TrimSpace(stderr)
+	}
+	said, _, _ = strings.Cut(said, "\n")
+	if len(said) > 120 {
+		said = said[:120] + "…"
+	}
+	switch {
+	case runErr != nil && said != "":
+		return fmt.Sprintf("ended with %v and said %q", runErr, said)
+	case runErr != nil:
+		return fmt.Sprintf("ended with %v and said nothing", runErr)
+	}
+	return fmt.Sprintf("said %q instead of sat or unsat", said)
+}
+
+// cappedBuffer keeps enough output for a model and drops the rest.
+type cappedBuffer struct{ bytes.Buffer }
+
+const maxOutput = 64 << 20
+
+func (b *cappedBuffer) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > maxOutput {
+		return 0, io.ErrShortWrite
+	}
+	return b.Buffer.Write(p)
+}
+
+// First runs all solvers at once, returns the first definite answer, and stops the others. A failed solver is ignored
+// if another answers. The answer is Unknown if all ran out of time; if none answered, First returns an error.
+func First(ctx context.Context, solvers []Solver, script []byte) (solverAnswer, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var unknown *solverAnswer
+	var failed error
+	for r := range runAll(ctx, solvers, script) {
+		switch {
+		case r.err != nil:
+			failed = errors.Join(failed, r.err)
+		case r.answer.Status != unknownStatus:
+			return r.answer, nil
+		default:
+			unknown = &r.answer
+		}
+	}
+	if unknown != nil {
+		return *unknown, nil
+	}
+	return solverAnswer{}, failed
+}
+
+// All runs all solvers to completion and requires that definite answers agree. The error matches ErrDisagree if they do
+// not.
+func All(ctx context.Context, solvers []Solver, script []byte) (solverAnswer, error) {
+	var best solverAnswer
+	for r := range runAll(ctx, solvers, script) {
+		if r.err != nil {
+			return solverAnswer{}, r.err
+		}
+		if r.answer.Status == unknownStatus {
+			continue
+		}
+		if best.Status != unknownStatus && best.Status != r.answer.Status {
+			return solverAnswer{}, fmt.Errorf("%w: %s says %v, %s says %v", ErrDisagree,
+				best.Solver, best.Status, r.answer.Solver, r.answer.Status)
+		}
+		if best.Status == unknownStatus {
+			best = r.answer
+		} else {
+			best.Solver += "+" + r.answer.Solver
+			best.Wall = max(best.Wall, r.answer.Wall)
+		}
+	}
+	return best, nil
+}
+
+type result struct {
+	answer solverAnswer
+	err    error
+}
+
+func runAll(ctx context.Context, solvers []Solver, script []byte) <-chan result {
+	// The channel has room for every result, so that a stopped solver never blocks.
+	results := make(chan result, len(solvers))
+	done := make(chan struct{}, len(solvers))
+	for _, v := range solvers {
+		go func() {
+			a, err := v.Run(ctx, script)
+			results <- result{a, err}
+			done <- struct{}{}
+		}()
+	}
+	go func() {
+		for range solvers {
+			<-done
+		}
+		close(results)
+	}()
+	return results
+}

@@ -1,0 +1,145 @@
+package aomcheck
+
+import "strings"
+
+// Bool is a term of sort Bool in SMT-LIB syntax. The constants fold in And, Or, Not and Implies.
+type Bool string
+
+// The two Boolean constants.
+const (
+	True  Bool = "true"
+	False Bool = "false"
+)
+
+// Const returns the constant for b.
+func Const(b bool) Bool {
+	if b {
+		return True
+	}
+	return False
+}
+
+// And returns the conjunction of terms; True for none.
+func And(terms ...Bool) Bool { return fold("and", True, False, terms) }
+
+// Or returns the disjunction of terms; False for none.
+func Or(terms ...Bool) Bool { return fold("or", False, True, terms) }
+
+// Not negates t.
+func Not(t Bool) Bool {
+	switch {
+	case t == True:
+		return False
+	case t == False:
+		return True
+	case strings.HasPrefix(string(t), "(not "):
+		return t[len("(not ") : len(t)-1]
+	}
+	return "(not " + t + ")"
+}
+
+// Implies returns a → b.
+func Implies(a, b Bool) Bool {
+	switch {
+	case a == True:
+		return b
+	case a == False || b == True:
+		return True
+	case b == False:
+		return Not(a)
+	}
+	return "(=> " + a + " " + b + ")"
+}
+
+// Iff returns a ↔ b.
+func Iff(a, b Bool) Bool {
+	switch {
+	case a == True:
+		return b
+	case b == True:
+		return a
+	case a == False:
+		return Not(b)
+	case b == False:
+		return Not(a)
+	case a == b:
+		return True
+	}
+	return "(= " + a + " " + b + ")"
+}
+
+func fold(op string, neutral, absorbing Bool, terms []Bool) Bool {
+	kept := make([]string, 0, len(terms))
+	seen := make(map[Bool]bool, len(terms))
+	for _, t := range terms {
+		switch {
+		case t == absorbing:
+			return absorbing
+		case t == neutral || seen[t]:
+		default:
+			seen[t] = true
+			kept = append(kept, string(t))
+		}
+	}
+	switch len(kept) {
+	case 0:
+		return neutral
+	case 1:
+		return Bool(kept[0])
+	}
+	return Bool("(" + op + " " + strings.Join(kept, " ") + ")")
+}
+
+// Lin is a linear expression over the variables of one Script, in ticks of time. The zero value is 0. It is immutable:
+// operations return new expressions.
+type Lin struct {
+	constant int64
+	terms    []monomial // by ascending variable, without zero coefficients
+}
+
+type monomial struct {
+	variable int
+	coef     int64
+}
+
+// Ticks returns the constant expression n.
+func Ticks(n int64) Lin { return Lin{constant: n} }
+
+// Plus returns a + b.
+func (a Lin) Plus(b Lin) Lin { return combine(a, b, 1) }
+
+// Minus returns a − b.
+func (a Lin) Minus(b Lin) Lin { return combine(a, b, -1) }
+
+// Shift returns a + n.
+func (a Lin) Shift(n int64) Lin {
+	a.constant += n
+	return a
+}
+
+// Times returns n·a.
+func (a Lin) Times(n int64) Lin { return combine(Lin{}, a, n) }
+
+func combine(a, b Lin, factor int64) Lin {
+	out := Lin{constant: a.constant + factor*b.constant, terms: make([]monomial, 0, len(a.terms)+len(b.terms))}
+	add := func(m monomial) {
+		if m.coef != 0 {
+			out.terms = append(out.terms, m)
+		}
+	}
+	i, j := 0, 0
+	for i < len(a.terms) || j < len(b.terms) {
+		switch {
+		case j == len(b.terms) || i < len(a.terms) && a.terms[i].variable < b.terms[j].variable:
+			add(a.terms[i])
+			i++
+		case i == len(a.terms) || b.terms[j].variable < a.terms[i].variable:
+			add(monomial{b.terms[j].variable, factor * b.terms[j].coef})
+			j++
+		default:
+			add(monomial{a.terms[i].variable, a.terms[i].coef + factor*b.terms[j].coef})
+			i, j = i+1, j+1
+		}
+	}
+	return out
+}

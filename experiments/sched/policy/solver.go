@@ -1,0 +1,171 @@
+package policy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/internal/tempfolder"
+)
+
+// Kinds of solver errors; match them with errors.Is.
+var (
+	// ErrAbsent reports that the solver's program is not installed.
+	ErrAbsent = olaf.NewError(olaf.Failed, "solver not installed")
+	// ErrSolver reports that the solver crashed or gave an invalid answer.
+	ErrSolver = olaf.NewError(olaf.Failed, "solver failed")
+)
+
+// Answer is a solver's answer for a model.
+type Answer struct {
+	Infeasible bool
+	Values     []float64 // of the best point found, by variable; nil if there is none
+	Objective  float64   // of that point, by the solver
+	Bound      float64   // lower bound by the solver; −Inf if there is none
+	Optimal    bool      // the solver found no better point within the requested gap
+}
+
+// Limits limits a search in time and precision.
+type Limits struct {
+	Time time.Duration // 0 for none
+	Gap  float64       // relative, between point and bound; 0 for a proof
+}
+
+// Solver is a program for mixed integer linear programs.
+type Solver interface {
+	// Name is its name for --solver.
+	Name() string
+	// Find returns an error if it is not installed, which matches ErrAbsent and names the Debian package.
+	Find() error
+	// Solve minimises a model. After the time limit the answer is the best found so far; the end of ctx is an error.
+	// The error matches ErrAbsent or ErrSolver, or is the context's.
+	Solve(ctx context.Context, m *Model, l Limits) (Answer, error)
+}
+
+// Solvers returns the solvers in order of preference.
+func Solvers() []Solver { return []Solver{Highs{}, CBC{}, GLPK{}} }
+
+// FindSolver returns the named solver, or for an empty name the first that is installed. The error matches ErrAbsent, except
+// for an unknown name.
+func FindSolver(name string) (Solver, error) {
+	var absent []string
+	for _, s := range Solvers() {
+		switch {
+		case name == s.Name():
+			return s, s.Find()
+		case name == "":
+			err := s.Find()
+			if err == nil {
+				return s, nil
+			}
+			absent = append(absent, strings.TrimPrefix(err.Error(), ErrAbsent.Error()+": "))
+		}
+	}
+	if name == "" {
+		return nil, fmt.Errorf("%w: %s", ErrAbsent, strings.Join(absent, "; "))
+	}
+	return nil, fmt.Errorf("there is no solver %q; there are highs, cbc and glpsol", name)
+}
+
+// onPath returns the path of a program.
+func onPath(program, pack string) (string, error) {
+	path, err := exec.LookPath(program)
+	if err != nil {
+		return "", fmt.Errorf("%w: no %s on PATH (Debian package %s)", ErrAbsent, program, pack)
+	}
+	return path, nil
+}
+
+// grace is the time that a solver may take after its time limit to report its result.
+const grace = 10 * time.Second
+
+// maxOutput limits the solver output that is kept.
+const maxOutput = 256 << 20
+
+// capped is a buffer that fails a program with too much output.
+type capped struct{ bytes.Buffer }
+
+func (b *capped) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > maxOutput {
+		return 0, io.ErrShortWrite
+	}
+	return b.Buffer.Write(p)
+}
+
+// command runs a solver's program and returns its output. A program that does not end in time is stopped, with an
+// error.
+func command(ctx context.Context, l Limits, stdin io.Reader, program string, args ...string) (string, error) {
+	limited := ctx
+	if l.Time > 0 {
+		var cancel context.CancelFunc
+		limited, cancel = context.WithTimeout(ctx, l.Time+grace)
+		defer cancel()
+	}
+	cmd := exec.CommandContext(limited, program, args...)
+	cmd.WaitDelay = time.Second
+	cmd.Stdin = stdin
+	var stdout, stderr capped
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case limited.Err() != nil:
+		return "", fmt.Errorf("%w: %s did not end %v after its time limit", ErrSolver, filepath.Base(program), grace)
+	case err != nil:
+		return "", fmt.Errorf("%w: %s ended with %w and said %q", ErrSolver, filepath.Base(program), err,
+			lastLine(stderr.String()+stdout.String()))
+	}
+	return stdout.String(), nil
+}
+
+// lastLine returns the last line of a program's output, for a message.
+func lastLine(out string) string {
+	lines := strings.Split(strings.TrimSpace(out), "\n")
+	last := lines[len(lines)-1]
+	if len(last) > 160 {
+		last = last[:160] + "…"
+	}
+	return last
+}
+
+// inFolder writes the model to a temporary folder and calls f with the paths of the model and of the solution to
+// write.
+func inFolder(m *Model, f func(model, solution string) error) (err error) {
+	folder, remove, err := tempfolder.MakeFolder()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, remove()) }()
+	model := filepath.Join(folder, "model.lp")
+	var text bytes.Buffer
+	if err := m.WriteLP(&text); err != nil {
+		return err
+	}
+	if err := os.WriteFile(model, text.Bytes(), 0o600); err != nil {
+		return err
+	}
+	return f(model, filepath.Join(folder, "solution.txt"))
+}
+
+// broken returns the error for an unreadable answer.
+func broken(solver, format string, args ...any) error {
+	return fmt.Errorf("%w: %s %s", ErrSolver, solver, fmt.Sprintf(format, args...))
+}
+
+// withBound completes an answer: an optimal point without a bound is its own bound.
+func withBound(a Answer) Answer {
+	if a.Optimal && math.IsInf(a.Bound, -1) {
+		a.Bound = a.Objective
+	}
+	return a
+}

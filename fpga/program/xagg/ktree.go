@@ -1,0 +1,158 @@
+package xagg
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/olafctl/olaf"
+)
+
+// ErrConfig is matched by the error for any rejected tree.
+var ErrConfig = olaf.NewError(olaf.Usage, "bad aggregation tree")
+
+// MaxK is the largest number of children per node: the bits of a server's bitmap. The paper chooses 2 to 5.
+const MaxK = 64
+
+// Worker is a worker with its total time in the first round, on a plain parameter server.
+type Worker struct {
+	Name  string
+	Takes olaf.Duration
+}
+
+// Candidate is a server that could aggregate.
+type Candidate struct {
+	Name         string
+	Idle         olaf.Rate // of the link
+	Cores        int       // idle ones
+	Memory, Used olaf.Size
+}
+
+// PerCore is the rate at which one core adds and forwards (paper, §VI-B, in whole tens of Gbps).
+const PerCore = 10 * olaf.Gbps
+
+// memoryShare is the largest share of a server's memory in use after the model is loaded.
+const memoryShare = 0.8
+
+// SortCandidates returns the servers that can take a model, best first: by bandwidth, then cores, then memory. It leaves
+// out servers whose idle cores cannot carry their idle bandwidth (paper, §V).
+func SortCandidates(servers []Candidate, model olaf.Size) []Candidate {
+	var able []Candidate
+	for _, s := range servers {
+		fits := float64(s.Used+model) <= memoryShare*float64(s.Memory)
+		if fits && s.Idle <= PerCore*olaf.Rate(s.Cores) {
+			able = append(able, s)
+		}
+	}
+	slices.SortStableFunc(able, func(a, b Candidate) int {
+		return cmp.Or(cmp.Compare(b.Idle, a.Idle), cmp.Compare(b.Cores, a.Cores),
+			cmp.Compare(b.Memory-b.Used, a.Memory-a.Used))
+	})
+	return able
+}
+
+// TreeHeight returns the least h with k^(h−2) < w ≤ k^(h−1), in levels including the workers' and the root's (paper,
+// Inequality 2). A lone worker below the root has height 2. k must be at least 2, workers at least 1.
+func TreeHeight(k, workers int) int {
+	h := 2
+	for most := k; most < workers; most *= k {
+		h++
+	}
+	return h
+}
+
+// Root is the parent of a tree's top nodes: the parameter server.
+const Root = -1
+
+// Node is a server in a tree, with its children.
+type Node struct {
+	Server  string
+	Parent  int   // index of the parent node, or Root
+	Workers []int // indexes of workers
+	Nodes   []int // indexes of child nodes
+}
+
+// Tree is an aggregation tree: servers above workers so that no node has more than k children and each server gets as
+// many children as its link can carry (Zhang et al., XAgg, §V).
+type Tree struct {
+	K, Height int
+	Nodes     []Node
+	Top       []int // child nodes of the root
+	Workers   []int // workers directly below the root
+}
+
+// BuildTree puts servers above workers, layer by layer from below, so that no node has more than k children. It sorts
+// workers by time, so that siblings are alike, and takes servers in the given order. A server with a slower link than
+// the first gets proportionally fewer children; one that would get a single child is skipped. If servers run out, the
+// remaining nodes go to the root. The error matches ErrConfig.
+func BuildTree(k int, workers []Worker, servers []Candidate) (*Tree, error) {
+	switch {
+	case k < 2 || k > MaxK:
+		return nil, fmt.Errorf("%w: k is %d; a node has 2 to %d children", ErrConfig, k, MaxK)
+	case len(workers) < 1:
+		return nil, fmt.Errorf("%w: it has no workers", ErrConfig)
+	}
+	t := &Tree{K: k, Height: TreeHeight(k, len(workers))}
+	order := make([]int, len(workers))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(workers[a].Takes, workers[b].Takes) })
+	layer := make([]child, len(order))
+	for i, w := range order {
+		layer[i] = child{worker: w, node: Root}
+	}
+	for len(layer) > k && len(servers) > 0 {
+		layer, servers = t.raiseLayer(layer, servers)
+	}
+	for _, c := range layer {
+		if c.node == Root {
+			t.Workers = append(t.Workers, c.worker)
+		} else {
+			t.Top = append(t.Top, c.node)
+		}
+	}
+	return t, nil
+}
+
+// child is a worker, or a node if node is not Root.
+type child struct{ worker, node int }
+
+// raiseLayer puts servers above a layer and returns the new layer and the unused servers.
+func (t *Tree) raiseLayer(layer []child, servers []Candidate) (above []child, left []Candidate) {
+	var reference float64 // link rate per child of the first server
+	for len(layer) > 1 && len(servers) > 0 {
+		s := servers[0]
+		n := t.K
+		if reference == 0 {
+			reference = float64(s.Idle) / float64(t.K)
+		} else if reference > 0 {
+			n = min(t.K, int(math.Ceil(float64(s.Idle)/reference-0.5)))
+		}
+		servers = servers[1:]
+		n = min(n, len(layer))
+		if n < 2 {
+			continue
+		}
+		above = append(above, child{node: t.addNode(s.Name, layer[:n])})
+		layer = layer[n:]
+	}
+	return append(above, layer...), servers
+}
+
+// addNode adds a node for a server and its children and returns its index.
+func (t *Tree) addNode(server string, children []child) int {
+	at := len(t.Nodes)
+	n := Node{Server: server, Parent: Root}
+	for _, c := range children {
+		if c.node == Root {
+			n.Workers = append(n.Workers, c.worker)
+		} else {
+			n.Nodes = append(n.Nodes, c.node)
+			t.Nodes[c.node].Parent = at
+		}
+	}
+	t.Nodes = append(t.Nodes, n)
+	return at
+}
