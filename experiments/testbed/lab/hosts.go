@@ -151,7 +151,7 @@ type Examination struct {
 	Name         string                `json:"host"`
 	SSH          string                `json:"ssh,omitempty"`
 	Roles        []string              `json:"roles"`
-	Clock        testbed.Offset         `json:"clock"`
+	Clock        testbed.Offset        `json:"clock"`
 	Reservations []testbed.Reservation `json:"reservations"`
 	Held         *State                `json:"held,omitempty"` // the part of a testbed that is up, with its nodes
 	// Holder is the testbed's reservation, or another one that prevents it; nil if there is neither.
