@@ -9,6 +9,7 @@ import (
 	"io"
 	"runtime"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/olafctl/olaf"
@@ -55,6 +56,7 @@ type Card struct {
 	rates   Rates
 
 	file      regfile.File[*Card]
+	writtenNS atomic.Int64 // when a register was last written
 	generator *generator
 	pacer     *pacer
 	enabled   bool

@@ -50,11 +50,14 @@ func serviceNS(out engine.Output, size olaf.Size) int64 {
 	return bits * int64(olaf.Second/olaf.Nanosecond) / int64(rate.Rate())
 }
 
-// Polling intervals of an idle output: short after a frame, later longer.
+// Polling intervals of an idle output: short after a frame, later longer. An open card that nothing uses must not keep a
+// processor busy.
 const (
-	eagerNS = 2_000_000
-	pauseNS = 2_000 // between two polls, so that deciding threads get the lock
-	idleNS  = 20_000
+	eagerNS     = 2_000_000
+	pauseNS     = 2_000 // between two polls, so that deciding threads get the lock
+	idleNS      = 20_000
+	unusedNS    = 1_000_000_000 // without a frame or a write to a register
+	unusedNapNS = 100_000
 )
 
 // run serves the output until quit.
@@ -67,11 +70,14 @@ func (p *pacer) run() {
 			last = p.card.clock.now()
 			continue
 		}
-		if p.card.clock.now()-last > eagerNS {
+		switch now := p.card.clock.now(); {
+		case now-max(last, p.card.writtenNS.Load()) > unusedNS:
+			napFor(unusedNapNS)
+		case now-last > eagerNS:
 			napFor(idleNS)
-			continue
+		default:
+			p.card.clock.spinFor(pauseNS)
 		}
-		p.card.clock.spinFor(pauseNS)
 	}
 }
 

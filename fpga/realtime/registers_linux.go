@@ -338,6 +338,7 @@ func (c *Card) Write32(addr, value uint32) error {
 	if err := c.firstFailure(); err != nil {
 		return err
 	}
+	c.writtenNS.Store(c.clock.now())
 	return c.file.Write32(addr, value)
 }
 
