@@ -20,7 +20,7 @@ func TestSharesAreTheWholeBench(t *testing.T) {
 	followed := bursts
 	followed.Runs = sharedRuns + 2
 	var err error
-	followed.Trace, err = bench.NewTraceTraffic(trace.Builtin+"lander8", &followed.Workload)
+	followed.Trace, err = trace.NewTraffic(trace.Builtin+"lander8", &followed.Workload)
 	must(t, err)
 	waiting := bench.DefaultSpec(system.All())
 	waiting.Queue, waiting.Versus, waiting.Runs = "switchml", "", sharedRuns+1

@@ -16,6 +16,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/experiments/system"
 	"github.com/olafctl/olaf/pktgen"
+	"github.com/olafctl/olaf/pktgen/trace"
 )
 
 // specSchema compiles the schema as an editor would.
@@ -59,7 +60,7 @@ func asJSON(t interface{ Fatal(...any) }, text []byte) any {
 
 // sameSpec compares two specifications.
 func sameSpec(a, b Spec) string {
-	return cmp.Diff(a, b, cmpopts.IgnoreUnexported(TraceTraffic{}), cmpopts.IgnoreFields(Spec{}, "Systems"))
+	return cmp.Diff(a, b, cmpopts.IgnoreUnexported(trace.Traffic{}), cmpopts.IgnoreFields(Spec{}, "Systems"))
 }
 
 func TestFileRoundTrip(t *testing.T) {
@@ -104,12 +105,12 @@ func drawSpec(t *rapid.T) Spec {
 		s.DequeueCycles = &cycles
 	}
 	if rapid.Bool().Draw(t, "play") {
-		trace, err := NewTraceTraffic("builtin:lander8", &s.Workload)
+		play, err := trace.NewTraffic("builtin:lander8", &s.Workload)
 		if err != nil {
 			t.Fatal(err)
 		}
-		trace.Jitter = rapid.Float64Range(0, 1).Draw(t, "jitter")
-		s.Trace = trace
+		play.Jitter = rapid.Float64Range(0, 1).Draw(t, "jitter")
+		s.Trace = play
 	}
 	return s
 }
@@ -122,7 +123,7 @@ func TestFileKeepsDefaults(t *testing.T) {
 	}
 	want := usualSpec()
 	want.Queue, want.Versus, want.Workload.Workers = "fifo", "", 90
-	if want.Trace, err = NewTraceTraffic("builtin:lander8", &want.Workload); err != nil {
+	if want.Trace, err = trace.NewTraffic("builtin:lander8", &want.Workload); err != nil {
 		t.Fatal(err)
 	}
 	want.Trace.Spread = 2

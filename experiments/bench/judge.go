@@ -33,7 +33,7 @@ func (b *station) judgeRun(id RunID, counters *fpga.Counters, ports []fpga.Port,
 	run.Index, run.Seed = id.Index, b.plan.Seeds[id.Index]
 	run.Invalid = slices.Concat(doubts, findDoubts(&run, ports, seen), run.Invalid) // they are more specific than the collector's
 	b.bookCapture(&run, seen)
-	run.Invalid = append(run.Invalid, b.traffic.faults(olaf.Duration(counters.Generator.LateCyclesMax)*olaf.Cycle)...)
+	run.Invalid = append(run.Invalid, b.traffic.Faults(olaf.Duration(counters.Generator.LateCyclesMax)*olaf.Cycle)...)
 	run.Invalid = append(run.Invalid, strangers(&counters.Queue, others)...)
 	return run
 }

@@ -104,7 +104,7 @@ func (k *Keeper) Finish(r *Measurement) (id string, err error) {
 	device := &r.Outcome.Device
 	return k.storeRest(r, r.Bench, r.Outcome.Runs, essence{
 		Seed: r.Outcome.Plan.Spec.Seed, P4Info: r.Outcome.P4InfoHash, Tables: r.Outcome.TablesHash,
-		Trace:      r.Outcome.Plan.Spec.Trace.recordingDigest(),
+		Trace:      digestTrace(r.Outcome.Plan.Spec.Trace),
 		MapVersion: device.MapVersion, DeviceKind: device.Kind, Build: device.Build})
 }
 
@@ -182,7 +182,7 @@ func (o *Outcome) Digests() []results.Digest {
 	if hash, err := o.Plan.Hash(); err == nil { // a plan that ran can be encoded
 		digests = append(digests, results.Digest{Name: "plan", SHA256: hash})
 	}
-	if trace := o.Plan.Spec.Trace.recordingDigest(); trace != "" {
+	if trace := digestTrace(o.Plan.Spec.Trace); trace != "" {
 		digests = append(digests, results.Digest{Name: "trace", SHA256: trace})
 	}
 	return digests

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/olafctl/olaf/experiments/system"
+	"github.com/olafctl/olaf/pktgen/trace"
 	"github.com/olafctl/olaf/results"
 	"github.com/olafctl/olaf/results/archive"
 	"github.com/olafctl/olaf/results/store"
@@ -162,7 +163,7 @@ func TestUnfinishedRunIsMarked(t *testing.T) {
 // TestManifestNamesAllInputs checks that the manifest contains everything that determines a result.
 func TestManifestNamesAllInputs(t *testing.T) {
 	s := smallSpecOf(t)
-	traffic, err := NewTraceTraffic("builtin:lander8", &s.Workload)
+	traffic, err := trace.NewTraffic("builtin:lander8", &s.Workload)
 	if err != nil {
 		t.Fatal(err)
 	}

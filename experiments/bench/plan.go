@@ -154,7 +154,7 @@ func (p *Plan) measureConfig(c *Config) results.Config {
 		Clusters: p.Spec.Workload.Clusters, Workers: p.Spec.Workload.Workers,
 		OutRate: rate, OverheadBytes: p.Spec.Overhead,
 		SpeedupUpdates: max(1, p.Spec.Workload.UpdatesPerWorker/speedupShare),
-		Split:          p.Spec.Trace.split(&p.Spec.Workload),
+		Split:          splitTrace(p.Spec.Trace, &p.Spec.Workload),
 	}
 	if n := p.Spec.Workload.Segments(); n > 1 {
 		config.Segments = n

@@ -126,11 +126,11 @@ func (p *Plan) readTable(dev fpga.Device, c *Config) (t built, err error) {
 }
 
 // Close ends the traffic.
-func (r *Rig) Close() error { return r.traffic.close() }
+func (r *Rig) Close() error { return r.traffic.Close() }
 
 // Load programs the generator with the traffic of a seed and returns the number of updates per worker.
 func (r *Rig) Load(ctx context.Context, seed int) (updates []int64, err error) {
-	source, err := r.traffic.load(r.Plan.Seeds[seed])
+	source, err := r.traffic.Load(r.Plan.Seeds[seed])
 	if err != nil {
 		return nil, err
 	}

@@ -173,7 +173,7 @@ func (r *runner) runCard(ctx context.Context, card testbed.Card) (err error) {
 		}
 		r.mu.Lock()
 		r.done[seed] = runs
-		r.departures.Merge(b.traffic.departures())
+		r.departures.Merge(b.traffic.Departures())
 		r.mu.Unlock()
 	}
 }

@@ -95,7 +95,7 @@ func TestRecordingOfSegments(t *testing.T) {
 }
 
 func TestSegmentsThatAreRefused(t *testing.T) {
-	recorded := &TraceTraffic{Name: trace.Builtin + "lander8"}
+	recorded := &trace.Traffic{Name: trace.Builtin + "lander8"}
 	for name, c := range map[string]struct {
 		change func(*Spec)
 		say    string

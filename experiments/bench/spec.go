@@ -45,9 +45,9 @@ type Spec struct {
 	Workload pktgen.Burst `json:"workload"`
 	// Trace replaces the bursts with a recorded training run; only workers, clusters, updates, size and rates of
 	// Workload then apply.
-	Trace    *TraceTraffic `json:"trace,omitempty"`
-	OutRates []olaf.Rate   `json:"out_rates"`
-	Slots    int           `json:"slots"`
+	Trace    *trace.Traffic `json:"trace,omitempty"`
+	OutRates []olaf.Rate    `json:"out_rates"`
+	Slots    int            `json:"slots"`
 
 	Profile       engine.Profile `json:"profile"` // of engine cycles
 	DequeueCycles *int           `json:"dequeue_cycles,omitempty"`
@@ -71,7 +71,7 @@ func (s *Spec) Validate() error {
 		return olaf.InField("workload", err)
 	}
 	if s.Trace != nil {
-		if err := s.Trace.checkTrace(&s.Workload); err != nil {
+		if err := checkTrace(s.Trace, &s.Workload); err != nil {
 			return olaf.InField("trace", err)
 		}
 	}
@@ -507,7 +507,7 @@ func (f *File) findTrace(format yamlfile.Format, text []byte) error {
 	if !strings.HasPrefix(path, trace.Builtin) && !filepath.IsAbs(path) {
 		path = filepath.Join(filepath.Dir(f.Name), path)
 	}
-	t, err := NewTraceTraffic(path, &f.Workload)
+	t, err := trace.NewTraffic(path, &f.Workload)
 	if err != nil {
 		return f.makeError(f.lines.LineOf("trace.name"), err.Error())
 	}
@@ -522,7 +522,7 @@ func (f *File) findTrace(format yamlfile.Format, text []byte) error {
 	}
 	if t.Name = path; updates > 0 {
 		f.Runs = 1 // every run would be the same
-		f.Workload.Workers, f.Workload.Clusters = f.Workload.Workers*t.frames(), f.Workload.Clusters*t.frames()
+		f.Workload.Workers, f.Workload.Clusters = f.Workload.Workers*t.Frames(), f.Workload.Clusters*t.Frames()
 	}
 	f.Trace = t
 	return nil

@@ -15,7 +15,7 @@ import (
 func tracedSpec(t *testing.T) Spec {
 	t.Helper()
 	s := usualSpec()
-	traffic, err := NewTraceTraffic("builtin:lander8", &s.Workload)
+	traffic, err := trace.NewTraffic("builtin:lander8", &s.Workload)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +126,7 @@ func TestScaledTraceIsPlayedAsItIs(t *testing.T) {
 	}
 	s := usualSpec()
 	s.Runs = 2
-	if s.Trace, err = NewTraceTraffic(path, &s.Workload); err != nil {
+	if s.Trace, err = trace.NewTraffic(path, &s.Workload); err != nil {
 		t.Fatal(err)
 	}
 	if s.Workload.Workers != 12 || s.Workload.Clusters != 4 || s.Workload.MeanRate != 40*olaf.Gbps {

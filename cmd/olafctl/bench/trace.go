@@ -37,7 +37,7 @@ func (f *traceTrafficFlags) resolveTrace(given func(string) bool, s *bench.Spec)
 		return cli.UsageError("--trace-limit %v is negative", f.limit)
 	}
 	if f.name != "" {
-		t, err := bench.NewTraceTraffic(f.name, &s.Workload)
+		t, err := trace.NewTraffic(f.name, &s.Workload)
 		if err != nil {
 			return &cli.Exit{Kind: olaf.Usage, Err: err}
 		}

@@ -146,7 +146,7 @@ func addFragments(ctx context.Context, o *experiments.Options, f *result.Result,
 		s.Slots *= frames
 	}
 	s.Workload.Size = olaf.FrameSize((fragmentValues + frames - 1) / frames)
-	t, err := bench.NewTraceTraffic(trace.Builtin+"lander8", &s.Workload)
+	t, err := trace.NewTraffic(trace.Builtin+"lander8", &s.Workload)
 	if err != nil {
 		return err
 	}

@@ -90,7 +90,7 @@ func (v *traceVariant) spec(base bench.Spec) (bench.Spec, error) {
 	if v.Averaging == "" {
 		return base, nil
 	}
-	t, err := bench.NewTraceTraffic(trace.Builtin+"lander8", &base.Workload)
+	t, err := trace.NewTraffic(trace.Builtin+"lander8", &base.Workload)
 	if err != nil {
 		return base, err
 	}

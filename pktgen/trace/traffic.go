@@ -1,0 +1,187 @@
+package trace
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/olafctl/olaf"
+	"github.com/olafctl/olaf/pktgen"
+)
+
+// Traffic is a recorded training run in place of a workload's bursts. A recording is scaled to the workload's
+// workers, clusters, updates, frame and mean rate, separately for every run with its seed. An already scaled trace is
+// played unchanged, the same in every run.
+type Traffic struct {
+	Name      string  `json:"name"`
+	Digest    string  `json:"sha256"` // of the recording
+	Averaging string  `json:"averaging"`
+	Block     int     `json:"block"`
+	Spread    float64 `json:"spread"` // slowest over fastest cluster
+	Jitter    float64 `json:"jitter"`
+	// MaxDeparture is the largest deviation of a frame from its instant in the trace before a run counts as invalid.
+	MaxDeparture olaf.Duration `json:"max_departure"`
+	// Updates is the number of updates in a trace that is played unchanged; 0 for a recording that is scaled.
+	Updates uint64 `json:"updates,omitempty"`
+	// Fragments is the number of consecutive frames of an update. The workload's workers and clusters then count every
+	// fragment; see Splitter. 0 means one frame.
+	Fragments int `json:"fragments,omitempty"`
+
+	recording *Recording
+	values    int // of an update in the recording
+}
+
+// NewTraffic loads the trace at a path, or an embedded one. If it is played unchanged, it sets the workers,
+// clusters, frame, rate and updates in w.
+func NewTraffic(name string, w *pktgen.Burst) (t *Traffic, err error) {
+	d := DefaultScaling()
+	t = &Traffic{Name: name, Averaging: d.Averaging, Block: d.Block, Spread: d.Spread, Jitter: d.Jitter,
+		MaxDeparture: 2 * olaf.Microsecond}
+	reader, closer, err := Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, closer.Close()) }()
+	h := reader.Header()
+	t.values = h.Lanes
+	if h.Scaled == nil {
+		if t.recording, err = LoadRecording(reader); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		t.Digest = t.recording.Digest()
+		return t, nil
+	}
+	if t.Digest, t.Updates, err = IdentifySource(reader); err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
+	w.Placement = pktgen.Placement{Workers: h.Workers, Clusters: h.Clusters}
+	w.Size, w.MeanRate = h.Scaled.FrameBytes, h.Scaled.Rate
+	w.UpdatesPerWorker = max(1, int((t.Updates+uint64(h.Workers)-1)/uint64(h.Workers)))
+	t.Averaging, t.Block, t.Spread, t.Jitter = h.Scaled.Averaging, h.Scaled.Block, h.Scaled.Spread, h.Scaled.Jitter
+	return t, nil
+}
+
+// Values returns how many values an update of the recording has.
+func (t *Traffic) Values() int { return t.values }
+
+// Split cuts every update into frames of the workload's size, and gives the workload their workers and clusters. For a
+// recording, the mean rate of all frames stays the same; for a trace played unchanged, it grows with the number of
+// frames. The error matches ErrScaling.
+func (t *Traffic) Split(w *pktgen.Burst, frames int) error {
+	p, err := SplitPlacement(w.Placement, frames)
+	if err != nil || frames == 1 {
+		return err
+	}
+	w.Placement, t.Fragments = p, frames
+	t.MaxDeparture *= olaf.Duration(frames)
+	if t.Updates > 0 {
+		w.MeanRate = min(w.MeanRate*olaf.Rate(frames), w.LineRate)
+	}
+	return nil
+}
+
+// Frames returns how many frames an update takes.
+func (t *Traffic) Frames() int { return max(t.Fragments, 1) }
+
+// Scaling returns the scaling of the recording for the workload under one seed.
+func (t *Traffic) Scaling(w *pktgen.Burst, seed uint64) Scaling {
+	s := DefaultScaling()
+	n := t.Frames()
+	s.Placement = pktgen.Placement{Workers: w.Workers / n, Clusters: w.Clusters / n}
+	s.Updates, s.Frame = w.UpdatesPerWorker, w.Size
+	s.Rate, s.Line = w.MeanRate/olaf.Rate(n), w.LineRate/olaf.Rate(n) // of updates, each as long as n frames
+	s.Averaging, s.Block, s.Spread, s.Jitter, s.ActiveClusters, s.Seed = t.Averaging, t.Block, t.Spread, t.Jitter,
+		w.ActiveClusters, seed
+	return s
+}
+
+// Reload loads the recording of traffic that was read from a document, unless it is loaded. It reports false if the
+// trace of that name is another one now, and returns that trace's traffic.
+func (t *Traffic) Reload() (now *Traffic, same bool, err error) {
+	if t.recording != nil {
+		return t, true, nil
+	}
+	var w pktgen.Burst
+	if now, err = NewTraffic(t.Name, &w); err != nil {
+		return nil, false, err
+	}
+	if now.Digest != t.Digest || now.Updates != t.Updates {
+		return now, false, nil
+	}
+	t.recording = now.recording
+	return t, true, nil
+}
+
+// Player plays traffic, seed after seed.
+type Player struct {
+	*Traffic
+	Workload *pktgen.Burst
+
+	schedule *Schedule
+	file     io.Closer // of a trace that is played unchanged
+}
+
+// Load starts the stream for a seed.
+func (t *Player) Load(seed uint64) (pktgen.Source, error) {
+	if t.Updates > 0 {
+		return t.openFile()
+	}
+	scaler, err := NewScaler(t.recording, t.Scaling(t.Workload, seed))
+	if err != nil {
+		return nil, err
+	}
+	return t.newSchedule(scaler, scaler.Total())
+}
+
+// openFile plays the file from its beginning.
+func (t *Player) openFile() (pktgen.Source, error) {
+	if err := t.Close(); err != nil {
+		return nil, err
+	}
+	reader, closer, err := Open(t.Name)
+	if err != nil {
+		return nil, err
+	}
+	t.file = closer
+	return t.newSchedule(reader, int(t.Updates))
+}
+
+// newSchedule returns a schedule that plays the given number of updates from a source.
+func (t *Player) newSchedule(source Source, updates int) (_ pktgen.Source, err error) {
+	if n := t.Frames(); n > 1 {
+		if source, err = NewSplitter(source, n); err != nil {
+			return nil, err
+		}
+		updates *= n
+	}
+	t.schedule, err = NewSchedule(source, updates, t.Workload.LineRate, t.Workload.Size)
+	return t.schedule, err
+}
+
+// Close closes the file of a trace that is played unchanged.
+func (t *Player) Close() error {
+	if t.file == nil {
+		return nil
+	}
+	err := t.file.Close()
+	t.file = nil
+	return err
+}
+
+// Departures returns the deviation of the loaded traffic from its recorded instants.
+func (t *Player) Departures() DepartureError { return t.schedule.Departures() }
+
+// Faults returns why the loaded traffic is invalid, given the generator's largest delay; empty if it is valid.
+func (t *Player) Faults(late olaf.Duration) []string {
+	var out []string
+	if err := t.schedule.Err(); err != nil {
+		out = append(out, err.Error())
+	}
+	planned := t.Departures()
+	achieved := planned
+	achieved.Max += late
+	if err := achieved.Check(t.MaxDeparture); errors.Is(err, ErrDeparture) {
+		out = append(out, fmt.Sprintf("%v (planned within %v, the generator up to %v late)", err, planned.Max, late))
+	}
+	return out
+}
