@@ -223,6 +223,12 @@ func sendARP(t *testing.T, from *netlab.Node) (stop func()) {
 // every run is valid, even beside ARP, every decision is the engine's, and each frame lost on a cable is counted there.
 func TestKernelRolesOnThreeHosts(t *testing.T) {
 	l := newKernelRoles(t)
+	elsewhere := writeRoles(t, l.Lab, strings.Replace(kernelRoles, "{host: ps, interface: eth0}", "{host: ps, interface: lan}", 1))
+	out, said, code := runOnHead(t, l.Lab, "testbed", "doctor", elsewhere)
+	const nowhere = "no probe frame from interface out of host q reached interface lan of host ps in 1s"
+	if code != 3 || !strings.Contains(said, nowhere) || !strings.Contains(out, "interface in of host q    arrived") {
+		t.Errorf("a link that leads elsewhere: exit code %d, %s%s", code, out, said)
+	}
 	quiet := sendARP(t, l.Hosts[0].Node)
 	l.expectBench(t, "testbed:"+l.file, 0)
 	quiet()

@@ -56,6 +56,7 @@ func (a Access) HostCalls() map[string]CallHandler {
 			}
 			return a.About(ctx, what), nil
 		},
+		callProbe: a.answerProbe,
 	}
 }
 

@@ -301,8 +301,11 @@ func (f *HostFrames) Offset() (Offset, error) { return f.host.Offset(f.ctx) }
 // LocalNow returns this host's time.
 func (f *HostFrames) LocalNow() time.Time { return f.host.now() }
 
+// Stop ends the capture, and leaves the host connected.
+func (f *HostFrames) Stop() { f.end() }
+
 // Close ends the capture, and the host's connection.
 func (f *HostFrames) Close() error {
-	f.end()
+	f.Stop()
 	return f.host.Close()
 }

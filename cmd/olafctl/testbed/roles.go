@@ -1,6 +1,7 @@
 package testbed
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -45,7 +46,7 @@ func showRoles(ctx context.Context, env *cli.Env, out cli.Format, p *lab.RolePla
 	if err != nil {
 		return err
 	}
-	if err := printHosts(env, out, p, all); err != nil {
+	if err := printHosts(env, out, p, all, nil); err != nil {
 		return err
 	}
 	if out != cli.JSON {
@@ -54,6 +55,44 @@ func showRoles(ctx context.Context, env *cli.Env, out cli.Format, p *lab.RolePla
 		}
 	}
 	return lab.Fault(all, false)
+}
+
+// doctorRoles shows the hosts of a testbed and checks its links. A fault gives an error.
+func doctorRoles(ctx context.Context, env *cli.Env, out cli.Format, p *lab.RolePlan, access testbed.Access) error {
+	all, links, err := lab.DoctorRoles(ctx, p, access)
+	if err != nil {
+		return err
+	}
+	if err := printHosts(env, out, p, all, links); err != nil {
+		return err
+	}
+	if out != cli.JSON {
+		if err := printLinks(env, links); err != nil {
+			return err
+		}
+	}
+	return cmp.Or(lab.Fault(all, false), lab.LinkFault(links))
+}
+
+// printLinks prints the links and whether a probe frame arrived.
+func printLinks(env *cli.Env, links []lab.LinkCheck) error {
+	if len(links) == 0 {
+		return nil
+	}
+	list := cli.Grid{Header: []string{"LINK", "FROM", "TO", "PROBE FRAME"}}
+	for i := range links {
+		c := &links[i]
+		seen := "arrived"
+		switch {
+		case c.Fault != "":
+			seen = "FAILED: " + c.Fault
+		case c.Unchecked != "":
+			seen = "not sent: " + c.Unchecked
+		}
+		list.Add(c.From.Role+" to "+c.To.Role, c.From.String(), c.To.String(), seen)
+	}
+	fmt.Fprintln(env.Stdout)
+	return list.Write(env, cli.Table)
 }
 
 // printActivity prints the hosts' counters, and the last failure of a command on a testbed that is up.
@@ -79,14 +118,15 @@ func printActivity(env *cli.Env, p *lab.RolePlan, all []lab.Examination) error {
 }
 
 // printHosts prints the hosts' descriptions side by side.
-func printHosts(env *cli.Env, out cli.Format, p *lab.RolePlan, all []lab.Examination) error {
+func printHosts(env *cli.Env, out cli.Format, p *lab.RolePlan, all []lab.Examination, links []lab.LinkCheck) error {
 	if out == cli.JSON {
 		return cli.WriteJSON(env.Stdout, struct {
 			cli.Head
 			*lab.RolePlan
 			Examined  []lab.Examination `json:"examined"`
+			Links     []lab.LinkCheck   `json:"links,omitempty"`
 			LastError *lab.LastError    `json:"last_error,omitempty"`
-		}{cli.Check("hosts"), p, all, lab.FindLastError(p.Name)})
+		}{cli.Check("hosts"), p, all, links, lab.FindLastError(p.Name)})
 	}
 	list := cli.Grid{Header: []string{"HOST", "ROLES", "DEVICE", "KERNEL", "RIGHTS", "CLOCK", "RESERVED"}}
 	for i := range all {

@@ -167,7 +167,7 @@ func newTestbedDoctorCmd(env *cli.Env) *cobra.Command {
 		Short: "Check what this machine can do with real packets, or all hosts of a file",
 		Long: `Check what this machine can do with real packets: kernel, rights, namespaces, XDP in both modes, clocks, and, for half a
 second, the frames per second of senders, program and pacer. For a testbed file with roles, check build, kernel,
-rights, devices, interfaces, clocks and disk of all its hosts. Exit code 3: something required is missing.`,
+rights, devices, interfaces, clocks and disk of all its hosts, and send probe frames over its links. Exit code 3: something required is missing.`,
 		Example: "  sudo olafctl testbed doctor\n  olafctl testbed doctor paper.yaml",
 		Args:    cobra.MaximumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -176,7 +176,7 @@ rights, devices, interfaces, clocks and disk of all its hosts. Exit code 3: some
 				if err != nil {
 					return err
 				}
-				return showRoles(cmd.Context(), env, out, p, false, access)
+				return doctorRoles(cmd.Context(), env, out, p, access)
 			}
 			all := examineTestbed()
 			list, failed := abilityGrid(all)

@@ -115,11 +115,11 @@ func (f *upFlags) upRoles(ctx context.Context, env *cli.Env, p *lab.RolePlan) er
 	if lasts <= 0 || lasts > longestReservation {
 		return cli.UsageError("--for %v: use more than 0s and at most a week", f.lasts)
 	}
-	all, err := lab.UpRoles(ctx, p, f.note, lasts, access)
+	all, links, err := lab.UpRoles(ctx, p, f.note, lasts, access)
 	if err != nil {
 		return err
 	}
-	if err := printHosts(env, cli.Table, p, all); err != nil {
+	if err := errors.Join(printHosts(env, cli.Table, p, all, nil), printLinks(env, links)); err != nil {
 		return err
 	}
 	_, err = fmt.Fprintf(env.Stdout, "%s%s, reserved until %s; use it as -d testbed:%[2]s\n", standing, p.Name,

@@ -21,6 +21,8 @@ type hostLink interface {
 	Release(ctx context.Context, name, host, owner string) (found bool, err error)
 	Reservations(ctx context.Context) ([]testbed.Reservation, error)
 	Offset(ctx context.Context) (testbed.Offset, error)
+	SendProbe(ctx context.Context, name string, token []byte) error
+	listen(ctx context.Context, name string) (testbed.Frames, error)
 	Close() error
 	holder
 }

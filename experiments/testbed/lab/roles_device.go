@@ -94,6 +94,9 @@ func openRoles(ctx context.Context, name string, o testbed.OpenOptions) (bed *te
 	if err := Fault(examined, true); err != nil {
 		return nil, err
 	}
+	if _, err := s.requireLinks(ctx); err != nil {
+		return nil, err
+	}
 	o.Access = s.access
 	if g := p.Generator; g != nil {
 		o.Generator = p.HostOf(g.Host).Address(g.deviceAddress())

@@ -110,29 +110,39 @@ func loadUp(name string) (*RolePlan, error) {
 	return p, nil
 }
 
-// UpRoles brings a testbed of roles up: it examines all hosts, reserves them for a time, starts a holder on each, stops their
+// UpRoles brings a testbed of roles up: it examines all hosts, sends probe frames over the links, reserves them for a time, starts a holder on each, stops their
 // generators and remembers the plan under its name. A testbed that is already up is examined and reserved again, and missing
 // holders are started. If it fails, it leaves reservations and holders as they were.
-func UpRoles(ctx context.Context, p *RolePlan, note string, lasts time.Duration, a testbed.Access) (all []Examination, err error) {
+func UpRoles(ctx context.Context, p *RolePlan, note string, lasts time.Duration, a testbed.Access) (all []Examination, links []LinkCheck,
+	err error) {
 	there, err := loadUp(p.Name)
 	if err == nil && !isSamePlan(there, p) {
-		return nil, fmt.Errorf("%w and differs: %s; 'olafctl testbed down %[2]s' first, or give the file another name", ErrExists, p.Name)
+		return nil, nil, fmt.Errorf("%w and differs: %s; 'olafctl testbed down %[2]s' first, or give the file another name", ErrExists, p.Name)
 	}
 	if err != nil && !errors.Is(err, ErrAbsent) {
-		return nil, err
+		return nil, nil, err
 	}
 	s, err := ConnectHosts(ctx, p, a)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
 	if all, err = s.Examine(ctx); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := Fault(all, true); err != nil {
-		return all, err
+		return all, nil, err
 	}
-	return all, s.bringUp(ctx, note, lasts)
+	held, err := s.heldBy(ctx)
+	if err != nil {
+		return all, nil, err
+	}
+	if p.Nodes == nil || !slices.ContainsFunc(held, func(part *State) bool { return part != nil }) { // else namespaces have the ends
+		if links, err = s.requireLinks(ctx); err != nil {
+			return all, links, err
+		}
+	}
+	return all, links, s.bringUp(ctx, note, lasts)
 }
 
 // bringUp reserves the hosts, starts their holders, stops their generators and remembers the plan. If a step fails, it
@@ -177,6 +187,32 @@ func DownRoles(ctx context.Context, p *RolePlan, a testbed.Access) error {
 		return err
 	}
 	return forgetUp(p.Name)
+}
+
+// DoctorRoles examines the hosts of a testbed and, if they can have their roles, sends probe frames over its links.
+func DoctorRoles(ctx context.Context, p *RolePlan, a testbed.Access) (all []Examination, links []LinkCheck, err error) {
+	s, err := ConnectHosts(ctx, p, a)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer func() { err = errors.Join(err, s.Close()) }()
+	if all, err = s.Examine(ctx); err != nil {
+		return nil, nil, err
+	}
+	if Fault(all, true) == nil {
+		links = s.CheckLinks(ctx)
+	}
+	return all, links, ctx.Err()
+}
+
+// LinkFault returns an error for the first link that cannot be used; nil if there is none. It matches ErrUnfit.
+func LinkFault(links []LinkCheck) error {
+	for i := range links {
+		if links[i].Fault != "" {
+			return links[i].err()
+		}
+	}
+	return nil
 }
 
 // ShowRoles examines the hosts of a testbed and, if it is up, their holders.

@@ -1,0 +1,212 @@
+package lab
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/capture/live"
+	"github.com/olafctl/olaf/experiments/testbed"
+)
+
+// LinkCheck is the result of sending probe frames over a link of a testbed.
+type LinkCheck struct {
+	From LinkEnd `json:"from"`
+	To   LinkEnd `json:"to"`
+	// Fault is the reason why the link cannot be used, Unchecked the reason why nothing was sent. Both are empty if a
+	// frame arrived.
+	Fault     string `json:"fault,omitempty"`
+	Unchecked string `json:"unchecked,omitempty"`
+}
+
+// LinkEnd is one end of a link.
+type LinkEnd struct {
+	Role      string `json:"role"` // or node
+	Host      string `json:"host"`
+	Interface string `json:"interface,omitempty"` // empty for an end inside a device
+	Device    string `json:"device,omitempty"`
+}
+
+func (e LinkEnd) String() string {
+	if e.Interface == "" {
+		return e.Device + " of host " + e.Host
+	}
+	return fmt.Sprintf("interface %s of host %s", e.Interface, e.Host)
+}
+
+// err returns the link's fault as an error that matches ErrUnfit.
+func (c *LinkCheck) err() error {
+	return fmt.Errorf("link from %s to %s: %w: %s", c.From.Role, c.To.Role, ErrUnfit, c.Fault)
+}
+
+// findLinks returns the links of a plan, unchecked: those between roles, or the cables between hosts.
+func (p *RolePlan) findLinks() (all []LinkCheck) {
+	if p.Nodes != nil {
+		for i := range p.Nodes.Cables {
+			c := &p.Nodes.Cables[i]
+			if child, parent := &p.Nodes.Nodes[c.Child], &p.Nodes.Nodes[c.Parent]; c.Ends != nil {
+				all = append(all, LinkCheck{From: LinkEnd{Role: child.Name, Host: child.Host, Interface: c.Ends.Child},
+					To: LinkEnd{Role: parent.Name, Host: parent.Host, Interface: c.Ends.Parent}})
+			}
+		}
+		return all
+	}
+	in := LinkEnd{Role: QueueName, Host: p.Queue.Host, Device: p.Queue.Device}
+	out := in
+	in.Interface, out.Interface, _ = cutInterfaces(p.Queue.Device)
+	if g := p.Generator; g != nil {
+		all = append(all, LinkCheck{From: LinkEnd{Generator, g.Host, g.Interface, g.Device}, To: in})
+	}
+	if s := p.Server; s != nil {
+		all = append(all, LinkCheck{From: out, To: LinkEnd{Server, s.Host, s.Interface, s.Device}})
+	}
+	return all
+}
+
+// CheckLinks sends probe frames over all links at once. A frame that is sent at one end must arrive at the other. The
+// result has the links in order; links of devices whose cables are inside are not checked.
+func (s *Hosts) CheckLinks(ctx context.Context) []LinkCheck {
+	all := s.plan.findLinks()
+	var checks sync.WaitGroup
+	for i := range all {
+		checks.Go(func() { s.checkLink(ctx, &all[i]) })
+	}
+	checks.Wait()
+	return all
+}
+
+// requireLinks returns an error for each link that cannot be used. It matches ErrUnfit.
+func (s *Hosts) requireLinks(ctx context.Context) (all []LinkCheck, err error) {
+	var errs []error
+	all = s.CheckLinks(ctx)
+	for i := range all {
+		if all[i].Fault != "" {
+			errs = append(errs, all[i].err())
+		}
+	}
+	return all, errors.Join(append(errs, ctx.Err())...)
+}
+
+// linkOf returns the connection to a host.
+func (s *Hosts) linkOf(host string) hostLink {
+	for i := range s.plan.Hosts {
+		if s.plan.Hosts[i].Name == host {
+			return s.links[i]
+		}
+	}
+	return nil // a plan names no other hosts
+}
+
+// A probe frame is sent again after probeAgain, and given up after probePatience. probePoll is the time between looks for
+// it.
+const (
+	probePatience = time.Second
+	probeAgain    = 100 * time.Millisecond
+	probePoll     = 2 * time.Millisecond
+)
+
+// checkLink sends probe frames over a link until one arrives.
+func (s *Hosts) checkLink(ctx context.Context, c *LinkCheck) {
+	for _, end := range []LinkEnd{c.From, c.To} {
+		if end.Interface == "" {
+			c.Unchecked = s.explainUnchecked(end)
+			return
+		}
+	}
+	failed := func(end LinkEnd, err error) {
+		why := fmt.Sprintf("host %s: %v", end.Host, err)
+		if errors.Is(err, testbed.ErrReserved) {
+			c.Unchecked = why
+		} else {
+			c.Fault = why
+		}
+	}
+	frames, err := s.linkOf(c.To.Host).listen(ctx, c.To.Interface)
+	if err != nil {
+		failed(c.To, err)
+		return
+	}
+	defer frames.Close()
+	token := []byte("olafctl " + rand.Text())
+	for began := time.Now(); time.Since(began) < probePatience; {
+		if err := s.linkOf(c.From.Host).SendProbe(ctx, c.From.Interface, token); err != nil {
+			failed(c.From, err)
+			return
+		}
+		switch arrived, err := awaitProbe(ctx, frames, token); {
+		case err != nil:
+			failed(c.To, err)
+			return
+		case arrived:
+			return
+		}
+	}
+	c.Fault = fmt.Sprintf("no probe frame from %s reached %s in %v; check the cable between them, and the ports and VLANs of a switch",
+		c.From, c.To, probePatience)
+}
+
+// awaitProbe reports whether a probe frame arrives within probeAgain.
+func awaitProbe(ctx context.Context, frames testbed.Frames, token []byte) (arrived bool, err error) {
+	for began := time.Now(); ; {
+		var p capture.Packet
+		err := frames.Next(&p)
+		switch {
+		case err == nil && testbed.IsProbe(p.Data, token):
+			return true, nil
+		case err == nil:
+			continue
+		case !errors.Is(err, capture.ErrIdle):
+			return false, err
+		case time.Since(began) >= probeAgain:
+			return false, nil
+		}
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-time.After(probePoll):
+		}
+	}
+}
+
+// explainUnchecked returns why no frame can be sent to or from an end inside a device.
+func (s *Hosts) explainUnchecked(end LinkEnd) string {
+	if lasts, err := s.access.IsLasting(end.Device); err == nil && lasts {
+		return fmt.Sprintf("%s has no interface on its host; each run compares the counts of its ports", end)
+	}
+	return fmt.Sprintf("the cable is part of %s", end)
+}
+
+// listen captures all frames at an interface of this host.
+func (l localHost) listen(_ context.Context, name string) (testbed.Frames, error) {
+	if l.a.OpenCapture == nil {
+		return nil, fmt.Errorf("%w: this program captures nothing", testbed.ErrUnsupported)
+	}
+	return l.a.OpenCapture(live.Options{Interface: name, Stamps: live.Kernel, All: true})
+}
+
+// SendProbe sends a probe frame at an interface of this host.
+func (l localHost) SendProbe(_ context.Context, name string, token []byte) error {
+	return l.a.SendProbe(name, token)
+}
+
+// listen captures all frames at an interface of the host.
+func (h farHost) listen(ctx context.Context, name string) (testbed.Frames, error) {
+	frames, err := h.OpenFrames(ctx, live.Options{Interface: name, Stamps: live.Kernel, All: true})
+	if err != nil {
+		return nil, err // not a Frames that contains a nil pointer
+	}
+	return sharedFrames{frames}, nil
+}
+
+// sharedFrames are frames of a host whose connection is used further after them.
+type sharedFrames struct{ *testbed.HostFrames }
+
+// Close ends the capture only.
+func (f sharedFrames) Close() error {
+	f.Stop()
+	return nil
+}

@@ -1,0 +1,158 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+
+	"github.com/olafctl/olaf/capture"
+	"github.com/olafctl/olaf/capture/live"
+	"github.com/olafctl/olaf/experiments/testbed"
+)
+
+// fakeWires are cables between interfaces of hosts: a frame that is sent at one end arrives at the listeners of the other.
+type fakeWires struct {
+	mu     sync.Mutex
+	cables map[string]string // from host/interface to host/interface
+	loses  int               // frames to lose first
+	heard  map[string][][]byte
+	open   int // captures
+}
+
+// wiredHost is one host at these wires.
+type wiredHost struct {
+	localHost
+	name  string
+	wires *fakeWires
+	fails map[string]error // by interface
+}
+
+func (h wiredHost) SendProbe(_ context.Context, name string, token []byte) error {
+	h.wires.mu.Lock()
+	defer h.wires.mu.Unlock()
+	if h.wires.loses > 0 {
+		h.wires.loses--
+		return h.fails[name]
+	}
+	to := h.wires.cables[h.name+"/"+name]
+	h.wires.heard[to] = append(h.wires.heard[to], []byte("a frame of others"), testbed.EncodeProbe(make([]byte, 6), token))
+	return h.fails[name]
+}
+
+func (h wiredHost) listen(_ context.Context, name string) (testbed.Frames, error) {
+	if err := h.fails[name]; err != nil {
+		return nil, err
+	}
+	h.wires.mu.Lock()
+	defer h.wires.mu.Unlock()
+	h.wires.open++
+	return &wiredFrames{wires: h.wires, at: h.name + "/" + name}, nil
+}
+
+// wiredFrames are the frames that arrive at one end.
+type wiredFrames struct {
+	testbed.Frames
+	wires *fakeWires
+	at    string
+}
+
+func (f *wiredFrames) Next(p *capture.Packet) error {
+	f.wires.mu.Lock()
+	defer f.wires.mu.Unlock()
+	all := f.wires.heard[f.at]
+	if len(all) == 0 {
+		return capture.ErrIdle
+	}
+	p.Data, f.wires.heard[f.at] = all[0], all[1:]
+	return nil
+}
+
+func (f *wiredFrames) Close() error {
+	f.wires.mu.Lock()
+	defer f.wires.mu.Unlock()
+	f.wires.open--
+	return nil
+}
+
+// TestLinksAreProbed sends probe frames over the links of a testbed: a link that leads elsewhere is one line with both ends
+// and their hosts, and no capture is left.
+func TestLinksAreProbed(t *testing.T) {
+	const toQueue, toServer = "gen/eth0", "q/out"
+	right := map[string]string{toQueue: "q/in", toServer: "ps/eth0"}
+	nowhere := "no probe frame from interface eth0 of host gen reached interface in of host q in 1s; check the cable between them"
+	for name, c := range map[string]struct {
+		text          string
+		cables        map[string]string
+		loses         int
+		fails         map[string]error // by host/interface
+		queue, server string           // part of each link's fault, or of the reason why it is not checked
+		bad           int              // faults
+	}{
+		"good":             {text: between, cables: right},
+		"a lossy one":      {text: between, cables: right, loses: 5},
+		"nowhere":          {text: between, cables: map[string]string{toServer: "ps/eth0"}, queue: nowhere, bad: 1},
+		"crossed":          {text: between, cables: map[string]string{toQueue: "ps/eth0", toServer: "q/in"}, queue: nowhere, server: "reached interface eth0 of host ps", bad: 2},
+		"reserved":         {text: between, cables: right, fails: map[string]error{toQueue: testbed.ErrReserved}, queue: "host gen: it is reserved"},
+		"without rights":   {text: between, cables: right, fails: map[string]error{toServer: errors.New("not permitted")}, server: "host q: not permitted", bad: 1},
+		"nothing captured": {text: between, cables: right, fails: map[string]error{"ps/eth0": live.ErrPermission}, server: "host ps: capturing is not permitted", bad: 1},
+		"cards": {text: good, queue: "pci:0000:5e:00.0 of host gen has no interface on its host; each run compares the counts",
+			server: "pci:0000:3b:00.0 of host q has no interface"},
+		"twins": {text: "hosts: {h: {}}\nroles:\n  generator: {host: h, device: 'twin:'}\n  queue: {host: h, device: 'twin:'}\n",
+			queue: "the cable is part of twin: of host h"},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			wires := &fakeWires{cables: c.cables, loses: c.loses, heard: map[string][][]byte{}}
+			s := &Hosts{plan: rolePlan(t, c.text)}
+			s.access.Devices = testbed.Devices{testbed.CardDevice(), testbed.TwinDevice()}
+			for _, h := range s.plan.Hosts {
+				fails := map[string]error{}
+				for at, err := range c.fails {
+					if host, end, _ := strings.Cut(at, "/"); host == h.Name {
+						fails[end] = err
+					}
+				}
+				s.links = append(s.links, wiredHost{name: h.Name, wires: wires, fails: fails})
+			}
+			links, err := s.requireLinks(t.Context())
+			for i, want := range []string{c.queue, c.server}[:len(links)] {
+				if got := links[i].Fault + links[i].Unchecked; !strings.Contains(got, want) || (want == "") != (got == "") {
+					t.Errorf("%s: the link from %s to %s: %q, want %q", name, links[i].From.Role, links[i].To.Role, got, want)
+				}
+			}
+			var lines []string
+			if err != nil {
+				lines = strings.Split(err.Error(), "\n")
+			}
+			if len(lines) != c.bad || (err != nil) != errors.Is(err, ErrUnfit) || (err != nil) != (LinkFault(links) != nil) {
+				t.Errorf("%s: %v, want %d lines", name, err, c.bad)
+			}
+			if slices.ContainsFunc(lines, func(l string) bool { return !strings.HasPrefix(l, "link from ") }) {
+				t.Errorf("%s: %q, want the links' names", name, lines)
+			}
+			if wires.open != 0 {
+				t.Errorf("%s: %d captures are left", name, wires.open)
+			}
+		})
+	}
+}
+
+// TestLinksOfNodes lists the cables between hosts of a tree.
+func TestLinksOfNodes(t *testing.T) {
+	f, err := Parse("lab.yaml", []byte(spread))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := f.ResolveHosts()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []LinkCheck{{From: LinkEnd{Role: "low", Host: "a", Interface: "eth0"}, To: LinkEnd{Role: "high", Host: "b", Interface: "eth0"}},
+		{From: LinkEnd{Role: "high", Host: "b", Interface: "eth1"}, To: LinkEnd{Role: "ps", Host: "c", Interface: "eth0"}}}
+	if got := p.findLinks(); !slices.Equal(got, want) {
+		t.Errorf("the links are %+v, want %+v", got, want)
+	}
+}

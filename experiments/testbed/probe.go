@@ -1,0 +1,65 @@
+package testbed
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"encoding/json"
+	"net"
+	"slices"
+)
+
+// probeType is the EtherType of probe frames, which IEEE 802 reserves for experiments.
+const probeType = 0x88b5
+
+// leastFrame is the size of the shortest Ethernet frame without its FCS.
+const leastFrame = 60
+
+// EncodeProbe returns a broadcast frame with a token, to learn where a cable leads.
+func EncodeProbe(from net.HardwareAddr, token []byte) []byte {
+	frame := slices.Concat(bytes.Repeat([]byte{0xff}, 6), from)
+	frame = append(binary.BigEndian.AppendUint16(frame, probeType), token...)
+	return append(frame, make([]byte, max(0, leastFrame-len(frame)))...)
+}
+
+// IsProbe reports whether a frame is a probe frame with the token.
+func IsProbe(frame, token []byte) bool {
+	const typeAt = 12
+	return len(frame) >= typeAt+2 && binary.BigEndian.Uint16(frame[typeAt:]) == probeType && bytes.HasPrefix(frame[typeAt+2:], token)
+}
+
+// callProbe is the request to send a probe frame.
+const callProbe = "probe"
+
+// probeRequest asks for a probe frame.
+type probeRequest struct {
+	Interface string
+	Token     []byte
+}
+
+// SendProbe sends a probe frame at an interface of this host. The error matches ErrReserved if another user has reserved the
+// interface.
+func (a *Access) SendProbe(name string, token []byte) error {
+	if err := a.CheckInterfaces(name); err != nil {
+		return err
+	}
+	at, err := net.InterfaceByName(name)
+	if err != nil {
+		return err
+	}
+	return sendFrame(at, EncodeProbe(at.HardwareAddr, token))
+}
+
+// answerProbe answers callProbe.
+func (a *Access) answerProbe(_ context.Context, body json.RawMessage) (any, error) {
+	var r probeRequest
+	if err := json.Unmarshal(body, &r); err != nil {
+		return nil, err
+	}
+	return nil, a.SendProbe(r.Interface, r.Token)
+}
+
+// SendProbe sends a probe frame at an interface of the host.
+func (h *Host) SendProbe(ctx context.Context, name string, token []byte) error {
+	return h.Call(ctx, callProbe, probeRequest{name, token}, new(any))
+}
