@@ -74,25 +74,33 @@ func doctorRoles(ctx context.Context, env *cli.Env, out cli.Format, p *lab.RoleP
 	return cmp.Or(lab.Fault(all, false), lab.LinkFault(links))
 }
 
-// printLinks prints the links and whether a probe frame arrived.
+// printLinks prints the links, whether a probe frame arrived, and why none did.
 func printLinks(env *cli.Env, links []lab.LinkCheck) error {
 	if len(links) == 0 {
 		return nil
 	}
 	list := cli.Grid{Header: []string{"LINK", "FROM", "TO", "PROBE FRAME"}}
+	var lines []string
 	for i := range links {
 		c := &links[i]
 		seen := "arrived"
 		switch {
 		case c.Fault != "":
-			seen = "FAILED: " + c.Fault
+			seen = "FAILED"
 		case c.Unchecked != "":
-			seen = "not sent: " + c.Unchecked
+			seen = "not sent"
 		}
 		list.Add(c.From.Role+" to "+c.To.Role, c.From.String(), c.To.String(), seen)
+		if why := c.Fault + c.Unchecked; why != "" {
+			lines = append(lines, fmt.Sprintf("link from %s to %s: %s\n", c.From.Role, c.To.Role, why))
+		}
 	}
 	fmt.Fprintln(env.Stdout)
-	return list.Write(env, cli.Table)
+	if err := list.Write(env, cli.Table); err != nil {
+		return err
+	}
+	_, err := fmt.Fprint(env.Stdout, strings.Join(lines, ""))
+	return err
 }
 
 // printActivity prints the hosts' counters, and the last failure of a command on a testbed that is up.

@@ -35,7 +35,7 @@ func (e LinkEnd) String() string {
 	if e.Interface == "" {
 		return e.Device + " of host " + e.Host
 	}
-	return fmt.Sprintf("interface %s of host %s", e.Interface, e.Host)
+	return e.Interface + " of host " + e.Host
 }
 
 // err returns the link's fault as an error that matches ErrUnfit.

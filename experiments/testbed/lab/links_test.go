@@ -83,7 +83,7 @@ func (f *wiredFrames) Close() error {
 func TestLinksAreProbed(t *testing.T) {
 	const toQueue, toServer = "gen/eth0", "q/out"
 	right := map[string]string{toQueue: "q/in", toServer: "ps/eth0"}
-	nowhere := "no probe frame from interface eth0 of host gen reached interface in of host q in 1s; check the cable between them"
+	nowhere := "no probe frame from eth0 of host gen reached in of host q in 1s; check the cable between them"
 	for name, c := range map[string]struct {
 		text          string
 		cables        map[string]string
@@ -95,7 +95,7 @@ func TestLinksAreProbed(t *testing.T) {
 		"good":             {text: between, cables: right},
 		"a lossy one":      {text: between, cables: right, loses: 5},
 		"nowhere":          {text: between, cables: map[string]string{toServer: "ps/eth0"}, queue: nowhere, bad: 1},
-		"crossed":          {text: between, cables: map[string]string{toQueue: "ps/eth0", toServer: "q/in"}, queue: nowhere, server: "reached interface eth0 of host ps", bad: 2},
+		"crossed":          {text: between, cables: map[string]string{toQueue: "ps/eth0", toServer: "q/in"}, queue: nowhere, server: "reached eth0 of host ps", bad: 2},
 		"reserved":         {text: between, cables: right, fails: map[string]error{toQueue: testbed.ErrReserved}, queue: "host gen: it is reserved"},
 		"without rights":   {text: between, cables: right, fails: map[string]error{toServer: errors.New("not permitted")}, server: "host q: not permitted", bad: 1},
 		"nothing captured": {text: between, cables: right, fails: map[string]error{"ps/eth0": live.ErrPermission}, server: "host ps: capturing is not permitted", bad: 1},
