@@ -40,6 +40,28 @@ type Device interface {
 	Close() error
 }
 
+// Watcher is a far Device that lets several steps of time pass for one request.
+type Watcher interface {
+	// WatchGenerator is the function of this name.
+	WatchGenerator(ctx context.Context, step olaf.Duration, each func(passed olaf.Duration) (more bool, err error)) error
+}
+
+// WatchGenerator lets device time pass in steps while the generator runs, and calls each after one or several steps with the
+// time passed. It ends when each returns false or an error.
+func WatchGenerator(ctx context.Context, d Device, step olaf.Duration, each func(passed olaf.Duration) (more bool, err error)) error {
+	if far, ok := d.(Watcher); ok {
+		return far.WatchGenerator(ctx, step, each)
+	}
+	for passed := step; ; passed += step {
+		if err := d.Sleep(ctx, step); err != nil {
+			return err
+		}
+		if more, err := each(passed); err != nil || !more {
+			return err
+		}
+	}
+}
+
 // Port is the traffic counted at one network port, at the MAC and in the adapter between MAC and user box. Only
 // differences are meaningful, because the counts do not start at 0.
 type Port struct {

@@ -33,11 +33,13 @@ func (d *Device) doSome(steps []regmap.Step) (done int, err error) {
 	for i, s := range steps[:n] {
 		if there[i] = s; s.Write {
 			there[i].Value ^= turned(s.Addr)
+		} else {
+			there[i].Want ^= turned(s.Addr) & s.Mask
 		}
 	}
 	done, err = regmap.Do(card, there)
-	for i, s := range there[:done] {
-		if !s.Write && len(s.Words) == 0 {
+	for i := range there[:min(done+1, n)] {
+		if s := &there[i]; s.Reads() {
 			steps[i].Value = s.Value ^ turned(s.Addr)
 		}
 	}

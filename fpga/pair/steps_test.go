@@ -37,6 +37,9 @@ func TestListsOfPairsAreLikeSingleAccesses(t *testing.T) {
 			var single, list []regmap.Step
 			for range rapid.IntRange(0, 10).Draw(t, "steps") {
 				s := regmap.Step{Addr: addresses.Draw(t, "address"), Write: rapid.Bool().Draw(t, "write"), Value: rapid.Uint32Range(0, 7).Draw(t, "value")}
+				if s.Reads() && rapid.Bool().Draw(t, "expects") {
+					s.Mask, s.Want = 3, rapid.Uint32Range(0, 3).Draw(t, "want")
+				}
 				single, list = append(single, s), append(list, s)
 			}
 			doneSingle, errSingle := regmap.Do(accesses{one}, single)

@@ -1,11 +1,22 @@
 package regmap
 
+import (
+	"fmt"
+
+	"github.com/olafctl/olaf"
+)
+
+// ErrUnexpected reports that a list of accesses stopped at a read of an unexpected value.
+var ErrUnexpected = olaf.NewError(olaf.Device, "unexpected value")
+
 // Step is one access of a list: a burst if there are Words, else a write or a read.
 type Step struct {
 	Addr  uint32
 	Write bool
 	Value uint32   // to write, or as read
 	Words []uint32 // to write to Addr, one after another
+	Mask  uint32   // bits of a read whose values must be those in Want, or else the list stops
+	Want  uint32
 }
 
 // ReadStep returns the step that reads a register.
@@ -13,6 +24,20 @@ func ReadStep(addr uint32) Step { return Step{Addr: addr} }
 
 // WriteStep returns the step that writes a register.
 func WriteStep(addr, value uint32) Step { return Step{Addr: addr, Write: true, Value: value} }
+
+// ExpectStep returns the step that reads a register and stops the list unless the bits in mask have the values in want.
+func ExpectStep(addr, mask, want uint32) Step { return Step{Addr: addr, Mask: mask, Want: want} }
+
+// Reads reports whether the step is a read.
+func (s *Step) Reads() bool { return !s.Write && len(s.Words) == 0 }
+
+// CheckValue returns an error that matches ErrUnexpected if the step expects another value than it has read.
+func (s *Step) CheckValue() error {
+	if s.Value&s.Mask == s.Want {
+		return nil
+	}
+	return fmt.Errorf("%w %#x at %#x; want %#x in the bits %#x", ErrUnexpected, s.Value, s.Addr, s.Want, s.Mask)
+}
 
 // Registers gives access to registers.
 type Registers interface {
@@ -27,8 +52,8 @@ type Lister interface {
 	DoSteps(steps []Step) (done int, err error)
 }
 
-// Do performs steps in order, stores the values read in them, and stops at the first error. It returns the number of
-// steps without an error.
+// Do performs steps in order, stores the values read in them, and stops at the first error or unexpected value, which is
+// stored too. It returns the number of steps without an error.
 func Do(d Registers, steps []Step) (done int, err error) {
 	if far, ok := d.(Lister); ok {
 		return far.DoSteps(steps)
@@ -41,7 +66,9 @@ func Do(d Registers, steps []Step) (done int, err error) {
 		case s.Write:
 			err = d.Write32(s.Addr, s.Value)
 		default:
-			s.Value, err = d.Read32(s.Addr)
+			if s.Value, err = d.Read32(s.Addr); err == nil {
+				err = s.CheckValue()
+			}
 		}
 		if err != nil {
 			return i, err

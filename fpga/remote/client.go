@@ -54,6 +54,7 @@ type Device struct {
 	watchdog *time.Timer
 	patience time.Duration
 	why      func() error
+	readOnly bool
 	identity fpga.Identity
 	offers   greeting // of the server
 
@@ -61,6 +62,8 @@ type Device struct {
 	counters       map[uint32]uint32 // values of the last snapshot; empty if unknown
 	fixed          map[uint32]uint32 // registers fixed by the image, which never changes under an agent
 	ahead          ahead
+	streams        bool   // further answers to the last request follow
+	slices         uint32 // that have passed since WatchGenerator began
 	inside         [2][]olaf.Contributor
 	side           int
 	failed         error
@@ -86,12 +89,13 @@ func Dial(ctx context.Context, target string, o Options) (*Device, error) {
 	}
 	conn, err := grpc.NewClient(target, grpc.WithTransportCredentials(creds),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 20 * time.Second, Timeout: 10 * time.Second}),
+		grpc.WithInitialWindowSize(windowBytes), grpc.WithInitialConnWindowSize(windowBytes),
 		grpc.WithDefaultCallOptions(grpc.ForceCodec(codec{}), grpc.MaxCallRecvMsgSize(maxMessageBytes),
 			grpc.MaxCallSendMsgSize(maxMessageBytes)))
 	if err != nil {
 		return nil, fmt.Errorf("device agent %q: %w", target, err)
 	}
-	d := &Device{conn: conn, patience: o.Patience, why: o.Why, counters: make(map[uint32]uint32),
+	d := &Device{conn: conn, patience: o.Patience, why: o.Why, readOnly: o.ReadOnly, counters: make(map[uint32]uint32),
 		fixed: make(map[uint32]uint32)}
 	if err := d.openSession(ctx, target, o); err != nil {
 		d.cancel()
@@ -168,14 +172,29 @@ func (d *Device) roundTrip() error {
 	return d.stream.RecvMsg(&d.reply)
 }
 
+// awaitReply waits for a further answer to the last request.
+func (d *Device) awaitReply() error {
+	d.watchdog.Reset(d.patience)
+	defer d.watchdog.Stop()
+	return d.stream.RecvMsg(&d.reply)
+}
+
 // sendRequest makes one request. After a broken connection the device counts as gone: the state of the request is
 // unknown, so nothing is repeated.
 func (d *Device) sendRequest() (reader, error) {
+	if err := d.endStream(); err != nil {
+		return reader{}, err
+	}
 	d.ahead.expire()
+	return d.takeReply(d.roundTrip)
+}
+
+// takeReply returns the answer that exchange waits for.
+func (d *Device) takeReply(exchange func() error) (reader, error) {
 	if d.failed != nil {
 		return reader{}, d.failed
 	}
-	if err := d.roundTrip(); err != nil {
+	if err := exchange(); err != nil {
 		if d.failed = fmt.Errorf("%s: %w: %s", d.identity.Address, fpga.ErrGone, status.Convert(err).Message()); d.why != nil {
 			if why := d.why(); why != nil {
 				d.failed = fmt.Errorf("%s: %w: %w", d.identity.Address, fpga.ErrGone, why)
@@ -233,10 +252,13 @@ var isFixed = map[uint32]bool{regmap.CommonMapVersion: true, regmap.CommonRole: 
 	regmap.CommonMaxPacketBytes: true, regmap.QueueBuiltSlots: true, regmap.GeneratorBuiltFlows: true, regmap.AggregatorVersion: true,
 	regmap.AggregatorBuiltSlots: true, regmap.AggregatorBuiltPrograms: true}
 
+// errBrokenAnswer is the error for an answer with an unexpected length.
+var errBrokenAnswer = fmt.Errorf("%w: a broken answer", ErrProtocol)
+
 // checkComplete returns an error if an answer is too short or too long.
 func (r *reader) checkComplete() error {
 	if !r.atEnd() {
-		return fmt.Errorf("%w: a broken answer", ErrProtocol)
+		return errBrokenAnswer
 	}
 	return nil
 }
@@ -278,73 +300,24 @@ func (d *Device) WriteBurst(addr uint32, words []uint32) error {
 	return d.failed
 }
 
-// sleepSlice is the longest sleep per request, so that a canceled context is noticed and the session stays usable.
-const sleepSlice = 100 * olaf.Millisecond
-
-// Sleep lets device time pass.
-func (d *Device) Sleep(ctx context.Context, t olaf.Duration) error {
-	for first := true; first || t > 0; first = false {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		slice := min(max(t, 0), sleepSlice)
-		op := byte(opSleep)
-		if d.offers.Lists {
-			op = opWatch
-		}
-		d.startRequest(op)
-		d.request = binary.LittleEndian.AppendUint64(d.request, uint64(slice))
-		r, err := d.sendRequest()
-		if err == nil && op == opWatch {
-			err = d.ahead.read(&r)
-		} else if err == nil {
-			err = r.checkComplete()
-		}
-		if err != nil {
-			return err
-		}
-		t -= slice
-	}
-	return nil
-}
-
 // Drain appends the updates delivered since its last call. Contributors are valid until the next call. A broken
 // connection is reported by the next register access.
 func (d *Device) Drain(buf []olaf.Observation) []olaf.Observation {
-	d.side ^= 1
-	arena := d.inside[d.side][:0]
-	fresh, early := d.ahead.take()
-	buf, arena = d.readUpdates(reader{b: early}, buf, arena)
-	if !fresh {
+	if !d.ahead.answerDrain() {
 		d.startRequest(opDrain)
-		r, err := d.sendRequest()
-		if err != nil {
-			return buf
+		if r, err := d.sendRequest(); err == nil {
+			_ = d.ahead.addUpdates(&r, 0) // a short list is noticed below
 		}
-		buf, arena = d.readUpdates(r, buf, arena)
 	}
-	d.inside[d.side] = arena
-	return buf
-}
-
-// readUpdates reads lists of updates, each after its length.
-func (d *Device) readUpdates(r reader, buf []olaf.Observation, arena []olaf.Contributor) ([]olaf.Observation,
-	[]olaf.Contributor) {
+	d.side ^= 1
+	arena, r := d.inside[d.side][:0], reader{b: d.ahead.takeUpdates()}
 	for len(r.b) > 0 {
-		n := r.u32()
-		if uint64(n)*observationBytes > uint64(len(r.b)) {
-			r.short = true
-		}
-		for i := uint32(0); i < n && !r.short; i++ {
-			var o olaf.Observation
-			r.readObservation(&o, &arena)
-			buf = append(buf, o)
-		}
+		buf, arena = r.readUpdates(buf, arena)
 	}
-	if r.short {
-		d.failed = fmt.Errorf("%w: a broken answer", ErrProtocol)
+	if d.inside[d.side] = arena; r.short {
+		d.failed = errBrokenAnswer
 	}
-	return buf, arena
+	return buf
 }
 
 // Capture returns the capture report of the agent's tap for the last run, or nil if the tap makes none.
@@ -384,14 +357,12 @@ func (d *Device) Arrivals() (all []fpga.Arrival, err error) {
 			return nil, err
 		}
 		total = int(r.u32())
-		before := len(all)
-		for len(r.b) > 0 && !r.short {
-			var o olaf.Observation
-			r.readObservation(&o, &d.inside[d.side])
-			all = append(all, fpga.Arrival{At: o.At, Update: o.Update})
+		some, _ := r.readUpdates(nil, nil)
+		for i := range some {
+			all = append(all, fpga.Arrival{At: some[i].At, Update: some[i].Update})
 		}
-		if r.short || len(all) == before && total > before {
-			return nil, fmt.Errorf("%w: a broken answer", ErrProtocol)
+		if r.checkComplete() != nil || len(some) == 0 && total > len(all) {
+			return nil, errBrokenAnswer
 		}
 	}
 	return all, nil
@@ -424,7 +395,8 @@ func (d *Device) Close() error {
 		d.failed = fmt.Errorf("%w: it was closed", fpga.ErrGone)
 		d.watchdog.Reset(min(d.patience, closePatience))
 		if d.stream.CloseSend() == nil {
-			_ = d.stream.RecvMsg(&d.reply) // end of the stream: another client may write now
+			for d.stream.RecvMsg(&d.reply) == nil { // until the end of the stream, when another client may write
+			}
 		}
 	}
 	d.watchdog.Stop()

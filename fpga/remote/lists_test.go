@@ -3,6 +3,7 @@ package remote
 import (
 	"context"
 	"errors"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -10,6 +11,7 @@ import (
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
 	"github.com/olafctl/olaf/fpga/regmap"
+	"github.com/olafctl/olaf/fpga/twin"
 )
 
 // TestListsAreLikeSingleAccesses compares lists on a lent twin with the same accesses on another one: values, errors and the
@@ -32,16 +34,24 @@ func TestListsAreLikeSingleAccesses(t *testing.T) {
 			for range rapid.IntRange(0, 12).Draw(t, "steps") {
 				s := regmap.Step{Addr: addresses.Draw(t, "address"), Write: rapid.Bool().Draw(t, "write"), Value: rapid.Uint32Range(0, 9).Draw(t, "value")}
 				if s.Write && rapid.Bool().Draw(t, "burst") {
-					s.Words = rapid.SliceOfN(rapid.Uint32(), 1, 9).Draw(t, "words")
+					s.Words = rapid.SliceOfN(rapid.Uint32(), 1, 20).Draw(t, "words")
+				}
+				if s.Reads() && rapid.Bool().Draw(t, "expects") {
+					s.Mask, s.Want = 3, rapid.Uint32Range(0, 3).Draw(t, "want")
 				}
 				here, there = append(here, s), append(there, s)
 			}
 			doneHere, errHere := regmap.Do(local, here)
 			doneThere, errThere := regmap.Do(far, there)
-			if doneHere != doneThere || (errHere == nil) != (errThere == nil) || errors.Is(errHere, fpga.ErrRefused) != errors.Is(errThere, fpga.ErrRefused) {
+			if doneHere != doneThere || (errHere == nil) != (errThere == nil) || errors.Is(errHere, fpga.ErrRefused) != errors.Is(errThere, fpga.ErrRefused) ||
+				errors.Is(errHere, regmap.ErrUnexpected) != errors.Is(errThere, regmap.ErrUnexpected) {
 				t.Fatalf("%d steps and %v here, %d and %v there", doneHere, errHere, doneThere, errThere)
 			}
-			for i := range here[:doneHere] {
+			read := doneHere
+			if errors.Is(errHere, regmap.ErrUnexpected) {
+				read++
+			}
+			for i := range here[:read] {
 				if here[i].Value != there[i].Value {
 					t.Fatalf("step %d read %#x here and %#x there", i, here[i].Value, there[i].Value)
 				}
@@ -112,4 +122,92 @@ type counting struct{ next uint32 }
 func (c *counting) Drain(buf []olaf.Observation) []olaf.Observation {
 	c.next++
 	return append(buf, olaf.Observation{Update: olaf.Update{Seq: c.next - 1}})
+}
+
+// watched is a device whose generator runs for some steps of time. Each step delivers an update.
+type watched struct {
+	*twin.Twin
+	steps, passed uint32
+	slept         olaf.Duration
+}
+
+func (w *watched) Sleep(_ context.Context, t olaf.Duration) error {
+	w.passed++
+	w.slept += t
+	return nil
+}
+
+func (w *watched) Read32(addr uint32) (uint32, error) {
+	switch {
+	case addr != regmap.GeneratorState:
+		return w.Twin.Read32(addr)
+	case w.passed < w.steps:
+		return regmap.GeneratorStateStateRunning, nil
+	}
+	return regmap.GeneratorStateStateDone, nil
+}
+
+func (w *watched) Drain(buf []olaf.Observation) []olaf.Observation {
+	return append(buf, olaf.Observation{Update: olaf.Update{Seq: w.passed}})
+}
+
+// TestWatchedTimePassesOnce states that an agent lets exactly as many steps pass as the generator runs for, however many come with
+// an answer, and that every update arrives once and in order, even if the client does something else in between.
+func TestWatchedTimePassesOnce(t *testing.T) {
+	for name, interrupt := range map[string]bool{"watched to the end": false, "with other accesses in between": true} {
+		t.Run(name, func(t *testing.T) {
+			const steps = 20_000 // more than fit the time of one answer
+			device := &watched{Twin: newTwin(t), steps: steps}
+			target, _ := serve(t, device, device)
+			d := dial(t, target, Options{})
+			var got []olaf.Observation
+			var last olaf.Duration
+			err := fpga.WatchGenerator(t.Context(), d, olaf.Microsecond, func(passed olaf.Duration) (bool, error) {
+				if interrupt {
+					if err := d.Write32(regmap.CommonScratch, 1); err != nil {
+						return false, err
+					}
+				}
+				got, last = d.Drain(got), passed
+				state, err := d.Read32(regmap.GeneratorState)
+				return state == regmap.GeneratorStateStateRunning, err
+			})
+			if err != nil || device.passed != steps || device.slept != steps*olaf.Microsecond || last > device.slept {
+				t.Fatalf("%d steps of %v in all, the last report after %v, %v", device.passed, device.slept, last, err)
+			}
+			got = slices.DeleteFunc(d.Drain(got), func(o olaf.Observation) bool { return o.Update.Seq == steps })
+			for i := range got {
+				if len(got) != steps-1 || got[i].Update.Seq != uint32(i)+1 {
+					t.Fatalf("update %d of %d is number %d", i, len(got), got[i].Update.Seq)
+				}
+			}
+		})
+	}
+}
+
+// TestWatchingCanBeLeft states that the session is usable after a watch was left early, by its caller or its context.
+func TestWatchingCanBeLeft(t *testing.T) {
+	device := &watched{Twin: newTwin(t), steps: 1 << 30}
+	target, _ := serve(t, device, device)
+	d := dial(t, target, Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for range 2 {
+		reports := 0
+		err := fpga.WatchGenerator(ctx, d, olaf.Microsecond, func(olaf.Duration) (bool, error) {
+			reports++
+			return reports < 3, nil
+		})
+		if ctx.Err() == nil && (err != nil || reports != 3) || ctx.Err() != nil && !errors.Is(err, context.Canceled) {
+			t.Errorf("%d reports, %v", reports, err)
+		}
+		if v, err := d.Read32(regmap.QueueDepth); v != 8 || err != nil {
+			t.Errorf("queue.depth reads %d (%v) afterwards, want 8", v, err)
+		}
+		cancel()
+	}
+	if err := d.Close(); err != nil {
+		t.Error(err)
+	}
+	dial(t, target, Options{}) // the right to write is free
 }

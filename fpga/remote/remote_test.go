@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -108,8 +107,7 @@ func TestObservationsTravelWhole(t *testing.T) {
 		t.Fatalf("%d observations", len(got))
 	}
 	for i := range want {
-		a, b := appendObservation(nil, &want[i]), appendObservation(nil, &got[i])
-		if !bytes.Equal(a, b) {
+		if !reflect.DeepEqual(got[i], want[i]) {
 			t.Errorf("%d: %+v, want %+v", i, got[i], want[i])
 		}
 	}
@@ -226,7 +224,7 @@ func TestSleepEndsWithItsContext(t *testing.T) {
 }
 
 func TestOtherVersions(t *testing.T) {
-	for _, text := range []string{`{"version":1}`, `{"version":3}`, `{}`, `x`, ``} {
+	for _, text := range []string{`{"version":2}`, `{"version":4}`, `{}`, `x`, ``} {
 		if _, err := parseGreeting([]byte(text)); !errors.Is(err, ErrProtocol) {
 			t.Errorf("%q: %v", text, err)
 		}
@@ -237,10 +235,10 @@ func TestOtherVersions(t *testing.T) {
 // the same when it is written and read again.
 func FuzzGreeting(f *testing.F) {
 	for _, seed := range []string{
-		`{"version":2}`, `{"version":2,"read_only":true}`, `{"version":1}`, `{"version":2.5}`, `{}`, `x`, ``, `null`, `{"version":2}{}`,
+		`{"version":3}`, `{"version":3,"read_only":true}`, `{"version":1}`, `{"version":3.5}`, `{}`, `x`, ``, `null`, `{"version":3}{}`,
 		"{\"versi\non\":2}", `{"version":"2"}`,
-		`{"version":2,"identity":{"address":"twin:","kind":"twin","map_version":"1.2.3","build":"b","clock_hz":250000000},"tap":true,"captures":true,"ports":true,"arrivals":true,"waits":true}`,
-		`{"version":2,"identity":{"build":"\u001b[2J"}}`, `{"version":2,"identity":{"clock_hz":-1}}`, `{"version":2,"identity":null}`,
+		`{"version":3,"identity":{"address":"twin:","kind":"twin","map_version":"1.2.3","build":"b","clock_hz":250000000},"tap":true,"captures":true,"ports":true,"arrivals":true,"waits":true}`,
+		`{"version":3,"identity":{"build":"\u001b[2J"}}`, `{"version":3,"identity":{"clock_hz":-1}}`, `{"version":3,"identity":null}`,
 	} {
 		f.Add([]byte(seed))
 	}
@@ -269,7 +267,7 @@ func FuzzGreeting(f *testing.F) {
 func FuzzAnswer(f *testing.F) {
 	for _, seed := range []string{"", "r", "r\x34\x10\x10\x00", "w\x34\x10\x10\x00\x04\x00\x00\x00",
 		"w\x38\x00\x10\x00\x01\x00\x00\x00",
-		"b\x88\x30\x10\x00\x01\x00\x00\x00", "s\x01\x00\x00\x00\x00\x00\x00\x00", "d", "dd", "c", "p", "pp", "z"} {
+		"b\x88\x30\x10\x00\x01\x00\x00\x00", "s\x01\x00\x00\x00\x00\x00\x00\x00\x02\x00\x00\x00", "d", "mx\x34\x10\x10\x00\x01\x00\x00\x00\x01\x00\x00\x00", "dd", "c", "p", "pp", "z"} {
 		f.Add([]byte(seed))
 	}
 	d, err := twin.New(twin.Config{})
@@ -279,28 +277,53 @@ func FuzzAnswer(f *testing.F) {
 	local := &wired{Twin: d, canned: canned{{At: 1, Contributors: []olaf.Contributor{{}}}}}
 	s := NewServer(local, local)
 	f.Fuzz(func(t *testing.T, request []byte) {
-		if len(request) == 9 && (request[0] == opSleep || request[0] == opWatch) && request[7]|request[8] != 0 {
+		answers := new(sent)
+		switch {
+		case len(request) == 13 && request[0] == opSleep && request[7]|request[8] != 0:
 			return // hours of a twin's time
+		case len(request) > 0 && request[0] == opSleep:
+			if err := s.streamSlices(answers, request[1:], false); err != nil {
+				t.Fatal(err)
+			}
+		default:
+			answers.all = append(answers.all, s.answerRequest(nil, request, false))
 		}
-		r := reader{b: s.answerRequest(context.Background(), nil, request, false)}
-		var failed *remoteError
-		if err := r.readStatus(); err != nil && !errors.As(err, &failed) {
-			t.Errorf("%q: %v", request, err)
+		for _, answer := range answers.all {
+			r := reader{b: answer}
+			var failed *remoteError
+			if err := r.readStatus(); err != nil && !errors.As(err, &failed) {
+				t.Errorf("%q: %v", request, err)
+			}
 		}
 	})
 }
 
-// FuzzObservations reads anything as an answer to drain.
-func FuzzObservations(f *testing.F) {
-	f.Add(appendObservation(nil, &olaf.Observation{Contributors: []olaf.Contributor{{Seq: 1}}}))
+// sent is a stream that keeps what is sent.
+type sent struct {
+	grpc.ServerStream
+	all [][]byte
+}
+
+func (*sent) Context() context.Context { return context.Background() }
+
+func (s *sent) SendMsg(m any) error {
+	s.all = append(s.all, *m.(*[]byte))
+	return nil
+}
+
+// FuzzUpdates reads anything as a list of updates. A list that can be read is the same when it is written and read again.
+func FuzzUpdates(f *testing.F) {
+	f.Add(appendUpdates(nil, []olaf.Observation{{At: 5, Update: olaf.Update{Count: 3, Lanes: 48}, Contributors: []olaf.Contributor{{Seq: 1}}}, {}}))
 	f.Add([]byte{0xff})
 	f.Fuzz(func(t *testing.T, b []byte) {
 		r := reader{b: b}
-		var o olaf.Observation
-		var arena []olaf.Contributor
-		r.readObservation(&o, &arena)
-		if !r.short && !bytes.Equal(appendObservation(nil, &o), b[:len(b)-len(r.b)]) {
-			t.Errorf("%+v", o)
+		all, _ := r.readUpdates(nil, nil)
+		if r.short {
+			return
+		}
+		again := reader{b: appendUpdates(nil, all)}
+		if same, _ := again.readUpdates(nil, nil); !reflect.DeepEqual(same, all) || again.checkComplete() != nil {
+			t.Errorf("%+v comes back as %+v", all, same)
 		}
 	})
 }

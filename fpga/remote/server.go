@@ -41,6 +41,7 @@ type Server struct {
 	fired    bool                 // the writer armed or started the generator and did not stop it
 	counters []uint32             // addresses latched by a snapshot; nil before the first
 	seen     []olaf.Observation
+	lists    []byte // of updates
 }
 
 // NewServer offers d, and the updates of tap if not nil. Other code must use d under Do only.
@@ -110,23 +111,26 @@ func (s *Server) serveSession(stream grpc.ServerStream) (err error) {
 	_, arrivals := fpga.FindArrivalLog(s.device)
 	answer, err := json.Marshal(greeting{
 		Version: Version, Identity: &id, Tap: s.tap != nil, Captures: captures, Ports: ports, Arrivals: arrivals,
-		Waits: !fpga.AddsUpdates(s.device), Lists: true,
+		Waits: !fpga.AddsUpdates(s.device),
 	})
 	if err != nil {
 		return status.Error(codes.Internal, err.Error())
 	}
-	for {
-		if err := stream.SendMsg(&answer); err != nil {
-			return err
+	for err = stream.SendMsg(&answer); err == nil; {
+		if err = stream.RecvMsg(&request); err != nil {
+			break
 		}
-		if err := stream.RecvMsg(&request); err != nil {
-			if errors.Is(err, io.EOF) {
-				return nil
-			}
-			return err
+		if len(request) > 0 && request[0] == opSleep {
+			err = s.streamSlices(stream, request[1:], hello.ReadOnly)
+			continue
 		}
-		s.Do(func() { answer = s.answerRequest(stream.Context(), answer[:0], request, hello.ReadOnly) })
+		s.Do(func() { answer = s.answerRequest(answer[:0], request, hello.ReadOnly) })
+		err = stream.SendMsg(&answer)
 	}
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
 }
 
 func clientName(ctx context.Context) string {
@@ -175,8 +179,8 @@ func (s *Server) releaseWriter(lost bool) {
 // errReadOnly is returned for writes in a read-only session.
 var errReadOnly = fmt.Errorf("%w: the session is read-only", fpga.ErrRefused)
 
-// answerRequest executes one request and appends its answer to b.
-func (s *Server) answerRequest(ctx context.Context, b, request []byte, readOnly bool) []byte {
+// answerRequest executes one request, except opSleep, and appends its answer to b.
+func (s *Server) answerRequest(b, request []byte, readOnly bool) []byte {
 	r := reader{b: request}
 	op := r.u8()
 	if readOnly && op != opRead && op != opList || readOnly && movesIndex(r.b) {
@@ -202,18 +206,8 @@ func (s *Server) answerRequest(ctx context.Context, b, request []byte, readOnly 
 			}
 			return appendStatus(b, s.device.WriteBurst(addr, words))
 		}
-	case opSleep:
-		t := olaf.Duration(r.u64())
-		if r.atEnd() && t >= 0 {
-			return appendStatus(b, s.device.Sleep(ctx, t))
-		}
 	case opList:
 		return s.appendList(b, &r, readOnly)
-	case opWatch:
-		t := olaf.Duration(r.u64())
-		if r.atEnd() && t >= 0 {
-			return s.appendWatched(ctx, b, t)
-		}
 	case opDrain, opCapture, opPorts, opArrivals:
 		return s.answerLog(op, b, &r)
 	}
@@ -228,7 +222,7 @@ func (s *Server) answerLog(op byte, b []byte, r *reader) []byte {
 	switch op {
 	case opDrain:
 		if r.atEnd() {
-			return s.appendDrained(b)
+			return s.appendDrained(appendStatus(b, nil))
 		}
 	case opCapture:
 		if c, ok := s.capturer(); ok && r.atEnd() {
@@ -295,14 +289,15 @@ func (s *Server) writeRegister(b []byte, addr, value uint32) []byte {
 // maxSteps limits one list.
 const maxSteps = 1 << 16
 
-// appendList performs a list of accesses. The answer contains the number of steps without an error, the values of the
-// reads among them in order, and the counters of the last snapshot.
+// appendList performs a list of accesses. The answer contains the number of steps without an error, the values read in
+// order (also an unexpected one), the number of counters in the last snapshot, those counters, and the updates delivered
+// since the last answer. A client that only reads gets no updates.
 func (s *Server) appendList(b []byte, r *reader, readOnly bool) []byte {
 	var l listed
 	var err error
 	done := uint32(0)
 	for ; len(r.b) > 0 && done < maxSteps; done++ {
-		if op := r.u8(); readOnly && (op != opRead || movesIndex(r.b)) {
+		if op := r.u8(); readOnly && (op != opRead && op != opExpect || movesIndex(r.b)) {
 			err = errReadOnly
 		} else {
 			err = s.carryOut(op, r, &l)
@@ -315,7 +310,12 @@ func (s *Server) appendList(b []byte, r *reader, readOnly bool) []byte {
 		}
 	}
 	b = binary.LittleEndian.AppendUint32(appendStatus(b, err), done)
-	return append(append(b, l.values...), l.counters...)
+	b = binary.LittleEndian.AppendUint32(append(b, l.values...), uint32(len(l.counters)/8))
+	b = append(b, l.counters...)
+	if readOnly {
+		return b
+	}
+	return s.appendDrained(b)
 }
 
 // listed is the result of a list.
@@ -325,15 +325,21 @@ type listed struct{ values, counters, answer []byte }
 func (s *Server) carryOut(op byte, r *reader, l *listed) error {
 	addr := r.u32()
 	switch op {
-	case opRead:
+	case opRead, opExpect:
+		step := regmap.ReadStep(addr)
+		if op == opExpect {
+			step.Mask, step.Want = r.u32(), r.u32()
+		}
 		if r.short {
 			return errBroken
 		}
 		v, err := s.device.Read32(addr)
-		if err == nil {
-			l.values = binary.LittleEndian.AppendUint32(l.values, v)
+		if err != nil {
+			return err
 		}
-		return err
+		l.values = binary.LittleEndian.AppendUint32(l.values, v)
+		step.Value = v
+		return step.CheckValue()
 	case opWrite:
 		value := r.u32()
 		if r.short {
@@ -347,44 +353,14 @@ func (s *Server) carryOut(op byte, r *reader, l *listed) error {
 		}
 		return err
 	case opBurst:
-		return s.writeWords(addr, r)
+		words := r.readDifferences(r.u32())
+		if r.short {
+			return errBroken
+		}
+		return s.device.WriteBurst(addr, words)
 	}
 	r.short = true
 	return errBroken
-}
-
-// writeWords writes the words of a burst in a list.
-func (s *Server) writeWords(addr uint32, r *reader) error {
-	n := r.u32()
-	if n > maxBurstWords || uint64(n)*4 > uint64(len(r.b)) {
-		r.short = true
-		return errBroken
-	}
-	words := make([]uint32, n)
-	for i := range words {
-		words[i] = r.u32()
-	}
-	return s.device.WriteBurst(addr, words)
-}
-
-// watchedRegisters are read after each sleep of a client, which usually waits for one of them.
-var watchedRegisters = [...]uint32{regmap.GeneratorState, regmap.QueueStatus}
-
-// appendWatched lets time pass and answers with the registers that can be read (their number, addresses and values), and then
-// with the updates delivered since the last answer.
-func (s *Server) appendWatched(ctx context.Context, b []byte, t olaf.Duration) []byte {
-	if err := s.device.Sleep(ctx, t); err != nil {
-		return appendStatus(b, err)
-	}
-	b = append(appendStatus(b, nil), 0)
-	number := len(b) - 1
-	for _, addr := range watchedRegisters {
-		if v, err := s.device.Read32(addr); err == nil {
-			b[number]++
-			b = binary.LittleEndian.AppendUint32(binary.LittleEndian.AppendUint32(b, addr), v)
-		}
-	}
-	return s.appendUpdates(b)
 }
 
 // appendJSON answers with a document, or with the error from making it.
@@ -403,26 +379,20 @@ func appendArrivals(b []byte, log fpga.ArrivalLog, first int) []byte {
 	if err != nil {
 		return b
 	}
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(all)))
 	some := all[min(first, len(all)):]
 	some = some[:min(len(some), maxArrivals)]
+	updates := make([]olaf.Observation, len(some))
 	for i := range some {
-		b = appendObservation(b, &olaf.Observation{At: some[i].At, Update: some[i].Update})
+		updates[i] = olaf.Observation{At: some[i].At, Update: some[i].Update}
 	}
-	return b
+	return appendUpdates(binary.LittleEndian.AppendUint32(b, uint32(len(all))), updates)
 }
 
-func (s *Server) appendDrained(b []byte) []byte { return s.appendUpdates(appendStatus(b, nil)) }
-
-// appendUpdates appends the updates delivered since the last answer.
-func (s *Server) appendUpdates(b []byte) []byte {
-	if s.tap == nil {
-		return binary.LittleEndian.AppendUint32(b, 0)
+// appendDrained appends the updates delivered since the last answer.
+func (s *Server) appendDrained(b []byte) []byte {
+	s.seen = s.seen[:0]
+	if s.tap != nil {
+		s.seen = s.tap.Drain(s.seen)
 	}
-	s.seen = s.tap.Drain(s.seen[:0])
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(s.seen)))
-	for i := range s.seen {
-		b = appendObservation(b, &s.seen[i])
-	}
-	return b
+	return appendUpdates(b, s.seen)
 }

@@ -1,9 +1,9 @@
 // Package remote accesses a device in another process: registers, time and the tap of a card or twin over gRPC.
 //
 // A session is one stream. Requests and answers are short byte strings in order. An access takes one round trip,
-// and so does a burst, a snapshot of all counters, or all updates seen by a tap. One session may write; read-only
-// sessions can run in parallel. Messages need no generated code, the greeting has a version, and every length is
-// checked.
+// and so does a burst, a list of accesses, a snapshot of all counters, or all updates seen by a tap. A request to let
+// time pass has several answers, so that both sides work at once. One session may write; read-only sessions can run in
+// parallel. Messages need no generated code, the greeting has a version, and every length is checked.
 package remote
 
 import (
@@ -19,11 +19,12 @@ import (
 
 	"github.com/olafctl/olaf"
 	"github.com/olafctl/olaf/fpga"
+	"github.com/olafctl/olaf/fpga/regmap"
 )
 
 // Version of the protocol. Client and server must agree: a client that ignores an agent's capture report would
 // overrate its numbers.
-const Version = 2
+const Version = 3
 
 // Limits of one message.
 const (
@@ -80,7 +81,6 @@ type greeting struct {
 	Ports    bool           `json:"ports,omitempty"`     // the device has network ports
 	Arrivals bool           `json:"arrivals,omitempty"`  // the device logs arrivals at its queue
 	Waits    bool           `json:"waits,omitempty"`     // its programs serve closed-loop hosts only
-	Lists    bool           `json:"lists,omitempty"`     // the server performs lists of accesses
 }
 
 func parseGreeting(b []byte) (g greeting, err error) {
@@ -103,15 +103,21 @@ const (
 	opRead  = 'r' // address; answer: value
 	opWrite = 'w' // address, value; answer: counters (address, value)… after a snapshot
 	opBurst = 'b' // address, words…
-	opSleep = 's' // ps, 64 bit
-	opDrain = 'd' // answer: observations
+	opSleep = 's' // ps in 64 bits, number of slices; answers: see appendSlices
+	opDrain = 'd' // answer: updates
+	// opList has steps: opRead address; opExpect address, mask and wanted value; opWrite address and value; or opBurst
+	// address, number of words, and their differences. Answer: see appendList.
+	opList   = 'm'
+	opExpect = 'x'
 	// Used only if the server's greeting offers them.
 	opCapture  = 'c' // answer: fpga.Capture as JSON
 	opPorts    = 'p' // answer: list of fpga.Port as JSON
-	opList     = 'm' // steps: opRead address, opWrite address and value, or opBurst address, number and words; answer: see appendList
-	opWatch    = 'y' // ps, 64 bit: opSleep, then the data read most often; answer: see appendWatched
-	opArrivals = 'l' // index of the first; answer: total number, and as many observations as fit
+	opArrivals = 'l' // index of the first; answer: total number, and as many updates as fit
 )
+
+// windowBytes is the size of messages on their way, in each direction. With HTTP/2's smallest window, 64 KiB, the answers of
+// one run would stop for several round trips.
+const windowBytes = 4 << 20
 
 // errElse is matched by all other device errors.
 var errElse = olaf.NewError(olaf.Device, "the device failed")
@@ -121,7 +127,7 @@ var statuses = []struct {
 	code byte
 	kind error
 }{{'+', nil}, {'g', fpga.ErrGone}, {'a', fpga.ErrAddress}, {'r', fpga.ErrRefused}, {'d', fpga.ErrDoubtful},
-	{'e', errElse}}
+	{'x', regmap.ErrUnexpected}, {'e', errElse}}
 
 const statusDone, statusError = '+', 'e'
 
@@ -169,8 +175,6 @@ func (r *reader) bytes(n int) []byte {
 
 func (r *reader) u8() byte { return r.bytes(1)[0] }
 
-func (r *reader) u16() uint16 { return binary.LittleEndian.Uint16(r.bytes(2)) }
-
 func (r *reader) u32() uint32 { return binary.LittleEndian.Uint32(r.bytes(4)) }
 
 func (r *reader) u64() uint64 { return binary.LittleEndian.Uint64(r.bytes(8)) }
@@ -191,61 +195,4 @@ func (r *reader) readStatus() error {
 		}
 	}
 	return fmt.Errorf("%w: a broken answer", ErrProtocol)
-}
-
-// Observations and contributors have fixed sizes.
-const (
-	observationBytes = 8 + 8 + 8 + 4 + 4 + 4*2 + 1 + 4
-	contributorBytes = 8 + 4 + 2
-	noContributors   = ^uint32(0) // no provenance log, unlike an empty one
-)
-
-func appendObservation(b []byte, o *olaf.Observation) []byte {
-	le := binary.LittleEndian
-	u := &o.Update
-	b = le.AppendUint64(b, uint64(o.At))
-	b = le.AppendUint64(b, uint64(o.Queued))
-	b = le.AppendUint64(b, u.GenNS)
-	b = le.AppendUint32(b, u.Seq)
-	b = le.AppendUint32(b, uint32(u.Reward))
-	for _, v := range [...]uint16{uint16(u.Cluster), uint16(u.Worker), u.Count, u.Lanes} {
-		b = le.AppendUint16(b, v)
-	}
-	b = append(b, byte(u.Flags))
-	if o.Contributors == nil {
-		return le.AppendUint32(b, noContributors)
-	}
-	b = le.AppendUint32(b, uint32(len(o.Contributors)))
-	for _, c := range o.Contributors {
-		b = le.AppendUint64(b, c.GenNS)
-		b = le.AppendUint32(b, c.Seq)
-		b = le.AppendUint16(b, uint16(c.Worker))
-	}
-	return b
-}
-
-// readObservation reads one observation; contributors are appended to arena.
-func (r *reader) readObservation(o *olaf.Observation, arena *[]olaf.Contributor) {
-	u := &o.Update
-	o.At, o.Queued = olaf.Time(r.u64()), olaf.Duration(r.u64())
-	u.GenNS, u.Seq, u.Reward = r.u64(), r.u32(), int32(r.u32())
-	u.Cluster, u.Worker = olaf.ClusterID(r.u16()), olaf.WorkerID(r.u16())
-	u.Count, u.Lanes, u.Flags = r.u16(), r.u16(), olaf.Flags(r.u8())
-	n := r.u32()
-	o.Contributors = nil
-	if n == noContributors || r.short {
-		return
-	}
-	if uint64(n)*contributorBytes > uint64(len(r.b)) {
-		r.short = true
-		return
-	}
-	from := len(*arena)
-	for range n {
-		*arena = append(*arena, olaf.Contributor{GenNS: r.u64(), Seq: r.u32(), Worker: olaf.WorkerID(r.u16())})
-	}
-	o.Contributors = (*arena)[from:len(*arena):len(*arena)]
-	if n == 0 {
-		o.Contributors = []olaf.Contributor{} // not nil, even if the arena is
-	}
 }
