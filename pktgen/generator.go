@@ -75,8 +75,9 @@ type Generator struct {
 	descriptors []regmap.Descriptor
 	words       []uint32
 	bytes       []byte
-	collects    bool          // chunks are collected, as the device is far away
-	chunks      []regmap.Step // collected
+	burst       uint32 // the longest burst in words; 0 for no limit
+	collects    bool   // steps are collected, as the device is far away
+	collected   []regmap.Step
 }
 
 // allEvents are the defined sticky bits; no other may be written.
@@ -113,13 +114,15 @@ func (g *Generator) Limits() (Limits, error) {
 	return l, err
 }
 
-// readLimits reads the build limits and the state.
+// readLimits reads the build limits and the state, and stores the longest burst.
 func (g *Generator) readLimits() (Limits, State, error) {
 	built := []regmap.Step{regmap.ReadStep(regmap.GeneratorBuiltFlows), regmap.ReadStep(regmap.GeneratorBuiltDescriptors),
-		regmap.ReadStep(regmap.GeneratorBuiltTemplates), regmap.ReadStep(regmap.CommonMaxPacketBytes), regmap.ReadStep(regmap.GeneratorState)}
+		regmap.ReadStep(regmap.GeneratorBuiltTemplates), regmap.ReadStep(regmap.CommonMaxPacketBytes), regmap.ReadStep(regmap.GeneratorState),
+		regmap.ReadStep(regmap.GeneratorMemBurst)}
 	if _, err := regmap.Do(g.regs, built); err != nil {
 		return Limits{}, Idle, err
 	}
+	g.burst = built[5].Value
 	return Limits{built[0].Value, built[1].Value, built[2].Value, olaf.Size(built[3].Value)}, stateIn(built[4].Value), nil
 }
 
@@ -171,15 +174,12 @@ func (g *Generator) Program(ctx context.Context, job Job) error {
 	if err := g.loadFlows(ctx, &job, regmap.WriteStep(regmap.GeneratorEvents, allEvents)); err != nil {
 		return err
 	}
-	if err := g.loadMemory(ctx, regmap.GeneratorMemSelectMemoryDescriptors, total*regmap.DescriptorWords,
-		g.descriptorWords(job.Source)); err != nil {
-		return fmt.Errorf("load the descriptors: %w", err)
-	}
 	end := []regmap.Step{regmap.WriteStep(regmap.GeneratorFlows, uint32(job.countFlows())),
 		regmap.WriteStep(regmap.GeneratorDescriptors, uint32(total)), regmap.WriteStep(regmap.GeneratorStopAfter, 0),
 		regmap.WriteStep(regmap.GeneratorStopAfter+4, 0), regmap.ReadStep(regmap.GeneratorEvents)}
-	if _, err := regmap.Do(g.regs, end); err != nil {
-		return err
+	if err := g.loadMemory(ctx, regmap.GeneratorMemSelectMemoryDescriptors, total*regmap.DescriptorWords,
+		g.descriptorWords(job.Source), nil, end); err != nil {
+		return fmt.Errorf("load the descriptors: %w", err)
 	}
 	return g.explainRefused("programming", end[4].Value)
 }
@@ -204,7 +204,7 @@ func checkIdle(state State) error {
 // loadFlows writes the flow table, after some other steps.
 func (g *Generator) loadFlows(ctx context.Context, job *Job, before ...regmap.Step) error {
 	if err := g.loadMemory(ctx, regmap.GeneratorMemSelectMemoryFlows, job.countFlows()*regmap.FlowWords,
-		g.flowWords(job), before...); err != nil {
+		g.flowWords(job), before, nil); err != nil {
 		return fmt.Errorf("load the flow table: %w", err)
 	}
 	return nil
@@ -313,16 +313,15 @@ func (g *Generator) descriptorWords(src Source) func() ([]uint32, error) {
 	}
 }
 
-// loadMemory writes total words yielded by next to a memory from address 0 and compares CRCs, after some other steps.
-func (g *Generator) loadMemory(ctx context.Context, memory uint32, total int, next func() ([]uint32, error), before ...regmap.Step) error {
-	begin := append(before, regmap.WriteStep(regmap.GeneratorMemSelect, memory), regmap.WriteStep(regmap.GeneratorMemAddress, 0),
-		regmap.ReadStep(regmap.GeneratorMemBurst))
-	if _, err := regmap.Do(g.regs, begin); err != nil {
+// loadMemory writes total words yielded by next to a memory from address 0 and compares CRCs. Other steps come before and,
+// if all is right, after.
+func (g *Generator) loadMemory(ctx context.Context, memory uint32, total int, next func() ([]uint32, error), before, after []regmap.Step) error {
+	_, g.collects = g.regs.(regmap.Lister)
+	g.collects, g.collected = g.collects && g.burst == 0, g.collected[:0]
+	begin := append(before, regmap.WriteStep(regmap.GeneratorMemSelect, memory), regmap.WriteStep(regmap.GeneratorMemAddress, 0))
+	if err := g.issueSteps(begin...); err != nil {
 		return err
 	}
-	burst := begin[len(begin)-1].Value
-	_, g.collects = g.regs.(regmap.Lister)
-	g.collects = g.collects && burst == 0
 	crc := uint32(0)
 	for left := total; left > 0; {
 		if err := ctx.Err(); err != nil {
@@ -335,34 +334,30 @@ func (g *Generator) loadMemory(ctx context.Context, memory uint32, total int, ne
 		if len(words) == 0 || len(words) > left {
 			return fmt.Errorf("%w: the source announced %d words and yields another number", ErrWorkload, total)
 		}
-		if err := g.writeChunk(words, burst); err != nil {
+		if err := g.writeChunk(words); err != nil {
 			return err
 		}
 		crc = crc32.Update(crc, crc32.IEEETable, g.littleEndian(words))
 		left -= len(words)
 	}
-	return g.verifyCRC(uint32(total), crc)
+	return g.verifyCRC(uint32(total), crc, after)
 }
 
-// writeChunk writes words in bursts of the proxy's limit and waits after each. For a device far away it collects them.
-func (g *Generator) writeChunk(words []uint32, burst uint32) error {
+// writeChunk writes words in bursts of the proxy's limit and waits after each.
+func (g *Generator) writeChunk(words []uint32) error {
 	if g.collects {
-		g.chunks = append(g.chunks, regmap.Step{Addr: regmap.GeneratorMemData, Words: slices.Clone(words)})
-		if len(g.chunks) < chunksAtMost {
-			return nil
-		}
-		return g.flushChunks()
+		return g.issueSteps(regmap.Step{Addr: regmap.GeneratorMemData, Words: slices.Clone(words)})
 	}
 	for len(words) > 0 {
 		n := len(words)
-		if burst > 0 {
-			n = min(n, int(burst))
+		if g.burst > 0 {
+			n = min(n, int(g.burst))
 		}
 		if err := g.regs.WriteBurst(regmap.GeneratorMemData, words[:n]); err != nil {
 			return err
 		}
 		words = words[n:]
-		if burst > 0 {
+		if g.burst > 0 {
 			if err := g.proxyIdle(); err != nil {
 				return err
 			}
@@ -371,16 +366,27 @@ func (g *Generator) writeChunk(words []uint32, burst uint32) error {
 	return nil
 }
 
-// chunksAtMost bounds the chunks in one list, which takes 4 MiB.
-const chunksAtMost = 256
+// stepsAtMost bounds the steps in one list. With chunks of words it takes 4 MiB.
+const stepsAtMost = 256
 
-// flushChunks runs the collected steps and then more.
-func (g *Generator) flushChunks(more ...regmap.Step) error {
-	steps := append(g.chunks, more...)
-	g.chunks = g.chunks[:0]
-	_, err := regmap.Do(g.regs, steps)
-	copy(more, steps[len(steps)-len(more):])
+// issueSteps performs steps whose results do not matter. For a device far away it may collect them.
+func (g *Generator) issueSteps(steps ...regmap.Step) error {
+	if g.collects && len(g.collected) < stepsAtMost {
+		g.collected = append(g.collected, steps...)
+		return nil
+	}
+	_, err := g.doSteps(steps)
 	return err
+}
+
+// doSteps performs the collected steps and then others, like regmap.Do.
+func (g *Generator) doSteps(steps []regmap.Step) (done int, err error) {
+	before := len(g.collected)
+	all := append(g.collected, steps...)
+	g.collected = g.collected[:0]
+	done, err = regmap.Do(g.regs, all)
+	copy(steps, all[before:])
+	return done - before, err
 }
 
 func (g *Generator) littleEndian(words []uint32) []byte {
@@ -391,33 +397,28 @@ func (g *Generator) littleEndian(words []uint32) []byte {
 	return b
 }
 
-// verifyCRC compares the proxy's CRC over the first words of the selected memory with crc.
-func (g *Generator) verifyCRC(words, crc uint32) error {
-	check := []regmap.Step{regmap.WriteStep(regmap.GeneratorMemLength, words),
-		regmap.WriteStep(regmap.GeneratorMemCommand, regmap.GeneratorMemCommandCRC), regmap.ReadStep(regmap.GeneratorMemStatus)}
-	if g.collects {
-		check = append(check, regmap.ReadStep(regmap.GeneratorMemCRC))
-	}
-	if err := g.flushChunks(check...); err != nil {
-		return err
-	}
-	got, busy := check[len(check)-1].Value, check[2].Value&regmap.GeneratorMemStatusBusy != 0
-	if busy {
+// verifyCRC compares the proxy's CRC over the first words of the selected memory with crc, and performs other steps if they
+// are equal.
+func (g *Generator) verifyCRC(words, crc uint32, after []regmap.Step) error {
+	const atStatus, atCRC = 2, 3
+	steps := append([]regmap.Step{regmap.WriteStep(regmap.GeneratorMemLength, words),
+		regmap.WriteStep(regmap.GeneratorMemCommand, regmap.GeneratorMemCommandCRC),
+		regmap.ExpectStep(regmap.GeneratorMemStatus, regmap.GeneratorMemStatusBusy, 0),
+		regmap.ExpectStep(regmap.GeneratorMemCRC, ^uint32(0), crc)}, after...)
+	done, err := g.doSteps(steps)
+	if done == atStatus && errors.Is(err, regmap.ErrUnexpected) {
 		if err := g.proxyIdle(); err != nil {
 			return err
 		}
+		done, err = regmap.Do(g.regs, steps[atCRC:])
+		done += atCRC
 	}
-	if busy || !g.collects { // otherwise the list has read it in time
-		var err error
-		if got, err = g.regs.Read32(regmap.GeneratorMemCRC); err != nil {
-			return err
-		}
-	}
-	if got != crc {
+	copy(after, steps[atCRC+1:])
+	if done == atCRC && errors.Is(err, regmap.ErrUnexpected) {
 		return fmt.Errorf("%w: CRC-32 %08x over %d words, wrote %08x; load it again, and check the card if it stays",
-			ErrImage, got, words, crc)
+			ErrImage, steps[atCRC].Value, words, crc)
 	}
-	return nil
+	return err
 }
 
 func (g *Generator) proxyIdle() error {
@@ -458,6 +459,26 @@ func (g *Generator) Start() error {
 	return g.runCommand(regmap.GeneratorCommandStart, "start", Running, Stopping, Done)
 }
 
+// ArmAndStart is Arm and then Start, in one list of accesses.
+func (g *Generator) ArmAndStart() error {
+	arm, start := commandSteps(regmap.GeneratorCommandArm), commandSteps(regmap.GeneratorCommandStart)
+	state, events := &arm[2], &arm[3]
+	state.Mask, state.Want = regmap.GeneratorStateStateMask, uint32(Armed)<<regmap.GeneratorStateStateShift
+	events.Mask = refusals
+	steps := append(arm, start...)
+	done, err := regmap.Do(g.regs, steps)
+	switch {
+	case done < len(arm) && errors.Is(err, regmap.ErrUnexpected): // Arm explains it
+		if err := g.Arm(); err != nil {
+			return err
+		}
+		return g.Start()
+	case err != nil:
+		return err
+	}
+	return g.checkCommand("start", steps[len(arm):], Running, Stopping, Done)
+}
+
 // Stop lets the packet in flight finish.
 func (g *Generator) Stop() error {
 	return g.runCommand(regmap.GeneratorCommandStop, "stop", Idle, Stopping, Done)
@@ -470,19 +491,27 @@ func (g *Generator) Abort() error {
 
 // runCommand issues one command and checks that the generator reached one of the goal states.
 func (g *Generator) runCommand(bit uint32, verb string, goals ...State) error {
-	steps := []regmap.Step{regmap.WriteStep(regmap.GeneratorEvents, regmap.GeneratorEventsRefused|regmap.GeneratorEventsValue),
-		regmap.WriteStep(regmap.GeneratorCommand, bit), regmap.ReadStep(regmap.GeneratorState), regmap.ReadStep(regmap.GeneratorEvents)}
+	steps := commandSteps(bit)
 	if _, err := regmap.Do(g.regs, steps); err != nil {
 		return err
 	}
+	return g.checkCommand(verb, steps, goals...)
+}
+
+// refusals are the events of a refused command.
+const refusals = regmap.GeneratorEventsRefused | regmap.GeneratorEventsValue
+
+// commandSteps issues one command and reads the state and the events.
+func commandSteps(bit uint32) []regmap.Step {
+	return []regmap.Step{regmap.WriteStep(regmap.GeneratorEvents, refusals), regmap.WriteStep(regmap.GeneratorCommand, bit),
+		regmap.ReadStep(regmap.GeneratorState), regmap.ReadStep(regmap.GeneratorEvents)}
+}
+
+// checkCommand checks what the steps of a command have read.
+func (g *Generator) checkCommand(verb string, steps []regmap.Step, goals ...State) error {
 	state := stateIn(steps[2].Value)
-	if err := g.explainRefused(verb, steps[3].Value); err != nil {
+	if err := g.explainRefused(verb, steps[3].Value); err != nil || slices.Contains(goals, state) {
 		return err
-	}
-	for _, goal := range goals {
-		if state == goal {
-			return nil
-		}
 	}
 	return fmt.Errorf("%w: after %s it is %v%s", ErrState, verb, state, g.errorText())
 }
@@ -498,7 +527,7 @@ func (g *Generator) checkRefused(doing string) error {
 
 // explainRefused returns an error if a value of generator.events shows refused writes.
 func (g *Generator) explainRefused(doing string, v uint32) error {
-	if v&(regmap.GeneratorEventsRefused|regmap.GeneratorEventsValue) != 0 {
+	if v&refusals != 0 {
 		return fmt.Errorf("%w: %s%s", ErrState, doing, g.errorText())
 	}
 	return nil

@@ -373,7 +373,7 @@ func BenchmarkProgram(b *testing.B) {
 	for b.Loop() {
 		schedule.Reset(1)
 		words := 13500 * regmap.DescriptorWords
-		if err := g.loadMemory(context.Background(), 0, words, g.descriptorWords(schedule)); !errors.Is(err, ErrImage) {
+		if err := g.loadMemory(context.Background(), 0, words, g.descriptorWords(schedule), nil, nil); !errors.Is(err, ErrImage) {
 			b.Fatal(err)
 		}
 	}
