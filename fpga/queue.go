@@ -2,6 +2,7 @@ package fpga
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -77,8 +78,8 @@ func HasNoEngineCycles(d Device) (bool, error) {
 	return err == nil && merge == 0, err
 }
 
-// ConfigureQueue disables the queue, lets it drain, writes c, reads everything back, and enables the queue again.
-// If the card was not built for c, the error matches ErrRefused and names the limit.
+// ConfigureQueue disables the queue, lets it drain, writes c, reads everything back, enables the queue again and zeroes all
+// counters (ClearCounters). If the card was not built for c, the error matches ErrRefused and names the limit.
 func ConfigureQueue(ctx context.Context, d Device, c QueueConfig) error {
 	capabilities, err := d.Read32(regmap.CommonCapabilities)
 	if err != nil {
@@ -87,38 +88,35 @@ func ConfigureQueue(ctx context.Context, d Device, c QueueConfig) error {
 	if err := c.checkBuild(d, capabilities); err != nil {
 		return err
 	}
-	if err := StopQueue(ctx, d); err != nil {
-		return err
-	}
-	if err := c.writeAndCheck(d, c.listWrites(capabilities)); err != nil {
-		return err
-	}
-	if c.Program != nil { // left over from an earlier run
-		if err := d.Write32(regmap.AggregatorCommand, regmap.AggregatorCommandClear); err != nil {
-			return fmt.Errorf("clear the aggregator: %w", err)
+	steps := append(stopSteps(), c.listSteps(capabilities)...)
+	steps = append(steps, clearSteps()...)
+	done, err := regmap.Do(d, steps)
+	if done == 1 && errors.Is(err, regmap.ErrUnexpected) {
+		if err = drainOrFlush(ctx, d); err != nil {
+			return err
 		}
+		done, err = regmap.Do(d, steps[2:])
+		done += 2
 	}
-	return d.Write32(regmap.QueueControl, regmap.QueueControlEnable)
+	if err != nil {
+		return explainStep(&steps[done], err)
+	}
+	return checkCleared(d, steps[len(steps)-clearLength:])
 }
 
-// writeAndCheck writes registers and reads each one back.
-func (c *QueueConfig) writeAndCheck(d Device, writes []write) error {
-	steps := make([]regmap.Step, 0, 2*len(writes))
-	for _, w := range writes {
-		steps = append(steps, regmap.WriteStep(w.addr, w.value), regmap.ReadStep(w.addr))
+// explainStep explains why a step of configuring a queue failed.
+func explainStep(s *regmap.Step, err error) error {
+	name := fmt.Sprintf("%#x", s.Addr)
+	if ref, _, ok := regmap.RegisterAt(s.Addr); ok {
+		name = ref.Name()
 	}
-	done, err := regmap.Do(d, steps)
-	for i, w := range writes {
-		switch got := steps[2*i+1].Value; {
-		case 2*i == done:
-			return fmt.Errorf("configure the queue: write %s: %w", w.name, err)
-		case 2*i+1 == done:
-			return fmt.Errorf("configure the queue: read back %s: %w", w.name, err)
-		case got != w.value:
-			return fmt.Errorf("%w: %s is %#x after %#x was written", ErrRefused, w.name, got, w.value)
-		}
+	switch {
+	case errors.Is(err, regmap.ErrUnexpected):
+		return fmt.Errorf("%w: %s is %#x after %#x was written", ErrRefused, name, s.Value, s.Want)
+	case s.Write:
+		return fmt.Errorf("configure the queue: write %s: %w", name, err)
 	}
-	return nil
+	return fmt.Errorf("configure the queue: read back %s: %w", name, err)
 }
 
 // checkBuild compares c with the limits of the card's build.
@@ -154,15 +152,12 @@ func (c *QueueConfig) checkBuild(d Device, capabilities uint32) error {
 	return nil
 }
 
-type write struct {
-	name  string
-	addr  uint32
-	value uint32
-}
-
-// listWrites lists the register writes in address order. Engine cycles are written only to a model; on a card they are
-// fixed.
-func (c *QueueConfig) listWrites(capabilities uint32) []write {
+// listSteps lists the writes that configure a disabled queue, each with a read that expects the value, and then enable it.
+// Engine cycles are written only to a model; on a card they are fixed.
+func (c *QueueConfig) listSteps(capabilities uint32) (steps []regmap.Step) {
+	write := func(addr, value uint32) {
+		steps = append(steps, regmap.WriteStep(addr, value), regmap.ExpectStep(addr, ^uint32(0), value))
+	}
 	discipline, _ := engine.FindDiscipline(c.Discipline)
 	mode := discipline.Code
 	if c.RewardFilter {
@@ -175,45 +170,43 @@ func (c *QueueConfig) listWrites(capabilities uint32) []write {
 	if increment == 0 {
 		increment = engine.Line
 	}
-	out := []write{
-		{"queue.mode", regmap.QueueMode, mode},
-		{"queue.depth", regmap.QueueDepth, uint32(c.Depth)},
-		{"queue.reward_threshold", regmap.QueueRewardThreshold, uint32(c.RewardThreshold)},
-		{"queue.limiter_control", regmap.QueueLimiterControl, regmap.QueueLimiterControlEnable},
-		{"queue.limiter_increment", regmap.QueueLimiterIncrement, uint32(increment)},
-		{"queue.limiter_overhead", regmap.QueueLimiterOverhead, uint32(c.Output.OverheadBytes)},
-	}
+	write(regmap.QueueMode, mode)
+	write(regmap.QueueDepth, uint32(c.Depth))
+	write(regmap.QueueRewardThreshold, uint32(c.RewardThreshold))
+	write(regmap.QueueLimiterControl, regmap.QueueLimiterControlEnable)
+	write(regmap.QueueLimiterIncrement, uint32(increment))
+	write(regmap.QueueLimiterOverhead, uint32(c.Output.OverheadBytes))
 	if capabilities&regmap.CommonCapabilitiesModelCycles != 0 {
-		out = append(out,
-			write{"queue.dequeue_cycles", regmap.QueueDequeueCycles, uint32(c.Output.DequeueCycles)},
-			write{"queue.merge_cycles", regmap.QueueMergeCycles, uint32(c.Output.MergeCycles)})
+		write(regmap.QueueDequeueCycles, uint32(c.Output.DequeueCycles))
+		write(regmap.QueueMergeCycles, uint32(c.Output.MergeCycles))
 	}
-	if capabilities&regmap.CommonCapabilitiesAggregator == 0 {
-		return out
+	if capabilities&regmap.CommonCapabilitiesAggregator != 0 {
+		c.writeProgram(capabilities, write)
 	}
-	if c.Program == nil {
-		return append(out, write{"aggregator.program", regmap.AggregatorProgram, 0})
+	if c.Program != nil { // left over from an earlier run
+		steps = append(steps, regmap.WriteStep(regmap.AggregatorCommand, regmap.AggregatorCommandClear))
 	}
-	out = append(out,
-		write{"aggregator.program", regmap.AggregatorProgram, c.Program.Code},
-		write{"aggregator.h", regmap.AggregatorH, uint32(c.H)})
-	if capabilities&regmap.CommonCapabilitiesDownlinks != 0 {
-		out = append(out, c.listDownlinkWrites()...)
-	}
-	if capabilities&regmap.CommonCapabilitiesWireFormats != 0 {
-		out = append(out, write{"aggregator.segments", regmap.AggregatorSegments, uint32(max(c.Segments, 1))})
-	}
-	return out
+	return append(steps, regmap.WriteStep(regmap.QueueControl, regmap.QueueControlEnable))
 }
 
-// listDownlinkWrites lists the register writes that select where sums go.
-func (c *QueueConfig) listDownlinkWrites() []write {
-	if c.Downlink == 0 {
-		return []write{{"aggregator.results", regmap.AggregatorResults, 0}}
+// writeProgram selects the program in front of the queue and where its sums go.
+func (c *QueueConfig) writeProgram(capabilities uint32, write func(addr, value uint32)) {
+	if c.Program == nil {
+		write(regmap.AggregatorProgram, 0)
+		return
 	}
-	return []write{
-		{"aggregator.results", regmap.AggregatorResults, regmap.AggregatorResultsToWorkers},
-		{"aggregator.downlink_increment", regmap.AggregatorDownlinkIncrement, uint32(c.Downlink)},
+	write(regmap.AggregatorProgram, c.Program.Code)
+	write(regmap.AggregatorH, uint32(c.H))
+	switch {
+	case capabilities&regmap.CommonCapabilitiesDownlinks == 0:
+	case c.Downlink == 0:
+		write(regmap.AggregatorResults, 0)
+	default:
+		write(regmap.AggregatorResults, regmap.AggregatorResultsToWorkers)
+		write(regmap.AggregatorDownlinkIncrement, uint32(c.Downlink))
+	}
+	if capabilities&regmap.CommonCapabilitiesWireFormats != 0 {
+		write(regmap.AggregatorSegments, uint32(max(c.Segments, 1)))
 	}
 }
 
@@ -223,13 +216,23 @@ const drainStep = 10 * olaf.Microsecond
 // StopQueue disables the queue and waits until it is empty. Frames still inside after one second of device time are
 // flushed.
 func StopQueue(ctx context.Context, d Device) error {
-	stop := []regmap.Step{regmap.WriteStep(regmap.QueueControl, 0), regmap.ReadStep(regmap.QueueStatus)}
-	if _, err := regmap.Do(d, stop); err != nil {
+	switch _, err := regmap.Do(d, stopSteps()); {
+	case errors.Is(err, regmap.ErrUnexpected):
+		return drainOrFlush(ctx, d)
+	case err != nil:
 		return fmt.Errorf("disable the queue: %w", err)
 	}
-	if stop[1].Value&regmap.QueueStatusEmpty != 0 {
-		return nil
-	}
+	return nil
+}
+
+// stopSteps disables the queue and expects it to be empty.
+func stopSteps() []regmap.Step {
+	return []regmap.Step{regmap.WriteStep(regmap.QueueControl, 0),
+		regmap.ExpectStep(regmap.QueueStatus, regmap.QueueStatusEmpty, regmap.QueueStatusEmpty)}
+}
+
+// drainOrFlush waits until a disabled queue is empty, and flushes it if it is not after one second of device time.
+func drainOrFlush(ctx context.Context, d Device) error {
 	if err := DrainQueue(ctx, d); err != nil {
 		return err
 	}
@@ -348,12 +351,24 @@ func (b olderBank) Read32(addr uint32) (uint32, error) {
 // ClearCounters zeroes every running counter and takes a snapshot to confirm it. The error matches ErrDoubtful if
 // the counters still cover time before the command.
 func ClearCounters(d Device) error {
-	steps := []regmap.Step{regmap.ReadStep(regmap.CommonCycles), regmap.ReadStep(regmap.CommonCycles + 4),
-		regmap.WriteStep(regmap.CommonCommand, regmap.CommonCommandClear),
-		regmap.WriteStep(regmap.CommonCommand, regmap.CommonCommandSnapshot)}
+	steps := clearSteps()
 	if _, err := regmap.Do(d, steps); err != nil {
 		return err
 	}
+	return checkCleared(d, steps)
+}
+
+// clearLength is the number of steps that clear the counters.
+const clearLength = 4
+
+func clearSteps() []regmap.Step {
+	return []regmap.Step{regmap.ReadStep(regmap.CommonCycles), regmap.ReadStep(regmap.CommonCycles + 4),
+		regmap.WriteStep(regmap.CommonCommand, regmap.CommonCommandClear),
+		regmap.WriteStep(regmap.CommonCommand, regmap.CommonCommandSnapshot)}
+}
+
+// checkCleared checks the counters after the steps that clear them.
+func checkCleared(d Device, steps []regmap.Step) error {
 	before := uint64(steps[1].Value)<<32 | uint64(steps[0].Value)
 	taken, err := regmap.Read64(d, regmap.QueueSnapshotCycle)
 	if err != nil {

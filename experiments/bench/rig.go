@@ -219,14 +219,14 @@ func (r *Rig) Prepare(ctx context.Context, config int) error {
 	if err != nil {
 		return err
 	}
-	if err := fpga.ConfigureQueue(ctx, r.Device, queue); err != nil {
-		return err
-	}
 	if err := r.describeFlows(ctx, &r.Plan.Configs[config]); err != nil {
 		return err
 	}
+	if err := fpga.ConfigureQueue(ctx, r.Device, queue); err != nil {
+		return err
+	}
 	r.discarded = r.Tap.Drain(r.discarded[:0])
-	return fpga.ClearCounters(r.Device)
+	return nil
 }
 
 // Snapshot reads the counters, including the program's if the configuration has one.

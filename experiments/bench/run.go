@@ -372,35 +372,30 @@ const overdue = 10 * olaf.Second
 
 // runGenerator starts the generator and collects arrivals until everything was sent.
 func (b *station) runGenerator(ctx context.Context, id RunID) error {
-	if err := b.Generator.Arm(); err != nil {
-		return err
-	}
 	if err := b.stream.publishEvent(RunStarted{id}); err != nil {
 		return err
 	}
-	if err := b.Generator.Start(); err != nil {
+	if err := b.Generator.ArmAndStart(); err != nil {
 		return err
 	}
-	for waited := WatchStep; ; waited += WatchStep {
-		if err := b.Device.Sleep(ctx, WatchStep); err != nil {
-			return err
-		}
+	return fpga.WatchGenerator(ctx, b.Device, WatchStep, func(waited olaf.Duration) (more bool, err error) {
 		if err := b.collectFrames(id); err != nil {
-			return err
+			return false, err
 		}
 		switch state, err := b.Generator.State(); {
 		case err != nil:
-			return err
+			return false, err
 		case state == pktgen.Done:
-			return nil
+			return false, nil
 		case state != pktgen.Running && state != pktgen.Stopping:
-			return fmt.Errorf("%w: the generator is in state %v during a run; 'olafctl device reg read "+
+			return false, fmt.Errorf("%w: the generator is in state %v during a run; 'olafctl device reg read "+
 				"generator.events' shows the reason", ErrRun, state)
 		case waited > b.span+overdue:
-			return fmt.Errorf("%w: the generator had not sent everything %v after its last frame was due, and "+
+			return false, fmt.Errorf("%w: the generator had not sent everything %v after its last frame was due, and "+
 				"was stopped; reset it with 'olafctl device reset'", ErrRun, overdue)
 		}
-	}
+		return true, nil
+	})
 }
 
 // collectFrames collects what reached the parameter server, or the workers, since the last call.

@@ -65,11 +65,8 @@ func (p *Program) configureQueue(ctx context.Context, bed *testbed.Testbed, syst
 	if err != nil {
 		return fmt.Errorf("--out-rate: %w", err)
 	}
-	if err := fpga.ConfigureQueue(ctx, device, fpga.QueueConfig{Discipline: system, Depth: p.Slots * frames,
-		Output: engine.Output{Rate: rate}}); err != nil {
-		return err
-	}
-	return fpga.ClearCounters(device)
+	return fpga.ConfigureQueue(ctx, device, fpga.QueueConfig{Discipline: system, Depth: p.Slots * frames,
+		Output: engine.Output{Rate: rate}})
 }
 
 // queueStand configures the testbed's queue and returns where the daemons run.

@@ -209,10 +209,7 @@ func (r *run) prepare(ctx context.Context) error {
 	}
 	queue := fpga.QueueConfig{Discipline: n.Kind, Depth: n.Slots * GradientLayout().Packets(),
 		Output: engine.Output{Rate: rate}, RewardFilter: n.RewardFilter, RewardThreshold: threshold}
-	if err := fpga.ConfigureQueue(ctx, r.device, queue); err != nil {
-		return err
-	}
-	return fpga.ClearCounters(r.device)
+	return fpga.ConfigureQueue(ctx, r.device, queue)
 }
 
 // Start-up time of programs before the training begins.

@@ -106,10 +106,7 @@ func (q *queue) configure(ctx context.Context, senders []xdp.Sender, c fpga.Queu
 	if err := q.card.SetSenders(senders); err != nil {
 		return err
 	}
-	if err := fpga.ConfigureQueue(ctx, q.card, c); err != nil {
-		return err
-	}
-	return fpga.ClearCounters(q.card)
+	return fpga.ConfigureQueue(ctx, q.card, c)
 }
 
 // frame returns the size of a frame on the wire in bits.
