@@ -105,7 +105,7 @@ func (f *File) Resolve(all Commands, large bool) (*Plan, error) {
 	if err != nil {
 		return nil, f.atField("command", err)
 	}
-	p := &Plan{Schema: PlanSchema, Command: c.Name, command: c, Runs: f.Runs}
+	p := &Plan{Schema: sweep.Schema, Kind: planKind, Command: c.Name, command: c, Runs: f.Runs}
 	if err := f.resolveRules(p); err != nil {
 		return nil, err
 	}

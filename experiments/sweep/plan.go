@@ -14,14 +14,23 @@ import (
 	"github.com/olafctl/olaf/results/sweep"
 )
 
-// PlanSchema is the schema of a Plan. The version decides by which rules the results are analysed.
-const PlanSchema = "olafctl.sweep-plan/v3"
+// planKind is the kind of document of a Plan, which has the schema of the sweep's results.
+const planKind = "plan"
 
-// documentSchemas maps the schema of a plan to the schema of its document.
-var documentSchemas = map[string]string{
-	PlanSchema:              sweep.Schema,
-	"olafctl.sweep-plan/v2": sweep.SchemaV2,
-	"olafctl.sweep-plan/v1": sweep.SchemaV1,
+// formerPlan began the schemas of plans when they were numbered apart from the results, with equal versions.
+const formerPlan = "olafctl.sweep-plan/"
+
+// findRules returns the schema of the plan's results; its version decides by which rules they are analysed. The error
+// matches ErrSpec.
+func (p *Plan) findRules() (schema string, err error) {
+	schema, known := p.Schema, p.Kind == planKind
+	if version, former := strings.CutPrefix(schema, formerPlan); former {
+		schema, known = "olafctl.sweep/"+version, true
+	}
+	if !known || schema != sweep.Schema && schema != sweep.SchemaV2 && schema != sweep.SchemaV1 {
+		return "", fmt.Errorf("%w: the plan is %q, this olafctl knows %q", ErrSpec, p.Schema, sweep.Schema)
+	}
+	return schema, nil
 }
 
 // Orders in which cells start.
@@ -33,6 +42,7 @@ const (
 // Plan is a completely resolved sweep. Equal plans from one build have equal digests on any machine.
 type Plan struct {
 	Schema  string          `json:"schema"`
+	Kind    string          `json:"document,omitempty"` // planKind
 	ID      string          `json:"id"`
 	Started string          `json:"started"` // RFC 3339
 	Command string          `json:"command"`
@@ -60,7 +70,7 @@ type Cell struct {
 // NewPieces returns a plan for work that is not a grid: each piece is one job, started in the given order. Names must be
 // unique.
 func NewPieces(c *Command, names []string, specs []json.RawMessage) *Plan {
-	p := &Plan{Schema: PlanSchema, Command: c.Name, command: c, Runs: 1, Order: Grid,
+	p := &Plan{Schema: sweep.Schema, Kind: planKind, Command: c.Name, command: c, Runs: 1, Order: Grid,
 		Axes: []sweep.Axis{{Name: "piece", Values: names}}}
 	for i := range specs {
 		p.Cells = append(p.Cells, Cell{Values: names[i : i+1], Spec: specs[i], at: []int{i}})
@@ -218,8 +228,8 @@ func (p *Plan) cellName(c *Cell) string {
 
 // Bind connects a plan read from a file with its command. The error matches ErrSpec.
 func (p *Plan) Bind(all Commands) (err error) {
-	if documentSchemas[p.Schema] == "" {
-		return fmt.Errorf("%w: the plan is %q, this olafctl knows %q", ErrSpec, p.Schema, PlanSchema)
+	if _, err := p.findRules(); err != nil {
+		return err
 	}
 	if p.Runs < 1 || p.Runs > maxRuns {
 		return fmt.Errorf("%w: the plan has %d runs a cell; there are 1 to %d", ErrSpec, p.Runs, maxRuns)
@@ -297,7 +307,11 @@ func (p *Plan) Describe() string {
 
 // Document returns the sweep's document for the given cells, without provenance.
 func (p *Plan) Document(cells []sweep.Outcome) (*sweep.Document, error) {
-	d := &sweep.Document{Schema: documentSchemas[p.Schema], ID: p.ID, Command: p.Command, Config: p.Config, Axes: p.Axes,
+	schema, err := p.findRules()
+	if err != nil {
+		return nil, err
+	}
+	d := &sweep.Document{Schema: schema, ID: p.ID, Command: p.Command, Config: p.Config, Axes: p.Axes,
 		Subject: p.Subject, Rule: p.Rule()}
 	for _, name := range p.Metrics {
 		shown := sweep.Shown{Name: name, Title: name}

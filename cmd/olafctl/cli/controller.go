@@ -180,7 +180,7 @@ func ensurePipeline(ctx context.Context, s *p4ctl.Session) error {
 	return err
 }
 
-// planDocument is olafctl.table-plan/v1.
+// planDocument describes a change of tables.
 type planDocument struct {
 	Head
 	DryRun  bool     `json:"dry_run"`
@@ -195,7 +195,7 @@ type planDocument struct {
 
 // PrintPlan prints a plan and how it was applied.
 func (f *ControllerFlags) PrintPlan(env *Env, plan p4ctl.Plan, applied p4ctl.Applied, desired p4ctl.Tables) error {
-	d := planDocument{Head: Head{Schema: "olafctl.table-plan/v1"}, DryRun: f.DryRun, Batches: applied.Batches,
+	d := planDocument{Head: Info("table-plan"), DryRun: f.DryRun, Batches: applied.Batches,
 		Atomic: applied.Atomic, Hash: desired.Hash(), Changes: []string{}}
 	d.Added, d.Changed, d.Deleted = plan.Count()
 	if !plan.Empty() {
