@@ -10,10 +10,11 @@ import (
 	"strings"
 )
 
-// ErrAccounting reports a broken accounting identity; such a run is invalid.
+// ErrAccounting is the error for a broken accounting identity. Such a run is invalid.
 var ErrAccounting = errors.New("accounting identity broken")
 
-// Counter declares one named count. Documents, tables, registers and pages that list counters read these rows.
+// Counter declares one counter by its name, title, unit and description. JSON output, tables, register maps and pages
+// that list counters are built from these declarations.
 type Counter struct {
 	Name  string // in JSON documents
 	Title string // as a column header, without the unit
@@ -33,7 +34,7 @@ type Counter struct {
 	Column string
 }
 
-// Identity is an equation between sums of counters, by name.
+// Identity is an equation between sums of counters, which are given by name.
 type Identity struct {
 	Left  []string
 	Right []string
@@ -42,7 +43,7 @@ type Identity struct {
 	Text  string   // in words, if the names alone read badly
 }
 
-// String returns the identity as it is printed.
+// String returns the identity as an equation, or as its Text if it has one.
 func (i *Identity) String() string {
 	if i.Text != "" {
 		return i.Text
@@ -66,7 +67,7 @@ type Ledger struct {
 	MaySilent bool
 }
 
-// JoinLedgers returns a ledger with the declarations of all parts, in order.
+// JoinLedgers returns a ledger with the declarations of all the given ledgers, in order.
 func JoinLedgers(parts ...*Ledger) *Ledger {
 	joined := new(Ledger)
 	for _, p := range parts {
@@ -82,7 +83,7 @@ func JoinLedgers(parts ...*Ledger) *Ledger {
 	return joined
 }
 
-// Index returns the index of a counter, or -1 if the name is unknown.
+// Index returns the index of the counter with the given name, or -1 if the ledger has no such counter.
 func (l *Ledger) Index(name string) int {
 	for i := range l.Counters {
 		if l.Counters[i].Name == name {
@@ -92,7 +93,7 @@ func (l *Ledger) Index(name string) int {
 	return -1
 }
 
-// Validate returns an error if a name is declared twice or used without a declaration.
+// Validate returns an error if a counter name is declared twice or is used without being declared.
 func (l *Ledger) Validate() error {
 	for i := range l.Counters {
 		if name := l.Counters[i].Name; name == "" || l.Index(name) != i {
@@ -117,7 +118,7 @@ func (l *Ledger) Validate() error {
 	return known("what becomes of what goes in", slices.Concat(l.Offered, l.Output, l.Merged, l.Parts, l.Inside)...)
 }
 
-// Rules lists what Check verifies. The texts are stable and may be used as names.
+// Rules returns the rules that Counts.Check verifies, as text. The texts are stable and may be used as names.
 func (l *Ledger) Rules() (rules []string) {
 	for i := range l.Identities {
 		rules = append(rules, l.Identities[i].String())
@@ -128,13 +129,13 @@ func (l *Ledger) Rules() (rules []string) {
 	return rules
 }
 
-// silence returns the text of the rule against runs without output.
+// silence returns the text of the rule that a run with input must have output.
 func (l *Ledger) silence() string {
 	return strings.Join(l.Output, " + ") + " > 0 where " + strings.Join(l.Offered, " + ") + " > 0"
 }
 
-// among returns the part of the ledger that concerns the named counters: their rows in the order of names, and the
-// identities between them. A sparse counter that is not among them counts as 0.
+// among returns a ledger with only the named counters, in the order of names, and with the identities that use no other
+// counters. Sparse counters may be used without being named, because a missing sparse counter counts as 0.
 func (l *Ledger) among(names []string) *Ledger {
 	part := new(Ledger)
 	for _, name := range names {
@@ -164,26 +165,26 @@ func (l *Ledger) among(names []string) *Ledger {
 	return part
 }
 
-// Counts contains the values of a ledger's counters in one run. The zero Counts has no counters. A copy shares the
-// values with its original; Clone does not.
+// Counts contains the values of a ledger's counters in one run. The zero Counts has no counters. Assigning a Counts
+// copies no values; use Clone for an independent copy.
 type Counts struct {
 	ledger *Ledger
 	values []int64
 }
 
-// NewCounts returns counts that are all 0.
+// NewCounts returns counts for the counters of l, all 0.
 func NewCounts(l *Ledger) Counts { return Counts{l, make([]int64, len(l.Counters))} }
 
-// Ledger returns the declaration of the counts, or nil for the zero Counts.
+// Ledger returns the ledger that declares the counters, or nil for the zero Counts.
 func (c Counts) Ledger() *Ledger { return c.ledger }
 
-// Clone returns a copy that shares no values.
+// Clone returns an independent copy of the counts.
 func (c Counts) Clone() Counts { return Counts{c.ledger, slices.Clone(c.values)} }
 
-// Index returns the index of a counter, or -1 if the name is undeclared.
+// Index returns the index of the counter with the given name, or -1 if it is not declared.
 func (c Counts) Index(name string) int { return c.declares().Index(name) }
 
-// Of returns a counter's value, or 0 if the name is undeclared.
+// Of returns the value of the counter with the given name, or 0 if it is not declared.
 func (c Counts) Of(name string) int64 {
 	if i := c.Index(name); i >= 0 {
 		return c.values[i]
@@ -191,7 +192,7 @@ func (c Counts) Of(name string) int64 {
 	return 0
 }
 
-// Sum adds up counters by name.
+// Sum returns the sum of the counters with the given names.
 func (c Counts) Sum(names ...string) (sum int64) {
 	for _, name := range names {
 		sum += c.Of(name)
@@ -210,17 +211,16 @@ func (c Counts) declares() *Ledger {
 // SumOffered returns the number of inputs.
 func (c Counts) SumOffered() int64 { return c.Sum(c.declares().Offered...) }
 
-// SumOutput returns the number of outputs, Merged the number merged into outputs, and Inside the number that may still
-// come out.
+// SumOutput returns the number of outputs. SumMerged returns the number of inputs that were merged into outputs, and
+// SumInside the number that may still come out.
 func (c Counts) SumOutput() int64 { return c.Sum(c.declares().Output...) }
 func (c Counts) SumMerged() int64 { return c.Sum(c.declares().Merged...) }
 func (c Counts) SumInside() int64 { return c.Sum(c.declares().Inside...) }
 
-// SumLost returns the number of inputs that came out neither alone nor merged; Parts lists where they went.
+// SumLost returns the number of inputs that did not come out, neither alone nor merged. Parts lists the causes.
 func (c Counts) SumLost() int64 { return c.SumOffered() - c.SumOutput() - c.SumMerged() }
 
-// Parts calls yield with the counter and the number for every part of the loss, except for those that may still come
-// out.
+// Parts calls yield with each counter of the loss and its value. It skips inputs that may still come out.
 func (c Counts) Parts(yield func(*Counter, int64) bool) {
 	l := c.declares()
 	for _, name := range l.Parts {
@@ -230,13 +230,14 @@ func (c Counts) Parts(yield func(*Counter, int64) bool) {
 	}
 }
 
-// At returns the value of the counter at an index.
+// At returns the value of the counter at index i.
 func (c Counts) At(i int) int64 { return c.values[i] }
 
-// SetAt sets the counter at an index.
+// SetAt sets the counter at index i to v.
 func (c Counts) SetAt(i int, v int64) { c.values[i] = v }
 
-// Add adds v to a declared counter. It panics if the name is not declared: a count must not get lost.
+// Add adds v to the counter with the given name. It panics if the counter is not declared, because a count must not get
+// lost.
 func (c Counts) Add(name string, v int64) {
 	i := c.Index(name)
 	if i < 0 {
@@ -245,12 +246,14 @@ func (c Counts) Add(name string, v int64) {
 	c.values[i] += v
 }
 
-// Equal reports whether both have the same counters with the same values. Their declarations may differ otherwise.
+// Equal reports whether c and o have the same counters with the same values. Other properties of their counters, such
+// as titles, may differ.
 func (c Counts) Equal(o Counts) bool {
 	return slices.Equal(c.values, o.values) && (c.ledger == o.ledger || slices.Equal(c.Names(), o.Names()))
 }
 
-// Balance verifies the identities. The error names the first broken one, with both sides; see BrokenError.
+// Balance verifies the ledger's identities. It returns a BrokenError with the first broken identity and the values of
+// both sides.
 func (c Counts) Balance() error {
 	l := c.declares()
 	for i := range l.Identities {
@@ -263,8 +266,8 @@ func (c Counts) Balance() error {
 	return nil
 }
 
-// Check verifies the identities, and that a run with input has output. A ledger with MaySilent excuses a run with
-// something inside.
+// Check verifies the ledger's identities, and that a run with input also has output. If the ledger's MaySilent is set,
+// a run without output is accepted as long as inputs are still inside.
 func (c Counts) Check() error {
 	if err := c.Balance(); err != nil {
 		return err
@@ -276,7 +279,7 @@ func (c Counts) Check() error {
 	return nil
 }
 
-// BrokenError names a broken rule of a ledger. It matches ErrAccounting.
+// BrokenError is the error for a broken rule of a ledger. It matches ErrAccounting.
 type BrokenError struct {
 	Rule  string // one of Ledger.Rules
 	Found string // the numbers found
@@ -285,8 +288,8 @@ type BrokenError struct {
 func (e *BrokenError) Error() string { return ErrAccounting.Error() + ": " + e.Rule + ": " + e.Found }
 func (e *BrokenError) Unwrap() error { return ErrAccounting }
 
-// Under returns counts that were read from a document with the declarations of l. Counters that the document does not
-// have stay undeclared, except sparse ones, and so do identities that need them.
+// Under returns counts that were read from a document, with the declarations of l. Counters that are missing from the
+// document stay undeclared, except for sparse counters, and so do the identities that use them.
 func (c Counts) Under(l *Ledger) Counts {
 	names := c.Names()
 	whole := NewCounts(l)
@@ -307,7 +310,7 @@ func (c Counts) Under(l *Ledger) Counts {
 	return whole
 }
 
-// Names lists the declared counters in their order.
+// Names returns the names of the declared counters, in order.
 func (c Counts) Names() []string {
 	names := make([]string, len(c.values))
 	for i := range names {
@@ -316,7 +319,7 @@ func (c Counts) Names() []string {
 	return names
 }
 
-// String lists the counters that are not 0.
+// String returns the counters that are not 0, as name=value.
 func (c Counts) String() string {
 	var words []string
 	for i, v := range c.values {
@@ -327,7 +330,7 @@ func (c Counts) String() string {
 	return strings.Join(words, " ")
 }
 
-// MarshalJSON writes an object of the counters in their order.
+// MarshalJSON encodes the counts as a JSON object, in the order of the ledger. Sparse counters that are 0 are omitted.
 func (c Counts) MarshalJSON() ([]byte, error) {
 	out := []byte{'{'}
 	for i, v := range c.values {
@@ -348,7 +351,7 @@ func (c Counts) MarshalJSON() ([]byte, error) {
 	return append(out, '}'), nil
 }
 
-// UnmarshalJSON reads an object of integers. Only their names are declared; see Under.
+// UnmarshalJSON reads a JSON object of integers. The counters are declared only by name; use Under to apply a ledger.
 func (c *Counts) UnmarshalJSON(raw []byte) error {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	if open, err := d.Token(); err != nil || open != json.Delim('{') {

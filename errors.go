@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// Kind classifies a failure by its remedy: another command line, another device, or none. cmd/olafctl makes it the exit
-// code.
+// Kind classifies a failure by its remedy, such as another command line or another device. cmd/olafctl turns it into
+// the exit code.
 type Kind uint8
 
 // Kinds of failures.
@@ -19,7 +19,7 @@ const (
 	Interrupted             // the user ended it
 )
 
-// kindError is a sentinel, compared by address like those of package errors.
+// kindError is a sentinel error with a kind. It is compared by address, like the errors of package errors.
 type kindError struct {
 	kind Kind
 	text string
@@ -27,15 +27,16 @@ type kindError struct {
 
 func (e *kindError) Error() string { return e.text }
 
-// NewError is errors.New with a kind. Errors that wrap it have the same kind, unless they declare a different kind.
+// NewError is like errors.New, but the error has a kind. Errors that wrap it have the same kind, unless they declare a
+// different one.
 func NewError(k Kind, text string) error { return &kindError{k, text} }
 
-// List is a set of failures. Each is printed on its own line, because each has a separate remedy.
+// List is a list of errors. Each is printed on its own line, because each has a separate remedy.
 type List []error
 
 func (l List) Error() string { return errors.Join(l...).Error() }
 
-// Unwrap returns the failures.
+// Unwrap returns the errors in the list.
 func (l List) Unwrap() []error { return l }
 
 // ListErrors returns errs as a List, or nil if there are none.
@@ -54,7 +55,8 @@ type fieldError struct {
 
 func (e *fieldError) Unwrap() error { return e.error }
 
-// InField marks err as an error about a field, without changing its text; marks nest. It returns nil for a nil err.
+// InField marks err as an error about a field, without changing its text. Marks can be nested, for fields within
+// fields. It returns nil if err is nil.
 func InField(field string, err error) error {
 	if err == nil {
 		return nil
@@ -62,7 +64,8 @@ func InField(field string, err error) error {
 	return &fieldError{field, err}
 }
 
-// FieldOf returns the path of the field that err is about, such as workload.size, or an empty string.
+// FieldOf returns the path of the field that err is about, such as workload.size, or an empty string if it is not about
+// a field.
 func FieldOf(err error) string {
 	var path []string
 	for e := (*fieldError)(nil); errors.As(err, &e); err = e.error {
@@ -71,8 +74,9 @@ func FieldOf(err error) string {
 	return strings.Join(path, ".")
 }
 
-// KindOf returns the kind of the outermost error that declares one, and false if none does. An error that wraps several
-// is searched depth first, as errors.Is does. A declared Failed counts: it hides the kinds below it.
+// KindOf returns the kind of the outermost error in the chain that declares one. declared is false if there is none.
+// Errors that wrap several others are searched depth first, as errors.Is does. A declared Failed also ends the search,
+// so it hides the kinds of the errors that it wraps.
 func KindOf(err error) (k Kind, declared bool) {
 	for err != nil {
 		switch e := err.(type) {

@@ -10,16 +10,17 @@ import (
 
 // Frame errors; match them with errors.Is.
 var (
-	// ErrNotOLAF marks frames that do not claim to be OLAF: the data path bypasses them.
+	// ErrNotOLAF is the error for frames that do not claim to be OLAF. The data path forwards them unchanged.
 	ErrNotOLAF = errors.New("not an OLAF frame")
-	// ErrMalformed marks frames that claim to be OLAF and are broken: the data path discards and counts them.
+	// ErrMalformed is the error for frames that claim to be OLAF but are broken. The data path discards and counts
+	// them.
 	ErrMalformed = errors.New("malformed OLAF frame")
-	// ErrEncode marks updates that cannot be written as a frame.
+	// ErrEncode is the error for updates that cannot be written as a frame.
 	ErrEncode = errors.New("cannot encode OLAF frame")
 )
 
-// FrameFault is a reason why bytes are not an OLAF frame. It is an error that matches ErrNotOLAF or ErrMalformed, costs
-// no allocation, and is small enough to be an array index.
+// FrameFault is a reason why bytes are not an OLAF frame. It is an error that matches ErrNotOLAF or ErrMalformed. It
+// can be returned without allocation and is small enough to be an array index.
 type FrameFault uint8
 
 // A frame claims to be OLAF if it is an untagged Ethernet frame that carries IPv4 without options, not a later
@@ -53,7 +54,7 @@ const (
 	FaultType
 	FaultReserved
 	FaultCount
-	// FrameFaults is the number of faults, for arrays indexed by them.
+	// FrameFaults is the length of arrays that are indexed by FrameFault.
 	FrameFaults
 )
 
@@ -80,7 +81,7 @@ var faultText = [FrameFaults]string{
 	FaultCount:         "update count is zero, or the aggregated bit contradicts it",
 }
 
-// Error describes the fault, after its kind.
+// Error describes the fault, beginning with the text of ErrNotOLAF or ErrMalformed.
 func (f FrameFault) Error() string {
 	if f == 0 || f >= FrameFaults {
 		return fmt.Sprintf("frame fault %d", uint8(f))
@@ -88,7 +89,7 @@ func (f FrameFault) Error() string {
 	return f.kind().Error() + ": " + faultText[f]
 }
 
-// Is matches ErrNotOLAF or ErrMalformed.
+// Is reports whether target is the error that the fault belongs to, ErrNotOLAF or ErrMalformed.
 func (f FrameFault) Is(target error) bool { return f > 0 && f < FrameFaults && target == f.kind() }
 
 func (f FrameFault) kind() error {
@@ -98,7 +99,7 @@ func (f FrameFault) kind() error {
 	return ErrMalformed
 }
 
-// FrameKind is the type field of the OLAF header.
+// FrameKind is the kind of an OLAF frame, as given by the type field of its header.
 type FrameKind uint8
 
 // Frame kinds of version 1.
@@ -158,24 +159,24 @@ const (
 	shiftVersion  = 6
 )
 
-// Addresses are the fields of a frame's outer headers. The UDP destination port is always UDPPort.
+// Addresses contains the addresses and ports in a frame's outer headers. The UDP destination port is always UDPPort.
 type Addresses struct {
 	SrcMAC, DstMAC [6]byte
 	SrcIP, DstIP   [4]byte
 	SrcPort        uint16
 }
 
-// Frame is a checked view of a frame's bytes; it copies nothing and is valid as long as they are. Methods of the zero
-// Frame panic.
+// Frame is a checked view of a frame's bytes. It does not copy them, so it is valid only until they change. Methods of
+// the zero Frame panic.
 type Frame struct{ b []byte }
 
-// ParseFrame checks b, one whole Ethernet frame without FCS, and returns a view of it. The error is a FrameFault, which
-// matches ErrNotOLAF or ErrMalformed. Nothing is allocated.
+// ParseFrame checks b, a complete Ethernet frame without FCS, and returns a view of it. The error is a FrameFault,
+// which matches ErrNotOLAF or ErrMalformed. ParseFrame does not allocate.
 func ParseFrame(b []byte) (Frame, error) { return ParseTruncated(b, len(b)) }
 
-// ParseTruncated checks the beginning b of a frame that was wire bytes long, as captured with a short snapshot length.
-// At least the 64 bytes of headers must be there (72 for an ACK). Missing lanes cannot be read, and a UDP checksum over
-// them is not verified.
+// ParseTruncated checks b, the beginning of a frame that was wire bytes long, as captured with a short snapshot length.
+// At least the 64 bytes of headers must be present (72 bytes for an ACK). Missing lanes cannot be read, and a UDP
+// checksum that covers them is not verified.
 func ParseTruncated(b []byte, wire int) (Frame, error) {
 	if f := claim(b); f != 0 {
 		return Frame{}, f
@@ -214,7 +215,7 @@ func claim(b []byte) FrameFault {
 	return 0
 }
 
-// checkOuter checks lengths and checksums of IPv4 and UDP.
+// checkOuter checks the lengths and checksums in the IPv4 and UDP headers.
 func checkOuter(b []byte, wire int) FrameFault {
 	ipLength := int(binary.BigEndian.Uint16(b[offIPLength:]))
 	udpLength := int(binary.BigEndian.Uint16(b[offUDPLength:]))
@@ -237,7 +238,7 @@ func checkOuter(b []byte, wire int) FrameFault {
 	return 0
 }
 
-// checkHeader checks the OLAF header of a frame with valid outer headers.
+// checkHeader checks the OLAF header of a frame whose outer headers are valid.
 func checkHeader(b []byte) FrameFault {
 	flags, count := b[offBits], binary.BigEndian.Uint16(b[offCount:])
 	kind := FrameKind(flags & bitsKind >> shiftKind)
@@ -265,11 +266,11 @@ func checkHeader(b []byte) FrameFault {
 	return 0
 }
 
-// PayloadOffset is the offset of a frame's UDP payload, which a UDP socket sends and receives.
+// PayloadOffset is the offset of the UDP payload in a frame. A UDP socket sends and receives a frame from there on.
 const PayloadOffset = offMagic
 
-// ParsePayload parses a frame that a UDP socket received: b contains it from PayloadOffset on, and matching headers are
-// written in front.
+// ParsePayload parses a frame received from a UDP socket. The payload must be in b from PayloadOffset on; ParsePayload
+// writes matching headers before it.
 func ParsePayload(b []byte) (Frame, error) {
 	if len(b) < HeaderBytes || len(b) > int(MaxFrame) {
 		return Frame{}, FaultShort
@@ -278,10 +279,10 @@ func ParsePayload(b []byte) (Frame, error) {
 	return ParseFrame(b)
 }
 
-// Bytes returns the bytes behind the view.
+// Bytes returns the bytes of the frame, which are not copied.
 func (f Frame) Bytes() []byte { return f.b }
 
-// Kind returns whether f is an update or an ACK.
+// Kind returns the frame's kind, update or ACK.
 func (f Frame) Kind() FrameKind { return FrameKind(f.b[offBits] & bitsKind >> shiftKind) }
 
 // Size returns the frame's length on the wire, without FCS.
@@ -289,13 +290,14 @@ func (f Frame) Size() Size {
 	return Size(ethernetBytes) + Size(binary.BigEndian.Uint16(f.b[offIPLength:]))
 }
 
-// Cluster returns the cluster id claimed by the header.
+// Cluster returns the cluster id in the header, as claimed by the sender.
 func (f Frame) Cluster() ClusterID { return ClusterID(binary.BigEndian.Uint16(f.b[offCluster:])) }
 
-// Worker returns the worker id claimed by the header.
+// Worker returns the worker id in the header, as claimed by the sender.
 func (f Frame) Worker() WorkerID { return WorkerID(binary.BigEndian.Uint16(f.b[offWorker:])) }
 
-// Update reads the header. An ACK's header names the update that it answers; its Lanes are those of the ACK.
+// Update returns the contents of the OLAF header. For an ACK, these are the fields of the update that it acknowledges,
+// but Lanes is the number of lanes in the ACK.
 func (f Frame) Update() Update {
 	b := f.b[:HeaderBytes]
 	u := Update{
@@ -313,7 +315,7 @@ func (f Frame) Update() Update {
 	return u
 }
 
-// Addresses reads the outer headers.
+// Addresses returns the addresses and ports in the outer headers.
 func (f Frame) Addresses() Addresses {
 	b := f.b[:HeaderBytes]
 	return Addresses{
@@ -325,10 +327,11 @@ func (f Frame) Addresses() Addresses {
 	}
 }
 
-// LaneCount returns the number of gradients in the frame on the wire.
+// LaneCount returns the number of gradients that the frame has on the wire, even if it was captured truncated.
 func (f Frame) LaneCount() int { return int(f.Size()-Size(f.laneOffset())) / LaneBytes }
 
-// Lanes copies the gradients to dst and returns how many it copied: dst or a truncated frame may be shorter.
+// Lanes copies gradients to dst and returns how many it copied. There are fewer than LaneCount if dst is shorter or the
+// frame is truncated.
 func (f Frame) Lanes(dst []int32) int {
 	b := f.b[f.laneOffset():]
 	n := min(len(dst), len(b)/LaneBytes)
@@ -352,15 +355,16 @@ func (f Frame) laneOffset() int {
 	return HeaderBytes
 }
 
-// SetIdentity replaces the header's claimed identity with that from the tables (docs/reference/semantics.md, Identity).
-// It clears the UDP checksum, as for every frame that the data path changes.
+// SetIdentity replaces the cluster and worker ids in the header by those from the device's tables
+// (docs/reference/semantics.md, Identity). It clears the UDP checksum, as the data path does in every frame that it
+// changes.
 func (f Frame) SetIdentity(c ClusterID, w WorkerID) {
 	binary.BigEndian.PutUint16(f.b[offCluster:], uint16(c))
 	binary.BigEndian.PutUint16(f.b[offWorker:], uint16(w))
 	binary.BigEndian.PutUint16(f.b[offUDPChecksum:], 0)
 }
 
-// QueueStatus is the fill level of a queue, which ACKs report to workers.
+// QueueStatus describes the fill level of a queue. ACKs report it to workers.
 type QueueStatus struct {
 	Occupancy      uint32 // slots in use; saturates at 24 bits on the wire
 	ActiveClusters uint16 // clusters with an update in the queue
@@ -373,8 +377,8 @@ const (
 	statusFull   = 1 << 7    // in the last byte of a status
 )
 
-// Busier reports whether s has more active clusters per slot than o: then a hop overwrites o. A zero o, as sent by the
-// parameter server, is always overwritten.
+// Busier reports whether s has more active clusters per slot than o. If so, a hop overwrites o in a passing ACK. The
+// parameter server sends a zero status, which is always overwritten.
 func (s QueueStatus) Busier(o QueueStatus) bool {
 	if o.Slots == 0 {
 		return true
@@ -382,7 +386,7 @@ func (s QueueStatus) Busier(o QueueStatus) bool {
 	return uint64(s.ActiveClusters)*uint64(o.Slots) > uint64(o.ActiveClusters)*uint64(s.Slots)
 }
 
-// QueueStatus reads an ACK's status; for an update it is zero.
+// QueueStatus returns the queue status in an ACK, or the zero status for an update.
 func (f Frame) QueueStatus() QueueStatus {
 	if f.Kind() != KindAck {
 		return QueueStatus{}
@@ -391,7 +395,7 @@ func (f Frame) QueueStatus() QueueStatus {
 	return QueueStatus{Occupancy: uint32(v >> 40), ActiveClusters: uint16(v >> 24), Slots: uint16(v >> 8), Full: v&statusFull != 0}
 }
 
-// SetQueueStatus writes an ACK's status and clears the UDP checksum. It does not change an update.
+// SetQueueStatus writes the queue status of an ACK and clears the UDP checksum. For an update it does nothing.
 func (f Frame) SetQueueStatus(s QueueStatus) {
 	if f.Kind() != KindAck {
 		return
@@ -408,12 +412,13 @@ func putStatus(b []byte, s QueueStatus) {
 	binary.BigEndian.PutUint64(b, v)
 }
 
-// AckSize returns the length of an ACK's frame with the given number of lanes.
+// AckSize returns the length of an ACK frame with the given number of lanes.
 func AckSize(lanes int) Size { return FrameSize(lanes) + AckStatusBytes }
 
-// EncodeUpdate writes the frame of u with its gradients to the start of dst and returns its length. lanes has u.Lanes
-// values, or is nil to write zeros. GenNS is written modulo 2^48, Retransmission is the only flag on the wire, and the
-// UDP checksum is 0. The error matches ErrEncode; for a dst that is too short it matches io.ErrShortBuffer as well.
+// EncodeUpdate writes the frame for u and its gradients to the start of dst and returns its length. lanes must have
+// u.Lanes values, or be nil to write zeros. GenNS is written modulo 2^48, Retransmission is the only flag that is
+// written, and the UDP checksum is 0. Errors match ErrEncode; if dst is too short, the error also matches
+// io.ErrShortBuffer.
 func EncodeUpdate(dst []byte, addr *Addresses, u *Update, lanes []int32) (int, error) {
 	size := int(u.Size())
 	if u.Count == 0 {
@@ -428,8 +433,9 @@ func EncodeUpdate(dst []byte, addr *Addresses, u *Update, lanes []int32) (int, e
 	return size, nil
 }
 
-// EncodeAck writes an ACK to the start of dst: the header names the update it answers, then status and u.Lanes lanes, at
-// most MaxAckLanes, under the rules of EncodeUpdate. Count may be 0.
+// EncodeAck writes an ACK frame to the start of dst and returns its length. The header identifies the acknowledged
+// update; the status and u.Lanes lanes follow, at most MaxAckLanes. The same rules apply as for EncodeUpdate, except
+// that Count may be 0.
 func EncodeAck(dst []byte, addr *Addresses, u *Update, status QueueStatus, lanes []int32) (int, error) {
 	size := int(AckSize(int(u.Lanes)))
 	if err := checkEncode(dst, size, u, lanes, MaxAckLanes); err != nil {
@@ -454,7 +460,8 @@ func checkEncode(dst []byte, size int, u *Update, lanes []int32, most int) error
 	return nil
 }
 
-// putHeaders writes the first 64 bytes of a frame of len(dst) bytes.
+// putHeaders writes the first 64 bytes of a frame, up to the OLAF header's end, into dst. The frame's length is
+// len(dst).
 func putHeaders(dst []byte, addr *Addresses, u *Update, kind FrameKind) {
 	putOuter(dst, addr)
 	b := dst[:HeaderBytes]
@@ -475,7 +482,7 @@ func putHeaders(dst []byte, addr *Addresses, u *Update, kind FrameKind) {
 	binary.BigEndian.PutUint32(b[offReward:], uint32(u.Reward))
 }
 
-// putOuter writes the headers before the payload of a frame of len(dst) bytes.
+// putOuter writes the Ethernet, IPv4 and UDP headers of a frame into dst. The frame's length is len(dst).
 func putOuter(dst []byte, addr *Addresses) {
 	b := dst[:PayloadOffset]
 	ipLength := uint16(len(dst) - ethernetBytes)
@@ -511,14 +518,14 @@ func putLanes(b []byte, lanes []int32) {
 	}
 }
 
-// udpChecksumFits verifies the UDP checksum of a frame with valid lengths.
+// udpChecksumFits reports whether the UDP checksum of a frame is correct. The frame's lengths must be valid.
 func udpChecksumFits(b []byte) bool {
 	length := uint64(binary.BigEndian.Uint16(b[offUDPLength:]))
 	pseudo := sum(protocolUDP+length, b[offSrcIP:offUDP])
 	return fold(sum(pseudo, b[offUDP:])) == 0xffff
 }
 
-// sum adds b as big-endian words to a ones' complement sum of 64 bits; an odd last byte is padded with zero.
+// sum adds the big-endian words of b to s, a 64-bit ones' complement sum. An odd last byte is padded with zero.
 func sum(s uint64, b []byte) uint64 {
 	var carry uint64
 	for len(b) >= 32 { // four at a time: Go keeps the carry flag only within one block
@@ -542,7 +549,7 @@ func sum(s uint64, b []byte) uint64 {
 	return s + carry
 }
 
-// fold reduces a sum to 16 bits.
+// fold reduces a 64-bit ones' complement sum to 16 bits.
 func fold(s uint64) uint16 {
 	s = s>>32 + s&0xffffffff
 	s = s>>16 + s&0xffff

@@ -7,13 +7,13 @@ import (
 	"strings"
 )
 
-// ErrNumber matches errors about text that is not a number.
+// ErrNumber is matched by errors about text that is not a number.
 var ErrNumber = NewError(Usage, "bad number")
 
 // Numbers that users write are decimal in flags, files, sweeps and CSV alike: 010 is ten, and Go's 0x10, 0b1, 0o7,
 // 1_000 and Inf are rejected. Only words of hardware (ParseWord) may be hexadecimal.
 
-// ParseInt reads a whole number.
+// ParseInt parses a decimal integer.
 func ParseInt(text string) (int64, error) {
 	v, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
@@ -22,7 +22,7 @@ func ParseInt(text string) (int64, error) {
 	return v, nil
 }
 
-// ParseUint reads a whole number of at most the given bits, from 0.
+// ParseUint parses an unsigned integer that fits in the given number of bits.
 func ParseUint(text string, bits int) (uint64, error) {
 	v, err := strconv.ParseUint(text, 10, bits)
 	if err != nil {
@@ -32,7 +32,7 @@ func ParseUint(text string, bits int) (uint64, error) {
 	return v, nil
 }
 
-// ParseNumber reads a finite number, such as 0.5 or 1e-3.
+// ParseNumber parses a finite decimal number, such as 0.5 or 1e-3.
 func ParseNumber(text string) (float64, error) {
 	v, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) || strings.ContainsAny(text, "xX_") {
@@ -41,7 +41,8 @@ func ParseNumber(text string) (float64, error) {
 	return v, nil
 }
 
-// ParseWord reads an address, a register or a table's field: a decimal number, or 0x and hexadecimal digits.
+// ParseWord parses an address or the value of a register or table field. It accepts decimal numbers, and hexadecimal
+// numbers after 0x.
 func ParseWord(text string, bits int) (uint64, error) {
 	digits, base := text, 10
 	if hex, ok := strings.CutPrefix(strings.ToLower(text), "0x"); ok {

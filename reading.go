@@ -1,7 +1,8 @@
 package olaf
 
-// Reading selects whose Age of Model is measured (docs/reference/metrics.md). A cluster's age is reset by a delivery
-// from any of its workers; a worker's age by its deliveries only, and the mean over its workers is the cluster's value.
+// Reading selects how Age of Model is measured (docs/reference/metrics.md). Per cluster, the age is reset by deliveries
+// from all its workers. Per worker, each worker's age is reset only by its own deliveries, and the cluster's age is the
+// mean over its workers.
 type Reading uint8
 
 // All readings.
@@ -11,7 +12,7 @@ const (
 	Readings = 2
 )
 
-// String returns the reading in words.
+// String returns the reading in words, such as "per worker".
 func (r Reading) String() string {
 	if r == PerWorker {
 		return "per worker"

@@ -8,10 +8,12 @@ import (
 	"strings"
 )
 
-// ErrUnit matches every error in parsing a quantity: a missing or unknown unit, or a value outside the type.
+// ErrUnit is matched by errors in parsing a quantity, such as a missing or unknown unit or a value outside the type's
+// range.
 var ErrUnit = NewError(Usage, "bad quantity")
 
-// Rate is bits per second of L2 frame. 60G, 2.5Gbps and 100M parse; a bare number does not.
+// Rate is a data rate in bits of L2 frame per second. It is parsed from text such as 60G, 2.5Gbps or 100M; a unit is
+// required.
 type Rate int64
 
 // Rates that read well in code.
@@ -22,13 +24,15 @@ const (
 	Gbps              = 1000 * Mbps
 )
 
-// Size is a length in bytes. 256B, 2048b (bits, a multiple of 8) and 9kB parse; a bare number does not.
+// Size is a length in bytes. It is parsed from text such as 256B, 2048b (bits, a multiple of 8) or 9kB; a unit is
+// required.
 type Size int64
 
-// Time is an instant of virtual time: picoseconds since the run's origin. Its range is 106 days.
+// Time is an instant of virtual time, in picoseconds since the start of the run. Its range is 106 days.
 type Time int64
 
-// Duration is a span of virtual time in picoseconds. 4ns, 1.5us, 100ms parse; a bare number does not.
+// Duration is a span of virtual time in picoseconds. It is parsed from text such as 4ns, 1.5us or 100ms; a unit is
+// required.
 type Duration int64
 
 // Durations that read well in code.
@@ -42,7 +46,8 @@ const (
 	Hour                 = 60 * Minute
 )
 
-// Cycle is one cycle of the 250 MHz data path, in which 64 bytes move (paper §7, hardware 512 bit AXI4-Stream).
+// Cycle is the duration of one cycle of the 250 MHz data path, which moves 64 bytes per cycle (paper §7: 512-bit
+// AXI4-Stream in hardware).
 const Cycle = 4 * Nanosecond
 
 // Add returns the instant d after t.
@@ -51,7 +56,7 @@ func (t Time) Add(d Duration) Time { return t + Time(d) }
 // Sub returns the span from u to t.
 func (t Time) Sub(u Time) Duration { return Duration(t - u) }
 
-// NS returns the whole nanoseconds since the origin, rounded down.
+// NS returns the number of whole nanoseconds since the origin, rounded down.
 func (t Time) NS() int64 { return int64(t) / int64(Nanosecond) }
 
 // NS returns d in nanoseconds.
@@ -63,7 +68,7 @@ func (d Duration) Seconds() float64 { return float64(d) / float64(Second) }
 // Bits returns the size in bits.
 func (s Size) Bits() int64 { return int64(s) * 8 }
 
-// TimeToSend returns the time to send s at rate r, rounded down to a picosecond; r must be positive.
+// TimeToSend returns the time needed to send s at rate r, rounded down to a picosecond. r must be positive.
 func (r Rate) TimeToSend(s Size) Duration {
 	if bits := s.Bits(); bits <= math.MaxInt64/int64(Second) {
 		return Duration(bits * int64(Second) / int64(r))
@@ -72,7 +77,7 @@ func (r Rate) TimeToSend(s Size) Duration {
 	return Duration(v.Quo(v, big.NewInt(int64(r))).Int64())
 }
 
-// unit is one suffix of a quantity and its worth in the type's base unit.
+// unit is a unit suffix and the number of base units that it stands for.
 type unit struct {
 	suffix string
 	worth  int64
@@ -97,7 +102,7 @@ var (
 		{"min", int64(Minute)}, {"h", int64(Hour)}}
 )
 
-// quantity describes how one type is parsed.
+// quantity describes how values of one type are parsed.
 type quantity struct {
 	name     string
 	units    [2][]unit
@@ -114,15 +119,15 @@ var (
 	timeQuantity = quantity{"duration", [2][]unit{timeUnits, timeAlso}, []string{"ms"}, "100ms, 1.5us or 60s", true}
 )
 
-// ParseRate reads a rate with its unit: 60G, 2.5Gbps, 2.5Gbit/s, 100M, 9600bps. Negative rates are rejected. The error
-// matches ErrUnit and proposes the likely meaning of a bare number.
+// ParseRate parses a rate with its unit, such as 60G, 2.5Gbps, 2.5Gbit/s, 100M or 9600bps. It rejects negative rates.
+// The error matches ErrUnit; for a number without a unit, it lists the likely meanings.
 func ParseRate(s string) (Rate, error) {
 	v, err := rateQuantity.parse(s)
 	return Rate(v), err
 }
 
-// ParseSize reads a size with its unit: 256B, 2048b, 9kB. Bits must make whole bytes, and negative sizes are rejected.
-// The error matches ErrUnit.
+// ParseSize parses a size with its unit, such as 256B, 2048b or 9kB. It rejects negative sizes and bits that do not
+// make whole bytes. The error matches ErrUnit.
 func ParseSize(s string) (Size, error) {
 	if !strings.HasSuffix(s, "b") {
 		v, err := sizeQuantity.parse(s)
@@ -135,14 +140,13 @@ func ParseSize(s string) (Size, error) {
 	return Size(v / 8), err
 }
 
-// ParseDuration reads a span with its unit: 4ns, 1.5us, 100ms, 60s, 2m.
-// The error matches ErrUnit.
+// ParseDuration parses a duration with its unit, such as 4ns, 1.5us, 100ms, 60s or 2m. The error matches ErrUnit.
 func ParseDuration(s string) (Duration, error) {
 	v, err := timeQuantity.parse(s)
 	return Duration(v), err
 }
 
-// listMeanings lists the quantities that a bare number may mean.
+// listMeanings lists the quantities that a number without a unit may mean, for an error message.
 func (q *quantity) listMeanings(number string) string {
 	var all []string
 	for _, unit := range q.likely {
@@ -151,7 +155,7 @@ func (q *quantity) listMeanings(number string) string {
 	return strings.Join(all, " or ")
 }
 
-// maxDigits limits the digits before a unit, so that absurd input costs nothing.
+// maxDigits limits the digits before a unit, so that absurd input is rejected without parsing a huge number.
 const maxDigits = 64
 
 func (q *quantity) parse(s string) (int64, error) {
@@ -212,7 +216,7 @@ func formatQuantity(v int64, units []unit) string {
 	return strconv.FormatInt(v, 10)
 }
 
-// isShort reports whether v in units of worth has at most three decimals, so that printing loses nothing.
+// isShort reports whether v has at most three decimals in units of worth, so that it can be printed without loss.
 func isShort(v, worth int64) bool { return worth >= 1000 && v%(worth/1000) == 0 }
 
 func trimZeros(v, worth int64) string {
@@ -220,16 +224,16 @@ func trimZeros(v, worth int64) string {
 	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
 }
 
-// String prints the shortest exact form, such as 60Gbps or 2.5Gbps.
+// String returns the shortest exact form, such as 60Gbps or 2.5Gbps.
 func (r Rate) String() string { return formatQuantity(int64(r), rateUnits) }
 
-// String prints whole bytes, such as 256B.
+// String returns the size in bytes, such as 256B.
 func (s Size) String() string { return formatQuantity(int64(s), sizeUnits) }
 
-// String prints the shortest exact form, such as 100ms or 20.48ns.
+// String returns the shortest exact form, such as 100ms or 20.48ns.
 func (d Duration) String() string { return formatQuantity(int64(d), timeUnits) }
 
-// String prints t as a span since the origin.
+// String returns the time since the origin as a duration.
 func (t Time) String() string { return Duration(t).String() }
 
 // Set, Type and the text forms make the units usable as flags and in YAML and JSON.
@@ -258,7 +262,7 @@ func set[T any](dst *T, s string, parse func(string) (T, error)) error {
 	return err
 }
 
-// Plural returns a number with its noun: 1 run, 2 runs.
+// Plural returns a number followed by the noun, with an s unless n is 1, such as "1 run" or "2 runs".
 func Plural[N ~int | ~int64 | ~uint64](n N, what string) string {
 	if n == 1 {
 		return "1 " + what

@@ -4,23 +4,23 @@ package olaf
 // Registers).
 type ClusterID uint16
 
-// WorkerID names a worker. A worker is identified by its cluster and its id together; testbeds number their workers
-// from 0 without gaps, so that there the id alone is enough.
+// WorkerID identifies a worker within its cluster. In a testbed, workers of all clusters are numbered from 0 without
+// gaps, so that the id alone identifies a worker.
 type WorkerID uint16
 
-// Flags are the properties of an update that are sent beside its numbers.
+// Flags are the Boolean properties of an update.
 type Flags uint8
 
 const (
 	// Retransmission marks an update that was sent before (header bit 1).
 	Retransmission Flags = 1 << iota
-	// CountSaturated marks an update whose count reached the maximum of 65,535. It is not on the wire; it voids the
-	// accounting identity over counts.
+	// CountSaturated marks an update whose count reached the maximum of 65,535. The mark is not transmitted. In such a
+	// run, the accounting identity over counts is not checked.
 	CountSaturated
 )
 
-// Update is one model update in the data path: the fields of the OLAF header and the shape of the payload. Gradient
-// lanes are passed separately, only where bytes are needed.
+// Update is one model update in the data path. It contains the fields of the OLAF header and the number of gradients.
+// The gradients themselves are passed separately, only where they are needed.
 type Update struct {
 	GenNS   uint64    // generation time of the newest update inside, ns since the generator was armed, modulo 2^48
 	Seq     uint32    // per worker, from 0; of the newest contributor
@@ -32,17 +32,17 @@ type Update struct {
 	Flags   Flags
 }
 
-// Size returns the length of the update's frame: 64 bytes of headers and 4 per lane.
+// Size returns the length of the update's frame, which has 64 bytes of headers and 4 bytes per lane.
 func (u *Update) Size() Size { return FrameSize(int(u.Lanes)) }
 
-// Contributor is one worker's update inside a merged one.
+// Contributor describes one worker's update that is part of a merged update.
 type Contributor struct {
 	GenNS  uint64
 	Seq    uint32
 	Worker WorkerID
 }
 
-// Observation is one delivered frame as the parameter server saw it.
+// Observation describes one delivered frame as the parameter server saw it.
 type Observation struct {
 	At     Time     // last bit received, since the generator was armed
 	Queued Duration // from the append of its slot until At; negative if not measured (a plain capture)

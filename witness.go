@@ -2,8 +2,8 @@ package olaf
 
 import "slices"
 
-// Decisions compares a queue's decision log with the engine: an accounting identity for devices that have a log. It is
-// satisfied if Void is empty and all checked decisions are equal.
+// Decisions is the result of comparing a queue's decision log with the decisions of the engine, for devices that have
+// such a log. The comparison passes if Void is empty and all checked decisions are equal.
 type Decisions struct {
 	Checked int64 `json:"checked"`
 	Equal   int64 `json:"equal"`
@@ -13,10 +13,10 @@ type Decisions struct {
 	Void  string `json:"void,omitempty"`
 }
 
-// Differ reports whether a checked decision was not equal.
+// Differ reports whether any checked decision differs from the engine's. It returns false if nothing was compared.
 func (d *Decisions) Differ() bool { return d.Void == "" && d.Equal != d.Checked }
 
-// Add adds o's numbers and keeps the first difference and the first reason.
+// Add adds the numbers of o to d. It keeps the earliest difference and the earliest reason for not comparing.
 func (d *Decisions) Add(o *Decisions) {
 	d.Checked += o.Checked
 	d.Equal += o.Equal
@@ -28,14 +28,15 @@ func (d *Decisions) Add(o *Decisions) {
 	}
 }
 
-// Quantiles are quantiles of times in ns.
+// Quantiles contains quantiles of a set of times, in nanoseconds.
 type Quantiles struct {
 	P50 int64 `json:"p50"`
 	P99 int64 `json:"p99"`
 	Max int64 `json:"max"`
 }
 
-// QuantilesOf sorts times and returns their quantiles: for n times the value at index share·n. They are 0 for no times.
+// QuantilesOf sorts times and returns their quantiles. For n times, the quantile p is the value at index p·n. All
+// quantiles are 0 if there are no times.
 func QuantilesOf[T ~int64](times []T) Quantiles {
 	if len(times) == 0 {
 		return Quantiles{}
@@ -45,7 +46,7 @@ func QuantilesOf[T ~int64](times []T) Quantiles {
 	return Quantiles{P50: at(0.5), P99: at(0.99), Max: at(1)}
 }
 
-// Worst takes the maximum of each quantile.
+// Worst sets each quantile of q to the maximum of the quantile in q and in o.
 func (q *Quantiles) Worst(o *Quantiles) {
 	q.P50, q.P99, q.Max = max(q.P50, o.P50), max(q.P99, o.P99), max(q.Max, o.Max)
 }

@@ -7,7 +7,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// Account reads a ledger's counters from a card's counter registers.
+// Account reads the counters of one ledger from a card's counter registers.
 type Account struct {
 	ledger *olaf.Ledger
 	reads  []read
@@ -18,7 +18,8 @@ type read struct {
 	address uint32 // of the counter's register
 }
 
-// NewAccount looks up the registers of l. It returns an error if a register is in no snapshot bank.
+// NewAccount returns an Account for l. It returns an error if the register of a counter does not exist or is in no
+// snapshot bank.
 func NewAccount(l *olaf.Ledger) (*Account, error) {
 	a := &Account{ledger: l}
 	for i := range l.Counters {
@@ -38,7 +39,7 @@ func NewAccount(l *olaf.Ledger) (*Account, error) {
 	return a, nil
 }
 
-// Counts converts c to the ledger's counts. Counters without a register are 0.
+// Counts returns the counters of the ledger with their values in c. Counters without a register are 0.
 func (a *Account) Counts(c *Counters) olaf.Counts {
 	counts := olaf.NewCounts(a.ledger)
 	for _, r := range a.reads {
@@ -47,7 +48,7 @@ func (a *Account) Counts(c *Counters) olaf.Counts {
 	return counts
 }
 
-// find returns the counter whose register is at address, or nil if no snapshot bank has it.
+// find returns a pointer to the counter whose register is at address, or nil if the register is in no snapshot bank.
 func (c *Counters) find(address uint32) *uint64 {
 	if v := c.Queue.At(address); v != nil {
 		return v

@@ -2,8 +2,8 @@ package fpga
 
 import "github.com/olafctl/olaf"
 
-// Capture describes how completely and precisely one run was captured after a card. A capture can lose frames, and its
-// clock differs from the card's; results must account for both.
+// Capture describes how complete and how precise the capture of one run is. A capture next to a card can lose frames,
+// and its clock differs from the card's clock, so results must account for both.
 type Capture struct {
 	Interface string `json:"interface"`
 	// ServerPort is the card's port at the other end of the cable.
@@ -47,7 +47,7 @@ type Capture struct {
 	Faults []string `json:"faults,omitempty"`
 }
 
-// Capturer is a tap that reports how well it captured.
+// Capturer is implemented by taps that report the quality of their capture.
 type Capturer interface {
 	// Capture reports on the run started last, up to now. It returns nil for a tap that cannot miss frames, such as
 	// a twin's.

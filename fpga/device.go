@@ -1,5 +1,5 @@
-// Package fpga defines the interface of a single card: registers, identity, reset and the passage of device time. The
-// backends are in twin, pcie, remote and playback; fpga/regmap describes the registers.
+// Package fpga defines the interface of a single card, with its registers, identity, reset and device time. The
+// backends are in the packages twin, pcie, remote and playback. Package regmap describes the registers.
 package fpga
 
 import (
@@ -10,18 +10,20 @@ import (
 
 // Kinds of device errors; match them with errors.Is.
 var (
-	// ErrGone reports that the device stopped answering (a PCIe read of all ones, a closed connection).
+	// ErrGone is the error for a device that stopped answering, as shown by a PCIe read of all ones or a closed
+	// connection.
 	ErrGone = olaf.NewError(olaf.Device, "device is gone")
-	// ErrAddress reports that there is no register at the address, or that access to it is not allowed.
+	// ErrAddress is the error for an address that has no register or whose register does not allow the access.
 	ErrAddress = olaf.NewError(olaf.Device, "no such register")
-	// ErrRefused reports that the device declined a write, such as a mode change while it runs.
+	// ErrRefused is the error for a write that the device rejected, such as a mode change while it runs.
 	ErrRefused = olaf.NewError(olaf.Device, "device refused")
-	// ErrDoubtful reports that the device returned values that cannot be true, so they are not used.
+	// ErrDoubtful is the error for values from a device that cannot be correct and are therefore not used.
 	ErrDoubtful = olaf.NewError(olaf.Device, "device contradicts itself")
 )
 
-// Registers reads and writes the register space of one card. Addresses are byte offsets within BAR2, multiples of 4;
-// values have 32 bits. 64-bit counters are two registers, low word first, stable after a snapshot command.
+// Registers reads and writes the registers of one card. Addresses are byte offsets within BAR2 and multiples of 4.
+// Values have 32 bits. A 64-bit counter occupies two registers, low word first, and does not change between snapshot
+// commands.
 type Registers interface {
 	Read32(addr uint32) (uint32, error)
 	Write32(addr uint32, value uint32) error
@@ -29,7 +31,7 @@ type Registers interface {
 	WriteBurst(addr uint32, words []uint32) error
 }
 
-// Device is one open card or its twin. It is not safe for concurrent use.
+// Device is an open card or its software twin. It is not safe for concurrent use.
 type Device interface {
 	Registers
 	// Identity describes the device without touching its state.
@@ -62,8 +64,8 @@ func WatchGenerator(ctx context.Context, d Device, step olaf.Duration, each func
 	}
 }
 
-// Port is the traffic counted at one network port, at the MAC and in the adapter between MAC and user box. Only
-// differences are meaningful, because the counts do not start at 0.
+// Port contains traffic counts for one network port, from the MAC and from the adapter between the MAC and the user
+// box. Only differences are meaningful, because the counts do not start at 0.
 type Port struct {
 	Sent     uint64 `json:"sent"`     // frames that left the MAC
 	Received uint64 `json:"received"` // frames that reached the MAC
@@ -87,13 +89,13 @@ type Port struct {
 	Feeds bool `json:"feeds,omitempty"`
 }
 
-// PortCounter is a Device with network ports.
+// PortCounter is a Device that counts the traffic at its network ports.
 type PortCounter interface {
 	// PortCounts returns the counts of all ports by number, or none if the device has no ports.
 	PortCounts() ([]Port, error)
 }
 
-// PortCounts returns the counts of dev's network ports, or none if it has no ports.
+// PortCounts returns the traffic counts of dev's network ports, or nil if dev does not have any.
 func PortCounts(dev Device) ([]Port, error) {
 	if d, ok := dev.(PortCounter); ok {
 		return d.PortCounts()
@@ -101,7 +103,7 @@ func PortCounts(dev Device) ([]Port, error) {
 	return nil, nil
 }
 
-// Identity identifies a device and its build.
+// Identity identifies a device and the build of its logic.
 type Identity struct {
 	Address    string `json:"address"` // form that opens it again: twin:, pci:0000:3b:00.0
 	Kind       string `json:"kind"`    // twin, pcie, remote, playback

@@ -9,8 +9,8 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// DryRun returns a view of d that prints every access and changes nothing. Reads reach the device unless they would
-// advance an index. Writes are only remembered, so that reading a register back returns the value written.
+// DryRun returns a wrapper for d that prints every access to out and changes nothing on the device. Reads are passed on
+// unless they would advance an index. Writes are only remembered, so that a later read returns the value written.
 func DryRun(d Device, out io.Writer) Device {
 	return &dryRun{d, out, make(map[uint32]uint32)}
 }
@@ -21,7 +21,7 @@ type dryRun struct {
 	written map[uint32]uint32
 }
 
-// moving lists registers that change with every read.
+// moving lists the registers whose values change with every read.
 var moving = map[uint32]bool{regmap.GeneratorMemData: true, regmap.ReplicationMemberData: true}
 
 func registerName(addr uint32) string {

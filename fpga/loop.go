@@ -4,8 +4,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Looper is a Device to which closed-loop hosts can connect. The hosts run in device time at ports wired to them,
-// and their packets bypass the queue.
+// Looper is a Device to which closed-loop hosts can connect. The hosts run in device time and are connected to its
+// ports. Their packets bypass the queue.
 type Looper interface {
 	Device
 	// OpenLoop starts a closed loop through the program selected by register aggregator.program, built by the given
@@ -16,8 +16,8 @@ type Looper interface {
 	OpenLoop(build program.Config) (program.Program, error)
 }
 
-// AddsUpdates reports whether the device's programs also sit in front of its queue and sum the generator's updates.
-// The default is true.
+// AddsUpdates reports whether the device's switch programs can also sum the generator's updates before its queue. It
+// returns true for devices that do not implement a method AddsUpdates.
 func AddsUpdates(dev Device) bool {
 	d, says := dev.(interface{ AddsUpdates() bool })
 	return !says || d.AddsUpdates()

@@ -2,7 +2,7 @@ package fpga
 
 import "github.com/olafctl/olaf"
 
-// Pacing reports how well a process kept the departure times at an output that it serves.
+// Pacing reports how well a process kept the departure times of frames at an output.
 type Pacing struct {
 	Frames     int64          `json:"frames"`
 	LatenessNS olaf.Quantiles `json:"lateness_ns"`
@@ -20,21 +20,21 @@ type Pacing struct {
 	Withheld string `json:"withheld,omitempty"`
 }
 
-// Arrival is one update at the queue's input, with the identity assigned by the tables.
+// Arrival is an update that arrived at the queue, with the identity that the tables assign to its sender.
 type Arrival struct {
 	At     olaf.Time // on the generator's run clock
 	Update olaf.Update
 }
 
-// ArrivalLog is a device that logs arrivals at its queue.
+// ArrivalLog is implemented by devices that log arrivals at their queue.
 type ArrivalLog interface {
 	// Arrivals returns the arrivals since the queue was enabled, in the order of the queue's decisions. The slice
 	// is valid until the queue is enabled again.
 	Arrivals() ([]Arrival, error)
 }
 
-// FindArrivalLog returns dev's log of queue arrivals. ok is false if dev has none, which a device behind an agent
-// may only reveal at run time.
+// FindArrivalLog returns dev's log of arrivals at the queue. ok is false if dev does not have a log. For a device
+// behind an agent, this is known only at run time.
 func FindArrivalLog(dev Device) (log ArrivalLog, ok bool) {
 	log, ok = dev.(ArrivalLog)
 	if d, asked := dev.(interface{ LogsArrivals() bool }); asked {

@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// QueueConfig configures the OlafQueue block (docs/reference/registers.md, queue).
+// QueueConfig configures the OlafQueue block of a card (docs/reference/registers.md, queue).
 type QueueConfig struct {
 	Discipline      string // one of engine.DisciplineNames
 	Depth           int    // slots in use
@@ -30,7 +30,7 @@ type QueueConfig struct {
 	Downlink engine.Increment
 }
 
-// NotBuilt is the error for a card built without a switch program. It matches ErrRefused.
+// NotBuilt is the error for a card whose build does not include a switch program. It matches ErrRefused.
 type NotBuilt struct{ Address, Program string }
 
 func (e *NotBuilt) Error() string {
@@ -41,7 +41,8 @@ func (e *NotBuilt) Error() string {
 // Unwrap returns ErrRefused.
 func (e *NotBuilt) Unwrap() error { return ErrRefused }
 
-// CheckProgramBuilt returns nil if the card was built with p, a *NotBuilt if not, or the error from a register read.
+// CheckProgramBuilt returns nil if the card's build includes program p. Otherwise it returns a *NotBuilt, or the error
+// from reading a register.
 func CheckProgramBuilt(d Device, p *program.Description) error {
 	has, err := hasAggregator(d)
 	if err != nil {
@@ -64,7 +65,7 @@ func hasAggregator(d Device) (bool, error) {
 	return capabilities&regmap.CommonCapabilitiesAggregator != 0, err
 }
 
-// HasNoEngineCycles reports whether the device's engine takes no cycles and cannot be configured to take any.
+// HasNoEngineCycles reports whether merging takes no engine cycles on the device and this cannot be changed.
 func HasNoEngineCycles(d Device) (bool, error) {
 	capabilities, err := d.Read32(regmap.CommonCapabilities)
 	if err != nil || capabilities&regmap.CommonCapabilitiesModelCycles != 0 {
@@ -119,7 +120,7 @@ func explainStep(s *regmap.Step, err error) error {
 	return fmt.Errorf("configure the queue: read back %s: %w", name, err)
 }
 
-// checkBuild compares c with the limits of the card's build.
+// checkBuild returns an error if the card's build does not support the configuration.
 func (c *QueueConfig) checkBuild(d Device, capabilities uint32) error {
 	slots, err := d.Read32(regmap.QueueBuiltSlots)
 	if err != nil {
@@ -210,11 +211,11 @@ func (c *QueueConfig) writeProgram(capabilities uint32, write func(addr, value u
 	}
 }
 
-// drainStep is the device time between two polls of a draining queue.
+// drainStep is the device time between two polls while the queue drains.
 const drainStep = 10 * olaf.Microsecond
 
-// StopQueue disables the queue and waits until it is empty. Frames still inside after one second of device time are
-// flushed.
+// StopQueue disables the queue and waits until it is empty. Frames that are still queued after one second of device
+// time are flushed.
 func StopQueue(ctx context.Context, d Device) error {
 	switch _, err := regmap.Do(d, stopSteps()); {
 	case errors.Is(err, regmap.ErrUnexpected):
@@ -262,7 +263,7 @@ func DrainQueue(ctx context.Context, d Device) error {
 	return nil
 }
 
-// DrainDownlinks waits until no sum is queued for the workers. The device must have downlinks.
+// DrainDownlinks waits until no sum for the workers is queued. The device must have downlinks.
 func DrainDownlinks(ctx context.Context, d Device) error {
 	for {
 		waiting, err := d.Read32(regmap.AggregatorDownlinkWaiting)
@@ -280,7 +281,7 @@ func queueEmpty(d Device) (bool, error) {
 	return status&regmap.QueueStatusEmpty != 0, err
 }
 
-// Counters is a snapshot of a card's counter banks, all taken at one cycle.
+// Counters contains all counter banks of a card, as latched in one cycle.
 type Counters struct {
 	Queue     regmap.QueueCounters
 	Generator regmap.GeneratorCounters
@@ -290,7 +291,7 @@ type Counters struct {
 	MostSegments uint64
 }
 
-// Snapshot latches all counters at one cycle and reads them.
+// Snapshot latches all counters in one cycle and reads them.
 func Snapshot(d Device) (Counters, error) {
 	var c Counters
 	if err := d.Write32(regmap.CommonCommand, regmap.CommonCommandSnapshot); err != nil {
@@ -306,8 +307,8 @@ func Snapshot(d Device) (Counters, error) {
 	return c, nil
 }
 
-// SnapshotProgram is Snapshot plus the counters of the program in front of the queue. The card must be built with a
-// program.
+// SnapshotProgram does the same as Snapshot and also reads the counters of the switch program before the queue. The
+// card's build must include a program.
 func SnapshotProgram(d Device) (Counters, error) {
 	c, err := Snapshot(d)
 	if err != nil {
@@ -328,14 +329,15 @@ func SnapshotProgram(d Device) (Counters, error) {
 	return c, nil
 }
 
-// bankVersions maps counters added later to the version of the aggregator block that introduced them.
+// bankVersions lists the counters that were added to the aggregator block later, with the version of the block that
+// introduced them.
 var bankVersions = map[uint32]uint32{
 	regmap.AggregatorOccupancyIntegral: 1<<24 | 3<<16,
 	regmap.AggregatorOccupancyCycles:   1<<24 | 4<<16,
 }
 
-// olderBank reads the counter bank of an aggregator block with the given version. Counters added after that version
-// read 0.
+// olderBank reads the counter bank of an aggregator block with the given version. Counters that were added after this
+// version read as 0.
 type olderBank struct {
 	regmap.Reader
 	version uint32
@@ -348,8 +350,8 @@ func (b olderBank) Read32(addr uint32) (uint32, error) {
 	return b.Reader.Read32(addr)
 }
 
-// ClearCounters zeroes every running counter and takes a snapshot to confirm it. The error matches ErrDoubtful if
-// the counters still cover time before the command.
+// ClearCounters clears all running counters and takes a snapshot to confirm this. The error matches ErrDoubtful if the
+// counters still cover the time before the command.
 func ClearCounters(d Device) error {
 	steps := clearSteps()
 	if _, err := regmap.Do(d, steps); err != nil {
@@ -384,8 +386,8 @@ func checkCleared(d Device, steps []regmap.Step) error {
 	return nil
 }
 
-// ProgramCounters maps register addresses to the counters of the program in front of the queue. The map is empty if
-// there is no program or it is not in known.
+// ProgramCounters returns the counters of the switch program before the queue, by register address. The map is empty if
+// there is no program or if it is not in known.
 func ProgramCounters(d Registers, known []program.Description) (map[uint32]*olaf.Counter, error) {
 	counters := map[uint32]*olaf.Counter{}
 	code, err := d.Read32(regmap.AggregatorProgram)
@@ -402,8 +404,8 @@ func ProgramCounters(d Registers, known []program.Description) (map[uint32]*olaf
 	return counters, nil
 }
 
-// HasGeneratorControl reports whether the generator of a device can route its frames out of the card, by
-// generator.control, which exists from register map 1.5 on. Older images answer with a placeholder.
+// HasGeneratorControl reports whether the device's generator can send its frames out of the card. It checks for the
+// register generator.control, which exists since register map 1.5; older images return a placeholder.
 func HasGeneratorControl(d Registers) (bool, error) {
 	version, err := d.Read32(regmap.CommonMapVersion)
 	return version >= 1<<24|5<<16, err

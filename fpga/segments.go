@@ -9,14 +9,14 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// ErrRunning reports that the queue runs, so the table in front of it cannot be read.
+// ErrRunning is the error if the program's table cannot be read because the queue is running.
 var ErrRunning = olaf.NewError(olaf.Device, "the queue runs")
 
-// ErrMoving reports that the program's table changed during the read although the queue was stopped.
+// ErrMoving is the error if the program's table changed while it was read, although the queue was stopped.
 var ErrMoving = olaf.NewError(olaf.Device, "the table of the program changes while it is read")
 
-// Segment is a table slot of the program in front of the queue that contains a partial sum. The registers identify
-// only its newest contributor.
+// Segment is a slot with a partial sum in the table of the switch program before the queue. The registers identify only
+// the sum's newest contributor.
 type Segment struct {
 	Cluster olaf.ClusterID
 	Seg     uint64 // position in the cluster's vector
@@ -28,7 +28,7 @@ type Segment struct {
 	Lanes   int    // stored lanes
 }
 
-// Segments is the table of the program in front of the queue.
+// Segments is the table of the switch program before the queue.
 type Segments struct {
 	Program uint32 // program code
 	H       int    // contributions that complete a sum
@@ -36,13 +36,13 @@ type Segments struct {
 	Held    []Segment
 }
 
-// ReadSegments reads the table in front of the queue. A frozen queue is read as it is, a disabled queue is frozen
-// for the duration, and a running queue gives an error that matches ErrRunning. The error matches ErrRefused if the
-// block is missing, and ErrMoving if the table changes during the read.
+// ReadSegments reads the table of the switch program before the queue. A disabled queue is frozen while the table is
+// read, and a frozen queue is left as it is. If the queue is running, the error matches ErrRunning. The error matches
+// ErrRefused if the card has no aggregator block, and ErrMoving if the table changes while it is read.
 func ReadSegments(d Device) (Segments, error) { return readSegments(d, false) }
 
-// FreezeAndReadSegments is ReadSegments for a device whose time passes only on request. It also freezes a running
-// queue, because nothing can arrive meanwhile.
+// FreezeAndReadSegments does the same as ReadSegments for a device whose time passes only on request. It can also
+// freeze a running queue, because nothing arrives while the table is read.
 func FreezeAndReadSegments(d Device) (Segments, error) { return readSegments(d, true) }
 
 func readSegments(d Device, holds bool) (t Segments, err error) {
@@ -71,11 +71,11 @@ func readSegments(d Device, holds bool) (t Segments, err error) {
 	return readStableSegments(d)
 }
 
-// looks limits the reads of the table until two in a row agree.
+// looks is the maximum number of times that the table is read until two successive results agree.
 const looks = 4
 
-// readStableSegments reads the table until two reads in a row agree, because a reset between two register reads
-// mixes words of two tables.
+// readStableSegments reads the table until two successive results agree. This is necessary because a reset between two
+// register reads would mix the contents of two tables.
 func readStableSegments(d Device) (t Segments, err error) {
 	for i := range looks {
 		before := t
@@ -117,7 +117,7 @@ func (t *Segments) readTable(d Device) error {
 	return nil
 }
 
-// countSegments returns the number of segments in each cluster's vector. It is 1 on builds without wire formats.
+// countSegments returns the number of segments in the vector of each cluster. It is 1 in builds without wire formats.
 func countSegments(d Device) (int, error) {
 	capabilities, err := d.Read32(regmap.CommonCapabilities)
 	if err != nil || capabilities&regmap.CommonCapabilitiesWireFormats == 0 {
@@ -127,7 +127,7 @@ func countSegments(d Device) (int, error) {
 	return max(int(n), 1), err
 }
 
-// readSegment reads the slot selected in the inspector.
+// readSegment reads the slot that is selected in the inspector's registers.
 func readSegment(d Device) (Segment, error) {
 	v, err := readAll(d, regmap.AggregatorInspectIdentity, regmap.AggregatorInspectSize,
 		regmap.AggregatorInspectSegment,

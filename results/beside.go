@@ -7,17 +7,17 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Beside is an age for one plan in three forms: on the twin with the plan's arrivals, on the twin with the logged
-// arrivals, and as measured. The first two differ by the senders, the last two by the output. Withheld or unknown
-// values are missing.
+// Beside contains one age in three forms: on the twin with the planned arrivals, on the twin with the logged arrivals,
+// and as measured. The first two differ because of the senders, and the last two because of the output. Values that are
+// withheld or unknown are missing.
 type Beside struct {
 	Plan     Float `json:"plan"`
 	Twin     Float `json:"twin"`
 	Measured Float `json:"measured"`
 }
 
-// OutputPct returns by how many percent the measured age exceeds the twin's for the same arrivals: the effect of the
-// output.
+// OutputPct returns the percentage by which the measured age exceeds the twin's age for the same arrivals. This
+// difference is the effect of the output.
 func (b *Beside) OutputPct() Float {
 	if !b.Twin.Known() || !b.Measured.Known() || b.Twin == 0 {
 		return Missing()
@@ -25,7 +25,8 @@ func (b *Beside) OutputPct() Float {
 	return 100 * (b.Measured/b.Twin - 1)
 }
 
-// Compare stores the ages of the twin's runs in a measured run; a nil run means unknown.
+// Compare stores the ages of the twin's runs in a measured run. plan is the twin's run with the planned arrivals, and
+// twin is its run with the logged arrivals. A nil run means that its ages are unknown.
 func (r *Run) Compare(plan, twin *Run) {
 	r.Beside = map[string]Beside{}
 	for m, measured := range r.Metrics.All {
@@ -42,7 +43,7 @@ func (r *Run) Compare(plan, twin *Run) {
 	}
 }
 
-// clusterAges are the ages of one cluster, with the metrics that average them over all clusters.
+// clusterAges lists the ages of a single cluster, with the metrics that average them over all clusters.
 var clusterAges = []struct {
 	name, total string
 	reason      string // why it is missing if the metric is not
@@ -57,7 +58,7 @@ var clusterAges = []struct {
 		func(c *ClusterMetric) *Float { return &c.AoMWorker }, func(r *ClusterRow) *Statistic { return &r.AoMWorker }},
 }
 
-// ClusterAge is an age of one cluster over runs.
+// ClusterAge is a statistic of one cluster's age over several runs.
 type ClusterAge struct {
 	Cluster int
 	Name    string // name in a ClusterMetric
@@ -65,7 +66,7 @@ type ClusterAge struct {
 	Statistic
 }
 
-// ClusterAges returns all ages of all clusters over runs, in ascending order of clusters.
+// ClusterAges returns statistics of all ages of all clusters over the given runs, in ascending order of clusters.
 func ClusterAges(runs []*Run) (ages []ClusterAge) {
 	rows := clusterRows(runs)
 	for i := range rows {
@@ -76,7 +77,8 @@ func ClusterAges(runs []*Run) (ages []ClusterAge) {
 	return ages
 }
 
-// ClusterAge returns an age of one cluster by its name in a ClusterMetric, missing if the run has none.
+// ClusterAge returns one of a cluster's ages by its name in a ClusterMetric. The value is missing if the run does not
+// have it.
 func (r *Run) ClusterAge(cluster int, name string) Float {
 	for _, a := range clusterAges {
 		if a.name == name {
@@ -95,8 +97,8 @@ func (r *Run) clusterAge(id int, of func(*ClusterMetric) *Float) Float {
 	return Missing()
 }
 
-// Recall copies from a stored run what cannot be derived from its frames: decisions, lateness, burst rates, and the
-// twin's ages, next to the newly measured ones.
+// Recall copies the values from a stored run that cannot be computed from its frames. These are decisions, lateness,
+// burst rates, and the twin's ages.
 func (r *Run) Recall(stored *Run) {
 	r.Decisions, r.LatenessNS, r.BurstRate = stored.Decisions, stored.LatenessNS, stored.BurstRate
 	if stored.Beside == nil {
@@ -127,14 +129,14 @@ func (r *Run) age(m *metric.Metric) Float {
 	return r.Metrics.Of(m.Name)
 }
 
-// Withheld is the number of runs without ages and the reason for the first.
+// Withheld contains the number of runs whose ages are withheld, and the reason for the first of them.
 type Withheld struct {
 	Runs   int    `json:"runs"`
 	Reason string `json:"reason"`
 }
 
-// addReal sets the fields that only runs on real wires have: decisions compared with the engine, lateness of frames,
-// withheld runs, and burst rates.
+// addReal sets the fields that only runs in real time have. These are decisions compared with the engine, lateness of
+// frames, withheld runs, and burst rates.
 func (row *Row) addReal(runs []*Run) {
 	var bursts []Float
 	for _, r := range runs {
@@ -169,7 +171,7 @@ func (row *Row) addReal(runs []*Run) {
 	}
 }
 
-// BesideOver averages an age over runs, column by column; see besideOver.
+// BesideOver averages each form of an age over the given runs; see besideOver.
 func BesideOver(runs []*Run, name string) *Beside {
 	var all []Beside
 	for _, r := range runs {
@@ -180,9 +182,9 @@ func BesideOver(runs []*Run, name string) *Beside {
 	return besideOver(all)
 }
 
-// besideOver averages each column over the runs with a measured age, so that all columns cover the same runs. If
-// there are none, plan and twin, which need no output in time, cover all runs. It is nil if no run was compared with
-// the twin.
+// besideOver averages each form of an age over the runs in which the age was measured, so that all averages cover the
+// same runs. If there are no such runs, the twin's ages are averaged over all runs, because they do not depend on the
+// real output. It returns nil if no run was compared with the twin.
 func besideOver(runs []Beside) *Beside {
 	told := slices.ContainsFunc(runs, func(b Beside) bool { return b.Measured.Known() })
 	var plan, twin, measured []Float

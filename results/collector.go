@@ -33,16 +33,16 @@ type Config struct {
 	Jobs []Job `json:"jobs,omitempty"`
 }
 
-// Job is a range of equal clusters with consecutive ids.
+// Job is a range of clusters with consecutive ids and equal properties.
 type Job struct {
 	Cluster  olaf.ClusterID `json:"cluster"`  // first id
 	Clusters int            `json:"clusters"` // number of clusters
 	Workers  int            `json:"workers"`  // per cluster, with ids from 0
 }
 
-// Collector computes the metrics of one run from its stream of observations. It needs constant memory per cluster
-// and worker, two bytes per update that comes in segments, and allocates nothing per observation. Observations must
-// be in order of time. It is not safe for concurrent use.
+// Collector computes the metrics of one run from its stream of observations, which must be in order of time. It needs
+// constant memory per cluster and worker, plus two bytes for each update that consists of segments, and does not
+// allocate for an observation. It is not safe for concurrent use.
 type Collector struct {
 	cfg      Config
 	places   places
@@ -94,7 +94,7 @@ func NewCollector(cfg Config) *Collector {
 	return c
 }
 
-// Reset prepares the Collector for another run and reuses its memory.
+// Reset prepares the Collector for another run. It reuses the allocated memory.
 func (c *Collector) Reset(cfg Config) {
 	clusters, workers, merges, places := c.clusters[:0], c.workers[:0], c.merges, c.places
 	clear(merges)
@@ -115,7 +115,7 @@ func (c *Collector) Reset(cfg Config) {
 	c.initialise(0, 0)
 }
 
-// grow returns s with n more zeroed elements.
+// grow returns s extended by n elements that are zero.
 func grow[T any](s []T, n int) []T {
 	have := len(s)
 	for cap(s) < have+n {
@@ -126,7 +126,7 @@ func grow[T any](s []T, n int) []T {
 	return s
 }
 
-// initialise sets the initial age of the clusters and workers from the given ids on.
+// initialise sets the initial age of all clusters and workers whose ids are at least the given ones.
 func (c *Collector) initialise(cluster, worker int) {
 	w := c.cfg.Window
 	if w.FirstToLast() || w.InitialAge < 0 {
@@ -179,7 +179,7 @@ func (c *Collector) Observe(o *olaf.Observation) {
 	}
 }
 
-// countMerged counts an outgoing update with n aggregations.
+// countMerged counts an outgoing update that is the result of n aggregations.
 func (c *Collector) countMerged(n int) {
 	n = max(n, 0)
 	if n >= len(c.merges) {
@@ -188,7 +188,7 @@ func (c *Collector) countMerged(n int) {
 	c.merges[n]++
 }
 
-// progress counts received updates per worker, for T(N).
+// progress counts the updates received from each worker, for T(N).
 func (c *Collector) progress(o *olaf.Observation, place place, at int64) {
 	if o.Contributors == nil {
 		if o.Update.Count > 1 {
@@ -203,7 +203,7 @@ func (c *Collector) progress(o *olaf.Observation, place place, at int64) {
 	}
 }
 
-// countInside counts an update of a worker, or a segment of one.
+// countInside counts one update of a worker, or one segment of an update.
 func (c *Collector) countInside(i int, seq uint32, at int64) {
 	if c.countReceived(i, at); c.cfg.Segments > 1 {
 		c.countPart(i, seq)
@@ -238,7 +238,7 @@ func (c *Collector) cluster(i int) *clusterState {
 	return &c.clusters[i]
 }
 
-// age updates the sawtooths of the frame's cluster and workers.
+// age updates the age sawtooths of the frame's cluster and workers.
 func (c *Collector) age(o *olaf.Observation, place place, at int64) {
 	from := int64(c.cfg.Window.From)
 	gen := unwrapGeneration(o.At, o.Update.GenNS)
@@ -264,7 +264,7 @@ func (c *Collector) age(o *olaf.Observation, place place, at int64) {
 	}
 }
 
-// ageCluster updates a cluster's sawtooth.
+// ageCluster updates the age sawtooth of a cluster.
 func (c *Collector) ageCluster(u *clusterState, from, at, gen int64) {
 	if u.saw.delivered && at >= from {
 		u.peaks.Add(olaf.Duration(at - u.saw.newest))
@@ -273,7 +273,8 @@ func (c *Collector) ageCluster(u *clusterState, from, at, gen int64) {
 	u.saw.deliver(from, at, gen)
 }
 
-// ageStamps updates a cluster's sawtooths by other stamps than the newest, gen.
+// ageStamps updates two further ages of a cluster, which use the mean and the oldest generation time in the frame
+// instead of the newest, gen.
 func (u *clusterState) ageStamps(o *olaf.Observation, from, at, gen int64) {
 	oldest, behind := gen, int64(0)
 	for i := range o.Contributors {
@@ -299,10 +300,11 @@ func (c *Collector) ageWorker(i, cluster int, from, at, gen int64) {
 	w.saw.deliver(from, at, gen)
 }
 
-// ObservedCount returns the number of observed frames.
+// ObservedCount returns the number of frames observed so far.
 func (c *Collector) ObservedCount() int64 { return c.observed }
 
-// TimeSpan returns the mean time of the frames and the span from first to last, in ns; missing without frames.
+// TimeSpan returns the mean time of the observed frames and the time from the first to the last, in nanoseconds. Both
+// are missing if there are no frames.
 func (c *Collector) TimeSpan() (mean, span Float) {
 	if c.observed == 0 {
 		return Missing(), Missing()
@@ -311,11 +313,11 @@ func (c *Collector) TimeSpan() (mean, span Float) {
 		Float(c.later.float()/float64(c.observed)/float64(olaf.Nanosecond)), Float(olaf.Duration(c.last - c.first).NS())
 }
 
-// CountSum returns Σ count over the observed frames.
+// CountSum returns the sum of the counts in all observed frames.
 func (c *Collector) CountSum() int64 { return c.countSum }
 
-// Finish ends the run: it closes the window, checks the accounting, and returns the declared metrics. Afterwards the
-// Collector can only be Reset.
+// Finish ends the run. It closes the window, checks the accounting identities, and returns the declared metrics.
+// Afterwards, only Reset may be called.
 func (c *Collector) Finish(counters olaf.Counts) Run {
 	c.close()
 	r := Run{Declared: c.cfg.Declared, Counters: counters}
@@ -341,7 +343,7 @@ func (c *Collector) Finish(counters olaf.Counts) Run {
 	return r
 }
 
-// close integrates every running sawtooth up to the end of a fixed window.
+// close integrates all ages up to the end of a fixed window.
 func (c *Collector) close() {
 	w := c.cfg.Window
 	if w.FirstToLast() {
@@ -357,7 +359,7 @@ func (c *Collector) close() {
 	}
 }
 
-// counts reports whether a sawtooth enters the means: it needs two deliveries or an initial age.
+// counts reports whether an age is included in means. It must have two deliveries or an initial age.
 func (c *Collector) counts(s *saw) bool {
 	known := !c.cfg.Window.FirstToLast() && c.cfg.Window.InitialAge >= 0
 	return s.deliveries >= 2 || known
@@ -383,7 +385,7 @@ func (c *Collector) clusterMetrics(r *Run, m *metric.Measured) {
 	}
 }
 
-// workerMetrics averages workers within their cluster, then clusters.
+// workerMetrics computes ages per worker. It averages first over the workers of each cluster and then over clusters.
 func (c *Collector) workerMetrics(r *Run, m *metric.Measured) {
 	if c.lackProvenance {
 		return
@@ -409,8 +411,8 @@ func (c *Collector) workerMetrics(r *Run, m *metric.Measured) {
 	}
 }
 
-// utilisation returns the share of time in which frames occupied the output link: over the window, or from the first
-// bit of the first frame to the last bit of the last.
+// utilisation returns the share of time during which frames occupied the output link. The time is the window or, if
+// there is no fixed window, from the first bit of the first frame to the last bit of the last frame.
 func (c *Collector) utilisation() Float {
 	rate := float64(c.cfg.OutRate)
 	span := float64(c.cfg.Window.To - c.cfg.Window.From)
@@ -423,7 +425,7 @@ func (c *Collector) utilisation() Float {
 	return Float(float64(c.windowBytes) * 8 * float64(olaf.Second) / rate / span)
 }
 
-// whyNoTimeN returns why T(N) is missing.
+// whyNoTimeN returns the reason why T(N) is missing.
 func (c *Collector) whyNoTimeN() string {
 	switch {
 	case c.cfg.SpeedupUpdates <= 0 || c.cfg.Workers <= 0:
@@ -434,7 +436,7 @@ func (c *Collector) whyNoTimeN() string {
 	return fmt.Sprintf("not every worker had %d updates received", c.cfg.SpeedupUpdates)
 }
 
-// validate lists why the run must not enter a mean.
+// validate adds the reasons why the run must be excluded from means.
 func (c *Collector) validate(r *Run) {
 	say := func(format string, a ...any) { r.Invalid = append(r.Invalid, fmt.Sprintf(format, a...)) }
 	if err := r.Counters.Check(); err != nil {
@@ -457,7 +459,7 @@ func (c *Collector) validate(r *Run) {
 	}
 }
 
-// trimZeros returns a copy without trailing zeros.
+// trimZeros returns a copy of v without trailing zeros.
 func trimZeros(v []int64) []int64 {
 	n := len(v)
 	for n > 0 && v[n-1] == 0 {

@@ -9,9 +9,10 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Differs returns where a recomputed run differs from the stored one, or "". It compares the counters and metrics
-// that the stored run has and this olafctl declares. A zeroed metric may be 0 or missing. A metric with another
-// denominator at that time is not compared. Reasons are not compared, because their wording may have changed.
+// Differs returns where a recomputed run differs from the stored run, or "" if it does not. It compares the counters
+// and metrics that the stored run has and this version of olafctl declares. A zeroed metric may be 0 or missing.
+// Metrics whose denominator has changed are not compared. Reasons are not compared either, because their wording may
+// have changed.
 func (r *Run) Differs(again *Run) string {
 	for _, name := range r.Counters.Names() {
 		if is, was := again.Counters.Of(name), r.Counters.Of(name); is != was && again.Counters.Index(name) >= 0 {
@@ -38,7 +39,8 @@ func (r *Run) Differs(again *Run) string {
 	return Difference(r, &other)
 }
 
-// Differs returns where a recomputed row differs from the stored one, or "", by the rules for runs.
+// Differs returns where a recomputed row differs from the stored row, or "" if it does not. The rules are the same as
+// for runs.
 func (r *Row) Differs(again *Row) string {
 	for i := range r.Stats {
 		was := r.Stats[i]
@@ -61,7 +63,8 @@ func (r *Row) Differs(again *Row) string {
 	return Difference(r, &other)
 }
 
-// Differs returns where a recomputed comparison differs from the stored one, or "", by the rules for runs.
+// Differs returns where a recomputed comparison differs from the stored comparison, or "" if it does not. The rules are
+// the same as for runs.
 func (c *Comparison) Differs(again *Comparison) string {
 	other := *again
 	was, is := &c.AoMReduction, &other.AoMReduction
@@ -71,8 +74,8 @@ func (c *Comparison) Differs(again *Comparison) string {
 	return Difference(c, &other)
 }
 
-// Difference compares two values by their JSON, which contains every number in full precision; it returns "" if they
-// are equal.
+// Difference compares two values by their JSON encodings, which contain all numbers in full precision. It returns the
+// first difference, or "" if they are equal.
 func Difference(stored, again any) string {
 	a, errA := json.Marshal(stored)
 	b, errB := json.Marshal(again)
@@ -100,8 +103,8 @@ func floatText(f Float) string {
 	return string(raw)
 }
 
-// New returns the names in d that a stored run lacks because it is older, and the names of the run that d does not
-// have.
+// New returns the names in d that a stored run does not have because it is older, and the names in the run that d does
+// not have.
 func (r *Run) New(d *metric.Declaration) (new, unknown []string) {
 	for i := range d.Ledger.Counters {
 		if c := &d.Ledger.Counters[i]; !c.Sparse && r.Counters.Index(c.Name) < 0 {

@@ -10,8 +10,8 @@ import (
 // BenchSchema is the schema name of a Bench document.
 const BenchSchema = "olafctl.bench/v3"
 
-// Bench is the result of one experiment: its configurations, their comparisons, and the published numbers.
-// Everything but Provenance depends only on the specification and the seed.
+// Bench is the result of one experiment. It contains its configurations, their comparisons, and the published numbers.
+// Everything except Provenance depends only on the specification and the seed.
 type Bench struct {
 	Schema     string     `json:"schema"`
 	Provenance Provenance `json:"provenance"`
@@ -42,7 +42,7 @@ func (b *Bench) Valid() bool {
 	return !b.Partial
 }
 
-// Provenance describes the origin of a result. It differs between otherwise equal runs.
+// Provenance describes the origin of a result. It may differ between runs that are otherwise equal.
 type Provenance struct {
 	Tool    string `json:"tool"`
 	Version string `json:"version"`
@@ -64,7 +64,8 @@ type Provenance struct {
 	Hosts []Host `json:"hosts,omitempty"`
 }
 
-// Host is one host of a testbed. Its clock was compared with that of Provenance.Host before and after the runs.
+// Host describes one host of a testbed. Its clock was compared with the clock of Provenance.Host before and after the
+// runs.
 type Host struct {
 	Name   string   `json:"name"`
 	SSH    string   `json:"ssh,omitempty"` // destination; empty for Provenance.Host itself
@@ -86,8 +87,8 @@ type Digest struct {
 	SHA256 string `json:"sha256"`
 }
 
-// Statistic describes a metric over the runs of a configuration. If it cannot be computed it is missing, and Reason
-// explains why.
+// Statistic describes a metric over the runs of a configuration. If it cannot be computed, its values are missing and
+// Reason explains why.
 type Statistic struct {
 	Mean Float `json:"mean"`
 	SD   Float `json:"sd"`
@@ -101,10 +102,10 @@ type Statistic struct {
 	*Beside
 }
 
-// Known reports whether there is a mean.
+// Known reports whether the statistic has a mean.
 func (s *Statistic) Known() bool { return s.N > 0 && s.Mean.Known() }
 
-// Row is one configuration of an experiment: a queue discipline at an output rate, over all its runs.
+// Row describes one configuration of an experiment, which is a queue discipline at an output rate, over all its runs.
 type Row struct {
 	Queue      string `json:"queue"`
 	OutRateBPS int64  `json:"out_rate_bps"`
@@ -127,13 +128,13 @@ type Row struct {
 	Model    *ModelRow    `json:"model,omitempty"`
 }
 
-// CDFPoint is the share of outgoing updates with at most LE aggregations.
+// CDFPoint is a point of a cumulative distribution: the share of outgoing updates with at most LE aggregations.
 type CDFPoint struct {
 	LE int   `json:"le"`
 	P  Float `json:"p"`
 }
 
-// ClusterRow is one cluster of a Row, over its runs.
+// ClusterRow describes one cluster of a Row, over all its runs.
 type ClusterRow struct {
 	Cluster    int       `json:"cluster"`
 	Deliveries Statistic `json:"deliveries"`
@@ -153,7 +154,7 @@ type Comparison struct {
 	Speedup Statistic `json:"speedup"`
 }
 
-// AoMReduction is 100·(1 − AoM of the queue / AoM of the other) for each reading of the age.
+// AoMReduction is 100·(1 − AoM of the queue / AoM of the other queue), for each reading of the age.
 type AoMReduction struct {
 	// WorkerCluster uses the other queue's age per worker and this queue's per cluster. It fits the paper.
 	WorkerCluster Statistic `json:"worker_cluster"`
@@ -162,8 +163,8 @@ type AoMReduction struct {
 	WorkerWorker   Statistic `json:"worker_worker"`
 }
 
-// BesideMixed returns the published number that was judged by the mixed reading of c and is its only reference; nil
-// if there is none.
+// BesideMixed returns the published number that was judged by comparing it with c's WorkerCluster reduction. It returns
+// nil if there is no such number.
 func BesideMixed(rows []PaperRow, c *Comparison) *PaperRow {
 	reading := &c.AoMReduction.WorkerCluster
 	for i := range rows {
@@ -174,7 +175,7 @@ func BesideMixed(rows []PaperRow, c *Comparison) *PaperRow {
 	return nil
 }
 
-// PaperRow is one published number or statement next to ours.
+// PaperRow is a published number or statement, compared with our result.
 type PaperRow struct {
 	ID       string `json:"id"`
 	Artefact string `json:"artefact"` // table1, fig6, …
@@ -210,7 +211,7 @@ type PaperRow struct {
 	Sensitivity []Sensitivity `json:"sensitivity,omitempty"`
 }
 
-// Sensitivity is our number under an assumption other than the judged one.
+// Sensitivity is our result under another assumption than the judged result.
 type Sensitivity struct {
 	Assumption string    `json:"assumption"`
 	Ours       Statistic `json:"ours"`
@@ -244,10 +245,10 @@ type Run struct {
 	Invalid []string `json:"invalid,omitempty"`
 }
 
-// Valid reports whether the run may enter statistics.
+// Valid reports whether the run may be included in statistics.
 func (r *Run) Valid() bool { return len(r.Invalid) == 0 }
 
-// ClusterMetric is one cluster of a Run.
+// ClusterMetric contains the metrics of one cluster in a Run.
 type ClusterMetric struct {
 	Cluster    int   `json:"cluster"`
 	Deliveries int64 `json:"deliveries"`

@@ -2,7 +2,7 @@ package results
 
 import "github.com/olafctl/olaf/results/metric"
 
-// Float is a number that may be missing.
+// Float is a floating-point number that may be missing.
 type Float = metric.Float
 
 // Missing returns the missing Float.

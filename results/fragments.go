@@ -6,16 +6,16 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Split is the division of updates into frames, for queues that treat a frame as a whole update: fragment f of an
-// update of cluster c is in cluster c · Frames + f, and its worker is numbered within that. The zero Split cuts
-// nothing.
+// Split describes how updates are split into frames, for queues that treat each frame as a whole update. Fragment f of
+// an update from cluster c is sent in cluster c · Frames + f, and its worker is numbered within that cluster. With the
+// zero Split, updates are not split.
 type Split struct {
 	Frames  int `json:"frames"`  // of an update; 0 or 1 for whole updates
 	Workers int `json:"workers"` // of a cluster
 }
 
-// ModelMetric describes the models that a queue delivered if updates were split. The other numbers of a run are per
-// frame.
+// ModelMetric describes the models that a queue delivered when updates were split into frames. All other numbers of a
+// run are per frame.
 type ModelMetric struct {
 	Frames  int   `json:"frames"`
 	Updates int64 `json:"updates"`  // with at least one frame delivered
@@ -23,14 +23,14 @@ type ModelMetric struct {
 	AoM     Float `json:"aom_ns"`   // mean over the models of the age of their oldest fragment
 }
 
-// ModelRow is a ModelMetric over runs.
+// ModelRow contains statistics of ModelMetric over several runs.
 type ModelRow struct {
 	Frames int       `json:"frames"`
 	Torn   Statistic `json:"torn_pct"`
 	AoM    Statistic `json:"aom_ns"`
 }
 
-// fragments computes a ModelMetric.
+// fragments computes a ModelMetric from delivered frames.
 type fragments struct {
 	split   Split
 	models  []clusterState
@@ -39,13 +39,13 @@ type fragments struct {
 	torn    int64
 }
 
-// split identifies an update: its model, its worker's number there, and its own.
+// split identifies an update by its model, the number of its worker in the model, and its sequence number.
 type split struct {
 	model, worker int32
 	seq           uint32
 }
 
-// mixture is the content of an update's frames so far.
+// mixture describes the contents of those frames of an update that have arrived.
 type mixture struct {
 	frames  int
 	inside  uint64 // sum of a hash of each contributor to the first frame
@@ -89,7 +89,7 @@ func (g *fragments) identify(model int, k *olaf.Contributor) split {
 	return split{int32(model), int32(int(k.Worker) % g.split.Workers), k.Seq}
 }
 
-// count counts a frame with a fragment of an update.
+// count counts a frame that contains a fragment of update k. inside is a hash of all updates in the frame.
 func (g *fragments) count(k split, inside uint64) {
 	m := g.partial[k]
 	if m == nil {
@@ -107,7 +107,7 @@ func (g *fragments) count(k split, inside uint64) {
 	}
 }
 
-// finish returns the metric. nameless means that the contributors of some frames are unknown.
+// finish returns the metric. nameless is true if the contributors of some frames are unknown.
 func (g *fragments) finish(c *Collector, nameless bool) *ModelMetric {
 	m := &ModelMetric{Frames: g.split.Frames, Updates: g.updates, Torn: Missing()}
 	if !nameless && g.updates > 0 {
@@ -127,7 +127,7 @@ func (g *fragments) finish(c *Collector, nameless bool) *ModelMetric {
 	return m
 }
 
-// modelRow summarises the models over runs, or returns nil if no update was split.
+// modelRow returns statistics of the models over runs, or nil if updates were not split.
 func modelRow(runs []*Run) *ModelRow {
 	var torn, ages []Float
 	row := &ModelRow{}

@@ -9,8 +9,9 @@ const (
 	perOctaveBits = 6
 )
 
-// ageHistogram contains the time that an age spent in each bucket. A tooth crosses many buckets at unit speed and is
-// added in constant time: fully crossed buckets by a difference of counts, the two at its ends by their share.
+// ageHistogram contains the time that an age spent in each bucket. Between two deliveries the age rises at constant
+// speed through many buckets. Such a rise, a tooth, is added in constant time: buckets crossed completely are counted
+// by a difference of counts, and those at both ends by their share.
 type ageHistogram struct {
 	crossed [ageBuckets + 1]int64 // differences of the number of teeth that cross a bucket fully
 	part    [ageBuckets]int64     // ps
@@ -25,7 +26,7 @@ func ageBucket(ps int64) int {
 	return exp<<perOctaveBits + int(uint64(ps)>>exp)
 }
 
-// ageBounds returns the lower bound and the width of bucket i in ps.
+// ageBounds returns the lower bound and the width of bucket i in picoseconds.
 func ageBounds(i int) (low, width int64) {
 	if i < 2<<perOctaveBits {
 		return int64(i), 1
@@ -34,7 +35,7 @@ func ageBounds(i int) (low, width int64) {
 	return int64(i-exp<<perOctaveBits) << exp, 1 << exp
 }
 
-// add adds a tooth; ages below 0 count as 0.
+// add adds a rise of the age between two deliveries. Ages below 0 count as 0.
 func (h *ageHistogram) add(t tooth) {
 	if t.length <= 0 {
 		return
@@ -60,8 +61,8 @@ func (h *ageHistogram) add(t tooth) {
 	h.crossed[last]--
 }
 
-// belowNS returns the age in ns below which the given share of the time was spent, with ages within a bucket spread
-// evenly.
+// belowNS returns the age, in nanoseconds, below which the given share of the time was spent. Time within a bucket is
+// assumed to be spread evenly.
 func (h *ageHistogram) belowNS(share float64) Float {
 	want := float64(share * float64(h.total))
 	var below, crossing int64

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// ListLeaves returns the leaves of a JSON document as dotted paths, in document order.
+// ListLeaves returns the leaves of a JSON document in document order, each as a dotted path and its value.
 func ListLeaves(raw json.RawMessage) (out [][2]string) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()

@@ -2,8 +2,8 @@ package results
 
 import "github.com/olafctl/olaf"
 
-// places numbers clusters and workers without gaps, in the order of their jobs. The zero places leaves ids
-// unchanged.
+// places assigns consecutive indexes to clusters and workers, in the order of their jobs. With the zero places, an
+// index is the same as the id.
 type places struct {
 	byID    []int32 // index of a cluster by id, -1 if there is none; nil without jobs
 	ids     []int
@@ -11,12 +11,13 @@ type places struct {
 	workers int
 }
 
-// place is the index of a frame's cluster and of that cluster's worker 0.
+// place contains the index of a frame's cluster and the index of the cluster's first worker.
 type place struct{ cluster, first int }
 
 func (p place) worker(id olaf.WorkerID) int { return p.first + int(id) }
 
-// assign numbers the jobs of a configuration and sets its numbers of clusters and workers.
+// assign assigns indexes to the clusters and workers of a configuration's jobs, and sets the configuration's numbers of
+// clusters and workers.
 func (p *places) assign(cfg *Config) {
 	*p = places{byID: p.byID[:0], ids: p.ids[:0], first: p.first[:0]}
 	if len(cfg.Jobs) == 0 {
@@ -37,7 +38,7 @@ func (p *places) assign(cfg *Config) {
 	cfg.Clusters, cfg.Workers = len(p.ids), p.workers
 }
 
-// end returns the index after the last worker of the cluster at i.
+// end returns the index of the last worker in the cluster with index i, plus 1.
 func (p *places) end(i int) int {
 	if i+1 < len(p.first) {
 		return p.first[i+1]
@@ -45,7 +46,7 @@ func (p *places) end(i int) int {
 	return p.workers
 }
 
-// id returns the id of the cluster at i.
+// id returns the id of the cluster with index i.
 func (p *places) id(i int) int {
 	if p.byID == nil {
 		return i
@@ -53,7 +54,8 @@ func (p *places) id(i int) int {
 	return p.ids[i]
 }
 
-// placeOf returns a frame's place, or false if no job has its cluster or one of its workers.
+// placeOf returns the place of a frame. It returns false if the frame's cluster or one of its workers belongs to no
+// job.
 func (p *places) placeOf(o *olaf.Observation) (place, bool) {
 	if p.byID == nil {
 		return place{cluster: int(o.Update.Cluster)}, true

@@ -12,8 +12,8 @@ const (
 	shownRuns    = 3
 )
 
-// Why describes why runs of the row were excluded: the first few reasons, each with its runs. It parses the prefix that
-// Summarise wrote, which stored documents also contain.
+// Why returns the first few reasons for which runs of the row were excluded, each with its runs. It parses the prefix
+// that Summarise adds to reasons, because stored documents contain this form.
 func (r *Row) Why() []string {
 	var order []string
 	runs := map[string][]string{}
@@ -45,7 +45,7 @@ func (r *Row) Why() []string {
 	return lines
 }
 
-// joinRuns lists the first few runs as the prefix of a reason.
+// joinRuns returns the numbers of the first few runs in the form of a reason's prefix.
 func joinRuns(runs []string) string {
 	switch {
 	case runs[0] == "":

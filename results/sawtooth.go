@@ -7,7 +7,8 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// sum128 is a signed 128-bit sum: an age of a minute squared in ps² exceeds 64 bits.
+// sum128 is a signed 128-bit sum. It is needed because the square of an age of one minute, in ps², does not fit in 64
+// bits.
 type sum128 struct {
 	hi int64
 	lo uint64
@@ -19,10 +20,10 @@ func (s *sum128) add(hi int64, lo uint64) {
 	s.hi += hi + int64(carry)
 }
 
-// addInt adds v.
+// addInt adds v to the sum.
 func (s *sum128) addInt(v int64) { s.add(v>>63, uint64(v)) }
 
-// addProduct adds x·y for x ≥ 0.
+// addProduct adds x·y to the sum.
 func (s *sum128) addProduct(x uint64, y int64) {
 	if y >= 0 {
 		hi, lo := bits.Mul64(x, uint64(y))
@@ -35,7 +36,7 @@ func (s *sum128) addProduct(x uint64, y int64) {
 	s.add(int64(hi), lo)
 }
 
-// float returns the nearest float64, except for one rounding of each half.
+// float returns the sum as a float64. The two halves are rounded separately.
 func (s sum128) float() float64 {
 	if s.hi < 0 {
 		lo, borrow := bits.Sub64(0, s.lo, 0)
@@ -45,8 +46,8 @@ func (s sum128) float() float64 {
 	return math.Ldexp(float64(s.hi), 64) + float64(s.lo)
 }
 
-// saw is one age sawtooth: Δ(t) = t − newest, where newest is the latest generation time delivered so far. All times
-// are in ps since the run's origin.
+// saw is the sawtooth of an age, Δ(t) = t − newest, where newest is the latest generation time delivered so far. All
+// times are in picoseconds since the start of the run.
 type saw struct {
 	newest     int64
 	since      int64 // end of the integral so far
@@ -57,10 +58,11 @@ type saw struct {
 	delivered  bool // there was a delivery, within the window or before it
 }
 
-// tooth is one straight piece of a sawtooth: the age grows from age during length.
+// tooth is a straight piece of a sawtooth, in which the age rises from age during length.
 type tooth struct{ age, length int64 }
 
-// advance integrates up to at, clipped to the window's start, and returns the piece.
+// advance integrates the age up to time at and returns the piece of the sawtooth that was added. Time before the start
+// of the window, from, is ignored.
 func (s *saw) advance(from, at int64) tooth {
 	since := max(s.since, from)
 	if !s.running || at <= since {
@@ -73,7 +75,8 @@ func (s *saw) advance(from, at int64) tooth {
 	return t
 }
 
-// deliver lowers the age at time at to that of an update generated at gen, if that is newer.
+// deliver records a delivery at time at. If the update's generation time gen is newer than all earlier ones, the age
+// drops to the age of the update.
 func (s *saw) deliver(from, at, gen int64) {
 	if !s.running {
 		*s = saw{newest: gen, since: at, start: max(at, from), running: true, deliveries: s.deliveries}
@@ -84,7 +87,7 @@ func (s *saw) deliver(from, at, gen int64) {
 	}
 }
 
-// meanNS returns the time average in ns; missing if nothing was integrated.
+// meanNS returns the time average in nanoseconds. It is missing if no time was integrated.
 func (s *saw) meanNS() Float {
 	length := s.since - s.start
 	if length <= 0 {
@@ -93,26 +96,28 @@ func (s *saw) meanNS() Float {
 	return Float(s.twiceArea.float() / 2 / float64(length) / float64(olaf.Nanosecond))
 }
 
-// unwrapGeneration converts a generation stamp, which is modulo 2^48 ns, to the instant nearest to at, in ps.
+// unwrapGeneration returns the generation time of an update in picoseconds. genNS is known only modulo 2^48 ns, and the
+// result is the instant nearest to at.
 func unwrapGeneration(at olaf.Time, genNS uint64) int64 {
 	const shift = 64 - 48
 	ageNS := int64((uint64(at.NS())-genNS)<<shift) >> shift
 	return (at.NS() - ageNS) * int64(olaf.Nanosecond)
 }
 
-// AgeOf returns the age of the newest update in a frame at its delivery.
+// AgeOf returns the age of the newest update in a frame at the time of its delivery.
 func AgeOf(o *olaf.Observation) olaf.Duration {
 	return olaf.Duration(int64(o.At) - unwrapGeneration(o.At, o.Update.GenNS))
 }
 
-// Vertex is a corner of a sawtooth: the age at an instant. Two vertices at one instant are the fall at a delivery.
+// Vertex is a corner of an age sawtooth, which is an age at an instant. At a delivery there are two vertices with the
+// same time.
 type Vertex struct {
 	At  olaf.Time
 	Age olaf.Duration
 }
 
-// SawtoothCorners returns the corners of one cluster's age for plots, from its deliveries in order. Deliveries of other
-// clusters are skipped.
+// SawtoothCorners returns the corners of one cluster's age sawtooth for plotting. observations must be in order;
+// deliveries for other clusters are skipped.
 func SawtoothCorners(observations []olaf.Observation, cluster olaf.ClusterID) []Vertex {
 	var out []Vertex
 	var s saw

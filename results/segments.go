@@ -2,7 +2,7 @@ package results
 
 import "github.com/olafctl/olaf"
 
-// Vector tracks an update that arrives in segments. The zero value has none.
+// Vector tracks the generation times of an update that arrives in segments. The zero Vector has received no segment.
 type Vector struct {
 	newest  []int64 // generation in ps of the segments received
 	there   []bool
@@ -11,8 +11,8 @@ type Vector struct {
 	behind  int   // number of segments with that age
 }
 
-// Put adds a segment generated at gen, in ps. It returns the age of the complete vector if the segment completed it
-// or made it younger.
+// Put adds a segment that was generated at gen, in picoseconds. If the segment completes the vector or makes the
+// complete vector younger, Put returns the generation time of the oldest segment and true.
 func (v *Vector) Put(segments, segment int, gen int64) (oldest int64, younger bool) {
 	if v.newest == nil {
 		v.newest, v.there, v.missing = make([]int64, segments), make([]bool, segments), segments
@@ -39,8 +39,8 @@ func (v *Vector) Put(segments, segment int, gen int64) (oldest int64, younger bo
 	return v.oldest, true
 }
 
-// findOldest finds the oldest segments. It is rarely called: a vector becomes younger only when all of them have been
-// replaced.
+// findOldest finds the oldest generation time and the number of segments that have it. It is called rarely, because a
+// vector becomes younger only when all of its oldest segments have been replaced.
 func (v *Vector) findOldest() {
 	v.oldest, v.behind = v.newest[0], 0
 	for _, gen := range v.newest {
@@ -53,8 +53,8 @@ func (v *Vector) findOldest() {
 	}
 }
 
-// ageSegments updates the sawtooths of the cluster and the workers whose vector the segment completes or makes
-// younger.
+// ageSegments updates the ages of the cluster and of those workers whose vector is completed or made younger by a
+// segment.
 func (c *Collector) ageSegments(o *olaf.Observation, place place, at, gen int64) {
 	from, n := int64(c.cfg.Window.From), c.cfg.Segments
 	u := c.cluster(place.cluster)
@@ -75,7 +75,7 @@ func (c *Collector) ageSegments(o *olaf.Observation, place place, at, gen int64)
 	}
 }
 
-// countPart counts a delivered segment of a worker's update.
+// countPart counts one delivered segment of a worker's update.
 func (c *Collector) countPart(worker int, seq uint32) {
 	w, update := c.worker(worker), int(seq)/c.cfg.Segments
 	if have := len(w.parts); update >= have {
@@ -84,8 +84,8 @@ func (c *Collector) countPart(worker int, seq uint32) {
 	w.parts[update]++
 }
 
-// countTorn returns the number of updates that arrived in part; missing if updates are single frames, or contributors
-// are unknown.
+// countTorn returns the number of updates of which only some segments arrived. It is missing if updates are single
+// frames or if contributors are unknown.
 func (c *Collector) countTorn() Float {
 	if c.cfg.Segments < 2 || c.lackProvenance {
 		return Missing()

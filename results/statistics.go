@@ -8,11 +8,11 @@ import (
 	"github.com/olafctl/olaf/internal/exactmath"
 )
 
-// confidence is the level of all intervals.
+// confidence is the confidence level of all intervals.
 const confidence = 0.95
 
-// Describe returns the statistic of values with Student's t interval. Missing values are skipped; if none remains,
-// the statistic is missing with the given reason. One value has no spread.
+// Describe returns a statistic of values, with Student's t interval. Missing values are skipped. If no value remains,
+// the statistic is missing for the given reason. A single value has no spread and no interval.
 func Describe(values []Float, reason string) Statistic {
 	known := make([]float64, 0, len(values))
 	for _, v := range values {
@@ -38,7 +38,8 @@ func Describe(values []Float, reason string) Statistic {
 	return s
 }
 
-// Bootstrap returns the 95 % percentile interval of the mean over resamples drawn with seed. It needs two values.
+// Bootstrap returns the 95 % percentile interval of the mean, computed by resampling values the given number of times
+// with seed. ok is false if there are fewer than two values.
 func Bootstrap(values []float64, resamples int, seed uint64) (low, high float64, ok bool) {
 	if len(values) < 2 || resamples < 1 {
 		return 0, 0, false

@@ -9,17 +9,17 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Stat is the statistic of one metric over the runs of a row.
+// Stat is a metric with its statistic over the runs of a row.
 type Stat struct {
 	*metric.Metric
 	Statistic
 }
 
-// Stats are a row's statistics by name, in declaration order. Times are in ns, rates and shares as their names say;
-// docs/reference/metrics.md defines each.
+// Stats contains the statistics of a row by name, in the order of their declaration. Times are in nanoseconds; the
+// units of rates and shares are part of their names. docs/reference/metrics.md defines each statistic.
 type Stats []Stat
 
-// Of returns the statistic of the named metric, without a mean if there is no such metric.
+// Of returns the statistic of the metric with the given name. If there is no such metric, the statistic has no mean.
 func (s Stats) Of(name string) *Statistic {
 	for i := range s {
 		if s[i].Name == name {
@@ -30,7 +30,7 @@ func (s Stats) Of(name string) *Statistic {
 	return &none
 }
 
-// MarshalJSON writes the statistics as an object, in order.
+// MarshalJSON encodes the statistics as a JSON object, in order.
 func (s Stats) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -52,11 +52,11 @@ func (s Stats) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// ofRows are the members of a row that are objects but not statistics.
+// ofRows lists the members of a row that are JSON objects but not statistics.
 var ofRows = []string{"decisions", "lateness_ns", "withheld", "burst_rate_bps", "model"}
 
-// UnmarshalJSON reads the members of a row that are statistics. Only the names of their metrics are known then; see
-// Row.Declare.
+// UnmarshalJSON decodes those members of a row that are statistics. Their metrics have only names until Row.Declare is
+// called.
 func (s *Stats) UnmarshalJSON(raw []byte) error {
 	*s = nil
 	return metric.EachMember(raw, func(name string, value json.RawMessage) error {
@@ -72,13 +72,13 @@ func (s *Stats) UnmarshalJSON(raw []byte) error {
 	})
 }
 
-// plainRow is a Row for encoding/json, without its methods.
+// plainRow is a Row without its methods, for use by encoding/json.
 type plainRow Row
 
-// MarshalJSON writes the statistics as members of the row.
+// MarshalJSON encodes the row with its statistics as members.
 func (r Row) MarshalJSON() ([]byte, error) { return metric.Inline(plainRow(r)) }
 
-// UnmarshalJSON reads a row with its statistics.
+// UnmarshalJSON decodes a row with its statistics.
 func (r *Row) UnmarshalJSON(raw []byte) error {
 	var plain plainRow
 	if err := json.Unmarshal(raw, &plain); err != nil {
@@ -88,7 +88,7 @@ func (r *Row) UnmarshalJSON(raw []byte) error {
 	return json.Unmarshal(raw, &r.Stats)
 }
 
-// Value returns a run's value for a metric, or a missing value if it has none.
+// Value returns the run's value of metric m. The value is missing if the run does not have it.
 func (r *Run) Value(m *metric.Metric) Float {
 	switch {
 	case m.Counter != "" && !m.Sparse && r.Counters.Index(m.Counter) < 0:
@@ -99,8 +99,8 @@ func (r *Run) Value(m *metric.Metric) Float {
 	return r.Metrics.Of(m.Name)
 }
 
-// MetricsOf returns the metrics for a table of these runs: all declared ones with statistics, in declaration order,
-// except sparse ones without a value in any run.
+// MetricsOf returns the metrics that a table of the given runs shows. These are all declared metrics with statistics,
+// in the order of their declaration, without sparse metrics that have no value in any run.
 func MetricsOf(runs []Run) []*metric.Metric {
 	var union union
 	var last *metric.Declaration
@@ -116,7 +116,7 @@ func MetricsOf(runs []Run) []*metric.Metric {
 	})
 }
 
-// MetricsIn returns the metrics with a statistic in any row, in the rows' order.
+// MetricsIn returns the metrics that have a statistic in any of the rows, in the order of the rows.
 func MetricsIn(rows []Row) []*metric.Metric {
 	var union union
 	for i := range rows {
@@ -129,7 +129,8 @@ func MetricsIn(rows []Row) []*metric.Metric {
 	return union.metrics
 }
 
-// union merges lists of metrics, each name once. A metric that only a later list has keeps its position there.
+// union merges lists of metrics so that each name occurs once. A metric that is only in a later list is inserted after
+// the metrics that precede it in that list.
 type union struct{ metrics []*metric.Metric }
 
 func (u *union) add(list []*metric.Metric) {
@@ -144,13 +145,13 @@ func (u *union) add(list []*metric.Metric) {
 	}
 }
 
-// Declare sets the declaration of a run that was read from a document to the rows of d for its names.
+// Declare sets the declaration of a run that was read from a document. It contains those rows of d that the run has.
 func (r *Run) Declare(d *metric.Declaration) {
 	r.Counters, r.Metrics = r.Counters.Under(d.Ledger), r.Metrics.Under(d)
 	r.Declared = d.Among(r.Counters, r.Metrics)
 }
 
-// Declare sets the metrics of a row that was read from a document to the rows of d for its statistics.
+// Declare sets the metrics of the statistics in a row that was read from a document to those declared by d.
 func (r *Row) Declare(d *metric.Declaration) {
 	for k := range r.Stats {
 		if m := d.Metric(r.Stats[k].Name); m != nil {

@@ -8,9 +8,9 @@ import (
 	"github.com/olafctl/olaf/results/metric"
 )
 
-// Summarise returns the row of one configuration from its runs, in the given order, with a statistic for every
-// metric of d that is not aside. Invalid runs are counted and excluded from all statistics. All runs must have the
-// same queue and rate.
+// Summarise returns the row of one configuration. It has a statistic for each metric of d, except aside metrics, over
+// the given runs, in order. Invalid runs are counted but excluded from all statistics. All runs must have the same
+// queue and rate.
 func Summarise(d *metric.Declaration, runs []Run) Row {
 	row := Row{Valid: len(runs) > 0}
 	valid := make([]*Run, 0, len(runs))
@@ -37,7 +37,8 @@ func Summarise(d *metric.Declaration, runs []Run) Row {
 	return row
 }
 
-// metricOver returns the statistic of one metric over runs; a missing one has the first run's reason.
+// metricOver returns the statistic of one metric over runs. If the statistic is missing, it has the reason of the first
+// run.
 func metricOver(runs []*Run, m *metric.Metric) Statistic {
 	values := make([]Float, len(runs))
 	reason := "no valid run"
@@ -62,7 +63,8 @@ func pooledCDF(runs []*Run) []CDFPoint {
 	return CDF(counts)
 }
 
-// CDF accumulates a histogram of aggregations per outgoing update.
+// CDF returns the cumulative distribution of aggregations per outgoing update. counts[n] is the number of updates with
+// n aggregations.
 func CDF(counts []int64) []CDFPoint {
 	var total, below int64
 	for _, n := range counts {
@@ -76,7 +78,7 @@ func CDF(counts []int64) []CDFPoint {
 	return points
 }
 
-// clusterOf is one cluster of a run.
+// clusterOf contains the metrics of one cluster in a run.
 type clusterOf struct {
 	*ClusterMetric
 	run *Run
@@ -102,8 +104,8 @@ func clusterRows(runs []*Run) []ClusterRow {
 	return rows
 }
 
-// clusterRow returns the statistics of a cluster over its runs. A missing age has the reason of the metric over all
-// clusters in the first run that lacks it, if that metric is missing too.
+// clusterRow returns the statistics of a cluster over its runs. The reason for a missing age is taken from the first
+// run that lacks it, if the metric over all clusters is missing there too.
 func clusterRow(id int, runs []clusterOf) ClusterRow {
 	values := make([]Float, len(runs))
 	for k, c := range runs {
@@ -128,8 +130,8 @@ func clusterRow(id int, runs []clusterOf) ClusterRow {
 	return row
 }
 
-// CompareRuns compares the runs of one queue with another's at the same output rate, in pairs of equal index, so
-// that each pair had the same traffic. Pairs with an invalid or absent run are excluded.
+// CompareRuns compares the runs of two queues at the same output rate. Runs with the same index are a pair, because
+// they had the same traffic. Pairs in which a run is invalid or absent are excluded.
 func CompareRuns(queue, versus []Run) Comparison {
 	var c Comparison
 	pairs := pairRuns(queue, versus)
@@ -166,7 +168,8 @@ func pairRuns(a, b []Run) runPairs {
 	return pairs
 }
 
-// statistic combines a metric of the first run of each pair with one of the second.
+// statistic returns a statistic over pairs. For each pair it combines metric ofA of the first run with metric ofB of
+// the second.
 func (pairs runPairs) statistic(ofA, ofB string, combine func(a, b float64) float64) Statistic {
 	values := make([]Float, len(pairs))
 	reason := "no pair of valid runs"
@@ -185,7 +188,8 @@ func (pairs runPairs) statistic(ofA, ofB string, combine func(a, b float64) floa
 	return Describe(values, reason)
 }
 
-// whyMissing returns why a run has no value for a metric, which its system may not declare.
+// whyMissing returns the reason why the run has no value for a metric. The run's system may not declare the metric at
+// all.
 func (r *Run) whyMissing(name string) string {
 	return r.Queue + ": " + cmp.Or(r.Missing[name], name+" is not measured")
 }

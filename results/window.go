@@ -6,12 +6,11 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// UnknownAge as a Window's InitialAge leaves ages undefined until the first delivery.
+// UnknownAge is the InitialAge of a Window in which ages are undefined until the first delivery.
 const UnknownAge olaf.Duration = -1
 
-// Window is the span over which ages are averaged (docs/reference/semantics.md, AoM window). The zero Window, as in
-// the micro-benchmark, lasts from the first to the last delivery of each sawtooth. A Window with a To is a fixed
-// span of the run.
+// Window is the time over which ages are averaged (docs/reference/semantics.md, AoM window). The zero Window lasts from
+// the first to the last delivery of each age, as in the micro-benchmark. A Window with a To is a fixed part of the run.
 type Window struct {
 	From olaf.Time `json:"from_ps"`
 	To   olaf.Time `json:"to_ps"`
@@ -20,10 +19,10 @@ type Window struct {
 	InitialAge olaf.Duration `json:"initial_age"`
 }
 
-// FirstToLast reports whether the window lasts from each sawtooth's first to its last delivery.
+// FirstToLast reports whether the window lasts from the first to the last delivery of each age.
 func (w Window) FirstToLast() bool { return w.To == 0 }
 
-// String describes the window in words.
+// String returns a description of the window in words.
 func (w Window) String() string {
 	switch {
 	case w.FirstToLast():

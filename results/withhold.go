@@ -1,7 +1,7 @@
 package results
 
-// Withhold removes everything derived from ages, because the clocks were not good enough, and stores the reason for
-// each metric. Counts and arrival times stay.
+// Withhold removes all values derived from ages, because the clocks were not accurate enough, and stores why as the
+// reason for each metric. Counts and arrival times are kept.
 func (r *Run) Withhold(why string) {
 	r.Withheld = why
 	if r.Missing == nil {

@@ -2,13 +2,13 @@ package results
 
 import "math"
 
-// workTolerance is the allowed difference in gradients per update between rows that count the same work. It covers the
-// effect of a run's first and last updates on a mean.
+// workTolerance is the largest difference in gradients per update between rows whose updates still count as the same
+// work. It allows for the effect of a run's first and last updates on a mean.
 const workTolerance = 0.01
 
-// SameWork reports whether an update of the weights has the same number of gradients in every row. Only then can
-// numbers per update be compared, such as the duration of an iteration. Rows without a time per gradient, for example
-// from earlier builds, are the same work only if all have the same name.
+// SameWork reports whether an update of the weights has the same number of gradients in all rows. Only then can numbers
+// per update, such as the duration of an iteration, be compared. Rows without a time per gradient, for example from
+// earlier builds, are the same work only if all have the same name.
 func SameWork(rows []Row) bool {
 	first, name, known := Missing(), "", 0
 	for i := range rows {
@@ -38,9 +38,10 @@ const (
 	gradientName  = "gradient_ns"
 )
 
-// CompareAges returns the comparisons of systems whose updates of the weights hold equally many gradients. The ages of
-// others differ by definition: an update with one gradient is as old as that gradient and is timed at the server that
-// applies it. One with several is as old as its newest and is timed at the last worker.
+// CompareAges returns the comparisons of systems whose updates of the weights have the same number of gradients. The
+// ages of other systems differ by definition. An update with one gradient is as old as this gradient, and is timed at
+// the server that applies it. An update with several gradients is as old as the newest of them, and is timed at the
+// last worker.
 func (b *Bench) CompareAges() (fair []Comparison) {
 	for i := range b.Comparisons {
 		c := &b.Comparisons[i]

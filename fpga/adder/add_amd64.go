@@ -19,7 +19,7 @@ func saturatingBlocks(dst, src *uint32, blocks int) (left int)
 //go:noescape
 func stickyBlocks(dst, src *uint32, blocks int) (left int)
 
-// addFloats and addWords add complete blocks.
+// addFloats adds complete blocks of float32 lanes. addWords does the same for words that wrap.
 func addFloats(dst, src []uint32) {
 	floatBlocks(unsafe.SliceData(dst), unsafe.SliceData(src), len(dst)/block)
 }
@@ -28,8 +28,8 @@ func addWords(dst, src []uint32) {
 	wordBlocks(unsafe.SliceData(dst), unsafe.SliceData(src), len(dst)/block)
 }
 
-// addSaturatingBlocks and addStickyBlocks add blocks up to the first that needs checks, and return the number of
-// lanes done.
+// addSaturatingBlocks adds complete blocks until a lane would overflow. It returns the number of lanes that it added.
+// addStickyBlocks does the same, and also stops at lanes that are at a limit.
 func addSaturatingBlocks(dst, src []uint32) (done int) {
 	n := len(dst) / block
 	return (n - saturatingBlocks(unsafe.SliceData(dst), unsafe.SliceData(src), n)) * block

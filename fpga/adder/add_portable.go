@@ -23,8 +23,9 @@ func add[T uint32 | float32](dst, src []T) {
 	}
 }
 
-// addSaturatingBlocks adds a block without checks; one test of the combined overflow bits decides whether to keep
-// the result. A lane overflows if its sum's sign differs from the signs of both addends.
+// addSaturatingBlocks adds complete blocks until a lane would overflow, and returns the number of lanes that it added.
+// A lane overflows if its sum's sign differs from the signs of both addends. Each block's sums are computed without
+// checks and kept only if the combined overflow bits are clear.
 func addSaturatingBlocks(dst, src []uint32) (done int) {
 	for ; len(dst)-done >= block; done += block {
 		d, s := (*[block]uint32)(dst[done:]), (*[block]uint32)(src[done:])
@@ -41,5 +42,5 @@ func addSaturatingBlocks(dst, src []uint32) (done int) {
 	return done
 }
 
-// addStickyBlocks leaves all lanes to the slow path.
+// addStickyBlocks adds nothing, so that all lanes are added one by one.
 func addStickyBlocks(_, _ []uint32) (done int) { return 0 }

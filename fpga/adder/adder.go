@@ -1,6 +1,6 @@
-// Package adder implements the switches' arithmetic on 32-bit lanes: float32, and integers that wrap, saturate, or
-// saturate and stay at the limit. Lanes are independent, so adding eight at a time gives the same result as adding
-// one at a time.
+// Package adder implements the switches' arithmetic on 32-bit lanes. Lanes are float32, or integers that wrap,
+// saturate, or saturate and stay at the limit. Lanes are independent, so adding eight at a time gives the same result
+// as adding one at a time.
 package adder
 
 import (
@@ -8,15 +8,15 @@ import (
 	"unsafe"
 )
 
-// Word is a lane.
+// Word is the type of an integer lane.
 type Word interface{ ~int32 | ~uint32 }
 
-// block is the number of lanes added at a time.
+// block is the number of lanes that are added at a time.
 const block = 8
 
-// AddFloats adds src to dst, both as float32 bits with IEEE 754 rounding, up to the shorter length. Lanes are words
-// because most programs add integers. Converting each float to and from a word would cost as much as the addition,
-// too much for sums of 366 lanes per packet.
+// AddFloats adds src to dst, up to the length of the shorter slice. Both contain float32 bits, and sums are rounded
+// according to IEEE 754. The lanes are words because most programs add integers, and converting each value would cost
+// as much as the addition itself, which is too much for packets of 366 lanes.
 func AddFloats(dst, src []uint32) {
 	n := min(len(dst), len(src))
 	whole := n &^ (block - 1)
@@ -27,17 +27,18 @@ func AddFloats(dst, src []uint32) {
 	}
 }
 
-// asFloats views words as float32 in place: both are 32 bits wide, equally aligned, and free of pointers.
+// asFloats returns the words as a slice of float32 that shares their memory. Both types are 32 bits wide, equally
+// aligned, and free of pointers.
 func asFloats(words []uint32) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(words))), len(words))
 }
 
-// asWords views lanes as unsigned words in place.
+// asWords returns the lanes as a slice of unsigned words that shares their memory.
 func asWords[T Word](lanes []T) []uint32 {
 	return unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(lanes))), len(lanes))
 }
 
-// AddWrapping adds src to dst modulo 2^32, up to the shorter length.
+// AddWrapping adds src to dst modulo 2^32, up to the length of the shorter slice.
 func AddWrapping[T Word](dst, src []T) {
 	n := min(len(dst), len(src))
 	whole := n &^ (block - 1)
@@ -47,8 +48,8 @@ func AddWrapping[T Word](dst, src []T) {
 	}
 }
 
-// AddSaturating adds src to dst as int32 clamped to its range, up to the shorter length. It returns the number of
-// clamped lanes.
+// AddSaturating adds src to dst as int32 values, up to the length of the shorter slice. Sums are clamped to the range
+// of int32. It returns the number of clamped lanes.
 func AddSaturating[T Word](dst, src []T) (held uint64) {
 	n := min(len(dst), len(src))
 	d, s := asWords(dst[:n]), asWords(src[:n])
@@ -62,7 +63,7 @@ func AddSaturating[T Word](dst, src []T) (held uint64) {
 	}
 }
 
-// addSaturatingLanes is AddSaturating lane by lane.
+// addSaturatingLanes does the same as AddSaturating, lane by lane.
 func addSaturatingLanes(dst, src []uint32) (held uint64) {
 	for i, v := range src {
 		sum := int64(int32(dst[i])) + int64(int32(v))
@@ -75,11 +76,11 @@ func addSaturatingLanes(dst, src []uint32) (held uint64) {
 	return held
 }
 
-// ClampInt32 returns the int32 nearest to v.
+// ClampInt32 returns v clamped to the range of int32.
 func ClampInt32(v int64) int32 { return int32(max(math.MinInt32, min(math.MaxInt32, v))) }
 
-// AddSticky adds src to dst as int32 clamped to its range, up to the shorter length. A lane at a limit stays there,
-// so that a reader recognizes an invalid sum; the lower limit is -MaxInt32.
+// AddSticky adds src to dst as int32 values clamped to ±MaxInt32, up to the length of the shorter slice. A lane that
+// has reached a limit stays there, so that a reader recognizes an invalid sum.
 func AddSticky(dst, src []uint32) {
 	n := min(len(dst), len(src))
 	dst, src = dst[:n], src[:n]
@@ -94,7 +95,7 @@ func AddSticky(dst, src []uint32) {
 	}
 }
 
-// addStickyLanes is AddSticky lane by lane.
+// addStickyLanes does the same as AddSticky, lane by lane.
 func addStickyLanes(dst, src []uint32) {
 	for i, v := range src {
 		if have := int32(dst[i]); !atLimit(have) {

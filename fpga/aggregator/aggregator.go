@@ -1,6 +1,5 @@
-// Package aggregator runs a switch program in front of an output, for open-loop workers. An update becomes a packet
-// for a segment of its cluster's vector, and a sum becomes an update again, for the queue of a port to the server
-// or for the workers.
+// Package aggregator runs a switch program before an output port, for open-loop workers. Each update becomes a packet
+// for one segment of its cluster's vector. Each sum becomes an update again, for the port's queue or for the workers.
 package aggregator
 
 import (
@@ -12,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Sink receives a departing sum. Its arguments are valid during the call.
+// Sink receives each sum that leaves the aggregator. Its arguments are valid only during the call.
 type Sink func(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor)
 
 // Config configures an aggregator.
@@ -26,8 +25,9 @@ type Config struct {
 	Up, Down Sink
 }
 
-// Aggregator is one switch's program plus the contributors and rewards, which updates have and packets do not. It is
-// not safe for concurrent use. Once every cluster was seen, updates cause no allocation.
+// Aggregator is the program of one switch. It also stores contributors and rewards, which updates have but the
+// program's packets do not. It is not safe for concurrent use. After each cluster's first update, updates cause no
+// allocation.
 type Aggregator struct {
 	program program.Program
 	cfg     Config
@@ -46,7 +46,7 @@ type Aggregator struct {
 	sums    []int32
 }
 
-// New returns a program in front of an output. The error matches program.ErrConfig.
+// New returns an aggregator that runs the program d. The error matches program.ErrConfig.
 func New(d *program.Description, cfg Config) (*Aggregator, error) {
 	if cfg.H < 1 {
 		return nil, fmt.Errorf("%w: H is %d; an open loop of workers needs 1 or more", program.ErrConfig, cfg.H)
@@ -71,10 +71,10 @@ func New(d *program.Description, cfg Config) (*Aggregator, error) {
 	return a, nil
 }
 
-// Program returns the program; callers may read it.
+// Program returns the program. Callers must not change its state.
 func (a *Aggregator) Program() program.Program { return a.program }
 
-// Clear discards all partial sums; the program counts them.
+// Clear discards all partial sums. The program counts them as discarded.
 func (a *Aggregator) Clear() {
 	for c, known := range a.known {
 		if known {
@@ -83,7 +83,7 @@ func (a *Aggregator) Clear() {
 	}
 }
 
-// endJob removes a cluster's job and its partial sums.
+// endJob removes the job of cluster c from the program, with its partial sums.
 func (a *Aggregator) endJob(c int) {
 	a.program.Remove(olaf.ClusterID(c))
 	a.known[c] = false
@@ -92,7 +92,7 @@ func (a *Aggregator) endJob(c int) {
 	}
 }
 
-// KeepJobs discards the partial sums of all clusters that are not among jobs.
+// KeepJobs discards the partial sums of all clusters whose jobs are not in the list.
 func (a *Aggregator) KeepJobs(jobs []program.Job) {
 	kept := make(map[olaf.ClusterID]bool, len(jobs))
 	for i := range jobs {
@@ -105,21 +105,21 @@ func (a *Aggregator) KeepJobs(jobs []program.Job) {
 	}
 }
 
-// Reset empties the table, zeroes the counts and keeps the memory.
+// Reset empties the table and sets all counts to 0. It keeps the allocated memory.
 func (a *Aggregator) Reset() {
 	a.Clear()
 	a.program.Reset()
 }
 
-// Partial is an incomplete sum.
+// Partial is a sum that is not yet complete.
 type Partial struct {
 	Place  int // in the program's table
 	Inside []olaf.Contributor
 	program.Slot
 }
 
-// Partial returns the partial sum at a position among the occupied slots, in table order; ok is false beyond the
-// last. The result is valid until the next call.
+// Partial returns the partial sum in the occupied slot with the given index, counting only occupied slots, in table
+// order. ok is false if there are fewer occupied slots. The result is valid until the next call.
 func (a *Aggregator) Partial(index int) (p Partial, ok bool) {
 	for place, inside := range a.inside {
 		if len(inside) == 0 {
@@ -133,8 +133,8 @@ func (a *Aggregator) Partial(index int) (p Partial, ok bool) {
 	return p, false
 }
 
-// Offer presents an update, which arrives at now, for a segment of its cluster's vector. A completed sum has left
-// before Offer returns.
+// Offer passes an update that arrives at now to the program, as a contribution to segment seg of its cluster's vector.
+// If the update completes a sum, the sum is sent before Offer returns.
 func (a *Aggregator) Offer(now olaf.Time, u *olaf.Update, seg uint64, lanes []int32) program.Class {
 	c := int(u.Cluster)
 	if !a.known[c] {
@@ -161,12 +161,12 @@ func (a *Aggregator) Offer(now olaf.Time, u *olaf.Update, seg uint64, lanes []in
 	return class
 }
 
-// slotOf returns the slot of a cluster's segment.
+// slotOf returns the table slot for a segment of a cluster's vector.
 func (a *Aggregator) slotOf(c olaf.ClusterID, seg uint64) int {
 	return int(c)*a.cfg.Segments + int(seg)
 }
 
-// addContributor records the current packet as part of the sum in a slot.
+// addContributor adds the current packet's sender and reward to the sum in a slot.
 func (a *Aggregator) addContributor(place int) {
 	a.inside[place] = append(a.inside[place], a.pending)
 	a.rewards[place] = clampInt32(int64(a.rewards[place]) + int64(a.reward))
@@ -174,7 +174,7 @@ func (a *Aggregator) addContributor(place int) {
 
 func clampInt32(v int64) int32 { return int32(min(max(v, math.MinInt32), math.MaxInt32)) }
 
-// Emit implements program.Out: the sum of a segment, including the current packet, leaves as an update.
+// Emit implements program.Out. It sends the sum of a segment, which includes the current packet, as an update.
 func (a *Aggregator) Emit(_ program.Dest, p *program.Packet, lanes []uint32) {
 	place := a.slotOf(p.Job, p.Seg)
 	a.sent = true
@@ -202,7 +202,7 @@ func (a *Aggregator) Emit(_ program.Dest, p *program.Packet, lanes []uint32) {
 	to(a.now, &a.out, a.sums, inside)
 }
 
-// toWords converts lanes to a program's words.
+// toWords converts signed lanes to the program's unsigned words. The result is valid until the next call.
 func (a *Aggregator) toWords(lanes []int32) []uint32 {
 	if lanes == nil {
 		return nil
@@ -214,7 +214,7 @@ func (a *Aggregator) toWords(lanes []int32) []uint32 {
 	return a.lanes
 }
 
-// Table is a snapshot of a program's table. The caller may keep it.
+// Table is a snapshot of a program's table of sums. It shares no memory with the aggregator.
 type Table struct {
 	Program string
 	H       int // vectors that complete a sum
@@ -222,7 +222,8 @@ type Table struct {
 	Held    []Segment
 }
 
-// Segment is a slot with a partial sum, identified by its cluster and the position in the cluster's vector.
+// Segment is a slot with a partial sum. It is identified by the cluster and by the segment's position in the cluster's
+// vector.
 type Segment struct {
 	Cluster olaf.ClusterID
 	Seg     uint64
@@ -231,7 +232,7 @@ type Segment struct {
 	Inside  []olaf.Contributor
 }
 
-// Table returns a snapshot of the partial sums, in table order.
+// Table returns a snapshot of all partial sums, in table order.
 func (a *Aggregator) Table(program string) *Table {
 	t := &Table{Program: program, H: a.cfg.H, Slots: a.program.Slots()}
 	for index := 0; ; index++ {

@@ -2,17 +2,18 @@ package aggregator
 
 import "github.com/olafctl/olaf/fpga/regmap"
 
-// Held integrates a program's occupied slots over time, in cycles of the device, for registers occupancy_integral
-// and occupancy_cycles.
+// Held integrates the number of occupied slots over time, in cycles of the device. The results are read from the
+// registers occupancy_integral and occupancy_cycles.
 type Held struct {
 	until uint64 // end of the integral
 	begun bool   // an update came since the last clear, so time counts
 }
 
-// Clear restarts the integral at a cycle with the given number of occupied slots.
+// Clear restarts the integral at cycle now, with the given number of occupied slots.
 func (h *Held) Clear(now uint64, slots int) { *h = Held{now, slots > 0} }
 
-// Update extends the integral to a cycle, before an update is presented; slots is the number occupied until then.
+// Update extends the integral to cycle now and adds the result to own. It must be called before an update is passed to
+// the program; slots is the number of slots occupied until then.
 func (h *Held) Update(own *regmap.AggregatorCounters, now uint64, slots int) {
 	if h.begun {
 		own.OccupancyCycles += now - h.until
@@ -21,7 +22,8 @@ func (h *Held) Update(own *regmap.AggregatorCounters, now uint64, slots int) {
 	*h = Held{now, true}
 }
 
-// Discard is Update before sums are discarded. Without sums the integral ends at the last update.
+// Discard extends the integral to cycle now, as Update does, before partial sums are discarded. If there are none, it
+// does nothing, so that the integral ends at the last update.
 func (h *Held) Discard(own *regmap.AggregatorCounters, now uint64, slots int) {
 	if slots > 0 {
 		h.Update(own, now, slots)

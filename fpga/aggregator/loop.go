@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// Admission gives access to a card's tables of switch program jobs. Without it all workers are admitted.
+// Admission looks up workers and jobs in a card's tables. Without an Admission, all workers are admitted.
 type Admission interface {
 	// Admits reports whether a worker may contribute to a job of a program; the job's id is the cluster.
 	Admits(d *program.Description, cluster olaf.ClusterID, worker olaf.WorkerID) bool
@@ -18,7 +18,8 @@ type Admission interface {
 	Jobs(d *program.Description) (jobs []program.Job, has bool)
 }
 
-// Loop is a card's program for closed-loop hosts. Hosts start and end its jobs, within the limits of the tables.
+// Loop is a card's switch program for closed-loop hosts. Hosts start and end jobs; if the card has tables, only jobs in
+// the tables can be started.
 type Loop struct {
 	program.Program
 	Of *program.Description
@@ -27,7 +28,7 @@ type Loop struct {
 	jobs   []olaf.ClusterID
 }
 
-// Configure admits a job after checking it against the program's tables, if any.
+// Configure starts a job, after checking it against the program's tables if there are any.
 func (l *Loop) Configure(j program.Job) error {
 	if tables := l.Tables(); tables != nil {
 		if err := checkTables(tables, l.Of, &j); err != nil {
@@ -43,8 +44,7 @@ func (l *Loop) Configure(j program.Job) error {
 	return nil
 }
 
-// checkTables returns an error if the tables lack a job or have it with another number of members or another
-// partition.
+// checkTables returns an error if the job is not in the tables, or if its number of members or its slots differ.
 func checkTables(tables Admission, d *program.Description, j *program.Job) error {
 	jobs, has := tables.Jobs(d)
 	if !has {
@@ -84,7 +84,8 @@ func (l *Loop) Clear() {
 	}
 }
 
-// Partial returns the slot at a position among the occupied slots; ok is false beyond the last.
+// Partial returns the contents of the occupied slot with the given index, counting only occupied slots. ok is false if
+// there are fewer occupied slots.
 func (l *Loop) Partial(index int) (p Partial, ok bool) {
 	for i := range l.Slots() {
 		s := l.Slot(i)
@@ -99,7 +100,7 @@ func (l *Loop) Partial(index int) (p Partial, ok bool) {
 	return p, false
 }
 
-// ReadCounters returns a program's counts in register form.
+// ReadCounters returns a program's counts as the values of the aggregator's counter registers.
 func ReadCounters(p program.Program) (c regmap.AggregatorCounters) {
 	for i, n := range p.Counts() {
 		*c.At(regmap.AggregatorCount0 + uint32(8*i)) = n
@@ -107,8 +108,8 @@ func ReadCounters(p program.Program) (c regmap.AggregatorCounters) {
 	return c
 }
 
-// ClearOffsets returns the values to add to a program's counters so that they restart at 0. Levels are kept and
-// carried over.
+// ClearOffsets returns the values that must be added to a program's counters so that they restart at 0. Gauges are not
+// cleared; their sum is returned as CarriedVectors.
 func ClearOffsets(p program.Program, l *olaf.Ledger) (c regmap.AggregatorCounters) {
 	for i, n := range p.Counts() {
 		if l.Counters[i].Gauge {

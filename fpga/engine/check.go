@@ -6,12 +6,12 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// account is the ledger of a queue.
+// account is the ledger with all counters and identities of a queue.
 var account = olaf.JoinLedgers(FlowLedger(), SumsLedger())
 
-// CheckAccounts verifies the queue's identities: every arrival has one class; every appended frame has left, waits
-// or was flushed; and no update in a frame was lost or made up. queuedFrames and queuedUpdates are the results of
-// QueuedCount at the same instant. The error matches olaf.ErrAccounting and shows both sides.
+// CheckAccounts verifies the queue's accounting identities. Every arrival has one class; every appended frame has left,
+// is waiting or was flushed; and the number of updates in frames is unchanged. queuedFrames and queuedUpdates must be
+// results of QueuedCount at the same instant. The error matches olaf.ErrAccounting and shows both sides.
 func CheckAccounts(s Stats, queuedFrames, queuedUpdates uint64) error {
 	c := olaf.NewCounts(account)
 	s.AddTo(c, queuedFrames, queuedUpdates)
@@ -22,14 +22,14 @@ func CheckAccounts(s Stats, queuedFrames, queuedUpdates uint64) error {
 	return c.Balance()
 }
 
-// AuditDiscipline checks the current counts of d.
+// AuditDiscipline verifies the accounting identities for the current counts of d.
 func AuditDiscipline(d Discipline) error {
 	frames, updates := d.QueuedCount()
 	return CheckAccounts(d.Stats(), frames, updates)
 }
 
-// AddTo adds the counts and the queued frames and updates to the counters of c with the names used by FlowLedger
-// and SumsLedger.
+// AddTo adds the counts in s, and the numbers of queued frames and updates, to the counters of c. The counters have the
+// names that FlowLedger and SumsLedger declare.
 func (s *Stats) AddTo(c olaf.Counts, queuedFrames, queuedUpdates uint64) {
 	add := func(name string, n int64) {
 		if i := c.Index(name); i >= 0 {

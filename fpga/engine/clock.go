@@ -7,11 +7,9 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Clock defines the time of a port: its ticks, the number of ticks per frame, and the handling of fractions.
-// CycleClock, PicosecondClock, NS3Clock and StepClock create one.
-//
-// A frame takes (perFrame + bytes × perByte) ÷ perTick ticks. The remainder is carried to the next frame of a busy
-// period, so that a saturated output runs at its exact rate.
+// Clock defines how a port measures time. A frame takes (perFrame + bytes × perByte) ÷ perTick ticks. The remainder is
+// carried over to the next frame of a busy period, so that a saturated output runs at its exact rate. Create a Clock
+// with CycleClock, PicosecondClock, NS3Clock or StepClock.
 type Clock struct {
 	perFrame uint64 // parts of a tick per frame
 	perByte  uint64 // parts of a tick per byte
@@ -22,34 +20,37 @@ type Clock struct {
 	ns3    bool // round like ns-3 and carry nothing; parts are bits, and perTick is the rate in bit/s
 }
 
-// CycleClock counts 250 MHz cycles, in each of which rate bytes pass: the data path (docs/reference/semantics.md,
-// Dequeue).
+// CycleClock returns a clock that counts cycles of the data path at 250 MHz, with rate bytes per cycle
+// (docs/reference/semantics.md, Dequeue).
 func CycleClock(rate Increment, overheadBytes int) Clock {
 	return Clock{perFrame: uint64(overheadBytes) << incrementBits, perByte: 1 << incrementBits, perTick: uint64(rate),
 		cycles: true}
 }
 
-// PicosecondClock counts picoseconds, for links of any rate.
+// PicosecondClock returns a clock that counts picoseconds, for links with any rate.
 func PicosecondClock(rate olaf.Rate, overhead olaf.Size) Clock {
 	const byteTime = uint64(8 * olaf.Second) // of a byte at 1 bit/s
 	return Clock{perFrame: uint64(overhead) * byteTime, perByte: byteTime, perTick: uint64(rate)}
 }
 
-// NS3Clock counts picoseconds, but each frame takes the whole nanoseconds that ns-3 3.37 computes.
+// NS3Clock returns a clock that counts picoseconds but rounds each frame's duration to whole nanoseconds, exactly as
+// ns-3 3.37 does.
 func NS3Clock(rate olaf.Rate, overhead olaf.Size) Clock {
 	return Clock{perFrame: uint64(overhead.Bits()), perByte: 8, perTick: uint64(rate), ns3: true}
 }
 
-// StepClock counts in the caller's unit; each frame takes perFrame of them. Times are then not picoseconds.
+// StepClock returns a clock with a unit chosen by the caller, in which each frame takes perFrame ticks. The port's
+// times are then in this unit and not in picoseconds.
 func StepClock(perFrame int64) Clock { return Clock{perFrame: uint64(perFrame), perTick: 1} }
 
-// Ticks returns the whole ticks that a frame takes on an idle output.
+// Ticks returns the number of whole ticks that a frame takes on an idle output.
 func (c *Clock) Ticks(size olaf.Size) int64 {
 	ticks, _ := c.transmitTicks(size, 0)
 	return ticks
 }
 
-// transmitTicks returns the whole ticks that a frame takes on top of carry, and the new carry.
+// transmitTicks returns the number of whole ticks that a frame takes, including the fraction carried over from earlier
+// frames, and the new carry.
 func (c *Clock) transmitTicks(size olaf.Size, carry uint64) (ticks int64, rest uint64) {
 	parts := c.perFrame + uint64(size)*c.perByte + carry
 	if c.ns3 {
@@ -58,8 +59,8 @@ func (c *Clock) transmitTicks(size olaf.Size, carry uint64) (ticks int64, rest u
 	return int64(parts / c.perTick), parts % c.perTick
 }
 
-// ns3Time returns n bits ÷ rate in picoseconds as ns-3 computes it: in Q64.64 seconds, rounded down, times 10⁹,
-// rounded to the nearest nanosecond.
+// ns3Time returns the time for n bits at the given rate, in picoseconds, as ns-3 computes it: in Q64.64 seconds,
+// rounded down, times 10⁹, rounded to the nearest nanosecond.
 func ns3Time(n, rate uint64) int64 {
 	fraction, _ := bits.Div64(n%rate, 0, rate)
 	high, low := bits.Mul64(fraction, 1e9)
@@ -70,7 +71,8 @@ func ns3Time(n, rate uint64) int64 {
 	return int64(ns) * int64(olaf.Nanosecond)
 }
 
-// endTick returns the tick at which a phase that ends at until plus carry is over.
+// endTick returns the first tick at which the current phase is over. The phase ends exactly at until plus the carried
+// fraction.
 func (c *Clock) endTick(until int64, carry uint64) int64 {
 	if c.cycles && carry > 0 {
 		until++
@@ -78,7 +80,7 @@ func (c *Clock) endTick(until int64, carry uint64) int64 {
 	return until
 }
 
-// cycleTicks returns the ticks per engine cycle.
+// cycleTicks returns the number of ticks per cycle of the engine.
 func (c *Clock) cycleTicks() int64 {
 	if c.cycles {
 		return 1

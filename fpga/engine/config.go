@@ -7,7 +7,8 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// FixedReward converts a threshold of the reward filter to Q24.8.
+// FixedReward converts a threshold for the reward filter to fixed point, Q24.8. It returns an error if the threshold is
+// out of range.
 func FixedReward(threshold float64) (int32, error) {
 	fixed := math.Round(threshold * 256)
 	if !(fixed >= 0 && fixed <= math.MaxInt32) { // false for NaN
@@ -16,7 +17,8 @@ func FixedReward(threshold float64) (int32, error) {
 	return int32(fixed), nil
 }
 
-// FilteringNames lists the disciplines that have a reward filter, in the order in which reports list them.
+// FilteringNames returns the names of the disciplines that have a reward filter, in the order in which reports list
+// them.
 func FilteringNames() (names []string) {
 	for _, k := range disciplines {
 		if k.FiltersReward {
@@ -26,7 +28,8 @@ func FilteringNames() (names []string) {
 	return names
 }
 
-// Validate returns an error for the first field out of range, with the range. The error matches ErrConfig.
+// Validate returns an error for the first field that is out of range. The error includes the permitted range and
+// matches ErrConfig.
 func (c *Config) Validate() error {
 	if err := checkRange("slots", c.Slots, 1, MaxSlots); err != nil {
 		return err
@@ -43,7 +46,7 @@ func (c *Config) Validate() error {
 	return nil
 }
 
-// checkRange returns an error if value is outside of low … high.
+// checkRange returns an error if value is not in the range from low to high.
 func checkRange(what string, value, low, high int) error {
 	if value >= low && value <= high {
 		return nil

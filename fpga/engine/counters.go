@@ -2,14 +2,15 @@ package engine
 
 import "github.com/olafctl/olaf"
 
-// Row declares one counter of Stats: its names in vectors, documents and on a card, and how to read it.
+// Row declares one counter of Stats. It has the counter's names in vectors, in JSON output and on a card, and a
+// function that reads its value.
 type Row struct {
 	Vector string // name in golden vectors
 	olaf.Counter
 	Of func(*Stats) uint64
 }
 
-// rows lists all counters of Stats, in the order of golden vectors. Rows without a Name appear in no document.
+// rows lists all counters of Stats, in the order of golden vectors. Rows without a Name do not appear in JSON output.
 var rows = []Row{
 	{"offered", olaf.Counter{Name: "in", Title: "Reached the queue", Unit: "updates",
 		Doc: "updates that reached the queue", Register: "queue.in", Aside: true},
@@ -63,13 +64,14 @@ var rows = []Row{
 	{"peak_occupancy", olaf.Counter{}, func(s *Stats) uint64 { return uint64(s.PeakOccupancy) }},
 }
 
-// classRow returns the row of a class, whose name is the same everywhere.
+// classRow returns the row for the counter of arrivals with the given class. It has the same name in vectors, JSON
+// output and registers.
 func classRow(class Class, c olaf.Counter) Row {
 	c.Name, c.Unit, c.Register = class.String(), "updates", "queue."+class.String()
 	return Row{c.Name, c, func(s *Stats) uint64 { return s.Class[class] }}
 }
 
-// CounterRows lists the counters of Stats, in the order of golden vectors.
+// CounterRows returns the rows for all counters of Stats, in the order of golden vectors.
 func CounterRows() []Row { return append([]Row(nil), rows...) }
 
 // Counters of an account in addition to Stats: queued frames and updates, and updates merged by an earlier hop.
@@ -83,8 +85,8 @@ var (
 		Aside: true}
 )
 
-// FlowLedger declares a queue's counts of arrivals and frames, SumsLedger the counts of updates in them. A complete
-// account has both.
+// FlowLedger returns the ledger of a queue's arrivals and frames. SumsLedger has the counts of updates in them; a
+// complete account needs both ledgers.
 func FlowLedger() *olaf.Ledger {
 	l := &olaf.Ledger{
 		Counters: findCounters("in"), Output: []string{"delivered"}, Merged: []string{"aggregated"},
@@ -101,7 +103,7 @@ func FlowLedger() *olaf.Ledger {
 	return l
 }
 
-// SumsLedger declares the counts of updates in arrivals and frames; see FlowLedger.
+// SumsLedger returns the ledger of the updates in a queue's arrivals and frames. See FlowLedger.
 func SumsLedger() *olaf.Ledger {
 	return &olaf.Ledger{
 		Counters: append([]olaf.Counter{findCounters("count_delivered")[0], countQueued},
@@ -117,7 +119,7 @@ func SumsLedger() *olaf.Ledger {
 	}
 }
 
-// findCounters returns the counters with the given names in documents.
+// findCounters returns the declarations of the counters with the given names.
 func findCounters(names ...string) []olaf.Counter {
 	var found []olaf.Counter
 	for _, name := range names {

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// Kind has the properties of a discipline for code outside its own file.
+// Kind describes a discipline for code outside the discipline's own file.
 type Kind struct {
 	Name          string // in flags, files and reports
 	Code          uint32 // in the register queue.mode.discipline
@@ -16,7 +16,7 @@ type Kind struct {
 	make  func(Config) Discipline
 }
 
-// disciplines lists all disciplines in the order of reports; add new ones here.
+// disciplines lists all disciplines in the order in which reports list them. Add new disciplines here.
 var disciplines = []Kind{
 	{Name: "fifo", Code: 0, make: newFIFO},
 	{Name: "olaf", Code: 1, Merges: true, FiltersReward: true, make: newOlaf, costs: map[Profile]Output{
@@ -24,7 +24,7 @@ var disciplines = []Kind{
 	}},
 }
 
-// DisciplineNames lists the names that New accepts, in the order in which reports list them.
+// DisciplineNames returns the names that New accepts, in the order in which reports list them.
 func DisciplineNames() []string {
 	names := make([]string, len(disciplines))
 	for i, k := range disciplines {
@@ -33,7 +33,7 @@ func DisciplineNames() []string {
 	return names
 }
 
-// FindDiscipline returns the discipline with the given name.
+// FindDiscipline returns the discipline with the given name; known is false if there is none.
 func FindDiscipline(name string) (k Kind, known bool) {
 	for _, k := range disciplines {
 		if k.Name == name {
@@ -43,7 +43,8 @@ func FindDiscipline(name string) (k Kind, known bool) {
 	return Kind{}, false
 }
 
-// FindByCode returns the discipline with the given value of register queue.mode.discipline.
+// FindByCode returns the discipline with the given code in register queue.mode.discipline; known is false if there is
+// none.
 func FindByCode(code uint32) (k Kind, known bool) {
 	for _, k := range disciplines {
 		if k.Code == code {
@@ -53,8 +54,8 @@ func FindByCode(code uint32) (k Kind, known bool) {
 	return Kind{}, false
 }
 
-// New returns an empty discipline. All memory is allocated here, except the provenance log, which grows as needed
-// and is then reused. The error matches ErrConfig.
+// New returns the named discipline with an empty queue. It allocates all memory except that for the provenance log,
+// which grows as needed and is reused. The error matches ErrConfig.
 func New(name string, cfg Config) (Discipline, error) {
 	k, known := FindDiscipline(name)
 	if !known {

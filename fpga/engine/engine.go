@@ -1,9 +1,7 @@
 // Package engine implements the queue disciplines of the data path, fifo and olaf, as pure algorithms over abstract
-// time.
-//
-// docs/reference/semantics.md is normative for this package, the twin, the simulator and the RTL. A Discipline
-// decides the fate of an arriving update and the order of departures; a Port adds the output serializer. There are
-// no registers, goroutines, clocks or files here, and updates cause no allocation.
+// time. docs/reference/semantics.md is normative for this package, the twin, the simulator and the RTL. A Discipline
+// decides what happens to an arriving update and in which order frames leave. A Port adds the output serializer. The
+// package has no registers, goroutines, clocks or files, and updates cause no allocation.
 package engine
 
 import (
@@ -12,10 +10,10 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrConfig is matched by the errors for invalid configurations.
+// ErrConfig is matched by errors about invalid configurations.
 var ErrConfig = olaf.NewError(olaf.Usage, "engine: bad configuration")
 
-// Class is the fate of an arriving update; every arrival has exactly one class (docs/reference/semantics.md,
+// Class is the decision on an arriving update. Every arrival has exactly one class (docs/reference/semantics.md,
 // Enqueue).
 type Class uint8
 
@@ -27,14 +25,14 @@ const (
 	DroppedFull
 	DroppedReward
 	DroppedMismatch
-	// Classes is the number of classes.
+	// Classes is the number of values of Class.
 	Classes
 )
 
 var classNames = [Classes]string{"appended", "aggregated", "replaced", "replaced_reward", "dropped_full",
 	"dropped_reward", "dropped_mismatch"}
 
-// String returns the class's name in reports and golden vectors.
+// String returns the class's name, as used in reports and golden vectors.
 func (c Class) String() string {
 	if c < Classes {
 		return classNames[c]
@@ -42,7 +40,7 @@ func (c Class) String() string {
 	return fmt.Sprintf("class(%d)", uint8(c))
 }
 
-// Outcome is the result of an arrival, for accounting and for the output.
+// Outcome is the result of offering an update to a discipline. It is used for accounting and by the output.
 type Outcome struct {
 	Slot   Slot  // slot of the update; NoSlot if it was dropped
 	Class  Class // for accounting
@@ -71,8 +69,8 @@ const (
 	MaxClusters = 1 << 16 // for Config.Clusters: the range of a ClusterID
 )
 
-// Stats has the counts since the discipline was created or reset. Updates are counted once by class, frames once
-// when they leave.
+// Stats contains the counts since the discipline was created or reset. Updates are counted by class when they arrive,
+// and frames when they leave.
 type Stats struct {
 	// Offered counts arrivals on entry, separately from Class, to check that every arrival has a class.
 	Offered uint64
@@ -103,14 +101,14 @@ func (s *Stats) In() uint64 {
 	return n
 }
 
-// Slot is a position in the queue. An update keeps its slot from append to Release.
+// Slot is the number of a position in the queue. An update keeps its slot from its append until Release.
 type Slot int32
 
-// NoSlot is the slot of a dropped arrival.
+// NoSlot is returned as the slot of a dropped arrival.
 const NoSlot Slot = -1
 
-// Frame is a view of one slot. Lanes is valid until the slot is released or another arrival merges into it; a
-// locked slot never changes. Contributors is valid until the next call of View.
+// Frame is a view of the frame in one slot. Lanes is valid until the slot is released or another arrival is merged into
+// it; a locked slot never changes. Contributors is valid until the next call of View.
 type Frame struct {
 	Update     olaf.Update
 	AppendedAt olaf.Time // when the slot was filled; kept by merges and replacements
@@ -119,8 +117,8 @@ type Frame struct {
 	Contributors []olaf.Contributor
 }
 
-// Discipline is a queue discipline: it stores the frames waiting for a port. It is not safe for concurrent use. The
-// same calls always give the same results.
+// Discipline is a queue discipline, with the frames that wait for a port. It is not safe for concurrent use. The same
+// calls always have the same results.
 type Discipline interface {
 	// Offer presents u, which arrives at now, with its gradients, and returns its outcome. inside lists the
 	// contributors of an update merged by an earlier hop, oldest first, for the provenance log; nil stands for u

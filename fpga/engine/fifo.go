@@ -2,7 +2,7 @@ package engine
 
 import "github.com/olafctl/olaf"
 
-// fifo appends updates while there is room and then drops arrivals: the baseline of the paper (§8). clusters counts
+// fifo appends updates while there is room and drops later arrivals. It is the paper's baseline (§8). clusters counts
 // the queued updates of each cluster.
 type fifo struct {
 	store

@@ -5,8 +5,8 @@ import (
 	"github.com/olafctl/olaf/fpga/adder"
 )
 
-// olafQueue has at most one waiting update per cluster and merges arrivals into it (paper §5, Algorithm 1; the
-// order of the rules is in docs/reference/semantics.md, Enqueue).
+// olafQueue has at most one waiting update per cluster and merges arrivals into it (paper §5, Algorithm 1). The order
+// of the rules is in docs/reference/semantics.md, Enqueue.
 type olafQueue struct{ store }
 
 func newOlaf(cfg Config) Discipline {
@@ -17,7 +17,7 @@ func newOlaf(cfg Config) Discipline {
 	return &q
 }
 
-// Offer determines the class of u and stores or merges it. Gradients and provenance are ignored.
+// Offer determines the class of u and stores, merges or drops it. Gradients and provenance are ignored.
 func (q *olafQueue) Offer(now olaf.Time, u *olaf.Update, _ []int32, _ []olaf.Contributor) (o Outcome) {
 	q.stats.Offered++
 	waiting := &q.clusters[u.Cluster] // slot of its waiting update plus one, 0 for none
@@ -46,7 +46,7 @@ func (q *carryingOlaf) Offer(now olaf.Time, u *olaf.Update, lanes []int32, insid
 	return o
 }
 
-// Lock also removes the head as its cluster's waiting update.
+// Lock implements Discipline. It also removes the head from the table of waiting updates by cluster.
 func (q *olafQueue) Lock() (Slot, olaf.Size, bool) {
 	slot, size, ok := q.lock()
 	if ok {
@@ -55,7 +55,8 @@ func (q *olafQueue) Lock() (Slot, olaf.Size, bool) {
 	return slot, size, ok
 }
 
-// ActiveClusters counts the waiting updates, one per cluster, plus the leaving one if its cluster has no other.
+// ActiveClusters returns the number of clusters with a waiting update, plus one if the update on the wire is the only
+// update of its cluster.
 func (q *olafQueue) ActiveClusters() int {
 	n := int(q.waiting)
 	if q.leaving >= 0 && q.clusters[q.places[q.leaving].update.Cluster] == 0 {
@@ -64,7 +65,7 @@ func (q *olafQueue) ActiveClusters() int {
 	return n
 }
 
-// combine merges u into the waiting update of its cluster, in slot i, or drops u.
+// combine merges u into the waiting update of its cluster, which is in slot i, or drops u.
 func (q *olafQueue) combine(i Slot, u *olaf.Update) Outcome {
 	w := &q.places[i]
 	if w.update.Lanes != u.Lanes {
@@ -84,7 +85,7 @@ func (q *olafQueue) combine(i Slot, u *olaf.Update) Outcome {
 	return Outcome{Slot: i, Class: class, Merged: true}
 }
 
-// verdict is the reward filter's result for an arrival.
+// verdict is the result of comparing an arrival's reward.
 type verdict uint8
 
 const (
@@ -93,8 +94,8 @@ const (
 	worse
 )
 
-// compareReward compares a's reward with the mean of the waiting update, scaled by its count to avoid a division. A
-// difference equal to the threshold is similar.
+// compareReward compares a's reward with w's mean reward. Both are multiplied by w's count to avoid a division. A
+// difference equal to the threshold counts as similar.
 func (q *olafQueue) compareReward(a, w *olaf.Update) verdict {
 	count := int64(w.Count)
 	d := int64(a.Reward)*count - int64(w.Reward)
@@ -108,8 +109,9 @@ func (q *olafQueue) compareReward(a, w *olaf.Update) verdict {
 	return similar
 }
 
-// mergeUpdate merges u into w. The header becomes that of u, the newest contributor. keep is a mask: all ones adds
-// u to w's content, 0 replaces it. The choice follows no pattern, and a mask costs less than a mispredicted branch.
+// mergeUpdate merges u into w. The header becomes that of u, which is the newest contributor. keep is a mask: all ones
+// adds u to the contents of w, and 0 replaces them. A mask is used because the choice is unpredictable and a
+// mispredicted branch would cost more.
 func (q *olafQueue) mergeUpdate(w *place, u *olaf.Update, keep int32) {
 	m := &w.update
 	q.stats.SumDiscarded += uint64(m.Count) &^ uint64(keep)
@@ -135,8 +137,8 @@ func (q *olafQueue) mergeUpdate(w *place, u *olaf.Update, keep int32) {
 	w.owner = int32(u.Worker) | keep // -1 if kept: several contributors
 }
 
-// laterTime returns the later of two generation times modulo 2^48: the one less than half the range ahead of the
-// other.
+// laterTime returns the later of two generation times modulo 2^48. The later time is less than half of the range ahead
+// of the other.
 func laterTime(w, a uint64) uint64 {
 	if (a-w)%olaf.GenModulus < olaf.GenModulus/2 {
 		return a

@@ -9,21 +9,21 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Increment is an output rate in the hardware's format: bytes per 250 MHz cycle in unsigned 8.24 fixed point
-// (regmap, output limiter).
+// Increment is an output rate in the format of the hardware's output limiter: bytes per 250 MHz cycle as unsigned 8.24
+// fixed point.
 type Increment uint32
 
 const (
 	incrementBits = 24
-	// Line is the rate of the data path: 64 bytes per cycle, 128 Gbps.
+	// Line is the rate of the data path, 64 bytes per cycle or 128 Gbps.
 	Line Increment = 64 << incrementBits
 
 	cyclesPerSecond = int64(olaf.Second / olaf.Cycle)
 )
 
-// FromRate returns the increment nearest to r. The rate must be positive, at most the line's 128 Gbps, and not
-// round to 0 (below 60 bps). 20 Gbps is exactly 10 bytes per cycle; IsExact reports whether r was rounded. The
-// error matches ErrConfig.
+// FromRate returns the increment nearest to r. The rate must be positive, at most 128 Gbps, and not round to 0 (below
+// 60 bps). For example, 20 Gbps is exactly 10 bytes per cycle. IsExact reports whether r was rounded. The error matches
+// ErrConfig.
 func FromRate(r olaf.Rate) (Increment, error) {
 	if r <= 0 || r > Line.Rate() {
 		return 0, fmt.Errorf("%w: the output rate is %v; it must be more than 0bps and at most the line's %v",
@@ -37,20 +37,20 @@ func FromRate(r olaf.Rate) (Increment, error) {
 	return i, nil
 }
 
-// Rate returns i in bits per second, rounded.
+// Rate returns the rate in bits per second, rounded.
 func (i Increment) Rate() olaf.Rate {
 	const half = 1 << (incrementBits - 1)
 	return olaf.Rate((uint64(i)*uint64(8*cyclesPerSecond) + half) >> incrementBits)
 }
 
-// IsExact reports whether i equals r without rounding.
+// IsExact reports whether i represents r without rounding.
 func (i Increment) IsExact(r olaf.Rate) bool {
 	have := new(big.Int).Mul(big.NewInt(int64(i)), big.NewInt(8*cyclesPerSecond))
 	want := new(big.Int).Lsh(big.NewInt(int64(r)), incrementBits)
 	return have.Cmp(want) == 0
 }
 
-// Output configures the serializer behind a discipline. The zero value is the line rate without engine cycles.
+// Output configures the serializer after a discipline. The zero value sends at line rate and charges no engine cycles.
 type Output struct {
 	Rate          Increment // 0 means unlimited: Line
 	OverheadBytes int       // added to each L2 frame, 0 … MaxOverheadBytes; 24 is FCS, preamble and gap
@@ -70,7 +70,7 @@ const (
 	MaxReadPorts     = 2
 )
 
-// Validate returns an error for the first field out of range. The error matches ErrConfig.
+// Validate returns an error for the first field that is out of range. The error matches ErrConfig.
 func (o *Output) Validate() error {
 	if o.Rate > Line {
 		return fmt.Errorf("%w: the output rate is %v; the line's is %v", ErrConfig, o.Rate.Rate(), Line.Rate())
@@ -90,26 +90,26 @@ func (o *Output) Validate() error {
 	return checkRange("bypass slots", o.BypassSlots, 0, MaxBypassSlots)
 }
 
-// Profile names a set of engine cycles.
+// Profile is the name of a set of engine-cycle costs.
 type Profile string
 
 const (
-	// Calibrated reproduces the paper's Table 1 (docs/reference/semantics.md, Engine cycles).
+	// Calibrated is the profile that reproduces the paper's Table 1 (docs/reference/semantics.md, Engine cycles).
 	Calibrated Profile = "calibrated"
-	// Ideal costs nothing.
+	// Ideal is the profile in which merging takes no engine cycles.
 	Ideal Profile = "ideal"
-	// Measured is the timing of our logic with separate read ports of the gradient memory for merges and output.
-	// MeasuredShared is the same with one shared read port.
+	// Measured is the profile with the timing of our logic, in which merges and output read the gradient memory through
+	// separate ports. MeasuredShared is the same with a single read port for both.
 	Measured       Profile = "measured"
 	MeasuredShared Profile = "measured-shared"
 )
 
 var profiles = []Profile{Calibrated, Ideal, Measured, MeasuredShared}
 
-// readPorts lists the profiles with the timing of the logic.
+// readPorts contains the number of read ports for profiles that model the timing of our logic.
 var readPorts = map[Profile]int{Measured: 2, MeasuredShared: 1}
 
-// ProfileNames lists the names of all profiles, the default first.
+// ProfileNames returns the names of all profiles, with the default first.
 func ProfileNames() []string {
 	names := make([]string, len(profiles))
 	for i, p := range profiles {
@@ -127,11 +127,12 @@ func (p Profile) Validate() error {
 	return nil
 }
 
-// ReadPorts returns the number of read ports that the gradient memory has in this profile, or 0 if the profile does not
-// model the timing of the logic.
+// ReadPorts returns the number of read ports on the gradient memory in this profile, or 0 if the profile does not model
+// the timing of the logic.
 func (p Profile) ReadPorts() int { return readPorts[p] }
 
-// WithPorts returns the variant of the profile with the given number of read ports. The error matches ErrConfig.
+// WithPorts returns the variant of the profile with the given number of read ports on the gradient memory. The error
+// matches ErrConfig.
 func (p Profile) WithPorts(ports int) (Profile, error) {
 	for other, n := range readPorts {
 		if n == ports && p.ReadPorts() != 0 {
@@ -145,7 +146,7 @@ func (p Profile) WithPorts(ports int) (Profile, error) {
 	return p, fmt.Errorf("%w: %d read ports; the logic is built with 1 or 2", ErrConfig, ports)
 }
 
-// Costs returns an Output with only the profile's engine cycles for the named discipline. The error matches
+// Costs returns an Output that contains only the profile's engine cycles for the named discipline. The error matches
 // ErrConfig.
 func (p Profile) Costs(discipline string) (Output, error) {
 	if err := p.Validate(); err != nil {
@@ -157,8 +158,8 @@ func (p Profile) Costs(discipline string) (Output, error) {
 	return out, nil
 }
 
-// Output returns the serializer for the named discipline at the increment nearest to rate, with the profile's
-// engine cycles. The error matches ErrConfig.
+// Output returns the serializer configuration for the named discipline. Its rate is the increment nearest to rate, and
+// its engine cycles are those of the profile. The error matches ErrConfig.
 func (p Profile) Output(discipline string, rate olaf.Rate) (Output, error) {
 	out, err := p.Costs(discipline)
 	if err != nil {

@@ -6,7 +6,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Departure is one frame whose last bit has left.
+// Departure describes a frame whose last bit has left.
 type Departure struct {
 	At     olaf.Time     // last bit out, on a tick of the port's clock
 	Queued olaf.Duration // since the append of its slot
@@ -14,13 +14,13 @@ type Departure struct {
 	Frame  Frame
 }
 
-// Sink receives the frames of the discipline that leave a Port. d and its contents are valid during the call. The
-// sink may read the port but must not change it meanwhile.
+// Sink receives the frames that leave a Port's discipline. d and its contents are valid only during the call. The sink
+// may read the port but must not change it.
 type Sink interface {
 	Deliver(d *Departure)
 }
 
-// phase is the state of the output.
+// phase is the output's current activity.
 type phase uint8
 
 const (
@@ -29,14 +29,16 @@ const (
 	paying        // no frame is on the wire, but engine cycles must pass
 )
 
-// Port is a discipline with its output serializer, for every clock. Idle time costs nothing.
+// Port is a discipline with its output serializer, for any clock. Idle time takes no computation. There are two ways to
+// use a port.
 //
-// There are two ways to drive it. Offer, Advance, Flush and Drain handle all due events in the order of
-// docs/reference/semantics.md and deliver to a sink. HandleOutcome, Bypass, SetLink and Step do one thing each and
-// report whether a frame started. They are for callers that offer to the discipline themselves, order the events of
-// one instant, schedule one event per Next, and forward frames as they start.
+// Offer, Advance, Flush and Drain handle all due events in the order of docs/reference/semantics.md and deliver
+// departed frames to a sink.
 //
-// For a frame, the port knows only its size and its slot, or its handle if it bypasses the discipline.
+// HandleOutcome, Bypass, SetLink and Step each perform a single action and report whether a frame started. They are for
+// callers that offer updates to the discipline themselves, decide the order of simultaneous events, schedule one event
+// per call of Next, and forward frames as they start. The port does not store frames. It only knows the size of the
+// current frame and its slot, or its handle if it bypasses the discipline.
 type Port struct {
 	discipline Discipline
 	clock      Clock
@@ -61,8 +63,8 @@ type Port struct {
 	stallCycles uint64
 }
 
-// NewPort returns an empty port of the named discipline, in data path cycles unless SetClock is called. sink may be
-// nil. The error matches ErrConfig.
+// NewPort returns an empty port with the named discipline. Its clock counts cycles of the data path until SetClock is
+// called. sink may be nil. The error matches ErrConfig.
 func NewPort(discipline string, cfg Config, out Output, sink Sink) (*Port, error) {
 	d, err := New(discipline, cfg)
 	if err != nil {
@@ -71,7 +73,7 @@ func NewPort(discipline string, cfg Config, out Output, sink Sink) (*Port, error
 	return NewPortOf(d, out, sink)
 }
 
-// NewPortOf is NewPort for an existing discipline, which must be empty.
+// NewPortOf returns a port with discipline d, which must be empty. It is otherwise the same as NewPort.
 func NewPortOf(d Discipline, out Output, sink Sink) (*Port, error) {
 	if err := out.Validate(); err != nil {
 		return nil, err
@@ -82,28 +84,28 @@ func NewPortOf(d Discipline, out Output, sink Sink) (*Port, error) {
 	return &Port{discipline: d, out: out, clock: CycleClock(out.Rate, out.OverheadBytes), sink: sink, slot: NoSlot}, nil
 }
 
-// Discipline returns the port's discipline. Callers may read it and offer to it, but must pass outcomes to
-// HandleOutcome and leave departures to the port.
+// Discipline returns the port's discipline. Callers may read it and offer updates to it, but must pass the outcomes to
+// HandleOutcome and must not remove frames.
 func (p *Port) Discipline() Discipline { return p.discipline }
 
-// Output returns the port's configuration, with Line for an unlimited rate.
+// Output returns the configuration of the port's output. An unlimited rate is returned as Line.
 func (p *Port) Output() Output { return p.out }
 
-// SetClock changes the clock from the next frame on; the carried fraction of a tick is lost. The ticks must be
-// those of the previous clock unless nothing has happened yet.
+// SetClock changes the clock from the next frame on and drops the carried fraction of a tick. Once time has advanced,
+// the new clock must have the same ticks as the old one.
 func (p *Port) SetClock(c Clock) {
 	p.until, p.carry = p.clock.endTick(p.until, p.carry), 0
 	p.clock = c
 }
 
-// Offer presents u, which arrives at now, and returns its outcome. Frames that leave up to that instant are
-// delivered first. An arrival between two ticks counts at the later one; an arrival before the latest instant seen
+// Offer passes u, which arrives at now, to the discipline and returns the outcome. Frames that leave at or before now
+// are delivered first. An arrival between two ticks counts at the later tick. An arrival before the latest instant seen
 // counts at that instant.
 func (p *Port) Offer(now olaf.Time, u *olaf.Update, lanes []int32) Outcome {
 	return p.OfferMerged(now, u, lanes, nil)
 }
 
-// OfferMerged is Offer with the contributors of an update merged by an earlier hop.
+// OfferMerged does the same as Offer for an update that an earlier hop merged from the given contributors.
 func (p *Port) OfferMerged(now olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) Outcome {
 	p.advance(p.clock.firstTick(now))
 	at := p.clock.tickTime(p.now)
@@ -112,7 +114,7 @@ func (p *Port) OfferMerged(now olaf.Time, u *olaf.Update, lanes []int32, inside 
 	return o
 }
 
-// HandleOutcome applies the outcome of an offer at now to the output. It reports whether a frame started.
+// HandleOutcome applies the outcome of an offer at time now to the output. It reports whether a frame started.
 func (p *Port) HandleOutcome(now olaf.Time, o Outcome) (started bool) {
 	return (o.Ready || o.Merged) && p.handleOutcome(now, o)
 }
@@ -127,8 +129,8 @@ func (p *Port) handleOutcome(now olaf.Time, o Outcome) (started bool) {
 	return o.Ready && p.phase == idle && p.startIdle(now)
 }
 
-// chargeMerge adds the engine cycles of one merge. If engine cycles are passing they get longer, otherwise they are
-// paid after the frame on the wire, or after the next one if the link is down.
+// chargeMerge charges the engine cycles of one merge to the output. They extend engine cycles in progress, and
+// otherwise follow the frame on the wire, or the next frame if the link is down.
 func (p *Port) chargeMerge() {
 	if p.phase == paying {
 		p.payCycles(p.out.MergeCycles)
@@ -142,7 +144,7 @@ func (p *Port) payCycles(cycles int) {
 	p.stallCycles += uint64(cycles)
 }
 
-// startIdle starts an idle output.
+// startIdle starts the next frame if the output is idle, and reports whether a frame started.
 func (p *Port) startIdle(now olaf.Time) (started bool) {
 	p.now = p.clock.firstTick(now)
 	p.until = p.now
@@ -150,8 +152,8 @@ func (p *Port) startIdle(now olaf.Time) (started bool) {
 	return p.phase == sending
 }
 
-// startNext puts the next frame on the wire, starting exactly at until plus carry, or leaves the output idle. If
-// both the discipline and the bypass have a frame, they take turns.
+// startNext starts the next frame exactly at until plus carry, or makes the output idle if there is none. If both the
+// discipline and the bypass have a frame, they take turns.
 func (p *Port) startNext() {
 	slot, size, ok := NoSlot, olaf.Size(0), false
 	if !p.down && (p.bypass.n == 0 || p.slot == NoSlot) {
@@ -176,7 +178,7 @@ func (p *Port) startNext() {
 	}
 }
 
-// endPhase ends the current phase, which is due, and starts the next.
+// endPhase ends the output's current phase, which is due, and starts the next one.
 func (p *Port) endPhase() {
 	cycles := 0
 	if p.phase == sending {
@@ -194,7 +196,7 @@ func (p *Port) endPhase() {
 	p.payCycles(cycles)
 }
 
-// deliverFrame passes the frame on the wire, whose last bit has left, to the sink and frees its slot.
+// deliverFrame passes the frame whose last bit has left to the sink and frees its slot.
 func (p *Port) deliverFrame() {
 	p.sentBytes += uint64(int(p.size) + p.out.OverheadBytes)
 	if p.sink != nil {
@@ -211,7 +213,7 @@ func (p *Port) deliverFrame() {
 // phaseEnd returns the first tick at which the current phase is over.
 func (p *Port) phaseEnd() int64 { return p.clock.endTick(p.until, p.carry) }
 
-// advance handles everything up to and including the given tick.
+// advance handles all events up to and including tick to.
 func (p *Port) advance(to int64) {
 	for p.phase != idle {
 		at := p.phaseEnd()
@@ -224,11 +226,11 @@ func (p *Port) advance(to int64) {
 	p.now = max(p.now, to)
 }
 
-// Advance delivers all frames that leave at or before to.
+// Advance delivers all frames that leave at or before the given time.
 func (p *Port) Advance(to olaf.Time) { p.advance(p.clock.lastTick(to)) }
 
-// Step handles the event announced by Next if it is due at now: a last bit leaves, or engine cycles end. It is not
-// due if merges have extended the engine cycles. started reports whether a frame started.
+// Step handles the event announced by Next, if it is due at now, and reports whether a frame started. The event is the
+// departure of a last bit or the end of engine cycles. It is no longer due if merges have extended the engine cycles.
 func (p *Port) Step(now olaf.Time) (started bool) {
 	at := p.phaseEnd()
 	if p.phase == idle || at > p.clock.lastTick(now) {
@@ -239,15 +241,14 @@ func (p *Port) Step(now olaf.Time) (started bool) {
 	return p.phase == sending
 }
 
-// Next returns the next instant at which the output changes: a last bit leaves, or engine cycles end and the next
-// frame starts. ok is false while the output is idle. A merge can only delay that instant, even for a frame on the
-// wire if both need the only read port, so call Next again after every Offer. Advancing to a time without an event
-// is harmless.
+// Next returns the next instant at which the output changes because a last bit leaves or engine cycles end. ok is false
+// while the output is idle. A merge may delay that instant, even for a frame on the wire if both need the only read
+// port, so Next must be called again after every Offer. Advancing to a time without an event is harmless.
 func (p *Port) Next() (olaf.Time, bool) {
 	return p.clock.tickTime(p.phaseEnd()), p.phase != idle
 }
 
-// Drain delivers all frames and returns the instant at which the output became idle.
+// Drain delivers all queued frames and returns the instant at which the output became idle.
 func (p *Port) Drain() olaf.Time {
 	for p.phase != idle {
 		p.advance(p.phaseEnd())
@@ -255,8 +256,8 @@ func (p *Port) Drain() olaf.Time {
 	return p.clock.tickTime(p.now)
 }
 
-// Bypass queues a frame that is not an update, outside the discipline. The two take turns at the output. taken is false
-// if Output.BypassSlots frames already wait. The caller identifies the frame by handle.
+// Bypass queues a frame that is not an update, outside the discipline. The two queues take turns at the output. taken
+// is false if Output.BypassSlots frames already wait. handle identifies the frame to the caller.
 func (p *Port) Bypass(now olaf.Time, size olaf.Size, handle int32) (taken, started bool) {
 	if p.bypass.n >= p.out.BypassSlots {
 		return false, false
@@ -265,7 +266,7 @@ func (p *Port) Bypass(now olaf.Time, size olaf.Size, handle int32) (taken, start
 	return true, p.phase == idle && p.startIdle(now)
 }
 
-// SetLink sets whether the link is up. While it is down no frame starts and arrivals wait. The frame on the wire
+// SetLink sets the state of the link. While it is down, no frame starts and arrivals wait. A frame that is on the wire
 // continues; the caller must account for its loss.
 func (p *Port) SetLink(now olaf.Time, up bool) (started bool) {
 	p.down = !up
@@ -275,40 +276,41 @@ func (p *Port) SetLink(now olaf.Time, up bool) (started bool) {
 // Up reports whether the link is up.
 func (p *Port) Up() bool { return !p.down }
 
-// Sending reports whether a frame is on the wire, and returns its slot, or NoSlot if it bypasses the discipline.
+// Sending reports whether a frame is on the wire and returns its slot. The slot is NoSlot if the frame bypasses the
+// discipline.
 func (p *Port) Sending() (Slot, bool) { return p.slot, p.phase == sending }
 
-// Size returns the length of the frame that started last.
+// Size returns the length of the frame that started most recently.
 func (p *Port) Size() olaf.Size { return p.size }
 
-// BypassHandle returns the handle of the bypassing frame on the wire.
+// BypassHandle returns the handle of the frame on the wire, which must be a bypassing frame.
 func (p *Port) BypassHandle() int32 { return p.handle }
 
 // MayContend reports whether a merge may delay the frame on the wire.
 func (p *Port) MayContend() bool { return p.out.ReadPorts == 1 }
 
-// Busy returns the time that departed frames of the discipline occupied the output, with overhead but without
-// engine cycles. It is the numerator of the utilization of a port whose clock was never changed, exact except for
-// the last picosecond.
+// Busy returns how long departed frames of the discipline occupied the output, including overhead but without engine
+// cycles. Divided by the elapsed time, it is the port's utilization. It is exact to a picosecond if the clock was never
+// changed.
 func (p *Port) Busy() olaf.Duration {
 	v := new(big.Int).Lsh(new(big.Int).SetUint64(p.sentBytes), incrementBits)
 	v.Mul(v, big.NewInt(int64(olaf.Cycle)))
 	return olaf.Duration(v.Quo(v, big.NewInt(int64(p.out.Rate))).Int64())
 }
 
-// StallCycles returns the engine cycles charged to the output, including those still passing, plus the cycles it
-// waited for the gradient memory.
+// StallCycles returns the number of engine cycles charged to the output, including cycles in progress and cycles that
+// it waited for the gradient memory.
 func (p *Port) StallCycles() uint64 { return p.stallCycles - p.pendingStall() }
 
-// Flush discards all frames at now, including the one on the wire. The output is idle at once. Frames that left up
-// to now are delivered first.
+// Flush delivers the frames that leave up to now and then discards all others, including the one on the wire. The
+// output is idle immediately.
 func (p *Port) Flush(now olaf.Time) {
 	p.advance(p.clock.firstTick(now))
 	p.discipline.Flush()
 	p.clearOutput()
 }
 
-// Reset empties the port and its discipline, clears all counters and returns to time 0. It keeps the memory.
+// Reset empties the port and its discipline, clears all counters and sets the time to 0. It keeps the allocated memory.
 func (p *Port) Reset() {
 	p.discipline.Reset()
 	p.clearOutput()
@@ -323,7 +325,7 @@ func (p *Port) clearOutput() {
 	p.slot, p.bypass.n = NoSlot, 0
 }
 
-// bypass is a growing ring of frames that bypass the discipline.
+// bypass is a ring buffer of frames that bypass the discipline. It grows as needed.
 type bypass struct {
 	ring []bypassing // the length is a power of two
 	head int

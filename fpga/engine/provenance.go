@@ -2,8 +2,8 @@ package engine
 
 import "github.com/olafctl/olaf"
 
-// provenance logs the contributors of updates: one chain of nodes per slot, in an arena that grows as needed and is
-// then reused. Node 0 is the end of every chain.
+// provenance records the contributors of updates. Each slot has a chain of nodes in an arena that grows as needed and
+// is reused. Node 0 ends every chain.
 type provenance struct {
 	nodes []node
 	free  int32
@@ -16,7 +16,7 @@ type node struct {
 
 func newProvenance() provenance { return provenance{nodes: make([]node, 1)} }
 
-// add appends the contributors of u, or u itself if there are none, to those of p.
+// add appends the contributors of u to the chain of p. If inside is empty, u itself is the contributor.
 func (l *provenance) add(p *place, u *olaf.Update, inside []olaf.Contributor) {
 	if inside == nil {
 		l.push(p, olaf.Contributor{GenNS: u.GenNS, Seq: u.Seq, Worker: u.Worker})
@@ -44,7 +44,7 @@ func (l *provenance) push(p *place, who olaf.Contributor) {
 	p.last = i
 }
 
-// drop removes p's contributors; the complete chain becomes free at once.
+// drop frees all contributors of p by freeing the whole chain at once.
 func (l *provenance) drop(p *place) {
 	if p.last == 0 {
 		return
@@ -62,7 +62,7 @@ func (l *provenance) list(p *place, buf []olaf.Contributor) []olaf.Contributor {
 	return buf
 }
 
-// reset frees all nodes; the owner of the slots must clear the chains' ends.
+// reset frees all nodes. The caller must reset the chains of all slots.
 func (l *provenance) reset() {
 	l.nodes = l.nodes[:1]
 	l.free = 0

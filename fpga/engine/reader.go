@@ -2,17 +2,16 @@ package engine
 
 import "github.com/olafctl/olaf"
 
-// beatBytes is the number of bytes per cycle on the data path and from the gradient memory.
+// beatBytes is the number of bytes per cycle on the data path and read from the gradient memory.
 const beatBytes = 64
 
-// readableAfter is the number of cycles after its decision until an update's lanes can be read.
+// readableAfter is the number of cycles between the decision on an update and the first read of its lanes.
 const readableAfter = 5
 
-// reader models the output's access to the gradient memory, if Output.ReadPorts is set
-// (docs/reference/semantics.md, Measured). The current frame needs beat i of its lanes in the first cycle that
-// begins at or after its start plus 64·i bytes. A wait stops the complete output, which moves the frame's start.
-//
-// All instants except from are ticks of the port's clock at which a cycle begins.
+// reader models how the output reads the gradient memory if Output.ReadPorts is set (docs/reference/semantics.md,
+// Measured). The current frame needs beat i of its lanes in the first cycle that begins at or after its start plus 64·i
+// bytes. While the output waits for a beat, the whole frame stops, so its start is moved. All instants except from are
+// ticks of the port's clock at which a cycle begins.
 type reader struct {
 	from     int64  // start of the current frame, exact with carry, moved by its stalls
 	carry    uint64 // parts of a tick
@@ -23,10 +22,10 @@ type reader struct {
 	stall    [2]int64
 }
 
-// countBeats returns the number of cycles that a frame takes on the bus.
+// countBeats returns the number of cycles that a frame takes on the data path.
 func countBeats(size olaf.Size) int64 { return int64(size+beatBytes-1) / beatBytes }
 
-// startRead begins reading the locked frame, starting exactly at from plus carry.
+// startRead begins to read the locked frame, starting exactly at from plus carry.
 func (p *Port) startRead(from int64, carry uint64) {
 	r := &p.reader
 	r.from, r.carry, r.lines = from, carry, 0
@@ -49,8 +48,8 @@ func (p *Port) startRead(from int64, carry uint64) {
 	}
 }
 
-// recordWrite handles an update written to a slot at now. If it was added to a waiting update it occupies the only
-// read port. A merge stalls the output at most once.
+// recordWrite handles an update that is written to a slot at now. If the update is merged, it occupies the only read
+// port and may stall the output, at most once.
 func (p *Port) recordWrite(now olaf.Time, o Outcome) {
 	if p.out.ReadPorts != 1 || o.Slot == NoSlot {
 		return
@@ -74,7 +73,7 @@ func (p *Port) recordWrite(now olaf.Time, o Outcome) {
 	}
 }
 
-// stallOutput stalls the output from the cycle in which it needs a beat until the port is free.
+// stallOutput stalls the output from the cycle in which it needs a beat, wanted, until the read port is free.
 func (p *Port) stallOutput(wanted, free int64) {
 	if free <= wanted {
 		return
@@ -89,13 +88,13 @@ func (p *Port) stallOutput(wanted, free int64) {
 	p.stallCycles += uint64((free - wanted) / p.clock.cycleTicks())
 }
 
-// pendingStall returns the number of charged stall cycles that are still in the future.
+// pendingStall returns the number of stall cycles that were charged but are still in the future.
 func (p *Port) pendingStall() uint64 {
 	cycle := p.clock.cycleTicks()
 	return uint64(max(0, p.reader.stall[1]-max(p.reader.stall[0], p.now+cycle)) / cycle)
 }
 
-// beatCycle returns the cycle in which beat i, from 1, is due.
+// beatCycle returns the cycle in which beat i is due. Beats are numbered from 1.
 func (r *reader) beatCycle(c *Clock, i int64) int64 {
 	parts := r.carry + uint64(i)*beatBytes*c.perByte
 	at := r.from + int64((parts+c.perTick-1)/c.perTick)
@@ -103,7 +102,7 @@ func (r *reader) beatCycle(c *Clock, i int64) int64 {
 	return at + (cycle-at%cycle)%cycle
 }
 
-// countDue returns the number of beats due up to and including the cycle at.
+// countDue returns the number of beats that are due at or before cycle at.
 func (r *reader) countDue(c *Clock, at int64) int64 {
 	parts := (at-r.from)*int64(c.perTick) - int64(r.carry)
 	return min(max(parts, 0)/int64(beatBytes*c.perByte), r.lines)

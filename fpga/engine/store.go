@@ -7,7 +7,7 @@ import (
 	"github.com/olafctl/olaf/fpga/adder"
 )
 
-// place is one physical slot: an update and its state in the queue. It fills one cache line.
+// place is one slot of the queue, with an update and its state. It fills one cache line.
 type place struct {
 	update   olaf.Update
 	appended olaf.Time
@@ -19,11 +19,9 @@ type place struct {
 	_     [12]byte
 }
 
-// store is shared by the disciplines: slots, departure order, lanes, provenance and counters.
-//
-// Updates enter at the tail, keep their position, and leave at the head one at a time. The departure ring can
-// therefore contain the updates themselves: a slot's number is its position in the ring, and there is no list of
-// free slots.
+// store contains the data shared by the disciplines: slots, departure order, lanes, provenance and counters. Updates
+// enter at the tail, keep their position, and leave at the head one at a time. Therefore the departure ring can contain
+// the updates themselves. The number of a slot is its position in the ring, and no list of free slots is needed.
 type store struct {
 	cfg      Config
 	places   []place
@@ -41,7 +39,7 @@ type store struct {
 	stats   Stats
 }
 
-// laneBlock is the number of lanes per cache line, to which slots are aligned.
+// laneBlock is the number of lanes per cache line. The memory of each slot is a multiple of it.
 const laneBlock = 64 / olaf.LaneBytes
 
 func newStore(cfg Config) store {
@@ -64,8 +62,8 @@ func newStore(cfg Config) store {
 	}
 }
 
-// appendUpdate adds u after the last waiting update and returns its slot, or NoSlot if there is no room. Like every
-// decision it moves only the update; moveLanes adds gradients and provenance.
+// appendUpdate adds u after the last waiting update and returns its slot, or NoSlot if there is no room. It does not
+// store gradients and provenance; moveLanes does.
 func (s *store) appendUpdate(now olaf.Time, u *olaf.Update) Slot {
 	occupied := s.countOccupied()
 	if int(occupied) == s.cfg.Slots {
@@ -89,7 +87,7 @@ func (s *store) isLeaving(u *olaf.Update) bool {
 	return s.leaving >= 0 && s.places[s.leaving].update.Cluster == u.Cluster
 }
 
-// moveLanes stores u's gradients and contributors after the decision.
+// moveLanes stores or merges the gradients and contributors of u, after the decision on u.
 func (s *store) moveLanes(o Outcome, u *olaf.Update, lanes []int32, inside []olaf.Contributor) {
 	if o.Slot == NoSlot {
 		return
@@ -115,13 +113,13 @@ func (s *store) moveLanes(o Outcome, u *olaf.Update, lanes []int32, inside []ola
 	}
 }
 
-// lanesOf returns the gradient memory of slot i, limited to the length of u's frame and of the memory.
+// lanesOf returns the gradient memory of slot i, limited to the lanes in u's frame.
 func (s *store) lanesOf(i Slot, u *olaf.Update) []int32 {
 	at := int(i) * s.stride
 	return s.lanes[at : at+min(int(u.Lanes), s.cfg.LaneMemory)]
 }
 
-// wrap maps a position at most one round ahead into the ring.
+// wrap returns the ring position for i, which may be past the end by at most one round.
 func (s *store) wrap(i int32) int32 {
 	if i >= int32(len(s.places)) {
 		i -= int32(len(s.places))
@@ -129,11 +127,12 @@ func (s *store) wrap(i int32) int32 {
 	return i
 }
 
-// countOccupied returns the number of slots in use. Without a frame on the wire leaving is -1, and the shift gives
-// a mask of all ones.
+// countOccupied returns the number of slots in use. It includes the slot of the frame on the wire, if there is one,
+// without a branch: leaving is -1 if there is no such frame, so that the mask is all ones.
 func (s *store) countOccupied() int32 { return s.waiting + s.holds&^(s.leaving>>31) }
 
-// isZero returns 1 for 0, else 0. Clusters come in random order; a branch would be mispredicted every other time.
+// isZero returns 1 if n is 0, else 0, without a branch. Clusters arrive in random order, so a branch would be
+// mispredicted half of the time.
 func isZero(n int32) (one int) {
 	if n == 0 {
 		one = 1
@@ -143,7 +142,8 @@ func isZero(n int32) (one int) {
 
 func (s *store) Waiting() int { return int(s.waiting) }
 
-// lock removes the head from the waiting frames.
+// lock removes the frame at the head of the waiting frames, because it is about to be sent, and returns its slot and
+// size.
 func (s *store) lock() (Slot, olaf.Size, bool) {
 	if s.waiting == 0 || s.leaving >= 0 {
 		return NoSlot, 0, false
@@ -182,7 +182,7 @@ func (s *store) Release(slot Slot) {
 	}
 }
 
-// notLeaving is separate to keep Release small.
+// notLeaving returns the panic message for Release. It is a separate function to keep Release small.
 func notLeaving(slot Slot) string {
 	return fmt.Sprintf("engine: slot %d is released but not leaving", slot)
 }
@@ -199,7 +199,7 @@ func (s *store) Reset() {
 	s.stats = Stats{}
 }
 
-// empty removes all frames; its cost is proportional to their number.
+// empty removes all frames. Its cost is proportional to the number of frames.
 func (s *store) empty() {
 	s.Queued(func(slot Slot, _ bool) bool {
 		p := &s.places[slot]

@@ -1,5 +1,5 @@
-// Package fpgatest is the conformance suite for every backend of fpga.Device. It relies on the register map alone.
-// Backends call Run in their tests; CheckDevice runs the same suite outside of go test, on a real card.
+// Package fpgatest is the conformance suite for all backends of fpga.Device. It relies only on the register map.
+// Backends call Run in their tests. CheckDevice runs the same suite outside of go test, for example on a real card.
 package fpgatest
 
 import (
@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// cases lists the suite in the order in which a lab engineer wants to see failures.
+// cases lists the test cases in the order in which a lab engineer wants to see failures.
 var cases = []testCase{
 	{"identity", testIdentity},
 	{"block_list", testBlockList},
@@ -38,7 +38,7 @@ var cases = []testCase{
 	{"aggregator", testAggregator},
 }
 
-// device is a Device whose accesses must succeed.
+// device wraps a Device and fails the test if an access fails.
 type device struct {
 	T
 	fpga.Device
@@ -75,8 +75,8 @@ func (d *device) expect(addr, want uint32) {
 	}
 }
 
-// expectRefusal makes a write that must be refused. It checks the error, that nothing changed, and the device's
-// error bit and error address.
+// expectRefusal writes a value that the device must refuse. It checks that the error matches kind, that the register is
+// unchanged, and that the device's error bit and error address are set.
 func (d *device) expectRefusal(addr, value uint32, kind error, bit uint32) {
 	d.Helper()
 	ref, _, ok := regmap.RegisterAt(addr)
@@ -104,7 +104,7 @@ func commonErrorBits() uint32 {
 	return ref.Register.Writable()
 }
 
-// visitRegisters calls visit for every register in the build.
+// visitRegisters calls visit for every register that the device's build has.
 func (d *device) visitRegisters(visit func(ref regmap.Ref)) {
 	for _, b := range regmap.BuiltBlocks(d.read(regmap.CommonCapabilities)) {
 		for i := range b.Registers {
@@ -234,7 +234,8 @@ func testIdleRegisters(d *device) {
 	d.expect(regmap.QueueDepth, 3)
 }
 
-// testConfigurationHolds writes every bit of the queue's configuration, one at a time.
+// testConfigurationHolds checks that every bit of the queue's configuration keeps its value, by writing one bit at a
+// time.
 func testConfigurationHolds(d *device) {
 	bits := []struct{ addr, low, high uint32 }{ // high is the largest value allowed
 		{regmap.QueueDepth, 1, d.read(regmap.QueueBuiltSlots)},
@@ -393,7 +394,7 @@ const (
 	failed  = regmap.GeneratorStateStateError
 )
 
-// loadProbe loads n packets from a source that is in no table, gap cycles apart.
+// loadProbe loads n packets into the generator, gap cycles apart. Their source is not in any table.
 func (d *device) loadProbe(n int, gap uint64) {
 	d.Helper()
 	f := regmap.Flow{SourceIP: [4]byte{203, 0, 113, 9}, DestIP: [4]byte{203, 0, 113, 1}, SourcePort: 9,
@@ -416,7 +417,7 @@ func (d *device) loadProbe(n int, gap uint64) {
 	d.write(regmap.GeneratorDescriptors, uint32(n))
 }
 
-// readSettledState polls the generator's state until no frame is in flight.
+// readSettledState polls the generator's state until no frame is in flight, and returns the state.
 func (d *device) readSettledState() uint32 {
 	state := d.read(regmap.GeneratorState)
 	for range 10_000 {
@@ -548,8 +549,8 @@ func testCyclesAdvance(d *device) {
 	}
 }
 
-// testAggregator checks the optional aggregator block: it exists if the capability is set, and accepts no more than
-// its built limits.
+// testAggregator checks the optional aggregator block. The block must exist if the capability is set, and must reject
+// values above its built limits.
 func testAggregator(d *device) {
 	built := d.read(regmap.CommonCapabilities)&regmap.CommonCapabilitiesAggregator != 0
 	if listed := d.read(regmap.ModelNext) == regmap.AggregatorBase; listed != built {

@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// T is the part of testing.TB that a case uses.
+// T is the part of testing.TB that test cases use.
 type T interface {
 	Helper()
 	Error(args ...any)
@@ -19,7 +19,7 @@ type T interface {
 	Fatalf(format string, args ...any)
 }
 
-// Suite is a test with subtests of the same type, such as *testing.T.
+// Suite is a test that can run subtests of its own type, such as *testing.T.
 type Suite[S any] interface {
 	T
 	Run(name string, f func(S)) bool
@@ -38,7 +38,7 @@ type testCase struct {
 	run  func(d *device)
 }
 
-// runOn resets dev and runs the case on it.
+// runOn resets dev and runs the test case on it.
 func (c *testCase) runOn(t T, dev fpga.Device) {
 	d := &device{t, dev}
 	d.write(regmap.GeneratorCommand, regmap.GeneratorCommandAbort)
@@ -47,14 +47,14 @@ func (c *testCase) runOn(t T, dev fpga.Device) {
 	c.run(d)
 }
 
-// Result is the outcome of one case.
+// Result is the outcome of one test case.
 type Result struct {
 	Name  string
 	Fails []string // empty if it passed
 }
 
-// CheckDevice runs the suite on a device outside of go test and passes each outcome to done. It stops after a case
-// that lost the device.
+// CheckDevice runs the suite on a device outside of go test and passes the result of each case to done. It stops if the
+// device is lost.
 func CheckDevice(dev fpga.Device, done func(Result)) {
 	for _, c := range cases {
 		r := &recorder{}
@@ -73,7 +73,7 @@ func CheckDevice(dev fpga.Device, done func(Result)) {
 	}
 }
 
-// recorder is a T that collects failures.
+// recorder is a T that collects failures as text.
 type recorder struct{ fails []string }
 
 func (r *recorder) Helper() {}

@@ -32,15 +32,15 @@ var (
 	})
 )
 
-// atpLanes are always 62 words; floats are in host byte order.
+// atpLanes describes the gradient in ATP's messages, always 62 words. Floats are in host byte order.
 var atpLanes = Lanes{Type: "int32", Most: atp.Lanes, Fixed: true, HostOrder: program.Overflow}
 
-// secondIndex is the distance between a packet's two aggregators.
+// secondIndex is the distance between the two aggregators that a packet uses.
 const secondIndex = 20_000
 
-// atpReleased returns a message of the released code. The upper half of the packet's Value is the tensor's key. The
-// lower half is the tensor's length or, in the acknowledgement of a collided packet, the aggregator proposed by the
-// server.
+// atpReleased returns a message in the format of the released code. The upper half of the packet's Value is the key of
+// the tensor. The lower half is the tensor's length or, in the acknowledgement of a collided packet, the aggregator
+// proposed by the server.
 func atpReleased(name string, kind program.Kind) Message {
 	length := Field{Name: "elements", Doc: "of the tensor", Bits: 32}
 	if kind == program.Ack {
@@ -80,8 +80,8 @@ func atpReleased(name string, kind program.Kind) Message {
 	}
 }
 
-// atpPaper returns a message with the paper's header. Each level of switches has its bitmap and fan-in. A packet
-// carries both bitmaps, as halves of its Bitmap, and the fan-in of its current level.
+// atpPaper returns a message with the header described in the paper. Each level of switches has its own bitmap and
+// fan-in. A packet carries both bitmaps, as halves of its Bitmap, and the fan-in of its current level.
 func atpPaper(name string, kind program.Kind) Message {
 	// of returns a field of one level, which is written as 0 and not read on the other level.
 	of := func(second bool, name, doc string, bits int, get func(*program.Packet) uint64,
@@ -123,7 +123,7 @@ func atpPaper(name string, kind program.Kind) Message {
 	}
 }
 
-// bitmapAt returns the field for one level's half of the packet's Bitmap.
+// bitmapAt returns the field for one level's bitmap, the half of the packet's Bitmap that begins at bit shift.
 func bitmapAt(shift int, name, doc string) Field {
 	return Field{
 		Name: name, Doc: doc, Bits: 32, Form: Hex,

@@ -5,12 +5,12 @@ import (
 	"github.com/olafctl/olaf/fpga/program/iswitch"
 )
 
-// BaselinePort is the UDP port of gradient receivers. It identifies packets of baselines.
+// BaselinePort is the UDP port on which baseline hosts receive gradients. It identifies packets of baselines.
 const BaselinePort = 20303
 
-// Baseline is the frame used by hosts that sum without the network: a parameter server or a ring of workers.
-// Switches forward it by address. It is as long as iSwitch's frame, so that systems differ only in the switches.
-// Jobs are identified by addresses.
+// Baseline is the format of hosts that sum without the network, such as a parameter server or a ring of workers.
+// Switches forward its frames by address. A frame is as long as iSwitch's, so that the systems differ only in their
+// switches. Jobs are identified by addresses.
 var Baseline = withOffsets(&Format{
 	Name: "baseline", Proto: "inabase", Title: "Baseline",
 	Source:  "ours, as long as iSwitch's: parameter server and ring",
@@ -21,7 +21,7 @@ var Baseline = withOffsets(&Format{
 	},
 })
 
-// baselineMessage returns the message of one type; sums come from the server.
+// baselineMessage returns the message with the given type code. Sums are sent by the server.
 func baselineMessage(name string, kind program.Kind, code uint64, worker string) Message {
 	return Message{
 		Name: name, Kind: kind, Past: true, Reply: kind == program.Result,

@@ -32,7 +32,7 @@ const (
 	offUDPCheck  = 40
 )
 
-// put writes the headers of a frame that is n bytes long without padding.
+// put writes the headers of a frame for message m. n is the frame's length without padding.
 func (c *Carrier) put(b []byte, n int, to *olaf.Addresses, m *Message, flags program.Flags) {
 	clear(b[:c.payload()])
 	copy(b, to.DstMAC[:])
@@ -64,8 +64,8 @@ func (c *Carrier) put(b []byte, n int, to *olaf.Addresses, m *Message, flags pro
 	binary.BigEndian.PutUint16(b[offUDPLength:], uint16(n-ethernetBytes-ipBytes))
 }
 
-// check validates the headers of a frame of which b was captured; the frame was wire bytes long. The payload ends at
-// byte end of the frame. reply is set if the format's port is the source port.
+// check validates the headers of a frame that was wire bytes long and of which b was captured. end is the offset of the
+// payload's end. reply is true if the format's port is the source port.
 func (f *Format) check(b []byte, wire int) (end int, reply bool, err error) {
 	if reply, err = f.checkHeaders(b); err != nil {
 		return 0, false, err
@@ -74,7 +74,8 @@ func (f *Format) check(b []byte, wire int) (end int, reply bool, err error) {
 	return end, reply, err
 }
 
-// checkHeaders returns an error if b is not of this format at all.
+// checkHeaders returns an error if the frame does not have this format, and reports whether the format's port is the
+// source port.
 func (f *Format) checkHeaders(b []byte) (reply bool, err error) {
 	c := &f.Carrier
 	if len(b) < c.payload() {
@@ -103,8 +104,8 @@ func (f *Format) checkHeaders(b []byte) (reply bool, err error) {
 	return false, f.fault(FaultPort, int(target), int(c.Port))
 }
 
-// checkLengths validates lengths and checksums and returns the end of the packet in the frame. Ethernet padding may
-// follow.
+// checkLengths validates the lengths and checksums in the headers and returns the offset of the packet's end. Ethernet
+// padding may follow it.
 func (f *Format) checkLengths(b []byte, wire int) (end int, err error) {
 	c := &f.Carrier
 	end = wire
@@ -140,7 +141,7 @@ func (f *Format) fault(kind Fault, have, want int) error {
 	return &Error{Format: f, Fault: kind, Have: int64(have), Want: int64(want)}
 }
 
-// onesSum returns the ones' complement sum of 16-bit words, as in the Internet checksum.
+// onesSum returns the ones' complement sum of the 16-bit words in b, as used by the Internet checksum.
 func onesSum(sum uint32, b []byte) uint16 {
 	for ; len(b) >= 2; b = b[2:] {
 		sum += uint32(binary.BigEndian.Uint16(b))

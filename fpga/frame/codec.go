@@ -11,8 +11,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Outer has the outer headers of a frame, except for those fixed by the format. SrcPort is the worker's port, also
-// for frames to the worker.
+// Outer contains the outer headers of a frame, except for values that the format fixes. SrcPort is the worker's port,
+// even in frames sent to the worker.
 type Outer struct {
 	olaf.Addresses
 	// Past marks a result that bypasses the aggregators, as in answers among iSwitch's workers or from a server to
@@ -20,9 +20,9 @@ type Outer struct {
 	Past bool
 }
 
-// Encode writes a packet's frame to the start of dst and returns its length. lanes has p.Lanes words; if nil, zeros
-// are written. Values without a field in the format are not written. The error matches ErrEncode; if dst is too
-// short it also matches io.ErrShortBuffer.
+// Encode writes a packet's frame to the start of dst and returns its length. lanes must have p.Lanes words, or be nil
+// to write zeros. Values that the format has no field for are not written. The error matches ErrEncode; if dst is too
+// short, it also matches io.ErrShortBuffer.
 func (f *Format) Encode(dst []byte, to *Outer, p *program.Packet, lanes []uint32) (int, error) {
 	m := f.messageOf(p, to.Past)
 	switch {
@@ -55,7 +55,7 @@ func (f *Format) Encode(dst []byte, to *Outer, p *program.Packet, lanes []uint32
 	return size, nil
 }
 
-// encodeError explains why the format has no message for a packet.
+// encodeError returns an error that explains why the format has no message for a packet.
 func (f *Format) encodeError(p *program.Packet) error {
 	most := -1
 	for i := range f.Messages {
@@ -85,7 +85,7 @@ func (f *Format) putFields(b []byte, fields []Field, p *program.Packet) error {
 	return nil
 }
 
-// value returns the packet's value for the field.
+// value returns the value that the field has for packet p.
 func (x *Field) value(p *program.Packet) uint64 {
 	switch {
 	case x.Fixed:
@@ -101,7 +101,7 @@ func (x *Field) value(p *program.Packet) uint64 {
 	return 0
 }
 
-// put writes a value to bytes that are still 0.
+// put writes v to the field's bytes in b, which must be 0.
 func (x *Field) put(b []byte, v uint64) {
 	if x.Little {
 		v = bits.ReverseBytes64(v) >> (64 - x.Bits)
@@ -114,8 +114,8 @@ func (x *Field) put(b []byte, v uint64) {
 	}
 }
 
-// read returns a field's value from bytes that contain all of it. A field that is not byte-aligned has at most 56
-// bits.
+// read returns the field's value in b, which must contain the whole field. A field that is not byte-aligned may have at
+// most 56 bits.
 func (x *Field) read(b []byte) (v uint64) {
 	last := (x.at + x.Bits - 1) / 8
 	for i := x.at / 8; i <= last; i++ {
@@ -148,7 +148,7 @@ func (l *Lanes) put(b []byte, flags program.Flags, lanes []uint32) {
 	}
 }
 
-// View is a validated view of a frame. It copies nothing and is valid as long as the frame's bytes.
+// View is a validated view of a frame. It does not copy the frame, so it is valid only until the frame's bytes change.
 type View struct {
 	Message *Message
 	b       []byte // captured payload, from the end of the carrier
@@ -156,12 +156,12 @@ type View struct {
 	lanes   int
 }
 
-// Decode validates b, a complete Ethernet frame without check sequence, and returns a view of it. The error is an
+// Decode validates b, a complete Ethernet frame without the check sequence, and returns a view of it. The error is an
 // *Error.
 func (f *Format) Decode(b []byte) (View, error) { return f.DecodeTruncated(b, len(b)) }
 
-// DecodeTruncated validates the captured start b of a frame that was wire bytes long. The headers must be complete.
-// Missing lanes cannot be read, and fields behind them read 0.
+// DecodeTruncated validates b, the captured beginning of a frame that was wire bytes long. The headers must be
+// complete. Lanes that were not captured cannot be read, and fields after them read as 0.
 func (f *Format) DecodeTruncated(b []byte, wire int) (View, error) {
 	end, reply, err := f.check(b, wire)
 	if err != nil {
@@ -180,7 +180,7 @@ func (f *Format) DecodeTruncated(b []byte, wire int) (View, error) {
 	return v, nil
 }
 
-// messageIn returns the message for a payload of n bytes; b is the captured part.
+// messageIn returns the message for a payload that is n bytes long. b is its captured part.
 func (f *Format) messageIn(b []byte, n int, tos uint8, reply bool) (*Message, error) {
 	var near, short *Message // the codes match, but the length does not or fields are missing
 	var odd *Field
@@ -213,7 +213,8 @@ func (f *Format) messageIn(b []byte, n int, tos uint8, reply bool) (*Message, er
 	return nil, f.fault(FaultToS, int(tos), 0)
 }
 
-// selector returns a selecting field whose value in b differs from m's, or nil if all captured ones match.
+// selector returns a field that identifies the message and has a different value in b, or nil if there is none among
+// the captured fields.
 func (m *Message) selector(b []byte) *Field {
 	for i := range m.Head {
 		if x := &m.Head[i]; x.Selects && (x.at+x.Bits+7)/8 <= len(b) && x.read(b) != x.Value {
@@ -240,7 +241,7 @@ func (m *Message) misfitError(f *Format, n int) error {
 	return e
 }
 
-// checkFixed checks the fields with only one valid value.
+// checkFixed returns an error if a field with only one valid value has a different value.
 func (f *Format) checkFixed(v *View) error {
 	for i := range v.Message.Head {
 		x := &v.Message.Head[i]
@@ -251,8 +252,8 @@ func (f *Format) checkFixed(v *View) error {
 	return nil
 }
 
-// Packet decodes the frame into p and overwrites all of p. Lanes is the frame's number of lanes, which some formats
-// pad. Trace has only what the format carries.
+// Packet decodes the frame into p, overwriting all fields. Lanes is the number of lanes in the frame, which includes
+// padding in some formats. Trace contains only what the format transmits.
 func (v *View) Packet(p *program.Packet) {
 	m := v.Message
 	*p = program.Packet{Kind: m.Kind, Action: m.Action, Lanes: uint16(v.lanes), Flags: v.flags()}
@@ -265,7 +266,7 @@ func (v *View) Packet(p *program.Packet) {
 	}
 }
 
-// flags decodes the flags first, because other fields may depend on them.
+// flags returns the packet's flags. They are decoded first, because other fields may depend on them.
 func (v *View) flags() (flags program.Flags) {
 	if v.frame[offToS]&ecnBits == ecnBits {
 		flags = program.ECN
@@ -278,7 +279,7 @@ func (v *View) flags() (flags program.Flags) {
 	return flags
 }
 
-// tail returns the bytes after the lanes, or nil if there are none or they were not captured.
+// tail returns the bytes that follow the lanes, or nil if there are none or they were not captured.
 func (v *View) tail() []byte {
 	at := v.Message.head + olaf.LaneBytes*v.lanes
 	if v.Message.tail == 0 || len(v.b) < at+v.Message.tail {
@@ -295,7 +296,7 @@ func setFields(p *program.Packet, fields []Field, b []byte) {
 	}
 }
 
-// Lanes copies lanes to dst and returns their number, limited by dst and the captured bytes.
+// Lanes copies lanes to dst and returns how many it copied. The number is limited by dst and by the captured bytes.
 func (v *View) Lanes(dst []uint32) int {
 	l := &v.Message.Lanes
 	if l.Most == 0 {
@@ -322,7 +323,7 @@ func (v *View) Lanes(dst []uint32) int {
 	return n
 }
 
-// Outer decodes the outer headers.
+// Outer returns the contents of the outer headers.
 func (v *View) Outer() Outer {
 	b := v.frame
 	o := Outer{Addresses: olaf.Addresses{DstMAC: [6]byte(b), SrcMAC: [6]byte(b[6:]), SrcIP: [4]byte(b[offSource:]),

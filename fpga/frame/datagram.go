@@ -5,7 +5,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Datagrams encodes and decodes a format over UDP sockets, where the kernel adds and removes the headers.
+// Datagrams encodes and decodes packets of a format for UDP sockets, where the kernel adds and removes the headers.
 type Datagrams struct {
 	*Format
 	// Results decodes data as results: some formats have one form for both, and the receiver knows which it receives.
@@ -14,11 +14,11 @@ type Datagrams struct {
 	lanes   []uint32
 }
 
-// Offset returns the room needed before a payload, in bytes.
+// Offset returns the number of bytes that a buffer must have before the payload.
 func (d *Datagrams) Offset() int { return d.Carrier.payload() }
 
-// Encode writes a packet's payload into dst, which has room for a complete frame, and returns the payload's part of
-// dst. The packet's newest time counts from zeroNS. The error is that of Format.Encode.
+// Encode writes a packet's payload into dst, which must have room for a complete frame, and returns the part of dst
+// with the payload. The packet's newest time is relative to zeroNS. Errors are those of Format.Encode.
 func (d *Datagrams) Encode(dst []byte, p *program.Packet, lanes []uint32, _ int32, zeroNS uint64) ([]byte, error) {
 	timed := *p
 	timed.NewestNS = (zeroNS + p.NewestNS) % olaf.GenModulus
@@ -28,9 +28,9 @@ func (d *Datagrams) Encode(dst []byte, p *program.Packet, lanes []uint32, _ int3
 	return dst[d.Offset():][:d.messageOf(p, false).length(int(p.Lanes))], nil
 }
 
-// Decode reads a payload in b that starts at Offset, after zeros. The number of vectors is the packet's count; no
-// format identifies them. lanes is valid until the next call. ok is false if the payload is not a message of the
-// format.
+// Decode decodes the payload that starts at Offset in b; the bytes before it must be 0. The number of vectors is the
+// packet's count, because no format identifies the vectors. lanes is valid until the next call. ok is false if the
+// payload is not a message of the format.
 func (d *Datagrams) Decode(b []byte, p *program.Packet) (lanes []uint32, ok bool) {
 	payload := b[d.Offset():]
 	m, err := d.messageIn(payload, len(payload), 0, false)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// script reads the tables that DissectorScript inserts.
+// script is the Lua code that uses the tables inserted by DissectorScript.
 //
 //go:embed dissector.lua
 var script string
@@ -26,7 +26,8 @@ func DissectorScript() string {
 	return strings.Replace(script, "--TABLES--\n", b.String(), 1)
 }
 
-// dissectorTable returns the Wireshark dissector table and the pattern that select the format.
+// dissectorTable returns the name of the Wireshark dissector table for the format, and the pattern under which it is
+// registered there.
 func (c *Carrier) dissectorTable() (name, pattern string) {
 	switch {
 	case c.Port != 0 && c.mask() != 0xffff:
@@ -41,7 +42,8 @@ func (c *Carrier) dissectorTable() (name, pattern string) {
 
 func (c *Carrier) lastPort() uint16 { return c.Port | ^c.mask() }
 
-// lua writes a format's table. byHand is set if another format is the default for the same pattern.
+// lua writes the Lua table for a format. byHand is true if another format is the default for the same pattern, so that
+// this one must be selected by the user.
 func (f *Format) lua(b *strings.Builder, where, pattern string, byHand bool) {
 	fmt.Fprintf(b, "  { proto = Proto(%q, %q), title = %q, table = %q, pattern = %s, by_hand = %t,\n", f.Proto, f.Title,
 		f.Title, where, pattern, byHand)
@@ -68,7 +70,7 @@ func (f *Format) lua(b *strings.Builder, where, pattern string, byHand bool) {
 	b.WriteString("    } },\n")
 }
 
-// listFields returns the fields of all messages. If several fields have the same name, it returns the widest.
+// listFields returns the fields of all messages. Among fields with the same name it returns only the widest.
 func (f *Format) listFields() []*Field {
 	var all []*Field
 	for i := range f.Messages {
@@ -87,7 +89,7 @@ func (f *Format) listFields() []*Field {
 	return all
 }
 
-// protoField returns the Wireshark declaration of a field.
+// protoField returns the Lua declaration of a field for Wireshark.
 func (x *Field) protoField(proto string) string {
 	id := fmt.Sprintf("%q, %q", proto+"."+x.Name, x.Name)
 	doc := fmt.Sprintf("%q", x.Doc)
@@ -113,7 +115,7 @@ func (x *Field) protoField(proto string) string {
 	return fmt.Sprintf("%s%d(%s, %s, %s, nil, %s)", kind, width, id, base, x.nameTable(), doc)
 }
 
-// nameTable returns the Lua table of a field's value names, or "nil" if it has none.
+// nameTable returns a Lua table with the names of the field's values, or "nil" if they have no names.
 func (x *Field) nameTable() string {
 	var words []string
 	for v, name := range x.Names {

@@ -8,15 +8,15 @@ import (
 
 // Kinds of errors; match them with errors.Is.
 var (
-	// ErrOther reports that the frame has another format.
+	// ErrOther is the error for frames that have another format.
 	ErrOther = olaf.NewError(olaf.Usage, "another frame")
-	// ErrMalformed reports that the frame has the format but is broken.
+	// ErrMalformed is the error for frames that have the format but are broken.
 	ErrMalformed = olaf.NewError(olaf.Usage, "malformed frame")
-	// ErrEncode reports that the packet cannot be written in the format.
+	// ErrEncode is the error for packets that cannot be written in the format.
 	ErrEncode = olaf.NewError(olaf.Usage, "cannot write the packet as a frame")
 )
 
-// Fault is one reason why bytes are not a frame of a format.
+// Fault is a reason why bytes are not a valid frame of a format.
 type Fault uint8
 
 // Faults of frames of other formats come first, then those of broken frames.
@@ -44,7 +44,7 @@ const (
 	faults
 )
 
-// faultText contains the messages; the arguments are an Error's Have and Want.
+// faultText contains the message for each fault. Its arguments are an Error's Have and Want.
 var faultText = [faults]string{
 	FaultShort:     "%[1]d bytes, too few for its headers, which take %[2]d",
 	FaultEtherType: "EtherType %#04[1]x, not %#04[2]x",
@@ -63,7 +63,7 @@ var faultText = [faults]string{
 	FaultLanes:     "payload of %[1]d bytes; headers and at most %[2]d lanes of 4 bytes fit",
 }
 
-// Error explains why bytes are not a frame of a format. It matches its Fault, and ErrOther or ErrMalformed.
+// Error explains why bytes are not a valid frame of a format. It matches its Fault, and also ErrOther or ErrMalformed.
 type Error struct {
 	Format *Format
 	Field  string // wrong field or message; empty if the frame itself is wrong
@@ -72,7 +72,7 @@ type Error struct {
 	Want   int64
 }
 
-// Error returns one line: format, place, reason.
+// Error returns one line with the format, the location and the reason.
 func (e *Error) Error() string {
 	where := ""
 	if e.Field != "" {
@@ -81,7 +81,7 @@ func (e *Error) Error() string {
 	return fmt.Sprintf("%v (%s): %s", e.kind(), e.Format.Name, where) + e.Fault.text(e.Have, e.Want)
 }
 
-// Is matches the fault and its kind.
+// Is reports whether target is the error's fault or the kind of this fault, ErrOther or ErrMalformed.
 func (e *Error) Is(target error) bool { return target == e.kind() || target == error(e.Fault) }
 
 func (e *Error) kind() error {
@@ -91,7 +91,7 @@ func (e *Error) kind() error {
 	return ErrMalformed
 }
 
-// Error lets a Fault be matched with errors.Is.
+// Error makes Fault an error, so that it can be matched with errors.Is.
 func (f Fault) Error() string { return fmt.Sprintf("frame fault %d", uint8(f)) }
 
 func (f Fault) text(have, want int64) string {

@@ -1,10 +1,9 @@
-// Package frame implements the wire formats of the published systems. Each message has one table of fields, from
-// which the codec, the tables of docs/reference/wire.md and the Wireshark dissector are derived.
-//
-// A Format converts a packet of fpga/program to an Ethernet frame and back. Only the table's fields are on the
-// wire. A packet's Trace, used by simulators for measurements, is not, except for the newest time if the table has
-// it. OLAF's codec is in package olaf; its table is here for the page and the dissector. Valid frames are converted
-// without allocation.
+// Package frame implements the wire formats of the published systems. Each message has one table of fields. The codec,
+// the tables of docs/reference/wire.md and the Wireshark dissector are derived from it. A Format converts packets of
+// fpga/program to Ethernet frames and back. Only fields in the table are transmitted. A packet's Trace, which
+// simulators use for measurements, is not transmitted, except for the newest time if the table has a field for it.
+// OLAF's codec is in package olaf; this package has its table for the page and the dissector. Converting valid frames
+// does not allocate.
 package frame
 
 import (
@@ -16,10 +15,10 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// ErrUnknown reports an unknown format name.
+// ErrUnknown is the error for an unknown format name.
 var ErrUnknown = olaf.NewError(olaf.Usage, "unknown wire format")
 
-// Format is one wire format.
+// Format is the wire format of a system.
 type Format struct {
 	Name    string // unique, for flags
 	Proto   string // dissector's name, the prefix of its fields
@@ -32,7 +31,7 @@ type Format struct {
 	Elsewhere bool
 }
 
-// Carrier describes the headers before a format's payload: Ethernet and an IPv4 header without options.
+// Carrier describes the headers before a format's payload. They are Ethernet and an IPv4 header without options.
 type Carrier struct {
 	EtherType uint16
 	Protocol  uint8  // in the IPv4 header
@@ -42,7 +41,7 @@ type Carrier struct {
 	FixedLength uint16
 }
 
-// Message is one kind of packet of a format.
+// Message describes one kind of packet in a format.
 type Message struct {
 	Name   string
 	Kind   program.Kind
@@ -58,7 +57,7 @@ type Message struct {
 	head, tail int // sizes in bytes
 }
 
-// Lanes describes the gradient in a message: 32-bit words, big-endian.
+// Lanes describes the gradient in a message. It consists of big-endian 32-bit words.
 type Lanes struct {
 	Type  string // int32 or float32
 	Most  int
@@ -68,7 +67,7 @@ type Lanes struct {
 	HostOrder program.Flags
 }
 
-// Form selects how a field is displayed.
+// Form is how a field's value is displayed.
 type Form uint8
 
 // Forms.
@@ -79,7 +78,7 @@ const (
 	Mark // a single bit
 )
 
-// Field is a number on the wire. Its offset follows from the widths before it, so a table has no gaps.
+// Field is an integer on the wire. Its offset is the sum of the widths before it, so a table has no gaps.
 type Field struct {
 	Name  string // used in the dissector's field name
 	Doc   string // empty for unused fields
@@ -100,7 +99,7 @@ type Field struct {
 	at int // bit offset in head or tail
 }
 
-// spare reports whether the field is unused.
+// spare reports whether the field is unused in the message.
 func (x *Field) spare() bool { return x.Doc == "" && !x.Fixed }
 
 // Header lengths in bytes.
@@ -108,11 +107,11 @@ const (
 	ethernetBytes = 14
 	ipBytes       = 20
 	udpBytes      = 8
-	// Least is the length to which Ethernet pads frames, without the check sequence.
+	// Least is the minimum length to which Ethernet pads frames, without the check sequence.
 	Least olaf.Size = 60
 )
 
-// withOffsets computes the field offsets when the tables are built.
+// withOffsets computes the offsets of all fields in the format and returns the format.
 func withOffsets(f *Format) *Format {
 	for i := range f.Messages {
 		m := &f.Messages[i]
@@ -130,17 +129,17 @@ func assignOffsets(fields []Field) (bytes int) {
 	return bits / 8
 }
 
-// AllFormats returns the formats with a codec in this package, in the order of programs and profiles, then the
-// baseline's.
+// AllFormats returns the formats whose codec is in this package. They are in the order of programs and profiles, with
+// the baseline's format last.
 func AllFormats() []*Format {
 	return []*Format{ISwitch, ISwitchExact, SwitchML, ATPReleased, ATPPaper, P4INC, XAgg, Baseline}
 }
 
-// AllTables returns all formats, including those with a codec elsewhere.
+// AllTables returns all formats, including those whose codec is in another package.
 func AllTables() []*Format { return append([]*Format{OLAF}, AllFormats()...) }
 
-// DetectSystem returns the name of a frame's format, or "" if none matches. b is the captured part of the frame, which
-// had wire bytes. If formats are indistinguishable, it returns the first.
+// DetectSystem returns the name of a frame's format, or "" if none matches. b is the captured part of a frame that was
+// wire bytes long. If several formats match, it returns the first.
 func DetectSystem(b []byte, wire int) string {
 	for _, f := range AllFormats() {
 		if _, err := f.DecodeTruncated(b, wire); err == nil {
@@ -150,7 +149,7 @@ func DetectSystem(b []byte, wire int) string {
 	return ""
 }
 
-// FindFormat returns the named format. The error matches ErrUnknown and lists the known names.
+// FindFormat returns the format with the given name. The error matches ErrUnknown and lists the known names.
 func FindFormat(name string) (*Format, error) {
 	var names []string
 	for _, f := range AllFormats() {
@@ -177,13 +176,13 @@ func (c *Carrier) mask() uint16 {
 	return c.PortMask
 }
 
-// Size returns the length of a gradient frame with this number of lanes, without the check sequence.
+// Size returns the length of a gradient frame with the given number of lanes, without the check sequence.
 func (f *Format) Size(lanes int) olaf.Size {
 	return f.SizeOf(&program.Packet{Kind: program.Data, Lanes: uint16(lanes)}, false)
 }
 
-// SizeOf returns the length of a packet's frame. past is set if it bypasses the aggregators. For a packet without a
-// message it returns the length of a gradient frame with as many lanes.
+// SizeOf returns the length of a packet's frame. past must be set if the packet bypasses the aggregators. If the format
+// has no message for the packet, SizeOf returns the length of a gradient frame with the same number of lanes.
 func (f *Format) SizeOf(p *program.Packet, past bool) olaf.Size {
 	m := f.messageOf(p, past)
 	if m == nil {
@@ -192,12 +191,12 @@ func (f *Format) SizeOf(p *program.Packet, past bool) olaf.Size {
 	return max(Least, olaf.Size(f.Carrier.payload()+m.length(int(p.Lanes))))
 }
 
-// length returns the length of a message with this number of lanes, from the end of the carrier.
+// length returns the length of a message with the given number of lanes, without the carrier's headers.
 func (m *Message) length(lanes int) int {
 	return m.head + olaf.LaneBytes*m.Lanes.onWire(lanes) + m.tail
 }
 
-// onWire returns the number of lanes sent for a packet's lanes.
+// onWire returns the number of lanes that are sent for a packet with the given number of lanes.
 func (l *Lanes) onWire(lanes int) int {
 	if l.Fixed {
 		return l.Most
@@ -205,7 +204,7 @@ func (l *Lanes) onWire(lanes int) int {
 	return lanes
 }
 
-// messageOf returns the message for a packet, or nil if there is none or the lanes do not fit.
+// messageOf returns the message for a packet, or nil if the format has none or the packet has too many lanes.
 func (f *Format) messageOf(p *program.Packet, past bool) *Message {
 	for i := range f.Messages {
 		m := &f.Messages[i]
@@ -219,5 +218,5 @@ func (f *Format) messageOf(p *program.Packet, past bool) *Message {
 	return nil
 }
 
-// everySegment is the Seg of a control packet for all segments.
+// everySegment is the value of Seg in control packets that apply to all segments.
 const everySegment = math.MaxUint64

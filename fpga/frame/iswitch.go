@@ -22,12 +22,12 @@ var (
 		"ours: isw-1 with round and count in the upper half of Seg", exactSeg))
 )
 
-// paperSeg returns the paper's 8-byte field: the position in the vector.
+// paperSeg returns the 8-byte field described in the paper, which contains the position in the vector.
 func paperSeg() []Field {
 	return []Field{{Name: "seg", Doc: "place of the packet's lanes in the vector", Bits: 64, Get: segOf, Set: setSeg}}
 }
 
-// exactSeg returns the fields that isw-x puts into these 8 bytes.
+// exactSeg returns the fields that the profile isw-x uses in place of the paper's 8-byte position.
 func exactSeg() []Field {
 	return []Field{
 		{Name: "count", Doc: "vectors inside", Bits: 16, Get: countOf, Set: setCount},
@@ -41,7 +41,7 @@ func setSeg(p *program.Packet, v uint64)   { p.Seg = v }
 func valueOf(p *program.Packet) uint64     { return p.Value }
 func setValue(p *program.Packet, v uint64) { p.Value = v }
 
-// iswitchFormat returns the format of a profile; seg returns the profile's Seg fields.
+// iswitchFormat returns the format for a profile of iSwitch. seg returns the fields that encode Seg in this profile.
 func iswitchFormat(name, proto, title, source string, seg func() []Field) *Format {
 	floats := Lanes{Type: "float32", Most: iswitch.Lanes}
 	f := &Format{
@@ -81,12 +81,12 @@ func iswitchFormat(name, proto, title, source string, seg func() []Field) *Forma
 	return f
 }
 
-// actionNames contains the actions' names, by code.
+// actionNames contains the name of each action, by its code.
 var actionNames = []string{0: "", iswitch.Join: "join", iswitch.Leave: "leave", iswitch.Reset: "reset",
 	iswitch.SetH:           "seth",
 	iswitch.ForceBroadcast: "fbcast", iswitch.Help: "help", iswitch.Halt: "halt", iswitch.Acknowledge: "ack"}
 
-// joinFields returns the fields of a Join's value: the shape of the worker's vectors.
+// joinFields returns the fields in the value of a Join message, which describe the shape of the worker's vectors.
 func joinFields() []Field {
 	part := func(name, doc string, bits, shift int) Field {
 		return Field{

@@ -5,7 +5,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// OLAF is the table of OLAF's frame, for the page and the dissector. The codec is olaf.EncodeUpdate and
+// OLAF is the table of fields in OLAF's frame, for the page and the dissector. The codec is olaf.EncodeUpdate and
 // olaf.ParseFrame; docs/reference/semantics.md is normative.
 var OLAF = withOffsets(&Format{
 	Name: "olaf", Proto: "olaf", Title: "OLAF", Source: "docs/reference/semantics.md", Elsewhere: true,

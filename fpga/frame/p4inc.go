@@ -6,11 +6,11 @@ import (
 	"github.com/olafctl/olaf/fpga/program/p4inc"
 )
 
-// P4INCPort is the UDP port of switches. It identifies P4INC's packets. The paper gives no port.
+// P4INCPort is the UDP port that identifies P4INC's packets. Switches receive on it. The paper does not specify a port.
 const P4INCPort = 20302
 
-// P4INC is the frame of P4INC-AOI. The five fields are the paper's. Widths, carrier and the type field are ours,
-// because the paper does not give them. Congestion is marked in the IPv4 header.
+// P4INC is the format of P4INC-AOI. Its five fields are from the paper. The paper does not specify their widths, the
+// headers and the type field, so these are our choice. Congestion is marked in the IPv4 header.
 var P4INC = withOffsets(&Format{
 	Name: "p4inc", Proto: "p4inc", Title: "P4INC-AOI",
 	Source:  "Xie et al., §VI-B, for the five fields; widths, order, port and type are ours",
@@ -22,7 +22,7 @@ var P4INC = withOffsets(&Format{
 	},
 })
 
-// p4incMessage returns the message of one type; all but data come from the switch.
+// p4incMessage returns the message with the given type code. All messages except data are sent by the switch.
 func p4incMessage(name string, kind program.Kind, code uint64, worker string, lanes int) Message {
 	m := Message{
 		Name: name, Kind: kind, Reply: kind != program.Data,

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// pageHead is the text of docs/reference/wire.md before the tables.
+// pageHead is the text at the start of docs/reference/wire.md, before the tables.
 const pageHead = `# Wire formats
 
 Generated from the tables of fpga/frame by ` + "`go test ./fpga/frame -run TestPage -update`" + `; do not edit.
@@ -31,7 +31,7 @@ sequence and are padded to 60 bytes. The IPv4 checksum is computed and checked; 
 
 `
 
-// RenderPage returns the text of docs/reference/wire.md.
+// RenderPage returns the text of the page docs/reference/wire.md.
 func RenderPage() string {
 	var b strings.Builder
 	b.WriteString(pageHead)
@@ -59,7 +59,7 @@ func (f *Format) page(b *strings.Builder) {
 	b.WriteString("\n")
 }
 
-// describe returns how frames of the carrier are recognized.
+// describe returns text that explains how frames with these headers are recognized.
 func (c *Carrier) describe() string {
 	switch {
 	case c.Port != 0 && c.mask() != 0xffff:
@@ -73,7 +73,7 @@ func (c *Carrier) describe() string {
 	return fmt.Sprintf("Ethernet 14 bytes, IPv4 20 with protocol %d.", c.Protocol)
 }
 
-// describe returns how a message is recognized and the length of its frame.
+// describe returns text that explains how the message is recognized and how long its frame is.
 func (m *Message) describe(f *Format) string {
 	var parts []string
 	if m.ToS != 0 || m.Past {
@@ -91,7 +91,7 @@ func (m *Message) describe(f *Format) string {
 	return ": " + strings.Join(parts, ", ") + "."
 }
 
-// rows returns the table rows of a message's fields, from the end of the carrier.
+// rows returns the rows for a message's fields in the page's table, without the carrier's headers.
 func (m *Message) rows() string {
 	var b strings.Builder
 	for i := range m.Head {

@@ -6,11 +6,11 @@ import (
 	"github.com/olafctl/olaf/fpga/program/switchml"
 )
 
-// SwitchMLPort is the first of the 16 ports that the released program accepts by a mask.
+// SwitchMLPort is the first of the 16 UDP ports that the released program accepts; it matches them with a mask.
 const SwitchMLPort = 0xbee0
 
-// SwitchML is the frame of the released P4 program and of its UDP client. An answer's source port is the request's
-// destination port.
+// SwitchML is the format of the released P4 program and its UDP client. The source port of an answer is the destination
+// port of its request.
 var SwitchML = withOffsets(&Format{
 	Name: "switchml", Proto: "switchml", Title: "SwitchML",
 	Source:  "p4lang/p4app-switchML: types.p4, headers.p4, parsers.p4 and the DPDK client",
@@ -23,7 +23,7 @@ var SwitchML = withOffsets(&Format{
 	},
 })
 
-// switchmlMessage returns a message of one of the two sizes that the program is built for.
+// switchmlMessage returns the message with one of the two packet sizes for which the program is built.
 func switchmlMessage(name string, kind program.Kind, size uint64, lanes int) Message {
 	exponent := func(name string, shift int) Field {
 		return Field{

@@ -6,11 +6,11 @@ import (
 	"github.com/olafctl/olaf/fpga/program/xagg"
 )
 
-// xaggMagic distinguishes XAgg's packets from OLAF's, which use the same port.
+// xaggMagic distinguishes packets of XAgg from packets of OLAF, which use the same port.
 const xaggMagic = 0x58
 
-// XAgg is the frame read by the kernel program (fpga/xdp/bpf/xagg.c). Its header is as long as OLAF's, so that
-// lanes are aligned, and replaces the fields of the paper's Fig. 3. A sum is sent as data, in both directions.
+// XAgg is the format read by the kernel program fpga/xdp/bpf/xagg.c. Its header is as long as OLAF's, so that lanes are
+// aligned. It replaces the header fields of the paper's Fig. 3. A sum is sent as data, both up and down.
 var XAgg = withOffsets(xaggFormat())
 
 func xaggFormat() *Format {
@@ -45,7 +45,7 @@ func xaggFormat() *Format {
 	return f
 }
 
-// xaggLanes is the maximum that the kernel program adds at once; the published fragment has 256.
+// xaggLanes is the maximum number of lanes that the kernel program adds in one run. The published fragment has 256.
 const xaggLanes = 704
 
 // Names of the codes of kinds and actions.
@@ -57,7 +57,7 @@ var (
 		xagg.Leave: "leave", xagg.Refuse: "refuse", xagg.Awaits: "awaits"}
 )
 
-// xaggHead returns the first fields of every packet, up to the two marks of data.
+// xaggHead returns the first fields of every packet. In a data packet, two flag bits follow them.
 func xaggHead(kind uint64) []Field {
 	return []Field{
 		{Name: "magic", Bits: 8, Form: Hex, Fixed: true, Selects: true, Value: xaggMagic},
@@ -67,7 +67,7 @@ func xaggHead(kind uint64) []Field {
 	}
 }
 
-// xaggWho returns the fields that identify job, child and fragment.
+// xaggWho returns the fields that identify a packet's job, child and fragment.
 func xaggWho(fragment string) []Field {
 	return []Field{
 		{Name: "job", Bits: 16, Doc: "whose model it is", Get: jobOf, Set: setJob},
@@ -96,7 +96,8 @@ func xaggData() []Field {
 		Field{Name: "unused", Bits: 16})
 }
 
-// xaggControl returns the fields of a control packet, as long as a data header; names adds the bitmap of fragments.
+// xaggControl returns the fields of a control packet, which is as long as the header of a data packet. If names is set,
+// a bitmap of fragments follows them.
 func xaggControl(action uint8, value string, names bool) []Field {
 	fragment := map[bool]string{false: "of finished how many were sent; of begin, first, still, leave and refuse " +
 		"the number of the question", true: "the first that can be named"}[names]

@@ -2,7 +2,7 @@ package host
 
 import "github.com/olafctl/olaf/fpga/engine"
 
-// counts has the plane's counters beyond those of the engine.
+// counts contains the plane's counters that the engine does not have.
 type counts struct {
 	bytes, delivered                                                    uint64 // of arrivals; of departed frames
 	bypassed, foreign, malformed, misidentified, beyond, lost, unlogged uint64
@@ -13,7 +13,7 @@ type counts struct {
 	occupancy uint64
 }
 
-// settle extends the occupancy integral to at.
+// settle extends the occupancy integral to time at.
 func (c *counts) settle(at int64, d engine.Discipline) {
 	if frames, _ := d.QueuedCount(); c.settled > 0 && at > c.settled {
 		c.occupancy += uint64(at-c.settled) * frames
@@ -21,7 +21,7 @@ func (c *counts) settle(at int64, d engine.Discipline) {
 	c.settled = max(c.settled, at)
 }
 
-// takeSums returns the counts since its last call, under the names used by the kernel programs.
+// takeSums returns the counts since its previous call, with the names that the kernel programs use.
 func (c *counts) takeSums(s engine.Stats) map[string]uint64 {
 	old := &c.stats
 	sums := map[string]uint64{

@@ -8,7 +8,7 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// answer returns the state of the queue. The caller must hold the lock.
+// answer returns the current state of the queue. The caller must hold the lock.
 func (p *plane) answer(at int64) xdp.Exchange {
 	_, updates := p.discipline.QueuedCount()
 	return xdp.Exchange{
@@ -18,7 +18,7 @@ func (p *plane) answer(at int64) xdp.Exchange {
 	}
 }
 
-// Turn releases the frame on the wire and starts the next one, each if requested.
+// Turn releases the frame on the wire if release is set, and starts the next one if start is set.
 func (p *plane) Turn(release, start bool, buf []byte) (xdp.Exchange, []byte, error) {
 	at := readClock()
 	p.mu.Lock()
@@ -49,7 +49,7 @@ func (p *plane) Turn(release, start bool, buf []byte) (xdp.Exchange, []byte, err
 	return x, frame, err
 }
 
-// departureUpdate returns the fields of a departing frame that the log records.
+// departureUpdate returns the fields of a departing frame that are written to the log.
 func departureUpdate(f *engine.Frame) olaf.Update {
 	return olaf.Update{Cluster: f.Update.Cluster, Count: f.Update.Count, Lanes: f.Update.Lanes}
 }
@@ -72,7 +72,7 @@ func (p *plane) release(at int64) {
 	p.leaving = engine.NoSlot
 }
 
-// write encodes the frame of a slot into buf.
+// write encodes the frame in a slot into buf and returns the part of buf that contains it.
 func (p *plane) write(buf []byte, slot engine.Slot, f *engine.Frame) ([]byte, error) {
 	newest, err := olaf.ParseTruncated(p.headers[slot][:], int(f.Update.Size()))
 	if err != nil {
@@ -98,7 +98,7 @@ func (p *plane) Flush() (xdp.Exchange, error) {
 	return p.answer(at), nil
 }
 
-// Inspect returns the frame at index in departure order; the frame on the wire comes first.
+// Inspect returns the queued frame at the given index in departure order. The frame on the wire comes first.
 func (p *plane) Inspect(index int, _ []byte) (xdp.Exchange, error) {
 	at := readClock()
 	p.mu.Lock()
@@ -118,7 +118,8 @@ func (p *plane) Inspect(index int, _ []byte) (xdp.Exchange, error) {
 	return x, nil
 }
 
-// Latch returns the counts since its last call. If clearing, it also resets peak, occupancy and cluster counts.
+// Latch returns the counts since its previous call. If clearing is set, it also resets the peak, the occupancy integral
+// and the counts per cluster.
 func (p *plane) Latch(clearing bool) (xdp.Exchange, map[string]uint64, error) {
 	at := readClock()
 	p.mu.Lock()

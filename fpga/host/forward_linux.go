@@ -12,21 +12,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// forwarding passes the packets between hosts that bypass the queue.
+// forwarding forwards packets that bypass the queue from host to host.
 type forwarding struct {
 	plane *plane
 	all   []route
 	back  *listener // at the server's interface
 }
 
-// route is one destination network and the cable to it.
+// route is a destination network and the cable that leads to it.
 type route struct {
 	realtime.Route
 	socket *netlab.Socket
 	sends  *realtime.Lock // several listeners send
 }
 
-// Forward implements the realtime planes that forward packets themselves.
+// Forward starts to forward packets that bypass the queue, between the server's interface and the routes.
 func (p *plane) Forward(server *netlab.Interface, routes []realtime.Route) (io.Closer, error) {
 	w := &forwarding{plane: p}
 	if err := w.open(server, routes); err != nil {
@@ -61,7 +61,7 @@ const (
 	ipBytes     = 20
 )
 
-// pass sends a packet to its host. Packets addressed to the switch are left to its kernel.
+// pass sends a packet to its destination host. Packets addressed to the switch itself are left to the kernel.
 func (w *forwarding) pass(b []byte) {
 	if len(b) < ipAt+ipBytes || binary.BigEndian.Uint16(b[etherTypeAt:]) != unix.ETH_P_IP {
 		return
@@ -80,7 +80,7 @@ func (w *forwarding) pass(b []byte) {
 	}
 }
 
-// mark writes the queue's fill level into an ACK unless a busier hop already did.
+// mark writes the queue's fill level into an ACK, unless an earlier hop was busier.
 func (p *plane) mark(b []byte) {
 	f, err := olaf.ParseFrame(b)
 	if err != nil || f.Kind() != olaf.KindAck {
@@ -96,7 +96,8 @@ func (p *plane) mark(b []byte) {
 	}
 }
 
-// Close stops the listener and all forwarding. The listeners at the workers' interfaces must be closed before.
+// Close stops the listener at the server's interface and all forwarding. The listeners at the workers' interfaces must
+// be closed first.
 func (w *forwarding) Close() error {
 	w.plane.ways.Store(nil)
 	var errs []error

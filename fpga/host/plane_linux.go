@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// NewBackend returns the backend whose planes run the engine in this process. built lists the programs available to
-// closed-loop hosts.
+// NewBackend returns a backend whose planes run the engine in this process. built lists the switch programs available
+// to closed-loop hosts.
 func NewBackend(built ...program.Description) realtime.Backend {
 	return realtime.Backend{
 		Kind: "host", Address: "host:", Build: "host-1", Disciplines: engine.DisciplineNames(), Forwards: true, Programs: built,
@@ -21,10 +21,10 @@ func NewBackend(built ...program.Description) realtime.Backend {
 	}
 }
 
-// logged is the capacity of the decision log between two reads.
+// logged is the number of decisions that the log can store between two reads.
 const logged = 1 << 18
 
-// plane is a queue of one discipline. Its lock is taken for one decision at a time.
+// plane is a switch plane with one queue. Its lock is acquired separately for each decision.
 type plane struct {
 	name  string
 	build xdp.Build
@@ -60,10 +60,10 @@ func readClock() int64 {
 	return t.Nano()
 }
 
-// toEngineTime converts nanoseconds to engine time.
+// toEngineTime converts a time in nanoseconds to the engine's picoseconds.
 func toEngineTime(ns int64) olaf.Time { return olaf.Time(ns) * olaf.Time(olaf.Nanosecond) }
 
-// SetSenders replaces the table of workers.
+// SetSenders replaces the table that maps senders' addresses to workers.
 func (p *plane) SetSenders(list []xdp.Sender) error {
 	if len(list) > p.build.Senders {
 		return fmt.Errorf("host: %d senders; there is room for %d", len(list), p.build.Senders)
@@ -81,7 +81,7 @@ func (p *plane) SetSenders(list []xdp.Sender) error {
 	return nil
 }
 
-// Configure replaces the queue with an empty one with settings s.
+// Configure replaces the queue by an empty queue with the given settings.
 func (p *plane) Configure(s xdp.Settings) error {
 	d, err := engine.New(p.name, engine.Config{
 		Slots: s.Depth, Clusters: p.build.Clusters, LaneMemory: p.build.Lanes, FreeSlotOnStart: s.FreeSlotOnStart,
@@ -98,7 +98,7 @@ func (p *plane) Configure(s xdp.Settings) error {
 	return nil
 }
 
-// Reset empties the queue, zeroes the counts and restarts the numbering of decisions.
+// Reset empties the queue, clears the counts and restarts the numbering of decisions.
 func (p *plane) Reset() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -108,7 +108,7 @@ func (p *plane) Reset() error {
 	return nil
 }
 
-// Run starts or stops admitting updates.
+// Run starts the admission of updates to the queue, or stops it if on is false.
 func (p *plane) Run(on bool) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,7 +116,7 @@ func (p *plane) Run(on bool) error {
 	return nil
 }
 
-// arrive offers a frame to the queue. It reports whether the frame is not for the queue.
+// arrive offers a received frame to the queue. It returns true if the frame bypasses the queue and must be forwarded.
 func (p *plane) arrive(b []byte) (bypassed bool) {
 	f, err := olaf.ParseFrame(b)
 	at := readClock()
@@ -140,7 +140,8 @@ func (p *plane) arrive(b []byte) (bypassed bool) {
 	return false
 }
 
-// judge returns the update in a frame, or the counter for a frame that does not reach the queue.
+// judge returns the update in a frame that is admitted to the queue. For other frames, it returns the counter to
+// increment.
 func (p *plane) judge(f olaf.Frame, fault error) (u olaf.Update, fate *uint64) {
 	c := &p.counts
 	switch {
@@ -172,7 +173,7 @@ func (p *plane) judge(f olaf.Frame, fault error) (u olaf.Update, fate *uint64) {
 	return u, nil
 }
 
-// logDecision numbers a decision and appends it to the log.
+// logDecision assigns the next number to a decision and appends it to the log.
 func (p *plane) logDecision(d xdp.Decision) {
 	d.Number = p.number
 	p.number++
@@ -183,7 +184,7 @@ func (p *plane) logDecision(d xdp.Decision) {
 	p.log = append(p.log, d)
 }
 
-// Decisions visits the decisions since its last call.
+// Decisions calls visit for each decision since its previous call.
 func (p *plane) Decisions(visit func(*xdp.Decision)) error {
 	p.mu.Lock()
 	log := p.log
@@ -195,12 +196,12 @@ func (p *plane) Decisions(visit func(*xdp.Decision)) error {
 	return nil
 }
 
-// Cluster returns a cluster's counts since the last clear.
+// Cluster returns the counts of one cluster since they were last cleared.
 func (p *plane) Cluster(c olaf.ClusterID) (xdp.ClusterCounts, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.clusters[c], nil
 }
 
-// Close does nothing; the plane has no resources.
+// Close does nothing, because the plane uses no resources that must be released.
 func (p *plane) Close() error { return nil }

@@ -11,20 +11,20 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// isForeign reports whether the parse error means that a frame is not OLAF.
+// isForeign reports whether a parse error means that the frame is not OLAF.
 func isForeign(fault error) bool { return errors.Is(fault, olaf.ErrNotOLAF) }
 
-// listener receives frames at an interface until it is closed.
+// listener receives frames from an interface until it is closed.
 type listener struct {
 	socket *netlab.Socket
 	quit   atomic.Bool
 	done   chan struct{}
 }
 
-// waitMS is the time that a listener sleeps before it checks for Close.
+// waitMS is the number of milliseconds that a listener waits for a frame before it checks whether it was closed.
 const waitMS = 20
 
-// startListener passes every frame received at the interface to take.
+// startListener calls take with every frame received at the interface.
 func startListener(at *netlab.Interface, take func(frame []byte)) (*listener, error) {
 	socket, err := at.Packets(true)
 	if err != nil {
@@ -35,7 +35,7 @@ func startListener(at *netlab.Interface, take func(frame []byte)) (*listener, er
 	return l, nil
 }
 
-// Attach listens at the interface. The mode is ignored.
+// Attach starts to receive frames from the interface. The mode is ignored.
 func (p *plane) Attach(at *netlab.Interface, _ xdp.Mode) (io.Closer, error) {
 	return startListener(at, func(b []byte) {
 		if ways := p.ways.Load(); p.arrive(b) && ways != nil {

@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/fpga/realtime"
 )
 
-// Port is a Switch's port to one host.
+// Port is a port of a Switch, with one host behind it.
 type Port struct {
 	Socket *netlab.Socket // receives the host's frames
 	Link   int            // index in the Switch's Links of the link to the host
@@ -23,8 +23,9 @@ type Port struct {
 	Server bool           // the host is the job's server; its port is the uplink
 }
 
-// Switch runs a switch program on packet sockets. It decodes arriving frames by a format and passes them to the
-// program, whose packets leave by links. Frames addressed to a host bypass the program and are forwarded.
+// Switch runs a switch program on packet sockets. It decodes arriving frames according to a format and passes them to
+// the program. The program's packets are sent through links. Frames addressed to a host bypass the program and are
+// forwarded.
 type Switch struct {
 	Program program.Program
 	Format  *frame.Format
@@ -55,7 +56,7 @@ type Switch struct {
 	failed  error
 }
 
-// SwitchCounts are the counters of a Switch.
+// SwitchCounts contains the counters of a Switch.
 type SwitchCounts struct {
 	Arrived  uint64 // frames of the format
 	Switched uint64 // of these, passed to the program
@@ -70,7 +71,7 @@ type SwitchCounts struct {
 	Most  int
 }
 
-// Start receives frames on a separate thread until Close.
+// Start receives frames in a separate thread until Close is called.
 func (s *Switch) Start() {
 	s.servers, s.members, s.hosts = map[olaf.ClusterID]int{}, map[olaf.ClusterID][]int{}, map[[4]byte]int{}
 	sockets := make([]*netlab.Socket, len(s.Ports))
@@ -97,10 +98,10 @@ func (s *Switch) run() {
 	}
 }
 
-// burst is the number of frames taken from a port before the next port is polled.
+// burst is the maximum number of frames received from a port before the next port is polled.
 const burst = 16
 
-// drain receives up to burst frames waiting at a port.
+// drain receives at most burst frames that wait at a port.
 func (s *Switch) drain(port int) {
 	for range burst {
 		n, err := s.Ports[port].Socket.Receive(s.in)
@@ -115,7 +116,7 @@ func (s *Switch) drain(port int) {
 	}
 }
 
-// take passes a frame to the program or forwards it.
+// take passes a frame that arrived at a port to the program, or forwards it by its address.
 func (s *Switch) take(port int, b []byte) {
 	now, at := s.Now(), &s.Ports[port]
 	v, err := s.Format.Decode(b)
@@ -150,7 +151,7 @@ func (s *Switch) take(port int, b []byte) {
 	})
 }
 
-// programPort returns the program's name for the port of that number.
+// programPort returns the port's number as the program knows it, which is program.Uplink for the server's port.
 func (p *Port) programPort(number int) program.Port {
 	if p.Server {
 		return program.Uplink
@@ -158,12 +159,12 @@ func (p *Port) programPort(number int) program.Port {
 	return program.Port(number)
 }
 
-// discard drops the packets of a program whose frame is forwarded by its address.
+// discard is a program.Out that drops the program's packets. It is used for frames that are forwarded by address.
 type discard struct{}
 
 func (discard) Emit(program.Dest, *program.Packet, []uint32) {}
 
-// pass forwards a frame, already decoded in s.hand, to its host.
+// pass forwards a frame to the host with address to. The frame has been decoded into s.hand.
 func (s *Switch) pass(now olaf.Time, from int, to [4]byte, b []byte, lanes []uint32) {
 	port, known := s.hosts[to]
 	if known && s.Passes {
@@ -192,14 +193,14 @@ func (s *Switch) count(change func(*SwitchCounts)) {
 	change(&s.counts)
 }
 
-// Counts returns the counters so far.
+// Counts returns the current counters.
 func (s *Switch) Counts() SwitchCounts {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.counts
 }
 
-// Emit implements program.Out.
+// Emit implements program.Out. It sends a packet through the ports of its destination.
 func (s *Switch) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 	switch to {
 	case program.Up:
@@ -219,8 +220,8 @@ func (s *Switch) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 	}
 }
 
-// put encodes a packet and hands it to a link. A packet that the program passes on unchanged keeps its sender's
-// addresses, by which receivers recognize a request for help.
+// put encodes a packet and sends it through a link. A packet that the program passes on unchanged keeps its sender's
+// addresses, because receivers use them to recognize a request for help.
 func (s *Switch) put(port int, p *program.Packet, lanes []uint32) {
 	at := &s.Ports[port]
 	outer := frame.Outer{Addresses: s.Own}
@@ -246,10 +247,10 @@ func (s *Switch) put(port int, p *program.Packet, lanes []uint32) {
 	s.Links.Send(at.Link, s.out[:n])
 }
 
-// Done is closed when the switch has ended: after Close, or on a failure.
+// Done returns a channel that is closed when the switch has stopped, after Close or because of an error.
 func (s *Switch) Done() <-chan struct{} { return s.done }
 
-// Close stops the switch and returns the error that ended it, if any. Sockets and links are left open.
+// Close stops the switch and returns the error that stopped it earlier, if any. Sockets and links stay open.
 func (s *Switch) Close() error {
 	s.quit.Store(true)
 	<-s.done

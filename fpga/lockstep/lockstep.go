@@ -1,5 +1,6 @@
-// Package lockstep runs two cards through the same streams and reports where they first differ: cycle, register,
-// packet. Streams are drawn from a seed; each kind stresses a different aspect.
+// Package lockstep runs two cards through the same stream of register accesses and traffic, and reports the cycle,
+// register or packet at which they first differ. Streams are generated from a seed, and each kind of stream stresses a
+// different aspect.
 package lockstep
 
 import (
@@ -23,20 +24,20 @@ type Tap interface {
 	DrainPackets([]twin.Packet) []twin.Packet
 }
 
-// Side is one of two cards. Its tables must contain TableWorkers.
+// Side is one of the two cards to compare. Its tables must contain TableWorkers.
 type Side struct {
 	Device fpga.Device
 	Tap    Tap
 }
 
-// Seen counts what was compared.
+// Seen counts the cycles, frames and registers that were compared.
 type Seen struct {
 	Cycles    int64 `json:"cycles"`
 	Frames    int   `json:"frames"`
 	Registers int   `json:"registers"`
 }
 
-// Divergence is the first difference between two cards.
+// Divergence describes the first difference between two cards.
 type Divergence struct {
 	Seed   uint64 `json:"seed"`
 	Stream string `json:"stream"`
@@ -52,8 +53,8 @@ func (d *Divergence) String() string {
 		d.A, d.B)
 }
 
-// CompareCards runs a and b through the stream of a seed. The divergence is nil if there is none; otherwise its
-// cycle is exact. The error is that of a card that cannot continue.
+// CompareCards runs a and b through the stream for a seed. It returns the first divergence with its exact cycle, or nil
+// if there is none. It returns an error if a card cannot continue.
 func CompareCards(ctx context.Context, a, b Side, seed uint64) (*Divergence, Seen, error) {
 	var stops []int64
 	for {
@@ -73,13 +74,13 @@ func CompareCards(ctx context.Context, a, b Side, seed uint64) (*Divergence, See
 	}
 }
 
-// looksAtOnce is the number of parts into which the interval of a divergence is divided.
+// looksAtOnce is the number of parts into which an interval with a divergence is divided to find the exact cycle.
 const looksAtOnce = 32
 
-// Error makes a divergence an error, which ends a run.
+// Error makes a divergence an error, so that it can end a run.
 func (d *Divergence) Error() string { return d.String() }
 
-// run is one run of a story.
+// run is the state while both cards run through a story.
 type run struct {
 	ctx   context.Context
 	a, b  Side
@@ -97,7 +98,8 @@ type run struct {
 	matched   [len(streams)]int
 }
 
-// playStory runs the story. The error is a *Divergence, or that of a card that cannot continue.
+// playStory runs all steps of the story on both cards. It returns a *Divergence if the cards differ, or another error
+// if a card cannot continue.
 func (r *run) playStory() error {
 	if err := r.alignCards(); err != nil {
 		return err
@@ -112,7 +114,7 @@ func (r *run) playStory() error {
 	return r.drainCards()
 }
 
-// drainCards lets all frames leave and compares the rest.
+// drainCards waits until both cards have sent all frames, and compares the frames and registers.
 func (r *run) drainCards() error {
 	r.step = "the end"
 	for range endsWithin {
@@ -133,7 +135,7 @@ const (
 	endStep    = 4000
 )
 
-// bothIdle reports whether both cards have sent everything.
+// bothIdle reports whether both queues are empty and both generators have stopped.
 func (r *run) bothIdle() (bool, error) {
 	for _, side := range r.sides() {
 		status, err := side.Device.Read32(regmap.QueueStatus)
@@ -150,7 +152,7 @@ func (r *run) bothIdle() (bool, error) {
 
 const generatorRunning = 2
 
-// alignCards resets both cards and brings them to the same cycle, without leftovers from before.
+// alignCards resets both cards, discards frames from earlier runs and brings the cards to the same cycle.
 func (r *run) alignCards() error {
 	cycles := [2]int64{}
 	for i, side := range r.sides() {
@@ -187,7 +189,7 @@ func (r *run) alignCards() error {
 
 func (r *run) sides() [2]Side { return [2]Side{r.a, r.b} }
 
-// takeStep runs one step on both cards and compares their answers; after a sleep it compares everything.
+// takeStep runs one step on both cards and compares the results. After a sleep it compares the complete state.
 func (r *run) takeStep(s *step) error {
 	if s.sleep == 0 {
 		return r.compareWrite(s)
@@ -213,7 +215,7 @@ func (r *run) takeStep(s *step) error {
 	return nil
 }
 
-// compareWrite makes a write on both cards and compares the results.
+// compareWrite writes the same value to both cards and compares the results of the writes.
 func (r *run) compareWrite(s *step) error {
 	var answers [2]string
 	for i, side := range r.sides() {
@@ -238,7 +240,7 @@ func (r *run) compareWrite(s *step) error {
 	return r.compareValues(nameOf(s.addr), answers[0], answers[1])
 }
 
-// compareValues returns a *Divergence if two values differ.
+// compareValues returns a *Divergence if a and b differ. what names the compared value.
 func (r *run) compareValues(what, a, b string) error {
 	if a == b {
 		return nil
@@ -246,7 +248,7 @@ func (r *run) compareValues(what, a, b string) error {
 	return &Divergence{Seed: r.story.seed, Stream: r.story.kind, Step: r.step, Cycle: r.now, What: what, A: a, B: b}
 }
 
-// compareState compares the frames since the last call, the counters and all registers.
+// compareState compares the frames sent since its previous call, the counters and all registers.
 func (r *run) compareState() error {
 	if err := r.compareFrames(); err != nil {
 		return err
@@ -273,8 +275,9 @@ func (r *run) compareState() error {
 	return nil
 }
 
-// compareFrames compares the frames sent by both cards, in order: observations, and all bytes of delivered and
-// bypassing frames. One card may report a frame while it is still on the other's bus.
+// compareFrames compares the frames sent by both cards, in order. It compares observations, and all bytes of delivered
+// and bypassing frames. A frame that only one card has reported is kept for the next call, because it may still be on
+// the other card's bus.
 func (r *run) compareFrames() error {
 	for i, side := range r.sides() {
 		r.observed = side.Tap.Drain(r.observed[:0])
@@ -304,7 +307,7 @@ func (r *run) compareFrames() error {
 	return nil
 }
 
-// compareRest compares the remaining frames of both.
+// compareRest returns a *Divergence if a card has sent a frame that the other has not.
 func (r *run) compareRest() error {
 	for kind := range r.unmatched {
 		q := &r.unmatched[kind]
@@ -332,7 +335,7 @@ const (
 
 var streams = [...]string{"observation", "packet", "bypassed packet"}
 
-// formatPacket formats a frame with all its bytes; gradients are shown as a checksum.
+// formatPacket returns a frame's headers as bytes and its gradients as a checksum.
 func formatPacket(p *twin.Packet) string {
 	sum := crc32.NewIEEE()
 	_ = binary.Write(sum, binary.LittleEndian, p.Lanes) // a hash accepts everything
@@ -351,7 +354,8 @@ func nameOf(addr uint32) string {
 	return fmt.Sprintf("%#x", addr)
 }
 
-// own lists registers that depend on the build or have side effects when read.
+// own lists the registers that are not compared, because they depend on the build or have side effects when they are
+// read.
 var own = []string{
 	"common.role", "common.capabilities", "common.build_hash", "common.build_time", "queue.built_slots",
 	"queue.built_clusters",
@@ -360,8 +364,8 @@ var own = []string{
 	"generator.mem_burst", "generator.mem_status",
 }
 
-// compared lists the words of all other registers of blocks that both cards have: not the server model,
-// replication, or a program.
+// compared lists the addresses of the registers to compare. These are the registers in the blocks that both cards have,
+// except for those listed in own and those of the server model, replication and switch programs.
 var compared = func() (at []uint32) {
 	for _, b := range regmap.BuiltBlocks(0) {
 		if b.Name == "model" || b.Name == "replication" {

@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// step is a write, a burst, or a sleep.
+// step is a register write, a burst of writes, or a sleep.
 type step struct {
 	addr, value uint32
 	words       []uint32
@@ -40,14 +40,14 @@ const (
 	longFrame  = 9036
 )
 
-// Worker is one entry of the table of VNP4-1.
+// Worker is an entry in the cards' table of workers.
 type Worker struct {
 	Address netip.Addr
 	Cluster olaf.ClusterID
 	ID      olaf.WorkerID
 }
 
-// TableWorkers returns the required contents of both cards' tables.
+// TableWorkers returns the workers that the tables of both cards must contain.
 func TableWorkers() []Worker {
 	all := make([]Worker, workers)
 	for w := range all {
@@ -56,7 +56,7 @@ func TableWorkers() []Worker {
 	return all
 }
 
-// ServerAddress returns the parameter server's address.
+// ServerAddress returns the address of the parameter server.
 func ServerAddress() netip.Addr { return netip.AddrFrom4([4]byte{10, 1, 0, 1}) }
 
 func addressOf(w int) [4]byte            { return [4]byte{10, 0, 0, byte(w + 1)} }
@@ -64,7 +64,7 @@ func clusterOf(w int) olaf.ClusterID     { return olaf.ClusterID(w % clusters) }
 func pickOne[T any](s *story, of ...T) T { return of[s.IntN(len(of))] }
 func (s *story) chance(percent int) bool { return s.IntN(100) < percent }
 
-// story is one stream: its parameters and steps. Parameters not set by its kind are drawn.
+// story is a stream of steps with its parameters. Parameters that its kind does not set are random.
 type story struct {
 	*rand.Rand
 	seed  uint64
@@ -86,7 +86,7 @@ type story struct {
 	during     func(*story)
 }
 
-// kinds lists the kinds of streams; seeds cycle through them.
+// kinds lists the kinds of streams. Consecutive seeds use consecutive kinds.
 var kinds = []struct {
 	name string
 	set  func(*story)
@@ -169,7 +169,7 @@ var kinds = []struct {
 	}},
 }
 
-// newStory draws the stream of a seed.
+// newStory generates the stream for a seed.
 func newStory(seed uint64) *story {
 	s := &story{Rand: rand.New(rand.NewPCG(seed, 0x6f6c6166)), seed: seed, round: int64(seed / uint64(len(kinds)))}
 	kind := &kinds[seed%uint64(len(kinds))]
@@ -207,11 +207,11 @@ func newStory(seed uint64) *story {
 	return s
 }
 
-// pieces is the number of parts of a stream, each followed by an action.
+// pieces is the number of parts in a stream. Each part is followed by an action.
 const pieces = 14
 
-// everyPhase makes each part one cycle longer than the previous one, across seeds of this kind, under dense
-// traffic.
+// everyPhase makes each part one cycle longer than the previous part, continuing over all seeds of this kind, under
+// dense traffic. The actions therefore occur at every phase of the logic.
 func (s *story) everyPhase() {
 	from := s.round * pieces
 	s.piece = func(i int) int64 { return from + int64(i) + 1 }
@@ -231,7 +231,7 @@ func (s *story) addBurst(memory, address uint32, words []uint32) {
 
 func (s *story) addSleep(cycles int64) { s.steps = append(s.steps, step{sleep: cycles}) }
 
-// setUp configures the queue, loads the generator and starts it.
+// setUp adds steps that configure the queue, load the generator and start it.
 func (s *story) setUp() {
 	s.configureQueue()
 	s.loadGenerator()
@@ -240,7 +240,8 @@ func (s *story) setUp() {
 	s.addWrite(regmap.GeneratorCommand, regmap.GeneratorCommandStart)
 }
 
-// configureQueue draws a queue configuration. If the queue is not empty, both cards must refuse the same writes.
+// configureQueue adds writes of a random queue configuration. If the queue is not empty, both cards must refuse the
+// same writes.
 func (s *story) configureQueue() {
 	kind, _ := engine.FindDiscipline(s.discipline)
 	mode := kind.Code
@@ -266,7 +267,7 @@ func (s *story) configureQueue() {
 	s.addWrite(regmap.QueueControl, regmap.QueueControlEnable)
 }
 
-// loadGenerator writes flows, descriptors and, if the kind needs it, a template.
+// loadGenerator adds writes of the flows, the descriptors and, for kinds that use one, a template.
 func (s *story) loadGenerator() {
 	words := make([]uint32, flows*regmap.FlowWords)
 	for w := range flows {
@@ -308,7 +309,8 @@ func (s *story) loadGenerator() {
 	s.addWrite(regmap.GeneratorDescriptors, uint32(s.frames))
 }
 
-// disturb makes a random operator access under traffic, allowed or not.
+// disturb adds a random register access, such as an operator might make during traffic. Some of these accesses must be
+// refused.
 func (s *story) disturb() {
 	switch s.IntN(7) {
 	case 0:

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Datagrams opens a UDP socket in the calling thread's namespace for hosts of kernel programs. Its datagrams have
-// no checksum, because the programs see frames before a network card fills it in.
+// Datagrams opens a UDP socket in the calling thread's namespace for hosts of kernel programs. Its datagrams have no
+// checksum, because the programs see a frame before a network card fills in the checksum.
 func Datagrams(ctx context.Context, at netip.AddrPort) (*net.UDPConn, error) {
 	config := net.ListenConfig{Control: prepareSocket}
 	c, err := config.ListenPacket(ctx, "udp4", at.String())
@@ -21,7 +21,7 @@ func Datagrams(ctx context.Context, at netip.AddrPort) (*net.UDPConn, error) {
 	return c.(*net.UDPConn), nil
 }
 
-// Datagrams opens such a socket in the node's namespace.
+// Datagrams opens a UDP socket for hosts of kernel programs in the node's namespace; see the function Datagrams.
 func (n *Node) Datagrams(at netip.AddrPort) (c *net.UDPConn, err error) {
 	err = n.Do(func() error {
 		c, err = Datagrams(context.Background(), at)
@@ -30,7 +30,7 @@ func (n *Node) Datagrams(at netip.AddrPort) (c *net.UDPConn, err error) {
 	return c, err
 }
 
-// receiveBytes is the requested size of the receive buffer; the kernel may give less.
+// receiveBytes is the requested size of a socket's receive buffer. The kernel may allocate less.
 const receiveBytes = 8 << 20
 
 func prepareSocket(_, _ string, c syscall.RawConn) error {

@@ -7,14 +7,14 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrNetwork reports that the kernel refuses a network operation although the process has the rights.
+// ErrNetwork is the error for a network operation that the kernel rejects although the process has the necessary
+// rights.
 var ErrNetwork = olaf.NewError(olaf.Device, "the kernel refuses the network")
 
-// Lab is a set of namespaces and the cables between them. Its methods, and those of its nodes, may be called
-// concurrently.
+// Lab is a set of namespaces and the cables between them. Methods of a lab and of its nodes may be called concurrently.
 type Lab struct{ nodes []*Node }
 
-// New returns an empty lab. The error matches ErrRights, with a line for each missing right.
+// New returns an empty lab. If rights are missing, the error matches ErrRights and lists each missing right on a line.
 func New() (*Lab, error) {
 	if err := CheckRights(NamespaceRights...); err != nil {
 		return nil, err
@@ -22,7 +22,7 @@ func New() (*Lab, error) {
 	return &Lab{}, nil
 }
 
-// Node creates a namespace with only a loopback interface. The name is for messages. Node must not be called
+// Node creates a namespace with only a loopback interface. The name is used in messages. Node must not be called
 // concurrently with itself.
 func (l *Lab) Node(name string) (*Node, error) {
 	n, err := newNode(name)
@@ -33,8 +33,8 @@ func (l *Lab) Node(name string) (*Node, error) {
 	return n, nil
 }
 
-// Enter joins a namespace that another process created, by its Path there. Objects created inside stay with that
-// process; those held by descriptors, such as programs, end with this one.
+// Enter joins a namespace that another process created; path is the Path of its node. Objects created in the namespace
+// remain after this process ends, except for those that belong to descriptors of this process, such as programs.
 func (l *Lab) Enter(name, path string) (*Node, error) {
 	n, err := enterNode(name, path)
 	if err != nil {
@@ -44,7 +44,7 @@ func (l *Lab) Enter(name, path string) (*Node, error) {
 	return n, nil
 }
 
-// Close kills programs in the lab's namespaces and removes the namespaces.
+// Close kills all programs in the lab's namespaces and removes the namespaces.
 func (l *Lab) Close() error {
 	var errs []error
 	for i := len(l.nodes) - 1; i >= 0; i-- {

@@ -8,9 +8,10 @@ import (
 	"time"
 )
 
-// LayCable moves two interfaces of the calling thread's namespace that are joined by a cable to their nodes, like
-// Adopt. It waits until frames pass in both directions, because network cards renegotiate the link. If one may not
-// be taken, neither is. The error matches ErrNetwork, or ErrRights if frames may not be sent.
+// LayCable moves two interfaces that are connected by a cable from the calling thread's namespace to their nodes, as
+// Adopt does. It then waits until frames pass in both directions, because network cards renegotiate the link. If either
+// interface may not be taken, neither is moved. The error matches ErrNetwork, or ErrRights if sending frames is not
+// permitted.
 func LayCable(a, b End, virtual bool) (*Cable, error) {
 	below, err := a.Node.findAdoptable(a.Name, virtual)
 	if err != nil {
@@ -36,11 +37,11 @@ const (
 	joinPause    = 20 * time.Millisecond
 )
 
-// probe is the content of a test frame after the addresses: a protocol for local experiments (IEEE 802), and our
-// name.
+// probe is the part of a test frame after the addresses. It consists of the protocol number for local experiments (IEEE
+// 802) and a text with our name.
 var probe = append([]byte{0x88, 0xb5}, "olafctl tries this cable"...)
 
-// waitForFrame sends frames from one interface to another until one arrives.
+// waitForFrame sends test frames from one interface to another until a frame arrives. It fails after patience.
 func waitForFrame(from, to *Interface, patience time.Duration) (err error) {
 	out, err := from.Packets(false)
 	if err != nil {
@@ -72,7 +73,7 @@ func refusedText(err error) string {
 	return " The last one was refused: " + err.Error()
 }
 
-// hasReceived reports whether a frame is in a socket's receive queue.
+// hasReceived reports whether a frame is in the receive queue of a socket.
 func hasReceived(in *Socket, frame []byte) bool {
 	buf := make([]byte, 2*len(frame))
 	for {

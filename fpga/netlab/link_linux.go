@@ -10,7 +10,7 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// Interface is one network interface of a node.
+// Interface is a network interface in a node.
 type Interface struct {
 	Node  *Node // nil for an interface in the process's own namespace
 	Name  string
@@ -20,7 +20,7 @@ type Interface struct {
 	link  netlink.Link
 }
 
-// findInterface finds an interface in the calling thread's namespace.
+// findInterface returns the interface with the given name in the calling thread's namespace.
 func findInterface(name string) (*Interface, error) {
 	link, err := netlink.LinkByName(name)
 	if err != nil {
@@ -30,7 +30,7 @@ func findInterface(name string) (*Interface, error) {
 	return &Interface{Name: name, Index: a.Index, MAC: a.HardwareAddr, MTU: a.MTU, link: link}, nil
 }
 
-// Interface finds an interface of the node by name.
+// Interface returns the node's interface with the given name.
 func (n *Node) Interface(name string) (i *Interface, err error) {
 	err = n.Do(func() error {
 		if i, err = findInterface(name); err != nil {
@@ -49,10 +49,10 @@ func (i *Interface) setUp() error {
 	return nil
 }
 
-// Cable is a pair of virtual interfaces, each in the namespace of its node.
+// Cable connects two interfaces, each in the namespace of its node. An end that is on another machine is nil.
 type Cable struct{ A, B *Interface }
 
-// Ends returns the ends on this machine.
+// Ends returns the cable's ends that are on this machine.
 func (c *Cable) Ends() (here []*Interface) {
 	for _, end := range []*Interface{c.A, c.B} {
 		if end != nil {
@@ -62,17 +62,17 @@ func (c *Cable) Ends() (here []*Interface) {
 	return here
 }
 
-// MaxMTU is the largest MTU for native mode programs that see a frame in one piece.
+// MaxMTU is the largest MTU for native mode XDP programs, which must see a frame in one piece.
 const MaxMTU = 3000
 
-// End is one end of a cable: a node, and the name of the interface, at most 15 letters.
+// End specifies one end of a cable by its node and the name of its interface, which may have at most 15 letters.
 type End struct {
 	Node *Node
 	Name string
 }
 
-// ConnectNodes creates a cable between two nodes and brings both ends up. Frames have up to mtu bytes after their
-// Ethernet header.
+// ConnectNodes creates a virtual cable between two nodes and brings both ends up. Frames can have up to mtu bytes after
+// their Ethernet header.
 func ConnectNodes(a, b End, mtu int) (*Cable, error) {
 	if mtu < 68 || mtu > 65535 {
 		return nil, fmt.Errorf("%w: an MTU of %d bytes from %s to %s; 68 to 65535 can be, and up to %d in native mode",
@@ -103,13 +103,14 @@ func (e End) switchOn() (*Interface, error) {
 	return i, i.Do(i.setUp)
 }
 
-// physical is the link type of a hardware interface. The kernel returns it to its first namespace when its
-// namespace ends; an interface made by a command ends with the namespace.
+// physical is the link type of a hardware interface. When its namespace ends, the kernel returns it to the namespace
+// that it came from. Interfaces of other types, which were created by commands, are removed with the namespace.
 const physical = "device"
 
-// Adopt moves an interface from the calling thread's namespace to the node's and brings it up. When the node ends,
-// the kernel returns a network card, switched off; virtual also permits other interfaces, which end with the node.
-// An interface in use, with an address or part of a bridge or bond, is rejected. The error matches ErrNetwork.
+// Adopt moves an interface from the calling thread's namespace to the node's and brings it up. When the node ends, the
+// kernel moves a network card back and switches it off. Other interfaces are removed with the node, so they are only
+// accepted if virtual is set. Interfaces that have an address or belong to a bridge or bond are rejected. The error
+// matches ErrNetwork.
 func (n *Node) Adopt(name string, virtual bool) (*Interface, error) {
 	link, err := n.findAdoptable(name, virtual)
 	if err != nil {
@@ -118,7 +119,8 @@ func (n *Node) Adopt(name string, virtual bool) (*Interface, error) {
 	return n.takeLink(link)
 }
 
-// findAdoptable finds an interface that may be taken, in the calling thread's namespace.
+// findAdoptable returns the interface with the given name in the calling thread's namespace, and an error if it may not
+// be moved.
 func (n *Node) findAdoptable(name string, virtual bool) (netlink.Link, error) {
 	link, err := netlink.LinkByName(name)
 	if err != nil {
@@ -136,7 +138,7 @@ func (n *Node) takeLink(link netlink.Link) (*Interface, error) {
 	return End{n, name}.switchOn()
 }
 
-// mayTake returns an error if an interface cannot be taken or is in use.
+// mayTake returns an error if an interface is in use or cannot be moved to the node.
 func (n *Node) mayTake(link netlink.Link, virtual bool) error {
 	refused := func(format string, a ...any) error {
 		return fmt.Errorf("%w: interface %s for %s %w", ErrNetwork, link.Attrs().Name, n.name, fmt.Errorf(format, a...))
@@ -162,7 +164,7 @@ func (n *Node) mayTake(link netlink.Link, virtual bool) error {
 	return nil
 }
 
-// Address adds an IPv4 address with its prefix length to the interface.
+// Address assigns an IPv4 address with its prefix length to the interface.
 func (i *Interface) Address(p netip.Prefix) error {
 	return i.Do(func() error {
 		a := &netlink.Addr{IPNet: &net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), p.Addr().BitLen())}}
@@ -173,20 +175,20 @@ func (i *Interface) Address(p netip.Prefix) error {
 	})
 }
 
-// Counts are an interface's counters since its creation. Compare both ends of a cable to find lost frames.
+// Counts contains an interface's counters since its creation. Compare the two ends of a cable to find lost frames.
 type Counts struct {
 	Sent, Received               uint64
 	SendDropped, ReceivedDropped uint64
 }
 
-// State is the current state of an interface.
+// State is the state of an interface at one instant.
 type State struct {
 	Counts
 	Up      bool
 	Program uint32 // XDP program id, 0 for none
 }
 
-// State returns the interface's state. The error matches ErrNetwork if it is gone.
+// State returns the interface's current state. The error matches ErrNetwork if the interface no longer exists.
 func (i *Interface) State() (s State, err error) {
 	err = i.Do(func() error {
 		link, err := netlink.LinkByIndex(i.Index)
@@ -206,19 +208,20 @@ func (i *Interface) State() (s State, err error) {
 	return s, err
 }
 
-// Counts returns the interface's counters. The error is that of State.
+// Counts returns the interface's counters. The error is the same as for State.
 func (i *Interface) Counts() (Counts, error) {
 	s, err := i.State()
 	return s.Counts, err
 }
 
-// XDP returns the id of the attached XDP program, 0 for none. The error is that of State.
+// XDP returns the id of the XDP program that is attached to the interface, or 0 if there is none. The error is the same
+// as for State.
 func (i *Interface) XDP() (program uint32, err error) {
 	s, err := i.State()
 	return s.Program, err
 }
 
-// Do runs f in the namespace of the interface.
+// Do calls f in the namespace of the interface.
 func (i *Interface) Do(f func() error) error {
 	if i.Node == nil {
 		return f()

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Node is one namespace. A dedicated thread keeps it alive and runs all operations inside.
+// Node is a network namespace. A dedicated thread keeps it alive and runs all operations in it.
 type Node struct {
 	name  string
 	tasks chan func()
@@ -24,7 +24,7 @@ type Node struct {
 	processes map[*Process]bool
 }
 
-// newNode creates a namespace and its thread.
+// newNode creates a namespace and the thread that keeps it alive.
 func newNode(name string) (*Node, error) {
 	n, err := startNode(name, func() error { return unix.Unshare(unix.CLONE_NEWNET) })
 	if err != nil {
@@ -36,7 +36,8 @@ func newNode(name string) (*Node, error) {
 	return n, nil
 }
 
-// enterNode joins the namespace at a path, the Node.Path of another process, with a thread that keeps it alive.
+// enterNode joins the namespace at path, which is the Node.Path of another process. It starts a thread that keeps the
+// namespace alive.
 func enterNode(name, path string) (*Node, error) {
 	file, err := os.Open(path)
 	if err != nil {
@@ -50,7 +51,7 @@ func enterNode(name, path string) (*Node, error) {
 	return n, nil
 }
 
-// startNode starts a thread that enters a namespace and stays there.
+// startNode starts a thread that enters a namespace by calling into, and keeps the thread there.
 func startNode(name string, into func() error) (*Node, error) {
 	n := &Node{name: name, tasks: make(chan func()), ended: make(chan struct{}), processes: map[*Process]bool{}}
 	made := make(chan error)
@@ -58,8 +59,8 @@ func startNode(name string, into func() error) (*Node, error) {
 	return n, <-made
 }
 
-// runTasks enters a namespace and runs tasks until there are no more. Its thread is never unlocked, so it ends with
-// the goroutine.
+// runTasks enters a namespace by calling into and then runs the node's tasks until the node is closed. It never unlocks
+// its thread, so that the thread ends with the goroutine.
 func (n *Node) runTasks(into func() error, made chan<- error) {
 	defer close(n.ended)
 	runtime.LockOSThread()
@@ -76,7 +77,7 @@ func (n *Node) runTasks(into func() error, made chan<- error) {
 	}
 }
 
-// configureNew stops the kernel's own traffic on new interfaces and brings the loopback interface up.
+// configureNew disables traffic that the kernel would send on new interfaces, and brings the loopback interface up.
 func (n *Node) configureNew() error {
 	for _, scope := range []string{"all", "default"} { // a kernel without IPv6 has no such file and sends nothing
 		_ = os.WriteFile("/proc/sys/net/ipv6/conf/"+scope+"/disable_ipv6", []byte("1"), 0)
@@ -91,11 +92,11 @@ func (n *Node) configureNew() error {
 // Name returns the node's name.
 func (n *Node) Name() string { return n.name }
 
-// errClosed reports that the lab was closed.
+// errClosed is the error for operations on a node after its lab was closed.
 var errClosed = errors.New("the namespace is gone")
 
-// Do runs f in the namespace. Sockets, programs and links that f creates belong there and remain. A node does one
-// thing at a time, so long operations belong in a Process or a separate thread.
+// Do calls f in the node's namespace. Sockets, programs and links that f creates belong to the namespace and remain
+// there. A node runs only one function at a time, so long operations belong in a Process or a separate thread.
 func (n *Node) Do(f func() error) error {
 	n.mu.Lock()
 	closed := n.closed
@@ -108,8 +109,8 @@ func (n *Node) Do(f func() error) error {
 	return <-done
 }
 
-// Path returns a path to the namespace for other programs on this machine, valid while this process lives: nsenter
-// --net=PATH.
+// Path returns a path by which other programs on this machine can enter the namespace, for example with nsenter
+// --net=PATH. It is valid while this process lives.
 func (n *Node) Path() string { return fmt.Sprintf("/proc/%d/fd/%d", os.Getpid(), n.file.Fd()) }
 
 // Process is a program that runs in a namespace.
@@ -120,7 +121,7 @@ type Process struct {
 	err  error // of Wait; valid once done is closed
 }
 
-// Start starts a program in the namespace. It is killed when this process ends or the lab is closed.
+// Start starts a program in the namespace. The program is killed when this process ends or the lab is closed.
 func (n *Node) Start(cmd *exec.Cmd) (*Process, error) {
 	if cmd.SysProcAttr == nil {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
@@ -145,13 +146,13 @@ func (p *Process) wait() {
 	close(p.done)
 }
 
-// Wait waits until the program has ended; the error is that of exec.Cmd.Wait.
+// Wait waits until the program has ended. The error is the same as for exec.Cmd.Wait.
 func (p *Process) Wait() error {
 	<-p.done
 	return p.err
 }
 
-// Done is closed when the program has ended.
+// Done returns a channel that is closed when the program has ended.
 func (p *Process) Done() <-chan struct{} { return p.done }
 
 // Signal sends a signal to the program.

@@ -7,10 +7,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrRights reports that the process lacks a capability.
+// ErrRights is the error for a missing capability of the process.
 var ErrRights = olaf.NewError(olaf.Device, "a right is missing")
 
-// Right is a Linux capability and its purpose.
+// Right is a Linux capability and the purpose for which it is needed.
 type Right struct {
 	Name   string // CAP_BPF
 	Number int    // kernel's number
@@ -28,8 +28,8 @@ var (
 	PacketRights = []Right{{Name: "CAP_NET_RAW", Number: unix.CAP_NET_RAW, For: "send and capture frames"}}
 )
 
-// CheckRights returns an error for each of the rights that the process lacks, which matches ErrRights and includes
-// advice. It returns nil if none is missing.
+// CheckRights returns an error with a line and advice for each right that the process lacks, or nil if it has all of
+// them. The error matches ErrRights.
 func CheckRights(rights ...Right) error {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var sets [2]unix.CapUserData
@@ -55,13 +55,14 @@ func CheckRights(rights ...Right) error {
 	return olaf.ListErrors(missing)
 }
 
-// UserNamespaceAdvice is the advice for a right that a user namespace does not grant.
+// UserNamespaceAdvice is the advice printed for a right that a user namespace does not grant.
 const UserNamespaceAdvice = "the kernel does not grant it in a user namespace; run as root outside of one"
 
-// firstUserNamespace is the inode of the first user namespace (PROC_USER_INIT_INO in Linux' include/linux/proc_ns.h).
+// firstUserNamespace is the inode number of the initial user namespace (PROC_USER_INIT_INO in Linux's
+// include/linux/proc_ns.h).
 const firstUserNamespace = 0xEFFFFFFD
 
-// InUserNamespace reports whether the process is in a user namespace other than the first one, such as a rootless
+// InUserNamespace reports whether the process is in a user namespace other than the initial one, as in a rootless
 // container.
 func InUserNamespace() bool {
 	var s unix.Stat_t

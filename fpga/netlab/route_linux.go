@@ -12,11 +12,11 @@ import (
 	"github.com/vishvananda/netlink"
 )
 
-// forwarding is the kernel's setting for IP forwarding in a namespace.
+// forwarding is the path of the kernel setting for IP forwarding in a namespace.
 const forwarding = "/proc/sys/net/ipv4/ip_forward"
 
-// Forward enables IP forwarding between the node's interfaces. If /proc/sys is read-only, as in a container, it
-// succeeds only if forwarding is already on.
+// Forward enables IP forwarding between the node's interfaces. If /proc/sys is read-only, as in a container, it fails
+// unless forwarding is already enabled.
 func (n *Node) Forward() error {
 	err := n.Do(func() error { return switchOn(forwarding) })
 	if errors.Is(err, syscall.EROFS) {
@@ -28,7 +28,7 @@ func (n *Node) Forward() error {
 	return nil
 }
 
-// switchOn writes 1 to a setting unless it is 1 already.
+// switchOn writes 1 to the setting at path, unless its value is already 1.
 func switchOn(path string) error {
 	err := os.WriteFile(path, []byte("1\n"), 0o644)
 	if err == nil {
@@ -40,8 +40,8 @@ func switchOn(path string) error {
 	return err
 }
 
-// Join assigns addresses of a network to a cable: the first to end B, the following ones to end A. It makes B the
-// default gateway of A's node.
+// Join assigns addresses in a network to the cable's ends. End B gets the first address and end A the following ones.
+// End B becomes the default gateway of A's node.
 func (c *Cable) Join(network netip.Prefix, addresses int) error {
 	hub := network.Masked().Addr().Next()
 	errs := []error{c.B.Address(netip.PrefixFrom(hub, network.Bits()))}

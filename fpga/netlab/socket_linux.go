@@ -11,21 +11,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Socket sends and receives raw frames at one interface. One goroutine at a time may send, and one receive.
-//
-// Its system calls do not block, so they are hidden from Go's scheduler. A goroutine that returns from a visible
-// system call holds a lock while it looks for a free place to run. A thread of higher priority on the same processor
-// would spin for that lock and never let it continue.
+// Socket sends and receives raw frames at one interface. One goroutine may send and one may receive at the same time.
+// Its system calls do not block and are hidden from Go's scheduler. Otherwise, a goroutine that returns from a system
+// call would hold a lock of the scheduler, and a real-time thread on the same processor would spin for that lock
+// forever.
 type Socket struct {
 	fd int
 	to unix.RawSockaddrLinklayer
 }
 
-// ErrAgain reports that no frame is waiting.
+// ErrAgain is the error of Receive if no frame is waiting.
 var ErrAgain = errors.New("no frame is there")
 
-// Packets opens a packet socket at the interface. If hears, it receives incoming frames without blocking. A socket
-// that only sends costs the interface's other frames nothing.
+// Packets opens a packet socket at the interface. If hears is set, the socket receives all incoming frames, without
+// blocking. A socket that only sends does not slow down the interface's other traffic.
 func (i *Interface) Packets(hears bool) (*Socket, error) {
 	if err := CheckRights(PacketRights...); err != nil {
 		return nil, err
@@ -50,7 +49,8 @@ func (i *Interface) Packets(hears bool) (*Socket, error) {
 	return s, nil
 }
 
-// HearAll lets the interface receive frames for any address until the result is closed or the process ends.
+// HearAll sets the interface to promiscuous mode, in which it receives frames for any address, until the result is
+// closed or the process ends.
 func (i *Interface) HearAll() (io.Closer, error) {
 	s, err := i.Packets(false)
 	if err != nil {
@@ -79,7 +79,7 @@ func (s *Socket) Send(frame []byte) error {
 	}
 }
 
-// SetVisible shows sent frames to captures at the interface, which makes sending slightly slower, or hides them.
+// SetVisible sets whether sent frames appear in captures at the interface. If they do, sending is slightly slower.
 func (s *Socket) SetVisible(on bool) error {
 	past := 1
 	if on {
@@ -91,7 +91,7 @@ func (s *Socket) SetVisible(on bool) error {
 	return nil
 }
 
-// Receive reads the next received frame. The error is ErrAgain if there is none.
+// Receive reads the next received frame into buf and returns its length. The error is ErrAgain if no frame is waiting.
 func (s *Socket) Receive(buf []byte) (int, error) {
 	n, _, err := unix.RawSyscall6(unix.SYS_RECVFROM, uintptr(s.fd), uintptr(unsafe.Pointer(unsafe.SliceData(buf))),
 		uintptr(len(buf)), 0, 0, 0)
@@ -105,19 +105,19 @@ func (s *Socket) Receive(buf []byte) (int, error) {
 	}
 }
 
-// Wait sleeps until a frame has arrived, for at most ms milliseconds.
+// Wait waits until a frame arrives, for at most ms milliseconds.
 func (s *Socket) Wait(ms int) {
 	fds := []unix.PollFd{{Fd: int32(s.fd), Events: unix.POLLIN}}
 	_, _ = unix.Poll(fds, ms) // callers poll again
 }
 
-// Ears is a set of sockets polled by one thread.
+// Ears is a set of sockets that one thread polls.
 type Ears struct {
 	fds  []unix.PollFd
 	held bool
 }
 
-// NewEars returns a set of sockets, which are numbered in this order.
+// NewEars returns a set with the given sockets, which are numbered in order.
 func NewEars(sockets ...*Socket) *Ears {
 	e := &Ears{fds: make([]unix.PollFd, len(sockets))}
 	for i, s := range sockets {
@@ -126,12 +126,12 @@ func NewEars(sockets ...*Socket) *Ears {
 	return e
 }
 
-// BypassScheduler hides Wait from Go's scheduler, like the sockets' calls. It is for a real-time thread that has a
-// reserved place among Go's running threads.
+// BypassScheduler hides the system call in Wait from Go's scheduler, as for the calls of Socket. It is for a real-time
+// thread that has a reserved place among Go's running threads.
 func (e *Ears) BypassScheduler() { e.held = true }
 
-// Wait sleeps until a frame has arrived at one of the sockets, for at most the given time, and calls ready for each
-// socket with a frame.
+// Wait waits until a frame arrives at any of the sockets, for at most the given time. It then calls ready for each
+// socket that has a frame.
 func (e *Ears) Wait(most time.Duration, ready func(socket int)) {
 	if !e.poll(unix.NsecToTimespec(int64(max(most, 0)))) {
 		return // callers poll again
@@ -143,7 +143,7 @@ func (e *Ears) Wait(most time.Duration, ready func(socket int)) {
 	}
 }
 
-// poll reports whether a frame arrived within the given time.
+// poll reports whether a frame arrived at any of the sockets within the given time.
 func (e *Ears) poll(until unix.Timespec) bool {
 	if !e.held {
 		n, err := unix.Ppoll(e.fds, &until, nil)
@@ -154,7 +154,7 @@ func (e *Ears) poll(until unix.Timespec) bool {
 	return n > 0 && err == 0
 }
 
-// TakeLost returns the number of frames dropped for lack of socket buffer since its last call.
+// TakeLost returns the number of frames that were dropped since its previous call because the socket's buffer was full.
 func (s *Socket) TakeLost() (uint32, error) {
 	stats, err := unix.GetsockoptTpacketStats(s.fd, unix.SOL_PACKET, unix.PACKET_STATISTICS)
 	if err != nil {

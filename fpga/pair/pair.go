@@ -1,5 +1,5 @@
-// Package pair combines two cards into one device. A cable connects the second port of one to the first port of the
-// other, and the generator of the first sends to the queue of the second.
+// Package pair combines two cards into one device. A cable connects the second port of the first card to the first port
+// of the second. The first card's generator sends to the second card's queue.
 package pair
 
 import (
@@ -13,19 +13,20 @@ import (
 	"github.com/olafctl/olaf/fpga/twin"
 )
 
-// ErrRole reports that a card's image lacks the required part.
+// ErrRole is the error for a card whose image lacks the required part, generator or queue.
 var ErrRole = olaf.NewError(olaf.Device, "the card's image lacks a role")
 
-// Device is the two cards as one. Its registers are those of the queue's card, except for the generator block. Accesses
-// that act on all blocks go to both cards. It closes both cards. It is not safe for concurrent use.
+// Device presents two cards as one device. Its registers are those of the card with the queue, except for the
+// generator's block. Accesses that concern all blocks go to both cards. It is not safe for concurrent use.
 type Device struct {
 	generator, queue fpga.Device
 	together         bool
 	refused          fpga.Device // card that refused the last access
 }
 
-// New joins two cards and stops a generator that still runs. If together is set, time passes on both at once, as on
-// real cards; otherwise first on the generator's card. The error matches ErrRole if an image lacks the role.
+// New combines two cards into a device and stops the generator if it still runs. If together is set, Sleep lets time
+// pass on both cards at once, as for real cards; otherwise it passes first on the generator's card. Closing the device
+// closes both cards. The error matches ErrRole if an image lacks the required part.
 func New(generator, queue fpga.Device, together bool) (*Device, error) {
 	d := &Device{generator: generator, queue: queue, together: together, refused: queue}
 	if err := errors.Join(CheckRole(generator, regmap.CommonRoleGenerator), CheckRole(queue, regmap.CommonRoleAccelerator)); err != nil {
@@ -37,7 +38,7 @@ func New(generator, queue fpga.Device, together bool) (*Device, error) {
 	return d, d.leadOut()
 }
 
-// CheckRole returns an error that matches ErrRole if the image of a card has no generator, or no queue.
+// CheckRole returns an error that matches ErrRole if the card's image lacks the part for role, a generator or a queue.
 func CheckRole(d fpga.Device, role uint32) error {
 	built, err := d.Read32(regmap.CommonRole)
 	if err != nil {
@@ -51,7 +52,7 @@ func CheckRole(d fpga.Device, role uint32) error {
 		d.Identity().Address, part, built)
 }
 
-// leadOut routes the generator's frames out of its card.
+// leadOut sets the generator to send its frames out of its card.
 func (d *Device) leadOut() error {
 	able, err := fpga.HasGeneratorControl(d.generator)
 	if err == nil && !able {
@@ -67,7 +68,7 @@ func (d *Device) leadOut() error {
 	return nil
 }
 
-// cardOf returns the card that has a register.
+// cardOf returns the card whose registers include addr.
 func (d *Device) cardOf(addr uint32) fpga.Device {
 	if addr&^0xfff == regmap.GeneratorBase {
 		return d.generator
@@ -78,7 +79,8 @@ func (d *Device) cardOf(addr uint32) fpga.Device {
 	return d.queue
 }
 
-// note records which card refused the last access, because common.error_address is read from that card.
+// note records card as the card that rejected the last access, because common.error_address must then be read from
+// there.
 func (d *Device) note(card fpga.Device, err error) error {
 	if err != nil {
 		d.refused = card
@@ -86,14 +88,14 @@ func (d *Device) note(card fpga.Device, err error) error {
 	return err
 }
 
-// Identity returns the queue card's identity with both addresses.
+// Identity returns the identity of the card with the queue. Its address names both cards.
 func (d *Device) Identity() fpga.Identity {
 	id := d.queue.Identity()
 	id.Address += " with the generator of " + d.generator.Identity().Address
 	return id
 }
 
-// Read32 reads a register from the card that has it, or combines both cards' values for a shared register.
+// Read32 reads a register from the card that has it. For a register that both cards share, it combines their values.
 func (d *Device) Read32(addr uint32) (uint32, error) {
 	switch addr {
 	case regmap.CommonRole:
@@ -106,8 +108,8 @@ func (d *Device) Read32(addr uint32) (uint32, error) {
 	return v ^ turned(addr), d.note(card, err)
 }
 
-// turned returns the bits of a register that mean the opposite on the generator's card: frames that leave that card
-// reach the queue, and frames that stay do not.
+// turned returns the bits of a register that must be inverted for the generator's card. Frames that leave this card
+// reach the queue, so the bit that selects between wire and queue has the opposite meaning.
 func turned(addr uint32) uint32 {
 	if addr == regmap.GeneratorControl {
 		return regmap.GeneratorControlWire
@@ -115,7 +117,7 @@ func turned(addr uint32) uint32 {
 	return 0
 }
 
-// readBoth combines the answers of both cards.
+// readBoth reads a shared register from both cards and combines the values.
 func (d *Device) readBoth(addr uint32) (uint32, error) {
 	g, err1 := d.generator.Read32(addr)
 	q, err2 := d.queue.Read32(addr)
@@ -132,7 +134,8 @@ func (d *Device) readBoth(addr uint32) (uint32, error) {
 	return q&^faults | g&faults, nil
 }
 
-// Write32 writes a register of the card that has it. Commands to all blocks, and clearing of their errors, go to both.
+// Write32 writes a register of the card that has it. Commands for all blocks, and writes that clear errors, go to both
+// cards.
 func (d *Device) Write32(addr, value uint32) error {
 	switch addr {
 	case regmap.CommonCommand, regmap.CommonErrors:
@@ -146,7 +149,7 @@ func (d *Device) Write32(addr, value uint32) error {
 	return d.note(card, card.Write32(addr, value^turned(addr)))
 }
 
-// WriteBurst writes all words to one address.
+// WriteBurst writes all words to one address, on the card that has the register.
 func (d *Device) WriteBurst(addr uint32, words []uint32) error {
 	card := d.cardOf(addr)
 	return d.note(card, card.WriteBurst(addr, words))
@@ -165,7 +168,7 @@ func (d *Device) Sleep(ctx context.Context, t olaf.Duration) error {
 	return then.Sleep(ctx, rest)
 }
 
-// Part routes the generator to its own queue again, as after a reset, and closes its card.
+// Part stops the generator, routes its frames to its own card's queue again, as after a reset, and closes that card.
 func (d *Device) Part() error {
 	err := d.generator.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandAbort)
 	if err == nil {
@@ -177,8 +180,8 @@ func (d *Device) Part() error {
 // Close separates the cards and closes both.
 func (d *Device) Close() error { return errors.Join(d.Part(), d.queue.Close()) }
 
-// PortCounts returns the port counts of the queue's card, and then those of the generator's port to it. If
-// one of the cards has no ports, neither does their pair, or only those of the queue's card.
+// PortCounts returns the port counts of the queue's card, followed by the counts of the generator's port to it. The
+// latter are missing if the generator's card does not count. If the queue's card has no ports, the result is nil.
 func (d *Device) PortCounts() ([]fpga.Port, error) {
 	all, err := fpga.PortCounts(d.queue)
 	if err != nil || len(all) == 0 {
@@ -193,10 +196,10 @@ func (d *Device) PortCounts() ([]fpga.Port, error) {
 	return append(all, feeds), nil
 }
 
-// outPort is the generator card's port at the cable to the queue's card.
+// outPort is the port of the generator's card that is connected to the queue's card.
 const outPort = 1
 
-// AddsUpdates reports whether the programs of the queue's card sum the generator's updates.
+// AddsUpdates reports whether the programs on the queue's card sum the generator's updates.
 func (d *Device) AddsUpdates() bool { return fpga.AddsUpdates(d.queue) }
 
 // LogsArrivals reports whether the queue's card logs the arrivals at its queue.
@@ -214,7 +217,8 @@ func (d *Device) Arrivals() ([]fpga.Arrival, error) {
 	return log.Arrivals()
 }
 
-// Capture returns the report of the queue's device on a run that is captured elsewhere; nil if it has none.
+// Capture returns the capture report of the queue's device for a run that was captured outside the card, or nil if it
+// has none.
 func (d *Device) Capture() (*fpga.Capture, error) {
 	if c, ok := d.queue.(fpga.Capturer); ok {
 		return c.Capture()
@@ -222,13 +226,13 @@ func (d *Device) Capture() (*fpga.Capture, error) {
 	return nil, nil
 }
 
-// Twins is two twins as one device. It returns frames like a single twin.
+// Twins combines two twins into one device. It returns sent frames like a single twin.
 type Twins struct {
 	*Device
 	sender, receiver *twin.Twin
 }
 
-// JoinTwins connects two twins with a cable and combines them into one device.
+// JoinTwins connects two twins by a simulated cable and combines them into one device.
 func JoinTwins(sender, receiver *twin.Twin) (*Twins, error) {
 	if err := twin.Join(sender, receiver); err != nil {
 		return nil, err
@@ -237,13 +241,13 @@ func JoinTwins(sender, receiver *twin.Twin) (*Twins, error) {
 	return &Twins{d, sender, receiver}, err
 }
 
-// Drain returns the updates delivered since the last call, on the generator's run clock.
+// Drain appends the updates delivered since its previous call to buf. Their times are on the generator's run clock.
 func (t *Twins) Drain(buf []olaf.Observation) []olaf.Observation { return t.receiver.Drain(buf) }
 
-// DrainPackets returns the frames that left the queue's card since the last call.
+// DrainPackets appends the frames that left the queue's card since its previous call to buf.
 func (t *Twins) DrainPackets(buf []twin.Packet) []twin.Packet { return t.receiver.DrainPackets(buf) }
 
-// Record turns recording in both twins on or off.
+// Record enables or disables recording in both twins.
 func (t *Twins) Record(on bool) {
 	t.sender.Record(on)
 	t.receiver.Record(on)

@@ -5,11 +5,12 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// actsOnBoth contains the registers shared by both cards.
+// actsOnBoth contains the addresses of registers whose accesses concern both cards.
 var actsOnBoth = map[uint32]bool{regmap.CommonRole: true, regmap.CommonErrors: true, regmap.CommonCapabilities: true,
 	regmap.CommonMaxPacketBytes: true, regmap.CommonCommand: true, regmap.CommonErrorAddress: true}
 
-// DoSteps performs a list of accesses (regmap.Do). Successive accesses to one card become one list for that card.
+// DoSteps performs a list of register accesses (see regmap.Do). Successive accesses to the same card are passed to that
+// card as one list.
 func (d *Device) DoSteps(steps []regmap.Step) (done int, err error) {
 	for done < len(steps) {
 		n, err := d.doSome(steps[done:])
@@ -20,7 +21,8 @@ func (d *Device) DoSteps(steps []regmap.Step) (done int, err error) {
 	return done, nil
 }
 
-// doSome performs the first step and the following ones on the same card.
+// doSome performs the first step and the steps after it that concern the same card. It returns the number of steps that
+// were performed.
 func (d *Device) doSome(steps []regmap.Step) (done int, err error) {
 	if actsOnBoth[steps[0].Addr] {
 		return regmap.Do(accesses{d}, steps[:1])
@@ -46,5 +48,5 @@ func (d *Device) doSome(steps []regmap.Step) (done int, err error) {
 	return done, d.note(card, err)
 }
 
-// accesses performs the pair's accesses one by one.
+// accesses hides the support for lists of accesses, so that regmap.Do performs them one by one.
 type accesses struct{ fpga.Registers }

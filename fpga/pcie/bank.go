@@ -8,8 +8,8 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// bank tracks the counters latched by a snapshot. A card reports at which cycle they were latched and for how long
-// they had counted, so a lost command is noticed before a counter is returned.
+// bank tracks the counters that a snapshot latched. The card reports at which cycle they were latched and how long they
+// had counted, so that a lost snapshot command is noticed before a counter is returned.
 type bank struct {
 	words   []uint32 // addresses, in order
 	known   bool     // the values are those of the last snapshot
@@ -20,18 +20,18 @@ type bank struct {
 	cleared bool // clear is valid
 }
 
-// span is a range of common.cycles, both ends included.
+// span is a range of values of common.cycles, including both ends.
 type span struct{ from, to uint64 }
 
 func (s span) contains(c uint64) bool { return s.from <= c && c <= s.to }
 
-// forget drops everything that a reset of the card changes.
+// forget discards the values that become invalid when the card is reset.
 func (b *bank) forget() {
 	b.known, b.going, b.cleared, b.seen, b.seenAt = false, false, false, 0, time.Time{}
 }
 
-// runCommand runs a command for all blocks. Its effect must fall between the values of the card's clock before and
-// after it.
+// runCommand writes a command that concerns all blocks. It checks that the command took effect between the clock
+// readings before and after it.
 func (d *Device) runCommand(w *word, value uint32) error {
 	if value&regmap.CommonCommandReset != 0 {
 		return d.resetBlocks(regmap.CommonCommand, value)
@@ -67,7 +67,7 @@ func (d *Device) runCommand(w *word, value uint32) error {
 	return nil
 }
 
-// resetBlocks runs a reset command and checks that the scratch register has its reset value again.
+// resetBlocks writes a reset command and checks that the scratch register has its reset value again.
 func (d *Device) resetBlocks(register, bits uint32) error {
 	if err := d.Write32(regmap.CommonScratch, patterns[0]); err != nil {
 		return err
@@ -86,7 +86,8 @@ func (d *Device) resetBlocks(register, bits uint32) error {
 	return nil
 }
 
-// latchBank reads the counters latched by a snapshot and checks them against the clock and the previous snapshot.
+// latchBank reads the counters that a snapshot latched. It checks them against the card's clock and the previous
+// snapshot.
 func (d *Device) latchBank(given span) error {
 	before := make([]uint64, len(d.bank.words)/2)
 	now := make([]uint64, len(before))
@@ -125,8 +126,9 @@ func (d *Device) latchBank(given span) error {
 	return nil
 }
 
-// loadLatched reads both words of a counter of the bank, at the index of its low word. No counter is all ones. Such an
-// answer was lost, for example while a driver is bound to the card, and is read again.
+// loadLatched reads both words of the latched counter whose low word has index at in the bank. If the answer is all
+// ones, it was lost, because no counter is all ones, and is read again. This happens, for example, while a driver is
+// being bound to the card.
 func (d *Device) loadLatched(at int) (low, high uint32) {
 	for range 2 {
 		low, high = d.load(d.bank.words[at]), d.load(d.bank.words[at+1])
@@ -142,8 +144,8 @@ func (d *Device) latchedAt(addr uint32) uint64 {
 	return uint64(d.find(addr+4).value)<<32 | uint64(d.find(addr).value)
 }
 
-// checkLatched compares a counter with its latched value, or with a second read if that is unknown. A third read
-// decides between the two.
+// checkLatched returns the counter word at addr after comparing v with its latched value, or with a second read if that
+// value is unknown. If they differ, a third read decides.
 func (d *Device) checkLatched(addr uint32, w *word, v uint32) (uint32, error) {
 	want := w.value
 	if !d.bank.known {
@@ -164,14 +166,15 @@ func (d *Device) checkLatched(addr uint32, w *word, v uint32) (uint32, error) {
 		ErrUnsteady, want, again)
 }
 
-// nearby bounds the difference between two reads of a running counter. It is milliseconds of clock, and more frames
-// than any port moves in that time.
+// nearby is the largest plausible difference between two successive reads of a running counter. It corresponds to a few
+// milliseconds of the clock, and to more frames than any port sends in that time.
 const nearby = 1 << 20
 
-// fastest is a rate that no counter of a card exceeds, in counts per second.
+// fastest is an upper limit for the rate of any counter on a card, in counts per second.
 const fastest = 400e6
 
-// readRunning reads a running counter. Two successive reads must not differ by more than the time between them allows.
+// readRunning reads a running counter with look until two successive values differ by no more than the time between
+// them allows.
 func (d *Device) readRunning(name string, look func() uint64) (uint64, error) {
 	began := d.clock.Now()
 	first := look()
@@ -187,7 +190,7 @@ func (d *Device) readRunning(name string, look func() uint64) (uint64, error) {
 		ErrUnsteady)
 }
 
-// readCycles reads the card's clock, which must not go back.
+// readCycles reads the card's clock and returns an error if it went back.
 func (d *Device) readCycles() (uint64, error) {
 	if d.failed != nil {
 		return 0, d.failed
@@ -200,7 +203,7 @@ func (d *Device) readCycles() (uint64, error) {
 	return c, errors.Join(d.verify(), err) // verify looks for the reason
 }
 
-// readClock reads the low word first, which latches the high word.
+// readClock reads the clock's low word first, because this read latches the high word.
 func (d *Device) readClock() (uint64, error) {
 	c, err := d.readRunning("common.cycles", func() uint64 {
 		low := d.load(regmap.CommonCycles)
@@ -212,9 +215,9 @@ func (d *Device) readClock() (uint64, error) {
 	return c, err
 }
 
-// checkClock compares the clock with its last value and with the elapsed time. If no writable state shows a power cycle
-// with the same image, only the clock reveals it: it then counted less than the elapsed time, even if it is past its
-// last value.
+// checkClock compares the card's clock with its last value and with the elapsed time. It detects a power cycle with the
+// same image even if no register was written that would show it. After a power cycle, the clock has counted less than
+// the elapsed time, even if it is past its last value.
 func (d *Device) checkClock() error {
 	b, now := &d.bank, d.clock.Now()
 	c, err := d.readClock()
@@ -229,16 +232,16 @@ func (d *Device) checkClock() error {
 	return nil
 }
 
-// slowestCard is the minimum ratio of the card's clock to its stated rate. It may come from the slot's reference
-// clock, which spread spectrum slows by 0.5 %.
+// slowestCard is the minimum ratio of the card's clock to its stated rate. The clock may be derived from the slot's
+// reference clock, which spread spectrum slows down by 0.5 %.
 const slowestCard = 0.98
 
-// isSlow reports whether the card's clock counted less than the elapsed time requires.
+// isSlow reports whether the card's clock counted fewer cycles than the elapsed time requires.
 func (d *Device) isSlow(cycles uint64, passed time.Duration) bool {
 	return float64(cycles+1) < slowestCard*passed.Seconds()*float64(d.clockHz)
 }
 
-// measureClock checks whether the card's clock runs at its stated rate. In a simulator it does not.
+// measureClock checks whether the card's clock runs at its stated rate, which is not the case in a simulator.
 func (d *Device) measureClock() error {
 	b := &d.bank
 	began, at, now := b.seen, b.seenAt, d.clock.Now()

@@ -21,8 +21,8 @@ const (
 	resetWait      = olaf.Millisecond // 1,000 times the reset time; the shell's status bits end too early
 )
 
-// refusalBits are the bits of common.errors for declined writes. The device moves them to its own copy after every
-// write, so that it notices the next one. Reads return both.
+// refusalBits are the bits in common.errors for rejected writes. After every write, the driver moves them from the card
+// to its own copy, so that it notices the next rejected write. A read of the register returns both.
 const refusalBits = regmap.CommonErrorsAddress | regmap.CommonErrorsReadOnly | regmap.CommonErrorsState |
 	regmap.CommonErrorsValue
 
@@ -32,7 +32,7 @@ const (
 	layoutWords  = (regmap.AggregatorBase + regmap.AggregatorBytes - firstAddress) / 4
 )
 
-// Device is an open card. It is not safe for concurrent use.
+// Device is an open card on PCIe. It is not safe for concurrent use.
 type Device struct {
 	card    Card
 	bus     Bus
@@ -64,7 +64,7 @@ type Device struct {
 
 var _ fpga.Device = (*Device)(nil)
 
-// word describes one address of our blocks.
+// word describes one 32-bit word in our register blocks.
 type word struct {
 	register *regmap.Register // nil if there is no register
 	block    *regmap.Block
@@ -73,7 +73,7 @@ type word struct {
 	value    uint32 // last written, or latched by the last snapshot
 }
 
-// kind classifies a register's behavior.
+// kind classifies a register by how its value can change.
 type kind uint8
 
 const (
@@ -96,7 +96,7 @@ var (
 		regmap.ReplicationGroupSize: true}
 )
 
-// buildLayout builds the table of our registers.
+// buildLayout builds the table of all words in our register blocks.
 func (d *Device) buildLayout() {
 	d.words = make([]word, layoutWords)
 	blocks := regmap.BuiltBlocks(d.load(regmap.CommonCapabilities))
@@ -128,7 +128,7 @@ func (d *Device) buildLayout() {
 	}
 }
 
-// find returns the word at an address, or nil outside our blocks or without a register.
+// find returns the word at an address, or nil if the address is outside our blocks or has no register.
 func (d *Device) find(addr uint32) *word {
 	i := (addr - firstAddress) / 4
 	if addr%4 != 0 || i >= layoutWords || d.words[i].register == nil {
@@ -137,7 +137,7 @@ func (d *Device) find(addr uint32) *word {
 	return &d.words[i]
 }
 
-// nameOf returns a register's name for messages.
+// nameOf returns the name of the register at an address, for messages.
 func (d *Device) nameOf(addr uint32) string {
 	if w := d.find(addr); w != nil {
 		return w.name()
@@ -145,7 +145,7 @@ func (d *Device) nameOf(addr uint32) string {
 	return fmt.Sprintf("%#x", addr)
 }
 
-// Identity returns the identity found by Open.
+// Identity returns the card's identity, as found by Open.
 func (d *Device) Identity() fpga.Identity {
 	id := fpga.Identity{Address: "pci:" + d.card.BDF, Kind: "pcie", MapVersion: d.mapVersion, ClockHz: d.clockHz,
 		Build: fmt.Sprintf("%08x", d.hash)}
@@ -155,21 +155,21 @@ func (d *Device) Identity() fpga.Identity {
 	return id
 }
 
-// Card returns the card's sysfs data from when it was opened.
+// Card returns the card's data from sysfs, as read when it was opened.
 func (d *Device) Card() Card { return d.card }
 
-// Foreign returns why the image is not ours; empty if it is. Only a read-only session can open a foreign image.
+// Foreign returns the reason why the image is not ours, or an empty string if it is ours. A foreign image can only be
+// opened in a read-only session.
 func (d *Device) Foreign() string { return d.foreign }
 
-// StaleReads returns the number of times that a register was read again after a write because the first answer was
-// outdated.
+// StaleReads returns how many times a register was read again after a write because the first answer was outdated.
 func (d *Device) StaleReads() int { return d.stale }
 
-// LostReads returns the number of times that a missing or wrong answer was corrected by a second read.
+// LostReads returns how many times a missing or wrong answer was corrected by a second read.
 func (d *Device) LostReads() int { return d.lies }
 
-// Read32 reads a register of the map, or of the shell's ranges that are safe to read. An answer of all ones is read
-// again. If the card is gone, the error matches fpga.ErrGone.
+// Read32 reads a register in our blocks, or in the ranges of the shell that are safe to read. It repeats a read that
+// returned all ones. If the card is gone, the error matches fpga.ErrGone.
 func (d *Device) Read32(addr uint32) (uint32, error) {
 	if err := d.checkFresh(); err != nil {
 		return 0, err
@@ -190,7 +190,7 @@ func (d *Device) Read32(addr uint32) (uint32, error) {
 	return v, d.countAccess()
 }
 
-// readChecked reads a register, and reads again if the answer may be missing.
+// readChecked reads a register and repeats the read if the answer may have been lost.
 func (d *Device) readChecked(addr uint32, w *word) (uint32, error) {
 	if w != nil && w.kind == window && d.options.DryRun == nil {
 		return d.readWindow(addr, w)
@@ -211,8 +211,8 @@ func (d *Device) readChecked(addr uint32, w *word) (uint32, error) {
 	return d.readAgreed(addr, w, v)
 }
 
-// readAgreed reads until two answers agree, so that a flipped bit is not returned as data. For a volatile register,
-// which may differ on every read, it returns the last answer.
+// readAgreed repeats a read until two answers agree, so that a flipped bit is not returned as data. For a volatile
+// register, whose value may differ at every read, it returns the last answer.
 func (d *Device) readAgreed(addr uint32, w *word, v uint32) (uint32, error) {
 	v, ok := d.readTwice(addr, v)
 	if ok || w.kind == volatile {
@@ -222,8 +222,8 @@ func (d *Device) readAgreed(addr uint32, w *word, v uint32) (uint32, error) {
 		ErrUnsteady)
 }
 
-// readTwice returns the first value read twice within a few reads; v is the first read. If there is none, it returns
-// the last value and false.
+// readTwice returns the first value that was returned by two of a few reads. v is the result of the first read. If no
+// value was returned twice, it returns the last value and false.
 func (d *Device) readTwice(addr, v uint32) (uint32, bool) {
 	seen := [...]uint32{v, 0, 0, 0}
 	for i := 1; i < len(seen); i++ {
@@ -235,7 +235,7 @@ func (d *Device) readTwice(addr, v uint32) (uint32, bool) {
 	return seen[len(seen)-1], false
 }
 
-// mayRead returns an error if the address must not be read.
+// mayRead returns an error if the register at an address must not be read.
 func (d *Device) mayRead(addr uint32, w *word) error {
 	a := areaOf(addr)
 	switch {
@@ -258,8 +258,7 @@ func (d *Device) mayRead(addr uint32, w *word) error {
 	return nil
 }
 
-// checkSuspect decides whether all ones or 0xDEADBEEF are a register's value. A lost answer is different on a
-// second read.
+// checkSuspect reads a register again to decide whether all ones or 0xDEADBEEF is its value or a lost answer.
 func (d *Device) checkSuspect(addr uint32, w *word, v uint32) (uint32, error) {
 	if err := d.verify(); err != nil {
 		return v, fmt.Errorf("read %s: %w", d.nameOf(addr), err)
@@ -283,7 +282,7 @@ func (d *Device) checkSuspect(addr uint32, w *word, v uint32) (uint32, error) {
 		"device doctor'", d.nameOf(addr), ErrUnsteady)
 }
 
-// definedBits returns the bits that belong to a register's fields.
+// definedBits returns a mask of the bits that belong to a register's fields.
 func definedBits(r *regmap.Register) (bits uint32) {
 	if len(r.Fields) == 0 {
 		return allOnes
@@ -294,7 +293,8 @@ func definedBits(r *regmap.Register) (bits uint32) {
 	return bits
 }
 
-// readWindow reads a word through a window. If the answer was lost, it restores the index and reads again.
+// readWindow reads a word of memory through a window register. If the answer was lost, it restores the index and reads
+// again.
 func (d *Device) readWindow(addr uint32, w *word) (uint32, error) {
 	v, index, err := d.readWindowOnce(addr, w)
 	if err != nil || v != allOnes && v != placeholder {
@@ -313,7 +313,8 @@ func (d *Device) readWindow(addr uint32, w *word) (uint32, error) {
 	return again, err
 }
 
-// readWindowOnce reads one word and checks that the index advanced by one, or not at all at the end of the memory.
+// readWindowOnce reads one word through a window register. It checks that the index advanced by one, or not at all at
+// the end of the memory.
 func (d *Device) readWindowOnce(addr uint32, w *word) (v, index uint32, err error) {
 	index = d.load(windows[addr])
 	v = d.window.Load32(addr)
@@ -324,13 +325,13 @@ func (d *Device) readWindowOnce(addr uint32, w *word) (v, index uint32, err erro
 	return v, index, err
 }
 
-// readStable reads a register that does not change.
+// readStable reads a register whose value does not change.
 func (d *Device) readStable(addr uint32) uint32 {
 	v, _ := d.readTwice(addr, d.load(addr))
 	return v
 }
 
-// load reads a register, and once more if the answer may be lost. It must not be used on windows.
+// load reads a register, and reads it again if the answer may have been lost. It must not be used for window registers.
 func (d *Device) load(addr uint32) uint32 {
 	v := d.window.Load32(addr)
 	if v == allOnes || v == placeholder {
@@ -339,7 +340,7 @@ func (d *Device) load(addr uint32) uint32 {
 	return v
 }
 
-// countAccess verifies the card's identity every verifyAccesses accesses.
+// countAccess counts an access. After every verifyAccesses accesses it verifies the card's identity.
 func (d *Device) countAccess() error {
 	if d.accesses++; d.accesses < verifyAccesses {
 		return nil
@@ -347,8 +348,8 @@ func (d *Device) countAccess() error {
 	return d.verify()
 }
 
-// checkFresh verifies the card's identity if that was done more than verifyInterval ago, so that no access reaches a
-// card other than the one opened. In a dry run it does nothing.
+// checkFresh verifies the card's identity if the last verification is older than verifyInterval, so that no access
+// reaches a different card. In a dry run it does nothing.
 func (d *Device) checkFresh() error {
 	if d.failed != nil {
 		return d.failed
@@ -359,11 +360,12 @@ func (d *Device) checkFresh() error {
 	return d.verify()
 }
 
-// Check verifies that the card is the one opened and still has the written values. The error matches fpga.ErrGone.
+// Check verifies that the card is still the one that was opened and that its registers have the written values. The
+// error matches fpga.ErrGone.
 func (d *Device) Check() error { return d.verify() }
 
-// verify checks the card's identity, its clock and the written registers. A failure is final: no later access
-// reaches the card.
+// verify checks the card's identity, its clock and the written registers. If it fails, all later accesses return the
+// same error without reaching the card.
 func (d *Device) verify() error {
 	if d.failed != nil {
 		return d.failed
@@ -378,8 +380,9 @@ func (d *Device) verify() error {
 	return d.failed
 }
 
-// checkPresent returns an error if the mapped BAR no longer belongs to the function at this address. The mapping of
-// a removed card stays valid, over an address that the kernel may give to another device.
+// checkPresent returns an error if the mapped BAR no longer belongs to the function at the card's address. This must be
+// checked, because the mapping of a removed card stays valid, and the kernel may assign its address range to another
+// device.
 func (d *Device) checkPresent() error {
 	if d.bar == nil {
 		return nil
@@ -394,7 +397,7 @@ func (d *Device) checkPresent() error {
 	return nil
 }
 
-// explainDead explains why the card reads all ones, if sysfs shows it.
+// explainDead returns an error that explains why the card reads all ones, as far as sysfs shows the reason.
 func (d *Device) explainDead() error {
 	why := "the link is down or the card was taken away"
 	switch now, err := d.bus.probe(d.card.BDF); {
@@ -408,8 +411,8 @@ func (d *Device) explainDead() error {
 	return fmt.Errorf("%w: it reads all ones: %s", fpga.ErrGone, why)
 }
 
-// checkIdentity checks that the card is present and the one opened. A card lost between two of the reads is dead, not a
-// different card, whatever the earlier reads returned.
+// checkIdentity checks that the card is present and is the one that was opened. If the card is lost between two reads,
+// it is reported as dead and not as a different card.
 func (d *Device) checkIdentity() error {
 	if err := d.checkPresent(); err != nil {
 		return err
@@ -450,7 +453,8 @@ func (d *Device) compareIdentity() error {
 	return d.checkClock()
 }
 
-// compareTwice reads a register, and once more if it differs from want, because one answer may be damaged.
+// compareTwice reads a register and compares it with want. If they differ, it reads once more, because one answer may
+// be damaged.
 func (d *Device) compareTwice(addr, want uint32) (got uint32, same bool) {
 	if got = d.load(addr); got != want {
 		got = d.load(addr)
@@ -458,7 +462,7 @@ func (d *Device) compareTwice(addr, want uint32) (got uint32, same bool) {
 	return got, got == want
 }
 
-// checkWritten reads back the registers that only this session writes.
+// checkWritten reads back the registers that only this session changes and compares them with the written values.
 func (d *Device) checkWritten() error {
 	for _, addr := range d.steady {
 		w := d.find(addr)
@@ -474,9 +478,9 @@ func (d *Device) checkWritten() error {
 	return nil
 }
 
-// Write32 writes a register, waits until the write has arrived, and reads back what can be read back. If the card
-// declines the write, the error matches fpga.ErrRefused, or fpga.ErrAddress for a read-only register; the card's
-// error bits stay readable. A write is never repeated.
+// Write32 writes a register, waits until the write has arrived, and reads the value back where possible. It never
+// repeats a write. If the card rejects the write, the error matches fpga.ErrRefused, or fpga.ErrAddress for a read-only
+// register, and the card's error bits can still be read.
 func (d *Device) Write32(addr, value uint32) error {
 	if err := d.checkFresh(); err != nil {
 		return err
@@ -503,7 +507,7 @@ func (d *Device) Write32(addr, value uint32) error {
 	return d.confirmWrite(w, addr, value)
 }
 
-// writeThrough writes one word through a window and checks that the index advanced by one.
+// writeThrough writes one word through a window register and checks that the index advanced by one.
 func (d *Device) writeThrough(addr uint32, w *word, value uint32) error {
 	index := d.load(windows[addr])
 	d.window.Store32(addr, value)
@@ -517,7 +521,7 @@ func (d *Device) writeThrough(addr uint32, w *word, value uint32) error {
 	return nil
 }
 
-// mayWrite returns an error if the address must not be written.
+// mayWrite returns an error if the register at an address must not be written.
 func (d *Device) mayWrite(addr uint32, w *word) error {
 	if d.options.ReadOnly {
 		return fmt.Errorf("write %s: %w: the session is read-only", d.nameOf(addr), ErrDenied)
@@ -540,7 +544,7 @@ func (d *Device) mayWrite(addr uint32, w *word) error {
 	return d.checkPort(addr)
 }
 
-// confirmArrival waits for a write to a register outside our blocks.
+// confirmArrival waits until a write to a register outside our blocks has reached the device.
 func (d *Device) confirmArrival(addr, value uint32) error {
 	d.window.Load32(addr)
 	if got := d.load(addr); got != value {
@@ -553,9 +557,9 @@ func (d *Device) confirmArrival(addr, value uint32) error {
 	return d.countAccess()
 }
 
-// confirmWrite waits for a write to one of our registers, checks whether it was declined, and reads it back. The
-// first read goes to the written block, because only its answer shows that the write has arrived; the value may be
-// outdated.
+// confirmWrite waits until a write to one of our registers has arrived, checks whether the card rejected it, and reads
+// the value back. The first read goes to the written block, because only an answer from there shows that the write has
+// arrived. The value of this read may be outdated.
 func (d *Device) confirmWrite(w *word, addr, value uint32) error {
 	flush := addr
 	if w.kind != readback && w.kind != steady {
@@ -581,7 +585,7 @@ func (d *Device) confirmWrite(w *word, addr, value uint32) error {
 	return d.countAccess()
 }
 
-// checkDeclined checks whether the card declined the last write.
+// checkDeclined returns an error if the card rejected the last write.
 func (d *Device) checkDeclined(w *word, value uint32) error {
 	bits := d.load(regmap.CommonErrors)
 	if bits == allOnes || bits == placeholder {
@@ -598,7 +602,7 @@ func (d *Device) checkDeclined(w *word, value uint32) error {
 	return refusalError(w, value, bits)
 }
 
-// takeErrors moves the refusal bits of the card into our copy.
+// takeErrors moves the card's refusal bits into our copy.
 func (d *Device) takeErrors() error {
 	bits := d.load(regmap.CommonErrors) & refusalBits
 	if bits == 0 {
@@ -616,7 +620,7 @@ func (d *Device) takeErrors() error {
 	return nil
 }
 
-// refusalError explains why the card declined a write.
+// refusalError returns an error that explains why the card rejected a write.
 func refusalError(w *word, value, bits uint32) error {
 	why, kind := "its value is outside of what this build takes", fpga.ErrRefused
 	switch {
@@ -634,7 +638,8 @@ func refusalError(w *word, value, bits uint32) error {
 	return fmt.Errorf("write %#x to %s: %w: %s", value, w.name(), kind, why)
 }
 
-// afterReset waits, then verifies the card. Every register has its reset value again.
+// afterReset waits for a reset to finish and then verifies the card, whose registers must have their reset values
+// again.
 func (d *Device) afterReset(wait olaf.Duration) error {
 	d.forget()
 	if err := d.clock.Wait(context.Background(), wait); err != nil {
@@ -651,15 +656,16 @@ func (d *Device) forget() {
 	}
 }
 
-// memoryEntries lists the memories behind the generator's proxy, with their size register and the words per entry.
+// memoryEntries lists the memories that are written through the generator's memory proxy, with the register of their
+// size and the number of words per entry.
 var memoryEntries = [...]struct{ built, words uint32 }{
 	{regmap.GeneratorBuiltDescriptors, regmap.DescriptorWords},
 	{regmap.GeneratorBuiltFlows, regmap.FlowWords},
 	{regmap.GeneratorBuiltTemplates, regmap.TemplateWords},
 }
 
-// WriteBurst writes all words to one address, in order. A burst to the memory proxy that does not fit is refused as
-// a unit.
+// WriteBurst writes all words to one address, in order. A burst to the memory proxy is rejected as a whole if it does
+// not fit into the memory.
 func (d *Device) WriteBurst(addr uint32, words []uint32) error {
 	if addr != regmap.GeneratorMemData || d.options.ReadOnly {
 		for _, v := range words {
@@ -695,7 +701,7 @@ func (d *Device) WriteBurst(addr uint32, words []uint32) error {
 	return nil
 }
 
-// checkRoom returns an error if n words do not fit into the selected memory from its address on.
+// checkRoom returns an error if n words do not fit into the selected memory after its current address.
 func (d *Device) checkRoom(n int) error {
 	var values [2]uint32
 	for i, addr := range [...]uint32{regmap.GeneratorMemSelect, regmap.GeneratorMemAddress} {
@@ -719,7 +725,7 @@ func (d *Device) checkRoom(n int) error {
 	return nil
 }
 
-// writeChunk stores words back to back and checks once whether they were accepted.
+// writeChunk writes words without waiting between them, and then checks once whether the card accepted all of them.
 func (d *Device) writeChunk(words []uint32) error {
 	for _, v := range words {
 		d.window.Store32(regmap.GeneratorMemData, v)
@@ -733,7 +739,7 @@ func (d *Device) writeChunk(words []uint32) error {
 	return d.idleMemory()
 }
 
-// idleMemory waits until the proxy has processed a burst.
+// idleMemory waits until the memory proxy has processed a burst.
 func (d *Device) idleMemory() error {
 	for waited := olaf.Duration(0); waited < olaf.Second; waited += resetWait {
 		status, err := d.Read32(regmap.GeneratorMemStatus)
@@ -747,7 +753,7 @@ func (d *Device) idleMemory() error {
 	return fmt.Errorf("%w: generator.mem_status was busy for a second", fpga.ErrRefused)
 }
 
-// Sleep waits and then verifies the card's identity if that is due.
+// Sleep waits for the given time and then verifies the card's identity if this is due.
 func (d *Device) Sleep(ctx context.Context, t olaf.Duration) error {
 	if d.failed != nil {
 		return d.failed
@@ -764,7 +770,7 @@ func (d *Device) Sleep(ctx context.Context, t olaf.Duration) error {
 
 var errClosed = fmt.Errorf("%w: it was closed", fpga.ErrGone)
 
-// Close releases the card, whose registers keep their values. A second Close does nothing.
+// Close releases the card. Its registers keep their values. A second Close does nothing.
 func (d *Device) Close() error {
 	if errors.Is(d.failed, errClosed) {
 		return nil

@@ -1,14 +1,16 @@
 // Package pcie drives a real card. It finds cards in sysfs, rejects foreign ones, and accesses registers through a
 // mapping of BAR2.
 //
-// Nothing is written before the card is identified: vendor, device, BAR size, memory decoding, shell canary, magic
-// and version of our register map, and a scratch register that keeps what is written. A card that fails a check can
-// be opened read-only at most. All accesses are aligned 32-bit loads and stores under a lock shared by all olafctl
-// processes, because the shell answers a read that coincides with a write with stale data. An answer of all ones is
-// checked against the shell's canary and read again. If the card is gone, the error matches fpga.ErrGone. Answers
-// are checked against earlier ones, counters and clock above all, because no bus on the way carries a checksum. An
-// impossible answer gives an error that matches fpga.ErrDoubtful. No write is repeated. docs/reference/safety.md
-// lists what the package never does, and why.
+// Nothing is written before the card is identified by its vendor, device, BAR size and memory decoding, the canary of
+// the shell, the magic number and version of our register map, and a scratch register that must keep the written value.
+// A card that fails a check can be opened read-only at most.
+//
+// All accesses are aligned 32-bit loads and stores. They are made under a lock shared by all olafctl processes, because
+// the shell answers a read that coincides with a write with stale data. A read that returns all ones is checked against
+// the shell's canary and repeated. If the card is gone, the error matches fpga.ErrGone. Because no bus between host and
+// card carries a checksum, values are compared with earlier ones, especially those of the counters and the clock. An
+// impossible value is reported with an error that matches fpga.ErrDoubtful. Writes are never repeated.
+// docs/reference/safety.md lists the actions that the package never performs, with the reasons.
 package pcie
 
 import (
@@ -20,25 +22,26 @@ import (
 
 // Kinds of errors; match them with errors.Is. If a card stopped answering, the error matches fpga.ErrGone.
 var (
-	// ErrNoCard reports that there is no usable card at the address.
+	// ErrNoCard is the error if there is no usable card at the requested PCI address.
 	ErrNoCard = olaf.NewError(olaf.Device, "no OLAF card")
-	// ErrNotOurs reports that the card runs another image. It can be read, not written.
+	// ErrNotOurs is the error for a card that runs another image. Such a card can be read but not written.
 	ErrNotOurs = olaf.NewError(olaf.Device, "the card does not run an OLAF image")
-	// ErrNotReady reports that something on the host prevents access to the card.
+	// ErrNotReady is the error if a setting or program of the host prevents access to the card.
 	ErrNotReady = olaf.NewError(olaf.Device, "the card can't be used yet")
-	// ErrBusy reports that another process or a driver uses the card.
+	// ErrBusy is the error for a card that is in use by another process or a driver.
 	ErrBusy = olaf.NewError(olaf.Device, "the card is in use")
-	// ErrDenied reports that the address must not be accessed, ever or in this session. It matches fpga.ErrAddress.
+	// ErrDenied is the error for an address that must not be accessed, either in this session or ever. It matches
+	// fpga.ErrAddress.
 	ErrDenied error = denied{}
-	// ErrStale reports that a register does not read back the written value.
+	// ErrStale is the error for a register whose value does not read back as it was written.
 	ErrStale = olaf.NewError(olaf.Device, "the register does not contain what was written")
-	// ErrChanged reports that the card was reprogrammed while it was open. It matches fpga.ErrGone, because all cached
-	// state is invalid.
+	// ErrChanged is the error for a card that was reprogrammed while it was open. It matches fpga.ErrGone, because all
+	// cached state is invalid.
 	ErrChanged = fmt.Errorf("%w: another image answers", fpga.ErrGone)
-	// ErrForgot reports that registers lost their written values, for example by a foreign reset. It matches
-	// fpga.ErrGone.
+	// ErrForgot is the error for a card whose registers lost their written values, for example because another program
+	// reset it. It matches fpga.ErrGone.
 	ErrForgot = fmt.Errorf("%w: it lost its registers", fpga.ErrGone)
-	// ErrRestarted reports that the card was power-cycled. It matches fpga.ErrGone.
+	// ErrRestarted is the error for a card that was power-cycled. It matches fpga.ErrGone.
 	ErrRestarted = fmt.Errorf("%w: it started anew", fpga.ErrGone)
 )
 
@@ -49,12 +52,12 @@ func (denied) Unwrap() error { return fpga.ErrAddress }
 
 // Kinds of errors about a card with impossible answers. All match fpga.ErrDoubtful.
 var (
-	// ErrLost reports that a snapshot, clear, reset or tick command had no effect.
+	// ErrLost is the error for a snapshot, clear, reset or tick command that had no effect.
 	ErrLost = fmt.Errorf("%w: a command did not arrive", fpga.ErrDoubtful)
-	// ErrUnsteady reports that a constant register changed, or a counter jumped.
+	// ErrUnsteady is the error for a constant register that changed, or a counter that jumped.
 	ErrUnsteady = fmt.Errorf("%w: a register keeps changing", fpga.ErrDoubtful)
-	// ErrBackwards reports that a counter decreased without a clear.
+	// ErrBackwards is the error for a counter that decreased without having been cleared.
 	ErrBackwards = fmt.Errorf("%w: a counter went back", fpga.ErrDoubtful)
-	// ErrNoClock reports that the card reports no clock rate.
+	// ErrNoClock is the error for a card whose registers do not give the rate of its clock.
 	ErrNoClock = fmt.Errorf("%w: its clock has no rate", fpga.ErrDoubtful)
 )

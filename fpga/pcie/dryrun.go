@@ -7,8 +7,8 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// dryWindow prints every access. Reads reach the card unless they would change something. Writes are only
-// remembered, so that reading back returns them.
+// dryWindow is a window that prints every access. Reads reach the card unless they would change its state. Writes are
+// only remembered, so that a later read returns the written value.
 type dryWindow struct {
 	Window
 	out     io.Writer

@@ -16,11 +16,12 @@ import (
 	"github.com/olafctl/olaf/internal/lockfile"
 )
 
-// lock is this process's lock on a card.
+// lock is this process's lock on a card, as a locked file.
 type lock struct{ file *os.File }
 
-// takeLock locks the card in a slot with all its functions: exclusively for writing, otherwise shared with other
-// readers. The error matches ErrBusy and names the holder if it is known.
+// takeLock locks the card in a PCI slot, with all its functions. If alone is set, the lock is exclusive, for writing;
+// otherwise it is shared with other readers. The error matches ErrBusy and names the process that has the lock, if it
+// is known.
 func takeLock(dir, slot string, alone bool) (*lock, error) {
 	path := filepath.Join(dir, "olafctl-"+slot+".lock")
 	file, err := lockfile.Open(path, os.O_RDWR|os.O_CREATE, 0o644)
@@ -48,7 +49,8 @@ func takeLock(dir, slot string, alone bool) (*lock, error) {
 	return &lock{file}, nil
 }
 
-// readHolder describes who had a lock last, or why that is unknown.
+// readHolder returns a description of the process that last locked the file for writing, or a text for readers, which
+// do not write their names.
 func readHolder(file *os.File) string {
 	text := make([]byte, 400)
 	n, _ := file.ReadAt(text, 0)
@@ -67,8 +69,8 @@ func (l *lock) release() error {
 	return l.file.Close()
 }
 
-// findUsers lists other processes that can access a card's registers, if /proc shows them to this user. They map BAR2
-// of a function, directly or through a UIO driver, or use VFIO.
+// findUsers lists other processes that can access a card's registers, as far as /proc shows them to this user. Such
+// processes map BAR2, directly or through a UIO driver, or use VFIO.
 func findUsers(bus Bus, slot string) []string {
 	mapped, opened := registerFiles(bus, slot)
 	processes, _ := filepath.Glob(filepath.Join(bus.Proc, "[0-9]*"))
@@ -89,7 +91,8 @@ func findUsers(bus Bus, slot string) []string {
 	return users
 }
 
-// registerFiles lists the files that map a card's registers, and those that give the opening process the card.
+// registerFiles returns the files through which a card's registers can be mapped, and the VFIO files that give access
+// to the card to the process that opens them.
 func registerFiles(bus Bus, slot string) (mapped, opened []string) {
 	functions, _ := filepath.Glob(filepath.Join(bus.Sysfs, slot+".[0-7]"))
 	for _, dir := range functions {
@@ -123,7 +126,8 @@ func listNames(dir string) (names []string) {
 	return names
 }
 
-// findOpen returns the first of the files that a process has open, or "" if it has none or belongs to another user.
+// findOpen returns the first of the files that a process has open. It returns "" if there is none, or if the process
+// belongs to another user.
 func findOpen(process string, files []string) string {
 	if len(files) == 0 {
 		return ""

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mapping is BAR2 mapped into this process. The BAR is not prefetchable, so the kernel maps it uncached. Every
-// access is one aligned 32-bit load or store, never a copy and never atomic.
+// mapping is a memory mapping of BAR2. The BAR is not prefetchable, so the kernel maps it uncached. Every access is one
+// aligned 32-bit load or store; copies and atomic instructions are never used.
 type mapping struct{ bytes []byte }
 
 // mapFile maps a sysfs resource file.
@@ -35,18 +35,21 @@ func (m *mapping) word(offset uint32) *uint32 {
 	return (*uint32)(unsafe.Pointer(&m.bytes[offset]))
 }
 
-// load32 reads a register with one 32-bit load. It is not inlined, so that the compiler can neither repeat nor merge it.
+// load32 reads a register with one 32-bit load. It is not inlined, so that the compiler can neither repeat the load nor
+// merge it with others.
 //
 //go:noinline
 func load32(register *uint32) uint32 { return *register }
 
-// store32 writes a register with one 32-bit store. An atomic store would be an XCHG on amd64, which reads the register
-// first: that moves a window's index twice and needs a bus lock, which a PCIe card does not support.
+// store32 writes a register with one 32-bit store. It does not use an atomic store, which on amd64 is an XCHG. This
+// instruction reads the register first, which moves a window's index twice, and needs a bus lock, which PCIe cards do
+// not support.
 //
 //go:noinline
 func store32(register *uint32, value uint32) { *register = value }
 
-// Load32 reads one register. A page fault, as after a driver took the BAR, reads as all ones, like a dead link.
+// Load32 reads a register. If the access causes a page fault, for example because a driver has taken the BAR, it
+// returns all ones, as for a dead link.
 func (m *mapping) Load32(offset uint32) (value uint32) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -57,14 +60,15 @@ func (m *mapping) Load32(offset uint32) (value uint32) {
 	return load32(m.word(offset))
 }
 
-// Store32 writes one register. A write that faults is lost; the read that confirms it notices.
+// Store32 writes a register. If the access causes a page fault, the write is lost, which the read that confirms it
+// detects.
 func (m *mapping) Store32(offset uint32, value uint32) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() { isFault(recover()) }()
 	store32(m.word(offset), value)
 }
 
-// isFault reports whether a recovered panic is a fault of mapped memory. It repeats every other panic.
+// isFault reports whether a recovered panic is a fault in mapped memory. It panics again for any other value.
 func isFault(r any) bool {
 	if r == nil {
 		return false

@@ -32,8 +32,8 @@ type Options struct {
 	Lost func(error)
 }
 
-// Clock provides time for a card. It must be monotonic: if more time passes than the card's clock counted, the
-// device reports a power cycle.
+// Clock provides the time for a card. It must be monotonic, because the device reports a power cycle if more time
+// passes than the card's own clock counted.
 type Clock interface {
 	Now() time.Time
 	Wait(ctx context.Context, d olaf.Duration) error
@@ -54,7 +54,7 @@ func (hostClock) Wait(ctx context.Context, d olaf.Duration) error {
 	}
 }
 
-// Outcome is the result of a check.
+// Outcome is the result of a Check.
 type Outcome string
 
 const (
@@ -64,7 +64,7 @@ const (
 	Failed Outcome = "failed"
 )
 
-// Check is the result of one check before a card is used.
+// Check describes one check that was made before a card was used, and its result.
 type Check struct {
 	Name    string  `json:"name"`
 	Outcome Outcome `json:"outcome"`
@@ -72,15 +72,16 @@ type Check struct {
 	Next    string  `json:"next,omitempty"` // advice
 }
 
-// Open opens the card at a PCI address such as 0000:3b:00.0 after all checks. Until they pass nothing is written,
-// except the scratch register in the last check. Errors match ErrNoCard, ErrNotOurs, ErrBusy, ErrStale or
-// fpga.ErrGone and include advice. Options.ReadOnly also opens a card with another image, for reading the shell.
+// Open checks the card at a PCI address, such as 0000:3b:00.0, and opens it. Until all checks have passed nothing is
+// written, except for the scratch register in the last check. Errors match ErrNoCard, ErrNotOurs, ErrBusy, ErrStale or
+// fpga.ErrGone and include advice. With Options.ReadOnly, a card with another image can also be opened, to read its
+// shell.
 func Open(bus Bus, bdf string, o Options) (*Device, error) {
 	d, _, err := Examine(bus, bdf, o)
 	return d, err
 }
 
-// Examine opens a card like Open and also returns the checks made, in order, up to the failed one.
+// Examine opens a card as Open does, and also returns the checks that were made, in order, up to the first failure.
 func Examine(bus Bus, bdf string, o Options) (*Device, []Check, error) {
 	x := &examination{bus: bus, options: o}
 	err := x.runChecks(bdf)
@@ -91,7 +92,7 @@ func Examine(bus Bus, bdf string, o Options) (*Device, []Check, error) {
 	return x.device, x.checks, err
 }
 
-// examination runs the checks of one card.
+// examination is the state while the checks of one card are made.
 type examination struct {
 	bus     Bus
 	options Options
@@ -104,7 +105,7 @@ func (x *examination) addCheck(name string, outcome Outcome, seen, next string) 
 	x.checks = append(x.checks, Check{name, outcome, seen, next})
 }
 
-// addFailure records a failed check and returns its error: the kind, the finding and advice.
+// addFailure records a failed check and returns its error, which consists of the kind, the finding and the advice.
 func (x *examination) addFailure(name string, kind error, seen, next string) error {
 	x.addCheck(name, Failed, seen, next)
 	err := fmt.Errorf("%w: %s", kind, seen)
@@ -129,7 +130,7 @@ func (x *examination) runChecks(bdf string) error {
 	return nil
 }
 
-// findCard checks the card by sysfs alone.
+// findCard checks the card by its sysfs files, without accessing its registers.
 func (x *examination) findCard(bdf string) error {
 	card, err := x.bus.Find(bdf)
 	if err != nil {
@@ -165,7 +166,7 @@ func (x *examination) lockCard() error {
 	return nil
 }
 
-// findOthers finds processes that use the card's registers without our lock.
+// findOthers checks that no other process can access the card's registers without our lock.
 func (x *examination) findOthers() error {
 	users := findUsers(x.bus, Slot(x.card.BDF))
 	switch list := strings.Join(users, ", "); {
@@ -208,7 +209,7 @@ func (x *examination) mapBAR() error {
 	return nil
 }
 
-// whyUnmapped explains why the kernel refuses to map BAR2, with advice.
+// whyUnmapped returns advice and an error kind for a BAR2 that the kernel refuses to map.
 func (x *examination) whyUnmapped(err error) (next string, kind error) {
 	const relaxed = "boot the kernel with iomem=relaxed"
 	switch driver := x.card.Driver; {
@@ -228,7 +229,7 @@ func (x *examination) whyUnmapped(err error) (next string, kind error) {
 	return "'olafctl device list' shows the state of the card", ErrNotReady
 }
 
-// checkLink reads registers that cannot be all ones on a card that answers.
+// checkLink reads registers that are never all ones on a card that responds.
 func (x *examination) checkLink() error {
 	canary, built := x.device.readStable(ShellCanary), x.device.readStable(ShellBuildTime)
 	seen := fmt.Sprintf("0x008 reads %#x, 0x000 reads %#08x", canary, built)
@@ -249,7 +250,7 @@ func (x *examination) checkLink() error {
 	return nil
 }
 
-// checkShell checks the MACs, which an OpenNIC shell has at fixed addresses.
+// checkShell checks for the MAC registers that an OpenNIC shell has at fixed addresses.
 func (x *examination) checkShell() error {
 	version := x.device.readStable(cmacBase + cmacVersion)
 	seen := fmt.Sprintf("CMAC 0 is version %#x", version)
@@ -272,7 +273,8 @@ func (x *examination) checkShell() error {
 	return nil
 }
 
-// handleMismatch returns an error if the session may write. A read-only session continues without the box.
+// handleMismatch returns an error if the session may write. A read-only session continues without access to our
+// register blocks.
 func (x *examination) handleMismatch(name, seen, next string) error {
 	if x.options.ReadOnly {
 		x.addCheck(name, Failed, seen, next)
@@ -282,7 +284,7 @@ func (x *examination) handleMismatch(name, seen, next string) error {
 	return x.addFailure(name, ErrNotOurs, seen, next)
 }
 
-// checkImage checks magic and map version of our box.
+// checkImage checks the magic number and the register map version of the card's image.
 func (x *examination) checkImage() error {
 	d := x.device
 	magic := d.readStable(regmap.CommonMagic)
@@ -318,10 +320,11 @@ func (x *examination) checkImage() error {
 	return nil
 }
 
-// patterns are test values that distinguish a register with all its bits working from one with none.
+// patterns are test values for the scratch register. They show whether all its bits can be written.
 var patterns = [...]uint32{0xA5C3_1E78, 0x5A3C_E187}
 
-// checkScratch checks that writes arrive complete and in the right byte order. It restores the register's value.
+// checkScratch writes test values to the scratch register to check that writes arrive complete and in the right byte
+// order. It then restores the register's value.
 func (x *examination) checkScratch() error {
 	d := x.device
 	d.buildLayout()

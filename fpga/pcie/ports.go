@@ -23,7 +23,7 @@ const (
 	rxHealthy = 0x3 // up and aligned, no other bits
 )
 
-// PortCounters are a port's totals at the MAC since the card was opened. Bytes include the FCS.
+// PortCounters contains the totals of a port's MAC since the card was opened. Bytes include the FCS.
 type PortCounters struct {
 	TXPackets, TXBytes, TXBadFCS uint64
 	RXPackets, RXBytes           uint64
@@ -31,7 +31,8 @@ type PortCounters struct {
 	RXTruncated, RXPause         uint64
 }
 
-// macCounters lists the accumulated statistics: 48 bits each, low word first.
+// macCounters lists the MAC's statistics registers whose counts are accumulated. They have 48 bits each, low word
+// first.
 var macCounters = [...]struct {
 	offset uint32
 	total  func(*PortCounters) *uint64
@@ -47,9 +48,9 @@ var macCounters = [...]struct {
 	{0x06F8, func(c *PortCounters) *uint64 { return &c.RXPause }},
 }
 
-// AdapterCounters are the counters of a packet adapter, between MAC and box, since its last reset. Frames that
-// overflow the adapter's small buffer while the box stalls are lost here and counted nowhere else. The hardware's
-// byte counters of dropped frames are meaningless and left out.
+// AdapterCounters contains the counters of a packet adapter since its last reset. The adapter is between the MAC and
+// the user box. Frames that overflow its small buffer while the box stalls are lost there and counted nowhere else. The
+// hardware's byte counters for dropped frames are meaningless and therefore left out.
 type AdapterCounters struct {
 	TXPackets, TXBytes     uint64
 	TXDropped              uint64 // no destination port was set
@@ -79,7 +80,7 @@ type port struct {
 	adapter AdapterCounters
 }
 
-// restart forgets the last tick and the adapter's counts, because a reset clears both.
+// restart discards the last tick and the adapter's counts, because a reset clears both.
 func (p *port) restart() { p.ticked, p.adapter = time.Time{}, AdapterCounters{} }
 
 // Ports returns the number of MACs in the image.
@@ -87,7 +88,7 @@ func (d *Device) Ports() int { return len(d.ports) }
 
 func (d *Device) portCount() string { return olaf.Plural(len(d.ports), "port") + " from 0" }
 
-// portOf returns the port of a MAC or adapter register. ok is false for other registers.
+// portOf returns the port that a MAC or adapter register belongs to. ok is false for other registers.
 func portOf(addr uint32) (port int, ok bool) {
 	if addr < cmacBase || addr >= cmacBase+maxPorts*portStride {
 		return 0, false
@@ -95,7 +96,8 @@ func portOf(addr uint32) (port int, ok bool) {
 	return int((addr - cmacBase) / portStride), true
 }
 
-// checkPort returns an error for registers of a MAC or adapter that is not built, where placeholders answer.
+// checkPort returns an error for a register of a MAC or adapter that is not in the image. Reads of such registers
+// return placeholders.
 func (d *Device) checkPort(addr uint32) error {
 	if p, ok := portOf(addr); ok && len(d.ports) > 0 && p >= len(d.ports) {
 		return fmt.Errorf("%w at %#x: it belongs to port %d, and this image has %s", fpga.ErrAddress, addr, p,
@@ -111,9 +113,9 @@ func (d *Device) port(i int) (*port, error) {
 	return &d.ports[i], nil
 }
 
-// Tick returns the totals of a port's MAC. Latching clears the hardware's counters, so they have exactly one owner: the
-// process with the card's exclusive lock. Counts from before the first tick are dropped. foreign is the number of ticks
-// by other programs. Each of them removed counts, so the totals are then too small.
+// Tick latches the counters of a port's MAC and returns the totals. Latching clears the hardware's counters, so it is
+// reserved for the process that has the exclusive lock on the card. Counts from before the first tick are dropped.
+// foreign is the number of ticks made by other programs. Such ticks removed counts, so that the totals are too small.
 func (d *Device) Tick(i int) (totals PortCounters, foreign int, err error) {
 	p, err := d.port(i)
 	if err != nil {
@@ -140,7 +142,7 @@ func (d *Device) Tick(i int) (totals PortCounters, foreign int, err error) {
 	return p.totals, p.foreign, nil
 }
 
-// tickPort latches a port's counters and checks that the MAC's tick clock restarted.
+// tickPort latches a port's counters and checks that the MAC's tick counter restarted.
 func (d *Device) tickPort(i int, p *port) error {
 	base := cmacBase + p.base
 	sinceTick := func() (uint32, error) {
@@ -172,7 +174,7 @@ func (d *Device) tickPort(i int, p *port) error {
 	return nil
 }
 
-// readMAC reads the counters latched by the last tick, until two reads agree.
+// readMAC reads the counters that the last tick latched, until two reads agree.
 func (d *Device) readMAC(i int, base uint32) (counted [len(macCounters)]uint64, err error) {
 	last := counted
 	for look := range 4 {
@@ -190,12 +192,12 @@ func (d *Device) readMAC(i int, base uint32) (counted [len(macCounters)]uint64, 
 			ErrUnsteady))
 }
 
-// slowest is the minimum ratio of the MAC's clock to its rate: crystals are accurate to 100 ppm, and time
-// synchronization slews the host's clock by at most 500 ppm.
+// slowest is the minimum ratio of the MAC's clock to its nominal rate. Crystals are accurate to 100 ppm, and time
+// synchronization changes the rate of the host's clock by at most 500 ppm.
 const slowest = 0.999
 
-// hasForeignTick reports whether the MAC's clock counted less since the last tick than the elapsed time. The
-// register wraps after 13 s, so it returns false for longer spans.
+// hasForeignTick reports whether the MAC's clock counted fewer cycles since the last tick than the elapsed time
+// requires, because another program made a tick. The register wraps after 13 s, so it returns false for longer times.
 func hasForeignTick(cycles uint32, passed time.Duration) bool {
 	want := passed.Seconds() * rxClockHz
 	return want < 1<<32 && float64(cycles) < float64(want*slowest)-1000
@@ -228,8 +230,8 @@ func (d *Device) Adapter(i int) (c AdapterCounters, err error) {
 
 var _ fpga.PortCounter = (*Device)(nil)
 
-// PortCounts ticks every MAC and reads every adapter. Dropped includes damaged frames. The MACs' counts start at
-// the first tick.
+// PortCounts latches the counters of every MAC and reads every adapter. Dropped includes damaged frames. The counts of
+// the MACs start at the first tick.
 func (d *Device) PortCounts() ([]fpga.Port, error) {
 	counts := make([]fpga.Port, len(d.ports))
 	for i := range counts {
@@ -251,7 +253,8 @@ func (d *Device) PortCounts() ([]fpga.Port, error) {
 	return counts, nil
 }
 
-// unlatched64 reads a running 64-bit counter: high, low, high, until high is stable, and all of that twice.
+// unlatched64 reads a running 64-bit counter. It reads the high word before and after the low word until both values
+// agree, and does all of this twice.
 func (d *Device) unlatched64(addr uint32) (uint64, error) {
 	v, err := d.readRunning(fmt.Sprintf("%#x", addr), func() uint64 {
 		high := d.load(addr + 4)
@@ -281,7 +284,7 @@ type Link struct {
 	Why      string `json:"why,omitempty"`
 }
 
-// rxFaults lists bits of the receiver's status, the most specific first.
+// rxFaults lists fault bits in the receiver's status register, with the most specific first.
 var rxFaults = []struct {
 	bit  uint
 	text string
@@ -291,7 +294,7 @@ var rxFaults = []struct {
 	{2, "misaligned"},
 }
 
-// Link reads a port's state. The status registers latch history until they are read, so each is read twice.
+// Link returns the state of a port's MAC. Status bits stay latched until they are read, so each register is read twice.
 func (d *Device) Link(i int) (l Link, err error) {
 	p, err := d.port(i)
 	if err != nil {

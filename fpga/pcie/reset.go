@@ -8,7 +8,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// Target is the part of the card to reset.
+// Target is a part of the card that can be reset.
 type Target string
 
 const (
@@ -17,8 +17,8 @@ const (
 	ResetQDMA Target = "qdma" // the host's DMA; needs Force and no bound driver
 )
 
-// resets maps the targets to bits of the shell's reset registers, as wired in the RTL. The comments in the shell's
-// register file differ.
+// resets contains the bits for each target in the shell's reset registers, as they are connected in the RTL. The
+// comments in the shell's register file differ from the RTL.
 var resets = map[Target]struct {
 	register, bits uint32
 	port           int  // port of the MAC or adapter, from 1; 0 for none
@@ -33,10 +33,10 @@ var resets = map[Target]struct {
 	"adapter1": {register: ShellReset, bits: 1 << 9, port: 2},
 }
 
-// Own reports whether a target is reset by our own command, which every device has.
+// Own reports whether the target is reset by a command in our own blocks, which every device has.
 func (t Target) Own() bool { return resets[t].own }
 
-// TargetNames lists the names of all targets.
+// TargetNames returns the names of all targets.
 func TargetNames() []string {
 	var names []string
 	for t := range resets {
@@ -46,8 +46,9 @@ func TargetNames() []string {
 	return names
 }
 
-// Reset resets one part of the card, waits a fixed millisecond because the status bits return too early, and
-// verifies the card. All values written to that part are lost. The system reset is not available.
+// Reset resets a part of the card and verifies the card. It waits a fixed millisecond in between, because the status
+// bits indicate completion too early. All values written to this part are lost. The shell's system reset is not
+// available.
 func (d *Device) Reset(t Target) error {
 	r, ok := resets[t]
 	if err := d.checkFresh(); err != nil {

@@ -19,34 +19,35 @@ const (
 	vendorXilinx  = 0x10ee
 	factoryDevice = 0x505c // a U55C before an OpenNIC image is loaded
 	otherOpenNIC  = 0x6aa0 // in OpenNIC's kernel driver, for an unnamed board
-	// barBytes is the size of BAR2 in a stock shell. Other images with the same device id have other sizes and
-	// maps.
+	// barBytes is the size of BAR2 in the stock shell. Other images with the same device id have other sizes and
+	// register maps.
 	barBytes = 4 << 20
-	// esnetBarBytes is the size in newer ESnet SmartNIC images.
+	// esnetBarBytes is the size of BAR2 in newer ESnet SmartNIC images.
 	esnetBarBytes = 8 << 20
 )
 
-// isOpenNIC reports whether a device id belongs to a shell's physical function: 9, the function, the PCIe
-// generation, and the link width, where f means 16 lanes.
+// isOpenNIC reports whether a PCI device id belongs to a physical function of an OpenNIC shell. The id's hexadecimal
+// digits are 9, the function, the PCIe generation, and the link width, where f means 16 lanes.
 func isOpenNIC(id uint16) bool {
 	function, generation, width := id>>8&0xf, id>>4&0xf, id&0xf
 	return id>>12 == 9 && function < 4 && (generation == 3 && width == 0xf || (generation == 3 || generation == 4) &&
 		slices.Contains([]uint16{1, 2, 4, 8}, width))
 }
 
-// State is the extent to which a card may be used.
+// State is the degree to which a card may be used.
 type State string
 
 const (
-	// Loaded cards have an image of the right shape; Open checks the rest.
+	// Loaded is the state of a card whose image has the expected id and BAR size. Open performs the remaining checks.
 	Loaded State = "loaded"
-	// Skipped devices are not ours.
+	// Skipped is the state of a device that is not one of our cards.
 	Skipped State = "skipped"
-	// Refused cards look like ours but must not be touched; Why has advice.
+	// Refused is the state of a card that looks like one of ours but must not be used. Card.Why has the reason and
+	// advice.
 	Refused State = "refused"
 )
 
-// Card is the sysfs data of one PCI function, read without access to the card.
+// Card contains the data about one PCI function from sysfs. It is read without accessing the card.
 type Card struct {
 	BDF           string `json:"bdf"` // 0000:3b:00.0
 	Vendor        uint16 `json:"vendor"`
@@ -64,7 +65,7 @@ type Card struct {
 	kind error // error kind of a refusal
 }
 
-// Bus configures where cards are found.
+// Bus configures the directories in which cards are found.
 type Bus struct {
 	// Sysfs is the folder of PCI devices, /sys/bus/pci/devices.
 	Sysfs string
@@ -76,12 +77,12 @@ type Bus struct {
 	Map func(path string, bytes int64, writable bool) (Window, error)
 }
 
-// HostBus returns this host's bus.
+// HostBus returns the PCI bus of this host.
 func HostBus() Bus { return Bus{Sysfs: "/sys/bus/pci/devices", Locks: "/run/lock", Proc: "/proc"} }
 
 var bdfForm = regexp.MustCompile(`^[0-9a-f]{4}:[0-9a-f]{2}:[0-9a-f]{2}\.[0-7]$`)
 
-// Scan lists Xilinx functions in address order. A host without PCI has none.
+// Scan returns the Xilinx PCI functions in order of address. The list is empty on a host without PCI.
 func (b Bus) Scan() ([]Card, error) {
 	entries, err := os.ReadDir(b.Sysfs)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -110,7 +111,7 @@ func (b Bus) Scan() ([]Card, error) {
 	return cards, nil
 }
 
-// markFunctions sets FunctionOf for functions other than 0, which show the same registers.
+// markFunctions sets FunctionOf for functions other than function 0, because they show the same registers.
 func markFunctions(cards []Card) {
 	for i := range cards {
 		c := &cards[i]
@@ -126,13 +127,14 @@ func markFunctions(cards []Card) {
 	}
 }
 
-// Slot returns the address of a card without its function, which need not be valid.
+// Slot returns a card's PCI address without the function. The address does not have to be valid.
 func Slot(bdf string) string {
 	slot, _, _ := strings.Cut(strings.ToLower(bdf), ".")
 	return slot
 }
 
-// Find probes one address. The error matches ErrNoCard and describes the device found instead.
+// Find returns the card at a PCI address. The error matches ErrNoCard and describes the device at the address, if there
+// is one.
 func (b Bus) Find(bdf string) (Card, error) {
 	bdf = strings.ToLower(bdf)
 	if !bdfForm.MatchString(bdf) {
@@ -185,8 +187,8 @@ func (b Bus) probe(bdf string) (Card, error) {
 	return c, nil
 }
 
-// judge decides from sysfs alone whether a function may be opened. A dead link and a sleeping card are checked
-// first, because they explain all other symptoms.
+// judge decides from sysfs alone whether a function may be opened. It checks first for a dead link and a sleeping card,
+// because these explain all other symptoms.
 func (c *Card) judge(power string, config configuration) {
 	sys := "/sys/bus/pci/devices/" + c.BDF
 	skip := func(why string) { c.State, c.Why = Skipped, why }
@@ -222,7 +224,7 @@ func (c *Card) judge(power string, config configuration) {
 	}
 }
 
-// withDriver returns the part of a message that names the bound driver.
+// withDriver returns the part of a message that names the driver bound to a device.
 func withDriver(driver string) string {
 	if driver == "" {
 		return ""
@@ -230,7 +232,7 @@ func withDriver(driver string) string {
 	return ", with the driver " + driver
 }
 
-// configuration is the start of a function's configuration space.
+// configuration contains the first bytes of a function's configuration space.
 type configuration [64]byte
 
 // Offsets in the configuration space.
@@ -240,7 +242,7 @@ const (
 	barType = 0xf // type bits of a BAR; 0 if there is no BAR, or for a 32-bit one
 )
 
-// readConfig reads the start of the configuration space, which every user may read. Unreadable bytes are 0.
+// readConfig reads the part of the configuration space that every user may read. Bytes that cannot be read are 0.
 func readConfig(dir string) (c configuration) {
 	file, err := os.Open(filepath.Join(dir, "config"))
 	if err != nil {
@@ -251,7 +253,7 @@ func readConfig(dir string) (c configuration) {
 	return c
 }
 
-// isDead reports whether the function does not answer: no real identity is all ones.
+// isDead reports whether the function's ids are all ones, which means that it does not answer.
 func (c configuration) isDead() bool { return c[0]&c[1]&c[2]&c[3] == 0xff }
 
 func readHex(dir, name string) (uint64, error) {
@@ -266,7 +268,7 @@ func readHex(dir, name string) (uint64, error) {
 	return v, nil
 }
 
-// readWord returns an attribute as text, or "" if there is none.
+// readWord returns the text of a sysfs attribute, or "" if it does not exist.
 func readWord(dir, name string) string {
 	text, err := os.ReadFile(filepath.Join(dir, name))
 	if err != nil {

@@ -34,7 +34,8 @@ const (
 	secondMissing = 0xC1000000 // prefix of the answer of a second CMAC that was not built
 )
 
-// placeholders lists values returned by unused targets of a stock shell: a prefix and the low address bits.
+// placeholders lists the values that unused targets in a stock shell return. Each consists of a prefix and the low bits
+// of the address.
 var placeholders = []struct {
 	mask, value uint32
 	text        string
@@ -50,7 +51,8 @@ var placeholders = []struct {
 	{0xFFFFFFFF, 0, "zero: nothing answers there; program the image with the OLAF box"},
 }
 
-// ExplainPlaceholder explains a value that is not a register's content. ok is false for other values.
+// ExplainPlaceholder returns an explanation of a value that is not the content of a register. ok is false for other
+// values.
 func ExplainPlaceholder(value uint32) (text string, ok bool) {
 	for _, p := range placeholders {
 		if value&p.mask == p.value {
@@ -60,14 +62,14 @@ func ExplainPlaceholder(value uint32) (text string, ok bool) {
 	return "", false
 }
 
-// area is a range of BAR2 and the accesses allowed in it.
+// area is a range of addresses in BAR2 and the accesses that are allowed there.
 type area struct {
 	first, end  uint32 // end is exclusive
 	read, write bool   // raw access by the user; registers of our map have their own rules
 	why         string // for a refusal
 }
 
-// areas is the allow-list. Access outside of it is refused.
+// areas is the list of all ranges that may be accessed. Accesses to other addresses are refused.
 var areas = []area{
 	{ShellBuildTime, ShellSystemReset, true, false, "the build time is read-only"},
 	{ShellSystemReset, ShellCanary, false, false, "a system reset takes the host's DMA contexts with it"},
@@ -91,7 +93,7 @@ var areas = []area{
 	{0x340000, 0x341000, false, false, "it reaches the configuration flash"},
 }
 
-// areaOf returns the area of an address, or nil if it is in none.
+// areaOf returns the area that contains an address, or nil if there is none.
 func areaOf(addr uint32) *area {
 	for i := range areas {
 		if a := &areas[i]; addr >= a.first && addr < a.end {

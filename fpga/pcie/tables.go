@@ -12,12 +12,12 @@ const (
 	TablesBytes = 0x80000
 )
 
-// Tables accesses the windows of the two VitisNetP4 blocks, for the driver built with the bitstream. Only the
-// driver knows their registers, so nothing is read back.
+// Tables provides access to the register windows of the two VitisNetP4 blocks, for the driver that is built with the
+// bitstream. Only this driver knows their registers, so written values are not read back.
 type Tables struct{ device *Device }
 
-// Tables returns access to the table windows. They share the device's state, so both must be used from one
-// goroutine.
+// Tables returns access to the windows of the table blocks. It shares the device's state, so both must be used from the
+// same goroutine.
 func (d *Device) Tables() Tables { return Tables{d} }
 
 func (t Tables) checkAccess(addr uint32, write bool) error {
@@ -36,7 +36,7 @@ func (t Tables) checkAccess(addr uint32, write bool) error {
 	return nil
 }
 
-// Read32 reads a register of a window. An answer of all ones from a card that is gone gives an error that matches
+// Read32 reads a register in a window. If it reads as all ones because the card is gone, the error matches
 // fpga.ErrGone.
 func (t Tables) Read32(addr uint32) (uint32, error) {
 	if err := t.checkAccess(addr, false); err != nil {
@@ -52,7 +52,7 @@ func (t Tables) Read32(addr uint32) (uint32, error) {
 	return v, t.device.countAccess()
 }
 
-// Write32 writes a register of a window.
+// Write32 writes a register in a window.
 func (t Tables) Write32(addr, value uint32) error {
 	if err := t.checkAccess(addr, true); err != nil {
 		return err

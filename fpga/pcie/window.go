@@ -2,10 +2,10 @@ package pcie
 
 import "errors"
 
-// errNoMap reports that this operating system cannot map a BAR.
+// errNoMap is the error on operating systems on which a BAR cannot be mapped.
 var errNoMap = errors.New("driving a card needs Linux")
 
-// Window is a mapping of BAR2. Offsets are multiples of 4 below its size; the device checks them.
+// Window is a mapping of BAR2. Offsets must be multiples of 4 and smaller than its size; the device checks this.
 type Window interface {
 	Load32(offset uint32) uint32
 	Store32(offset uint32, value uint32)

@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/fpga"
 )
 
-// Recorder is a device that records every access. Like the device it is not safe for concurrent use.
+// Recorder is a device that passes every access on to another device and records it. It is not safe for concurrent use.
 type Recorder struct {
 	device  fpga.Device
 	out     *bufio.Writer
@@ -26,7 +26,8 @@ var (
 	_ fpga.PortCounter = (*Recorder)(nil)
 )
 
-// NewRecorder records all accesses to d in w. The caller closes w after the device.
+// NewRecorder returns a device that passes accesses on to d and records them in w. The caller must close w after the
+// device.
 func NewRecorder(d fpga.Device, w io.Writer) (*Recorder, error) {
 	r := &Recorder{device: d, out: bufio.NewWriter(w)}
 	identity, err := json.Marshal(d.Identity())
@@ -37,8 +38,8 @@ func NewRecorder(d fpga.Device, w io.Writer) (*Recorder, error) {
 	return r, err
 }
 
-// recordAccess writes one access. A write error ends the session, because a session with a missing access is
-// useless.
+// recordAccess writes one access to the recording. If this fails, all later accesses fail too, because a recording with
+// a missing access is useless.
 func (r *Recorder) recordAccess(a access, err error) error {
 	a.fails = failureOf(err)
 	r.scratch = a.appendTo(r.scratch[:0])
@@ -51,29 +52,29 @@ func (r *Recorder) recordAccess(a access, err error) error {
 // Identity returns the device's identity.
 func (r *Recorder) Identity() fpga.Identity { return r.device.Identity() }
 
-// PortCounts returns the device's port counts. They are not recorded, because they are outside the register map: a
-// playback has no ports.
+// PortCounts returns the device's port counts. They are not recorded, because they are not registers, so a playback has
+// no ports.
 func (r *Recorder) PortCounts() ([]fpga.Port, error) { return fpga.PortCounts(r.device) }
 
-// Read32 reads a register and records it.
+// Read32 reads a register and records the access.
 func (r *Recorder) Read32(addr uint32) (uint32, error) {
 	v, err := r.device.Read32(addr)
 	return v, r.recordAccess(access{op: 'r', addr: addr, value: uint64(v)}, err)
 }
 
-// Write32 writes a register and records it.
+// Write32 writes a register and records the access.
 func (r *Recorder) Write32(addr, value uint32) error {
 	err := r.device.Write32(addr, value)
 	return r.recordAccess(access{op: 'w', addr: addr, value: uint64(value)}, err)
 }
 
-// WriteBurst writes a burst and records it.
+// WriteBurst writes a burst and records the access.
 func (r *Recorder) WriteBurst(addr uint32, words []uint32) error {
 	err := r.device.WriteBurst(addr, words)
 	return r.recordAccess(access{op: 'b', addr: addr, words: words}, err)
 }
 
-// Sleep sleeps and records it.
+// Sleep lets time pass on the device and records the duration.
 func (r *Recorder) Sleep(ctx context.Context, d olaf.Duration) error {
 	err := r.device.Sleep(ctx, d)
 	return r.recordAccess(access{op: 's', value: uint64(max(d, 0))}, err)
@@ -85,7 +86,7 @@ func (r *Recorder) Close() error {
 	return errors.Join(err, r.err, r.out.Flush())
 }
 
-// Player is a device that answers like the recorded one. It is not safe for concurrent use.
+// Player is a device that answers like the recorded device. It is not safe for concurrent use.
 type Player struct {
 	session *session
 	next    int
@@ -94,7 +95,8 @@ type Player struct {
 
 var _ fpga.Device = (*Player)(nil)
 
-// NewPlayer reads a session. The error matches ErrSession and includes the line.
+// NewPlayer reads a session from r and returns a device that plays it back. The error matches ErrSession and includes
+// the line number.
 func NewPlayer(r io.Reader) (*Player, error) {
 	s, err := parseSession(r)
 	if err != nil {
@@ -103,11 +105,11 @@ func NewPlayer(r io.Reader) (*Player, error) {
 	return &Player{session: s}, nil
 }
 
-// Left returns the number of accesses not yet replayed.
+// Left returns the number of recorded accesses that have not been played back yet.
 func (p *Player) Left() int { return len(p.session.accesses) - p.next }
 
-// takeNext returns the next recorded access. The first deviation ends the playback: every later access returns the
-// same error.
+// takeNext returns the next recorded access if it matches the requested one. The first deviation ends the playback;
+// every later access returns the same error.
 func (p *Player) takeNext(asked access) (*access, error) {
 	if p.err != nil {
 		return nil, p.err
@@ -125,14 +127,14 @@ func (p *Player) takeNext(asked access) (*access, error) {
 	return recorded, nil
 }
 
-// Identity returns the recorded device's identity with kind playback.
+// Identity returns the identity of the recorded device, but with kind playback.
 func (p *Player) Identity() fpga.Identity {
 	id := p.session.identity
 	id.Kind = "playback"
 	return id
 }
 
-// Read32 returns the recorded value.
+// Read32 returns the value that was recorded for this read.
 func (p *Player) Read32(addr uint32) (uint32, error) {
 	a, err := p.takeNext(access{op: 'r', addr: addr})
 	if err != nil {
@@ -141,17 +143,17 @@ func (p *Player) Read32(addr uint32) (uint32, error) {
 	return uint32(a.value), a.fails.err()
 }
 
-// Write32 returns the recorded result.
+// Write32 returns the error that was recorded for this write, or nil.
 func (p *Player) Write32(addr, value uint32) error {
 	return p.replay(access{op: 'w', addr: addr, value: uint64(value)})
 }
 
-// WriteBurst returns the recorded result.
+// WriteBurst returns the error that was recorded for this burst, or nil.
 func (p *Player) WriteBurst(addr uint32, words []uint32) error {
 	return p.replay(access{op: 'b', addr: addr, words: slices.Clone(words)})
 }
 
-// Sleep returns the recorded result at once.
+// Sleep returns the error that was recorded for this sleep, or nil. It returns immediately.
 func (p *Player) Sleep(ctx context.Context, d olaf.Duration) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -32,16 +32,16 @@ const Schema = "olafctl.register-session/v1"
 
 // Kinds of errors; match them with errors.Is.
 var (
-	// ErrSession reports that the text is not a session.
+	// ErrSession is the error for text that is not a valid session.
 	ErrSession = olaf.NewError(olaf.Usage, "not a register session")
-	// ErrDiverged reports that the program's accesses differ from the recorded ones.
+	// ErrDiverged is the error for accesses that differ from the recorded ones.
 	ErrDiverged = olaf.NewError(olaf.Missed, "the session went another way")
 )
 
-// wordsPerLine is the number of words of a burst per line.
+// wordsPerLine is the number of words per line in a burst.
 const wordsPerLine = 16
 
-// access is one line of a session, or several for a burst.
+// access is a recorded access. It occupies one line of a session, or several for a long burst.
 type access struct {
 	line  int
 	op    byte   // r, w, b, s
@@ -51,13 +51,13 @@ type access struct {
 	fails *failure
 }
 
-// failure is the error of an access.
+// failure is the recorded error of an access.
 type failure struct {
 	kind string
 	text string
 }
 
-// kinds lists the errors that replayed errors still match; all others keep only their text.
+// kinds lists the errors that can still be matched in a playback. Other errors are recorded only as text.
 var kinds = []struct {
 	name string
 	err  error
@@ -76,7 +76,7 @@ func failureOf(err error) *failure {
 	return nil
 }
 
-// replayed is a recorded error.
+// replayed is a recorded error that is returned by a playback.
 type replayed struct {
 	text string
 	kind error
@@ -98,12 +98,12 @@ func (f *failure) err() error {
 	return r
 }
 
-// sameRequest reports whether two accesses make the same request; answers are not compared.
+// sameRequest reports whether two accesses make the same request. It does not compare their results.
 func (a *access) sameRequest(b *access) bool {
 	return a.op == b.op && a.addr == b.addr && slices.Equal(a.words, b.words) && (a.op == 'r' || a.value == b.value)
 }
 
-// String describes the request for messages.
+// String returns a description of the request for messages.
 func (a *access) String() string {
 	switch a.op {
 	case 'r':
@@ -116,7 +116,7 @@ func (a *access) String() string {
 	return fmt.Sprintf("sleep %d ps", a.value)
 }
 
-// appendTo appends the access to b as lines of a session.
+// appendTo appends the lines that record the access to b.
 func (a *access) appendTo(b []byte) []byte {
 	b = append(b, a.op, ' ')
 	switch a.op {
@@ -142,13 +142,13 @@ func (a *access) appendTo(b []byte) []byte {
 	return append(b, '\n')
 }
 
-// session is a complete recording.
+// session is a complete recording, parsed into accesses.
 type session struct {
 	identity fpga.Identity
 	accesses []access
 }
 
-// lineError returns an error for an invalid line.
+// lineError returns an error for an invalid line of a session.
 func lineError(line int, format string, args ...any) error {
 	return fmt.Errorf("%w: line %d: %s", ErrSession, line, fmt.Sprintf(format, args...))
 }
@@ -204,7 +204,7 @@ func (s *session) parseLine(n int, text string) error {
 	return nil
 }
 
-// parseAccess parses one line; a line that starts with + continues a burst.
+// parseAccess parses one line. A line that starts with + contains further words of a burst.
 func parseAccess(text string) (a access, err error) {
 	text, fails, failed := strings.Cut(text, " !")
 	if failed {

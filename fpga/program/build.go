@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Limits are the build limits of a program.
+// Limits contains the build limits and the names of a program, for checking configurations.
 type Limits struct {
 	Name     string   // system's name for errors
 	Profiles []string // the first is the default
@@ -21,7 +21,7 @@ type Limits struct {
 	Unwrapped string
 }
 
-// FillConfig checks a configuration and fills in defaults. The error matches ErrConfig.
+// FillConfig checks a configuration and returns it with defaults filled in. The error matches ErrConfig.
 func (l Limits) FillConfig(cfg Config) (Config, error) {
 	if cfg.Slots == 0 {
 		cfg.Slots = l.Default

@@ -6,16 +6,16 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Tenant is a job in a switch, with its members by port.
+// Tenant is a job in a switch with an index of its members by port.
 type Tenant struct {
 	Job
 	Ports []int // by port: index in Members of the member at that port, or -1
 }
 
-// Tenants are the jobs of a switch by id, nil for unused ids.
+// Tenants lists the jobs in a switch, indexed by job id. The entry of an unused id is nil.
 type Tenants []*Tenant
 
-// Find returns the job with the given id, or nil.
+// Find returns the job with the given id, or nil if there is none.
 func (t Tenants) Find(id olaf.ClusterID) *Tenant {
 	if int(id) < len(t) {
 		return t[id]
@@ -23,7 +23,7 @@ func (t Tenants) Find(id olaf.ClusterID) *Tenant {
 	return nil
 }
 
-// Put adds a job or replaces the one with its id.
+// Put adds a job, replacing any job with the same id.
 func (t *Tenants) Put(k *Tenant) {
 	for int(k.ID) >= len(*t) {
 		*t = append(*t, nil)
@@ -31,7 +31,7 @@ func (t *Tenants) Put(k *Tenant) {
 	(*t)[k.ID] = k
 }
 
-// OwnerOf returns the job that slot i belongs to, or nil.
+// OwnerOf returns the job that slot i is assigned to, or nil if there is none.
 func (t Tenants) OwnerOf(i int) *Tenant {
 	for _, k := range t {
 		if k != nil && i >= k.Base && i < k.Base+k.Slots {
@@ -41,12 +41,13 @@ func (t Tenants) OwnerOf(i int) *Tenant {
 	return nil
 }
 
-// Overlaps reports whether two jobs have a slot in common.
+// Overlaps reports whether the partitions of two jobs have a slot in common.
 func (j *Job) Overlaps(o *Job) bool {
 	return j.Slots > 0 && o.Slots > 0 && j.Base < o.Base+o.Slots && o.Base < j.Base+j.Slots
 }
 
-// CheckOverlap returns an error that matches ErrConfig if two jobs have a slot in common.
+// CheckOverlap returns an error if the partitions of two different jobs have a slot in common. places is the protocol's
+// term for slots. The error matches ErrConfig.
 func (j *Job) CheckOverlap(o *Job, places string) error {
 	if o.ID == j.ID || !o.Overlaps(j) {
 		return nil
@@ -55,7 +56,8 @@ func (j *Job) CheckOverlap(o *Job, places string) error {
 		ErrConfig, places, o.ID, j.ID, o.Base, o.Base+o.Slots-1, j.Base, j.Base+j.Slots-1)
 }
 
-// Division describes a table that is partitioned among jobs, in which every slot waits for all members of its job.
+// Division describes a table that is partitioned among jobs. Every slot waits for all members of the job that it is
+// assigned to.
 type Division struct {
 	Slots   int // size of the table
 	Members int // number of bits in a slot's bitmap
@@ -63,8 +65,8 @@ type Division struct {
 	Places, Children, Sum string
 }
 
-// AdmitJob checks a job against the existing ones. A job without a length gets the table from its base to the end.
-// The error matches ErrConfig.
+// AdmitJob checks a job against the existing jobs and returns its Tenant. A job without a number of slots is assigned
+// the slots from its base to the table's end. The error matches ErrConfig.
 func (d Division) AdmitJob(j Job, beside Tenants) (*Tenant, error) {
 	if j.Slots == 0 {
 		j.Slots = d.Slots - j.Base

@@ -11,9 +11,9 @@ const (
 	Sums
 )
 
-// NewLedger declares a program's classes, the contribution counters after them, and their identity: every added
-// contribution has left in a sum, is in the table, or was discarded. output lists the classes whose packets leave;
-// classes with a Column are drops.
+// NewLedger returns a ledger with a program's classes and the contribution counters that all programs have. Its
+// identity is that every added contribution was sent in a sum, is in the table, or was discarded. output lists the
+// classes whose packets are sent on. Classes with a Column are drops.
 func NewLedger(classes []olaf.Counter, output ...string) *olaf.Ledger {
 	l := &olaf.Ledger{Output: output}
 	for _, c := range classes {
@@ -38,7 +38,8 @@ func NewLedger(classes []olaf.Counter, output ...string) *olaf.Ledger {
 	return l
 }
 
-// ForwardPacket passes on a packet that belongs to another protocol: from a child up, from the uplink down.
+// ForwardPacket forwards a packet that the program does not process, from a child to the uplink or from the uplink to
+// the children.
 func ForwardPacket(from Port, p *Packet, lanes []uint32, out Out) {
 	to := Up
 	if from == Uplink {

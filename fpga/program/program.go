@@ -1,10 +1,9 @@
-// Package program defines switch programs. A program processes a packet before it is queued: it consumes the
-// packet, merges it into a slot, and emits results up, down or back. A switch port is a program followed, per
-// output, by an engine discipline and its serializer. With the program Pass the switch only forwards.
-//
-// A Program is pure: it takes times and packets, emits packets through an Out, and does not allocate per packet.
-// Frames on the wire are in fpga/frame, timers and retransmissions in the endpoints. Each program's folder has its
-// rules, its golden vectors and a slow reference that shares no code with it.
+// Package program defines switch programs. A program processes each packet before it is queued. It drops the packet,
+// adds it to a slot, or sends packets up, down or back. A port of a switch consists of a program and, for each output,
+// an engine discipline with its serializer. With the program pass the switch only forwards. A Program is pure: it
+// receives times and packets, sends packets through an Out, and does not allocate per packet. The formats of frames are
+// in fpga/frame; timers and retransmissions are in the endpoints. The folder of each program contains its rules, its
+// golden vectors and a slow reference that shares no code with it.
 package program
 
 import (
@@ -16,16 +15,18 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrConfig is matched by the errors for invalid configurations.
+// ErrConfig is matched by errors about invalid configurations.
 var ErrConfig = olaf.NewError(olaf.Usage, "bad program configuration")
 
-// Port is the switch link on which a packet arrived: a child's, numbered from 0, or the one towards the root.
+// Port identifies the switch link on which a packet arrived. Children's links are numbered from 0; Uplink is the link
+// towards the root.
 type Port int32
 
-// Uplink is the link to the parent switch or, at the root, to the parameter server.
+// Uplink is the link to the parent switch, or to the parameter server at the root.
 const Uplink Port = -1
 
-// Dest is the destination of an emitted packet: a child's port by its number, or one of the directions below.
+// Dest is the destination of a packet that a program sends. It is the number of a child's port, or one of the
+// directions declared below.
 type Dest int32
 
 const (
@@ -34,7 +35,7 @@ const (
 	Others                  // as Down, except the port of the current packet
 )
 
-// String returns the name used in golden vectors.
+// String returns the destination's name in golden vectors.
 func (d Dest) String() string {
 	switch d {
 	case Up:
@@ -47,7 +48,7 @@ func (d Dest) String() string {
 	return fmt.Sprintf("port:%d", int32(d))
 }
 
-// Kind is the kind of a packet.
+// Kind is a kind of packet.
 type Kind uint8
 
 const (
@@ -61,7 +62,7 @@ const (
 
 var kindNames = [kinds]string{"other", "data", "result", "ack", "control"}
 
-// String returns the name used in golden vectors.
+// String returns the kind's name in golden vectors.
 func (k Kind) String() string {
 	if k < kinds {
 		return kindNames[k]
@@ -69,7 +70,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
 
-// Flags are the one-bit fields of the protocols.
+// Flags are the one-bit fields in packets of all protocols.
 type Flags uint8
 
 const (
@@ -81,9 +82,9 @@ const (
 	Set1                        // second of two sets of slots
 )
 
-// Packet is one packet of any protocol, without its lanes. The fields before Trace are on the wire in protocols
-// that have them. Trace is carried by simulators and twins for measurements; programs only merge it, and captures
-// do not contain it.
+// Packet is a packet of any protocol, without its lanes. The fields before Trace are transmitted in protocols that have
+// them. Trace is used by simulators and twins for measurements. Programs only merge it, and it does not appear in
+// captures.
 type Packet struct {
 	Seg    uint64 // position in the vector, sequence number, or packet id
 	Bitmap uint64 // contributors, numbered as in the protocol
@@ -102,7 +103,7 @@ type Packet struct {
 	Trace
 }
 
-// Trace identifies the gradients in a packet.
+// Trace identifies the gradients whose sum is in a packet.
 type Trace struct {
 	// Inside is Σ ContributionMark(worker, vector) over the contributions, modulo 2^64. Equal sets have equal sums,
 	// so that exactly-once delivery and torn vectors can be checked at constant cost.
@@ -115,7 +116,8 @@ type Trace struct {
 	Vectors uint32
 }
 
-// ContributionMark returns the value that one contribution adds to Trace.Inside, a hash of worker and vector.
+// ContributionMark returns the value that one contribution adds to Trace.Inside, which is a hash of the worker and the
+// vector.
 func ContributionMark(worker olaf.WorkerID, vector uint32) uint64 {
 	z := (uint64(worker)<<32 | uint64(vector)) + 0x9e3779b97f4a7c15
 	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
@@ -123,7 +125,7 @@ func ContributionMark(worker olaf.WorkerID, vector uint32) uint64 {
 	return z ^ z>>31
 }
 
-// MarkWorkers returns the Trace.Inside of a sum with one contribution of every worker, numbered from 0.
+// MarkWorkers returns the Trace.Inside of a sum with one contribution from each worker. Workers are numbered from 0.
 func MarkWorkers(workers int, vector uint32) (inside uint64) {
 	for w := range workers {
 		inside += ContributionMark(olaf.WorkerID(w), vector)
@@ -131,19 +133,19 @@ func MarkWorkers(workers int, vector uint32) (inside uint64) {
 	return inside
 }
 
-// NewTrace returns the trace of one worker's vector, generated at genNS.
+// NewTrace returns the trace for one vector of one worker, generated at genNS.
 func NewTrace(worker olaf.WorkerID, vector uint32, genNS uint64) Trace {
 	return Trace{Inside: ContributionMark(worker, vector), NewestNS: genNS, OldestNS: genNS, SumNS: genNS, Vectors: 1}
 }
 
-// Set copies u to t word by word. A wider read of just-written words would stall the processor, and sums leave
-// right after their last contribution was added.
+// Set copies u to t word by word. Sums are sent immediately after their last contribution was added, and a wider read
+// of words that were just written would stall the processor.
 func (t *Trace) Set(u *Trace) {
 	t.Inside, t.NewestNS, t.OldestNS = u.Inside, u.NewestNS, u.OldestNS
 	t.SumNS, t.ReadSum, t.Vectors = u.SumNS, u.ReadSum, u.Vectors
 }
 
-// Add merges u into t; the zero Trace is neutral.
+// Add merges u into t. Merging with a zero Trace changes nothing.
 func (t *Trace) Add(u *Trace) {
 	switch {
 	case u.Vectors == 0:
@@ -160,17 +162,17 @@ func (t *Trace) Add(u *Trace) {
 	t.Vectors += u.Vectors
 }
 
-// Class is the fate of an arriving packet: an index into the program's counters. Every arrival has exactly one
-// class.
+// Class is the program's decision on an arriving packet. Every arrival has exactly one class, which is an index into
+// the program's counters.
 type Class uint8
 
-// Out receives the packets that a program emits. p and lanes belong to the program and are valid during the call.
-// Emit must neither change them nor call the program.
+// Out receives the packets that a program sends. p and lanes belong to the program and are valid only during the call.
+// Emit must not change them and must not call the program.
 type Out interface {
 	Emit(to Dest, p *Packet, lanes []uint32)
 }
 
-// Config configures a program. A program rejects settings that it does not support.
+// Config configures a program. Programs reject settings that they do not support.
 type Config struct {
 	Slots      int    // size of the table: segments, aggregators or pool slots
 	LaneMemory int    // 32-bit words stored per slot; 0 does not store lanes
@@ -194,13 +196,13 @@ type Job struct {
 	In, Out olaf.Rate
 }
 
-// Member is one child of a switch in a job.
+// Member is a child of a switch that takes part in a job.
 type Member struct {
 	Worker olaf.WorkerID
 	Port   Port
 }
 
-// Slot is a view of one slot of the table. Lanes is valid until the program's next packet.
+// Slot is a view of one slot in a program's table. Lanes is valid until the program receives its next packet.
 type Slot struct {
 	Held   bool
 	Job    olaf.ClusterID
@@ -212,7 +214,7 @@ type Slot struct {
 	Trace
 }
 
-// Arithmetic is the type of the 32-bit lanes and the way they are added.
+// Arithmetic is the type of the 32-bit lanes and the rule by which they are added.
 type Arithmetic uint8
 
 const (
@@ -225,7 +227,7 @@ const (
 
 var arithmetics = [...]string{"opaque", "float32", "int32 wrapping", "int32 saturating", "int32 saturating, sticky"}
 
-// String describes the type of a lane and its addition.
+// String returns the lane type and the rule for addition, such as "int32 saturating".
 func (a Arithmetic) String() string {
 	if int(a) < len(arithmetics) {
 		return arithmetics[a]
@@ -233,8 +235,8 @@ func (a Arithmetic) String() string {
 	return fmt.Sprintf("arithmetic(%d)", uint8(a))
 }
 
-// Program is the state of one switch for one protocol. It is not safe for concurrent use. The same calls always
-// give the same results.
+// Program is the state of one protocol in one switch. It is not safe for concurrent use. The same calls always have the
+// same results.
 type Program interface {
 	// Receive processes a packet that arrived at now on port from, with its lanes, and returns its class. Resulting
 	// packets are emitted before it returns. The arguments are not retained. lanes is nil or p.Lanes long.
@@ -256,7 +258,7 @@ type Program interface {
 	Reset()
 }
 
-// Description has the properties of a program for code outside its folder.
+// Description describes a program for code outside its folder.
 type Description struct {
 	Name       string
 	Code       uint32   // in register aggregator.program
@@ -281,7 +283,7 @@ type Description struct {
 	New   func(Config) (Program, error)
 }
 
-// ProgramNames returns the names of programs, in order.
+// ProgramNames returns the names of the given programs, in order.
 func ProgramNames(programs []Description) (names []string) {
 	for i := range programs {
 		names = append(names, programs[i].Name)
@@ -289,7 +291,8 @@ func ProgramNames(programs []Description) (names []string) {
 	return names
 }
 
-// ProgramName returns the name of the program with a code of the register map, or the code if there is none.
+// ProgramName returns the name of the program with the given code in the register map, or the code as text if there is
+// none.
 func ProgramName(programs []Description, code uint32) string {
 	if i := slices.IndexFunc(programs, func(d Description) bool { return d.Code == code }); i >= 0 {
 		return programs[i].Name
@@ -297,7 +300,7 @@ func ProgramName(programs []Description, code uint32) string {
 	return strconv.FormatUint(uint64(code), 10)
 }
 
-// CountsOf returns the counts of a program by name.
+// CountsOf returns the counts of program p, with the names in the description's ledger.
 func (d *Description) CountsOf(p Program) olaf.Counts {
 	c := olaf.NewCounts(d.Ledger)
 	for i, n := range p.Counts() {
@@ -306,7 +309,7 @@ func (d *Description) CountsOf(p Program) olaf.Counts {
 	return c
 }
 
-// ClassNames returns the names of all classes.
+// ClassNames returns the names of all classes, in order.
 func (d *Description) ClassNames() (names []string) {
 	for c := range d.Classes {
 		names = append(names, d.ClassName(Class(c)))
@@ -314,7 +317,7 @@ func (d *Description) ClassNames() (names []string) {
 	return names
 }
 
-// ClassName returns the name of a class in ledgers and vectors.
+// ClassName returns the name of a class, as used in ledgers and golden vectors.
 func (d *Description) ClassName(c Class) string {
 	if int(c) < d.Classes {
 		return d.Ledger.Counters[c].Name

@@ -10,8 +10,8 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Meaning is the property of a job that a table field sets. Tables and programs are connected by meanings,
-// independent of the program.
+// Meaning is the property of a job that a table field sets. Tables are connected to programs only by meanings, so code
+// that handles tables does not depend on the program.
 type Meaning uint8
 
 const (
@@ -25,16 +25,16 @@ const (
 	TreeLevel                // Job.Level
 )
 
-// Field is a field of a table's key, or a parameter of its action.
+// Field describes a field in a table's key, or a parameter of its action.
 type Field struct {
 	Name  string
 	Bits  int
 	Means Meaning
 }
 
-// Table configures the jobs of a program by exact-match entries from a controller. All key fields together have at
-// most 32 bits, and an action has at most MaxParams parameters. The key contains the job, and the worker if there
-// is an entry per member.
+// Table describes a table whose entries configure the jobs of a program. A controller writes exact-match entries. The
+// key contains the job, and also the worker if there is an entry per member. All key fields together have at most 32
+// bits, and an action has at most MaxParams parameters.
 type Table struct {
 	Name    string // control.table
 	Doc     string
@@ -51,16 +51,16 @@ type Table struct {
 	Rises bool
 }
 
-// UplinkPort is Uplink in the 16 bits of an entry's port.
+// UplinkPort is the value of Uplink in the 16-bit port field of an entry.
 const UplinkPort = 1<<16 - 1
 
-// NamesParent reports whether an entry with these parameters names the parent switch.
+// NamesParent reports whether an entry with these parameters identifies the parent switch instead of a member.
 func (t *Table) NamesParent(params []uint32) bool {
 	at := slices.IndexFunc(t.Params, func(f Field) bool { return f.Means == ChildPort })
 	return t.Rises && at >= 0 && params[at] == UplinkPort
 }
 
-// Remark describes an entry if its numbers do not; otherwise it returns "".
+// Remark returns a remark on an entry with these parameters if its numbers do not explain it, and otherwise "".
 func (t *Table) Remark(params []uint32) string {
 	if t.NamesParent(params) {
 		return "the switch above"
@@ -68,27 +68,27 @@ func (t *Table) Remark(params []uint32) string {
 	return ""
 }
 
-// WithParent returns a copy of the table whose entries can also name the parent switch.
+// WithParent returns a copy of the table whose entries can also identify the parent switch.
 func (t Table) WithParent() Table {
 	t.Rises = true
 	return t
 }
 
-// JobKey returns the key of a table with one entry per job.
+// JobKey returns the key fields of a table with one entry per job.
 func JobKey() []Field { return []Field{{Name: "job", Bits: 16, Means: JobID}} }
 
-// PartParams returns parameters that assign slots to a job.
+// PartParams returns the parameters of an action that assigns a range of slots to a job.
 func PartParams() []Field {
 	return []Field{{Name: "first", Bits: 32, Means: FirstSlot}, {Name: "size", Bits: 32, Means: SlotCount}}
 }
 
-// Range is slots First to End-1.
+// Range is a range of slots, from First to End-1.
 type Range struct{ First, End uint64 }
 
-// endless is beyond every slot that a 32-bit field can name.
+// endless is the End of a range that extends to the end of the table. It is larger than any slot in a 32-bit field.
 const endless = 1 << 33
 
-// String returns the slots in the form used in errors.
+// String returns the range as it is printed in errors, such as "slots 0 to 9".
 func (r Range) String() string {
 	if r.End == endless {
 		return fmt.Sprintf("slots from %d on", r.First)
@@ -96,13 +96,13 @@ func (r Range) String() string {
 	return fmt.Sprintf("slots %d to %d", r.First, r.End-1)
 }
 
-// HasPartitions reports whether entries assign separate slots to jobs.
+// HasPartitions reports whether entries of the table assign separate slots to jobs.
 func (t *Table) HasPartitions() bool {
 	return slices.ContainsFunc(t.Params, func(f Field) bool { return f.Means == SlotCount })
 }
 
-// Partition returns the slots that an entry assigns exclusively to its job, or an empty range if the job shares
-// all.
+// Partition returns the slots that an entry with these parameters assigns to its job. The range is empty if the job
+// shares all slots.
 func (t *Table) Partition(params []uint32) Range {
 	var j Job
 	readFields(t.Params, params, &j, new(Member))
@@ -113,7 +113,7 @@ func (t *Table) Partition(params []uint32) Range {
 	return r
 }
 
-// MembersTable returns the table, in the named control, that admits workers to jobs.
+// MembersTable returns a table that admits workers to jobs. control is the name of the P4 control that contains it.
 func MembersTable(control string) Table {
 	return Table{
 		Name: control + ".members", Doc: "Who may contribute to a job, and the port of the switch behind which that is.",
@@ -124,15 +124,15 @@ func MembersTable(control string) Table {
 	}
 }
 
-// MaxParams limits the parameters of an action.
+// MaxParams is the maximum number of parameters in an action.
 const MaxParams = 4
 
-// ByMember reports whether the table has an entry per member instead of one per job.
+// ByMember reports whether the table has an entry for each member, instead of one for each job.
 func (t *Table) ByMember() bool {
 	return slices.ContainsFunc(t.Key, func(f Field) bool { return f.Means == WorkerID })
 }
 
-// KeyOf returns the key of the entry for a worker in a job.
+// KeyOf returns the key of the table entry for a worker in a job.
 func (t *Table) KeyOf(job olaf.ClusterID, worker olaf.WorkerID) []uint32 {
 	key := make([]uint32, len(t.Key))
 	for i, f := range t.Key {
@@ -141,20 +141,20 @@ func (t *Table) KeyOf(job olaf.ClusterID, worker olaf.WorkerID) []uint32 {
 	return key
 }
 
-// Entry is an entry of a program's table: values in the order of the table's fields.
+// Entry is an entry in a program's table, with values in the order of the table's fields.
 type Entry struct {
 	Table  int // index in the description's tables
 	Key    []uint32
 	Params []uint32
 }
 
-// AdmitsMembers reports whether the tables restrict who contributes.
+// AdmitsMembers reports whether the program's tables restrict which workers may contribute.
 func (d *Description) AdmitsMembers() bool {
 	return slices.ContainsFunc(d.Tables, func(t Table) bool { return t.ByMember() })
 }
 
-// Entries returns the entries that controllers write for jobs. If a value does not fit its field, the error matches
-// ErrConfig.
+// Entries returns the table entries that configure the given jobs. The error matches ErrConfig if a value does not fit
+// its field.
 func (d *Description) Entries(jobs ...Job) (entries []Entry, err error) {
 	for i := range jobs {
 		for t := range d.Tables {
@@ -198,7 +198,7 @@ func (t *Table) fillValues(fields []Field, j *Job, m *Member) ([]uint32, error) 
 	return values, nil
 }
 
-// value returns the field's value for a job and one of its members.
+// value returns the value of the field for a job and one of its members.
 func (f *Field) value(j *Job, m *Member) int64 {
 	switch f.Means {
 	case JobID:
@@ -222,7 +222,7 @@ func (f *Field) value(j *Job, m *Member) int64 {
 	return 0
 }
 
-// setValue is the inverse of value.
+// setValue sets the property that the field describes in j or m to v. It is the inverse of value.
 func (f *Field) setValue(j *Job, m *Member, v uint32) {
 	switch f.Means {
 	case JobID:
@@ -244,8 +244,9 @@ func (f *Field) setValue(j *Job, m *Member, v uint32) {
 	}
 }
 
-// Jobs returns the jobs configured by entries, sorted by id, with members sorted by port. A job exists if every
-// table with one entry per job has its entry. group returns the members of a job if no table does; it may be nil.
+// Jobs returns the jobs that the entries configure, sorted by id and with members sorted by port. A job exists if each
+// table with one entry per job has an entry for it. If no table lists the members, they are returned by group, which
+// may be nil.
 func (d *Description) Jobs(entries []Entry, group func(job olaf.ClusterID) []Member) []Job {
 	found := map[olaf.ClusterID]*Job{}
 	whole := map[olaf.ClusterID]int{}
@@ -270,8 +271,8 @@ func (d *Description) Jobs(entries []Entry, group func(job olaf.ClusterID) []Mem
 	return d.completeJobs(found, whole, group)
 }
 
-// ReadEntry decodes an entry into a job and one of its members. For an entry that names the parent switch the
-// member is meaningless.
+// ReadEntry decodes a table entry into a job and one of its members. If the entry identifies the parent switch, the
+// member has no meaning.
 func (t *Table) ReadEntry(key, params []uint32) (j Job, m Member) {
 	readFields(t.Key, key, &j, &m)
 	readFields(t.Params, params, &j, &m)
@@ -287,7 +288,7 @@ func readFields(fields []Field, values []uint32, j *Job, m *Member) {
 	}
 }
 
-// completeJobs drops jobs that lack entries and sorts the others.
+// completeJobs returns the jobs that have all required entries, sorted by id and with members sorted by port.
 func (d *Description) completeJobs(found map[olaf.ClusterID]*Job, whole map[olaf.ClusterID]int,
 	group func(olaf.ClusterID) []Member) (jobs []Job) {
 	want := 0
@@ -316,14 +317,14 @@ func (d *Description) completeJobs(found map[olaf.ClusterID]*Job, whole map[olaf
 	return jobs
 }
 
-// Follower keeps a program's jobs in sync with tables.
+// Follower updates a program's jobs whenever the tables change.
 type Follower struct {
 	Program Program
 	jobs    map[olaf.ClusterID]Job
 }
 
-// Update removes jobs that are gone or changed and admits new or changed ones. Unchanged jobs keep their sums. Jobs
-// that the program rejects are left out and reported; the errors match ErrConfig.
+// Update removes jobs that are missing from the list or changed, and adds new and changed jobs. Unchanged jobs keep
+// their sums. Jobs that the program rejects are left out and reported in the error, which matches ErrConfig.
 func (f *Follower) Update(jobs []Job) error {
 	next := make(map[olaf.ClusterID]Job, len(jobs))
 	for i := range jobs {

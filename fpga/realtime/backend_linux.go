@@ -5,7 +5,7 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// KernelBackend returns the backend whose planes are kernel programs, attached in the given mode.
+// KernelBackend returns a backend whose planes are kernel programs that are attached in the given mode.
 func KernelBackend(mode xdp.Mode) Backend {
 	address := "xdp:"
 	if mode != xdp.Native {

@@ -35,13 +35,13 @@ const (
 	cycleNS = int64(olaf.Cycle / olaf.Nanosecond)
 )
 
-// ownPlaces is the number of threads needed in addition to those that Go would use.
+// ownPlaces is the number of threads that a card needs in addition to GOMAXPROCS.
 const ownPlaces = 6
 
-// mtu is the cables' MTU, for the longest frame.
+// mtu is the MTU of the cables, which allows the longest frame.
 var mtu = int(olaf.FrameSize(maxLanes)) - 14
 
-// Card is a device with real cables. It is not safe for concurrent use.
+// Card is a device whose ports are connected by network cables. It is not safe for concurrent use.
 type Card struct {
 	backend Backend
 	clock   clock
@@ -79,7 +79,7 @@ type Card struct {
 	failure  error // first failure of the plane
 }
 
-// attachment is a program at the switch's end of a cable; number is 0 for a plane without programs.
+// attachment is a kernel program attached at the switch's end of a cable. number is 0 if the plane has no programs.
 type attachment struct {
 	name   string
 	at     *netlab.Cable
@@ -92,8 +92,8 @@ var (
 	_ fpga.ArrivalLog = (*Card)(nil)
 )
 
-// Open creates the network and measures its capacity for half a second. Close or the end of the process removes
-// everything.
+// Open creates the network and measures its capacity for half a second. Everything is removed by Close or when the
+// process ends.
 func Open(b Backend, h Hosts) (*Card, error) {
 	if err := netlab.CheckRights(slices.Concat(netlab.NamespaceRights, netlab.PacketRights, b.Rights)...); err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func (c *Card) open() error {
 	return nil
 }
 
-// connect creates workers, switch and server, and the cables between them.
+// connect creates the workers, the switch, the server and the cables between them.
 func (c *Card) connect() error {
 	var err error
 	if c.lab, err = netlab.New(); err != nil {
@@ -189,7 +189,7 @@ func (c *Card) connect() error {
 	return nil
 }
 
-// redirectOutput connects the output to the server if it was measured elsewhere.
+// redirectOutput connects the pacer to the server's interface, if its capacity was measured at another interface.
 func (c *Card) redirectOutput() error {
 	if len(c.hosts.Outside) == 0 {
 		return nil
@@ -207,7 +207,7 @@ func (c *Card) redirectOutput() error {
 	return err
 }
 
-// redirectGenerator lets the generator send at its interface, after it was measured elsewhere.
+// redirectGenerator connects the generator to its own interface, after its capacity was measured at another interface.
 func (c *Card) redirectGenerator() error {
 	if c.hosts.Generator == "" {
 		return nil
@@ -228,10 +228,10 @@ func (c *Card) redirectGenerator() error {
 	return err
 }
 
-// ethernetBytes is the length of the header that an MTU does not include.
+// ethernetBytes is the length of the Ethernet header, which an MTU does not include.
 const ethernetBytes = 14
 
-// hearAll lets an interface receive frames for any address until the card is closed.
+// hearAll makes an interface receive frames for any address until the card is closed.
 func (c *Card) hearAll(at *netlab.Interface) error {
 	all, err := at.HearAll()
 	if err == nil {
@@ -240,15 +240,15 @@ func (c *Card) hearAll(at *netlab.Interface) error {
 	return err
 }
 
-// Server returns the parameter server's interface, for a capture; or nil if the server is behind an interface of this
-// machine.
+// Server returns the parameter server's interface, for captures. It returns nil if the server is connected to an
+// interface of this machine.
 func (c *Card) Server() *netlab.Interface { return c.out.B }
 
-// Workers returns the interface at which the card's generator sends. SetVisible controls whether captures see its
-// frames.
+// Workers returns the interface through which the card's generator sends. Use SetVisible to make its frames visible to
+// captures.
 func (c *Card) Workers() *netlab.Interface { return c.in[0].A }
 
-// SetVisible shows or hides the generator's frames to captures at Workers. No frame may be sent meanwhile.
+// SetVisible sets whether captures at Workers see the generator's frames. It must not be called while frames are sent.
 func (c *Card) SetVisible(on bool) error { return c.generator.out.SetVisible(on) }
 
 // Identity returns the device's identity.
@@ -260,7 +260,7 @@ func (c *Card) Identity() fpga.Identity {
 	}
 }
 
-// address returns the address that opens the device again.
+// address returns the device address with which the card can be opened again.
 func (c *Card) address() string {
 	switch h := &c.hosts; {
 	case h.isBetween():
@@ -277,14 +277,13 @@ func (c *Card) address() string {
 
 func (c *Card) buildHash() uint32 { return crc32.ChecksumIEEE([]byte(c.backend.Build)) }
 
-// cycle converts an instant of the monotonic clock to device time.
+// cycle returns the device cycle at an instant of the monotonic clock.
 func (c *Card) cycle(ns int64) int64 { return (ns - c.openNS) / cycleNS }
 
-// leastSleep is the minimum duration of Sleep: more frequent polling would take the processor from the timing
-// threads.
+// leastSleep is the minimum duration of Sleep. More frequent polling would take processor time from the timing threads.
 const leastSleep = 2 * time.Millisecond
 
-// Sleep waits and then reads the decisions made meanwhile.
+// Sleep waits for the given time and then reads the decisions that the plane made in this time.
 func (c *Card) Sleep(ctx context.Context, d olaf.Duration) error {
 	if err := c.firstFailure(); err != nil {
 		return err
@@ -297,14 +296,14 @@ func (c *Card) Sleep(ctx context.Context, d olaf.Duration) error {
 	return errors.Join(c.readDecisions(), c.firstFailure())
 }
 
-// recordFailure keeps the first failure of the plane. The caller must hold the lock.
+// recordFailure records the plane's first failure. The caller must hold the lock.
 func (c *Card) recordFailure(err error) {
 	if c.failure == nil {
 		c.failure = fmt.Errorf("%w: %w", fpga.ErrGone, err)
 	}
 }
 
-// firstFailure returns the first failure, or an error if the card is closed.
+// firstFailure returns the plane's first failure, or an error if the card is closed.
 func (c *Card) firstFailure() error {
 	if err := c.file.CheckOpen(); err != nil {
 		return err
@@ -314,7 +313,7 @@ func (c *Card) firstFailure() error {
 	return c.failure
 }
 
-// SetSenders replaces the table of workers, for this and later planes.
+// SetSenders replaces the table of workers in the current plane and in all later ones.
 func (c *Card) SetSenders(list []xdp.Sender) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -325,7 +324,8 @@ func (c *Card) SetSenders(list []xdp.Sender) error {
 	return nil
 }
 
-// ReplaceSenders is SetSenders for callers that cannot handle an error: a failure makes the card fail.
+// ReplaceSenders is SetSenders for callers that cannot handle an error. If it fails, later accesses to the card return
+// the error.
 func (c *Card) ReplaceSenders(list []xdp.Sender) {
 	if err := c.SetSenders(list); err != nil {
 		c.mu.Lock()
@@ -334,7 +334,8 @@ func (c *Card) ReplaceSenders(list []xdp.Sender) {
 	}
 }
 
-// adoptConfig activates the plane for a configuration, empty and stopped. The pacer waits meanwhile.
+// adoptConfig activates the plane for a configuration. The plane is then empty and stopped. The pacer waits until this
+// is done.
 func (c *Card) adoptConfig(q queueConfig) error {
 	if err := c.saveCounts(); err != nil {
 		return err
@@ -373,7 +374,8 @@ func (c *Card) loadPlane(discipline string) (Plane, error) {
 	return p, err
 }
 
-// attachPlane directs the workers' frames to a plane, and the server's answers past it.
+// attachPlane attaches a plane to the switch's interfaces. The plane receives frames from the workers, and answers from
+// the server bypass its queue.
 func (c *Card) attachPlane(p Plane) error {
 	if err := c.detachPlane(); err != nil {
 		return err
@@ -400,7 +402,8 @@ func (c *Card) attachPlane(p Plane) error {
 	return nil
 }
 
-// recordAttached stores an attachment and the program's number, if a is not nil.
+// recordAttached records an attachment so that it can be closed and, unless a is nil, the number of the attached
+// program.
 func (c *Card) recordAttached(l io.Closer, err error, a *attachment) error {
 	if err != nil {
 		return err
@@ -414,7 +417,7 @@ func (c *Card) recordAttached(l io.Closer, err error, a *attachment) error {
 	return err
 }
 
-// detachPlane detaches everything.
+// detachPlane detaches the current plane from all interfaces.
 func (c *Card) detachPlane() error {
 	c.plane = nil
 	var errs []error
@@ -425,7 +428,7 @@ func (c *Card) detachPlane() error {
 	return errors.Join(errs...)
 }
 
-// CheckAttached returns an error if one of our programs was detached from its interface or replaced.
+// CheckAttached returns an error if one of our programs was detached from its interface or replaced during the run.
 func (c *Card) CheckAttached() error {
 	for i := range c.programs {
 		a := &c.programs[i]
@@ -440,7 +443,7 @@ func (c *Card) CheckAttached() error {
 	return nil
 }
 
-// nameOf describes a cable by its ends: namespaces, or the host behind an interface.
+// nameOf describes a cable by its two ends, which are namespaces or hosts behind interfaces.
 func (c *Card) nameOf(cable *netlab.Cable) string {
 	name := func(at, other *netlab.Interface) string {
 		if at == nil {
@@ -451,7 +454,7 @@ func (c *Card) nameOf(cable *netlab.Cable) string {
 	return fmt.Sprintf("from %s to %s", name(cable.A, cable.B), name(cable.B, cable.A))
 }
 
-// Close stops senders and pacer, and removes programs, namespaces and cables.
+// Close stops the generator and the pacer, and removes all programs, namespaces and cables.
 func (c *Card) Close() error {
 	if c.file.CheckOpen() != nil {
 		return nil

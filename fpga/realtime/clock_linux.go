@@ -12,7 +12,8 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
-// clock reads the kernel's monotonic clock, which also stamps the programs' decisions, without a system call.
+// clock reads the kernel's monotonic clock without a system call. The kernel programs use the same clock to timestamp
+// their decisions.
 type clock struct {
 	zero   time.Time
 	zeroNS int64
@@ -26,11 +27,11 @@ func newClock() (clock, error) {
 	})
 }
 
-// readings is the number of attempts to read both clocks together. The kernel may interrupt the thread between two
-// readings, and the delay would be a permanent offset between the programs' stamps and ours.
+// readings is the number of attempts to read both clocks at the same time. The kernel may interrupt the thread between
+// two readings, and this delay would become a permanent offset between the programs' timestamps and ours.
 const readings = 16
 
-// measureOffset returns the pair of readings that were closest together.
+// measureOffset reads both clocks several times and returns the two readings that were closest together.
 func measureOffset(read func() (int64, error)) (best clock, err error) {
 	closest := time.Duration(math.MaxInt64)
 	for range readings {
@@ -58,7 +59,8 @@ const (
 	napNS        = 1_000_000 // maximum, so that a thread notices a stop request
 )
 
-// waitUntil waits for an instant, polling for the last spin ns. It returns false if stop is set before.
+// waitUntil waits until an instant and polls the clock for the last spin nanoseconds. It returns false if stop is set
+// earlier.
 func (c *clock) waitUntil(at, spin int64, stop *atomic.Bool) bool {
 	left := at - c.now()
 	for asleep := max(left/sleepShare, left-spin); !stop.Load(); left = at - c.now() {
@@ -73,28 +75,28 @@ func (c *clock) waitUntil(at, spin int64, stop *atomic.Bool) bool {
 	return false
 }
 
-// leastNapNS is the overhead of falling asleep and waking up.
+// leastNapNS is the time that it takes to fall asleep and wake up. Shorter waits are not worth a sleep.
 const leastNapNS = 10_000
 
-// spinFor passes time without sleeping.
+// spinFor waits for the given time without sleeping.
 func (c *clock) spinFor(ns int64) {
 	for until := c.now() + ns; c.now() < until; {
 		yieldThread()
 	}
 }
 
-// yieldThread lets threads of the same priority run, such as those of another card.
+// yieldThread lets other threads with the same priority run, such as the threads of another card.
 func yieldThread() { _, _, _ = unix.RawSyscall(unix.SYS_SCHED_YIELD, 0, 0, 0) }
 
-// napFor sleeps without notifying Go's scheduler, like sends by a netlab.Socket; ownPlaces reserves threads for
-// that.
+// napFor sleeps without notifying Go's scheduler, as netlab.Socket does for sends. ownPlaces reserves threads for this.
 func napFor(ns int64) {
 	t := unix.NsecToTimespec(ns)
 	// A signal ends it early; callers check the clock.
 	_, _, _ = unix.RawSyscall(unix.SYS_NANOSLEEP, uintptr(unsafe.Pointer(&t)), 0, 0)
 }
 
-// Thread describes a timing thread: its processor, if there are two, and its priority.
+// Thread configures a timing thread by its priority and its processor. The processor is used only if there are at least
+// two.
 type Thread struct{ processor, priority uint32 }
 
 // Threads. Arrival preempts Senders, like an interrupt of the kernel.
@@ -104,14 +106,14 @@ var (
 	Output  = Thread{1, 1}
 )
 
-// PriorityRight lets timing threads run before all other programs. Without it the threads compete with other programs
-// and process fewer frames.
+// PriorityRight is the right to run timing threads before all other programs. Without it, the threads compete with
+// other programs and process fewer frames.
 var PriorityRight = netlab.Right{Name: "CAP_SYS_NICE", Number: unix.CAP_SYS_NICE,
 	For: "let threads that keep time go before other programs"}
 
-// OwnThread locks the calling goroutine to a thread with exact timers and, if permitted, real-time priority. The
-// thread must sleep most of the time; the kernel reserves a part of every second for others. The processor is
-// fixed, because the kernel might put two threads that wait for each other on one.
+// OwnThread locks the calling goroutine to a thread with exact timers and, if permitted, real-time priority. The thread
+// must sleep regularly; the kernel reserves a part of every second for other threads. The thread is bound to a
+// processor, because the kernel might otherwise put two threads that wait for each other on the same one.
 func OwnThread(t Thread) {
 	runtime.LockOSThread()
 	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
@@ -125,7 +127,8 @@ func OwnThread(t Thread) {
 	_ = unix.SchedSetaffinity(0, &one)
 }
 
-// nthLast returns the n-th last processor of a set with more than n. The first processors handle most interrupts.
+// nthLast returns the n-th last processor in a set, counted from 0. Processors at the end are used because the first
+// ones handle most interrupts.
 func nthLast(set *unix.CPUSet, n int) int {
 	for cpu := 64*len(set) - 1; cpu >= 0; cpu-- {
 		if set.IsSet(cpu) {

@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// totals has the counters since the last clear, collected from the planes by latching.
+// totals contains the counters since the last clear. They are collected from the planes by latching.
 type totals struct {
 	queue     regmap.QueueCounters // if counted
 	clearedNS int64
@@ -24,7 +24,7 @@ type totals struct {
 	latched   xdp.Exchange
 }
 
-// planeCounters maps the planes' counters to the registers of the same name.
+// planeCounters maps the names of the planes' counters to the registers with the same name.
 var planeCounters = func() map[string]uint32 {
 	at := map[string]uint32{}
 	var none regmap.QueueCounters
@@ -39,7 +39,7 @@ var planeCounters = func() map[string]uint32 {
 	return at
 }()
 
-// latchPlane collects the plane's counts since the previous latch.
+// latchPlane adds the plane's counts since the previous latch to the totals.
 func (c *Card) latchPlane(clear bool) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -67,7 +67,7 @@ func (c *Card) latchPlane(clear bool) error {
 	return nil
 }
 
-// saveCounts saves the counts of the plane before it is replaced. The plane must be empty.
+// saveCounts saves the counts of a plane that is about to be replaced. The plane must be empty.
 func (c *Card) saveCounts() error {
 	if err := c.latchPlane(false); err != nil {
 		return err
@@ -77,7 +77,7 @@ func (c *Card) saveCounts() error {
 	return c.readDecisions()
 }
 
-// queuedCount returns the number of queued frames and of updates in them.
+// queuedCount returns the number of queued frames and the number of updates in them.
 func queuedCount(x *xdp.Exchange) (frames, updates uint64) {
 	frames = uint64(x.Waiting)
 	if x.Leaving >= 0 {
@@ -86,12 +86,12 @@ func queuedCount(x *xdp.Exchange) (frames, updates uint64) {
 	return frames, x.Updates
 }
 
-// arriveNS limits the time that a sent frame may take to arrive: its receiver may wait for most of a second that
-// the kernel gives to real-time threads.
+// arriveNS is the maximum time in nanoseconds between sending a frame and receiving it. The receiver may be delayed for
+// most of a second by real-time threads.
 const arriveNS = 2_000_000_000
 
-// waitSettled waits until all frames sent by the workers have reached the plane. While the generator runs it
-// returns at once.
+// waitSettled waits until all frames sent by the workers have reached the plane. It returns immediately while the
+// generator runs.
 func (c *Card) waitSettled() error {
 	if c.generator.state.Load() == running {
 		return nil
@@ -108,8 +108,8 @@ func (c *Card) waitSettled() error {
 	}
 }
 
-// countMissing returns the number of sent frames that have not reached the plane, or 0 if these were already given
-// up.
+// countMissing returns the number of sent frames that have not reached the plane. Frames that were already given up as
+// lost do not count.
 func (c *Card) countMissing() (int64, error) {
 	if c.generator.at != nil { // its frames do not come to this card's plane
 		return 0, nil
@@ -124,8 +124,8 @@ func (c *Card) countMissing() (int64, error) {
 	return n, err
 }
 
-// countUnreceived returns the number of frames sent by the card's workers that the plane has not read from its
-// sockets.
+// countUnreceived returns the number of frames from the card's workers that have arrived but that the plane has not
+// read from its sockets.
 func (c *Card) countUnreceived() (int64, error) {
 	if err := c.latchPlane(false); err != nil {
 		return 0, err
@@ -135,18 +135,18 @@ func (c *Card) countUnreceived() (int64, error) {
 	return max(0, int64(g.SentPackets+c.total.foreign-countClassified(q)-q.Bypassed-q.Malformed-q.LostBeforeEngine)), nil
 }
 
-// OtherFrames returns the number of frames at the queue's input that were not OLAF's, since the last clear and up to the
+// OtherFrames returns the number of frames at the queue's input that were not OLAF frames, from the last clear to the
 // last latch. The counter queue.bypassed includes them.
 func (c *Card) OtherFrames() uint64 { return c.total.others }
 
-// countClassified returns the number of updates that the engine decided on.
+// countClassified returns the number of updates on which the engine has decided.
 func countClassified(q *regmap.QueueCounters) uint64 {
 	return q.Appended + q.Aggregated + q.Replaced + q.ReplacedReward + q.DroppedFull + q.DroppedReward +
 		q.DroppedMismatch
 }
 
-// generatorState returns the generator's state. It is stopping until the sent frames have reached the plane or are
-// given up, so that an empty queue then stays empty.
+// generatorState returns the generator's state. After the last frame was sent, the state is stopping until all frames
+// have reached the plane or are given up as lost. Afterwards an empty queue stays empty.
 func (c *Card) generatorState() uint32 {
 	g := c.generator
 	state := g.state.Load()
@@ -165,7 +165,7 @@ func (c *Card) generatorState() uint32 {
 	return state
 }
 
-// countInFlight sums inFlightOn over all workers' cables.
+// countInFlight returns the number of frames that are in flight on all workers' cables.
 func (c *Card) countInFlight() (lost int64, err error) {
 	for _, cable := range c.in {
 		n, err := c.inFlightOn(cable)
@@ -177,8 +177,8 @@ func (c *Card) countInFlight() (lost int64, err error) {
 	return lost, nil
 }
 
-// inFlightOn returns the number of frames sent at one end of a cable and not received at the other. It is 0 if an
-// end is not on this machine. The error matches fpga.ErrGone.
+// inFlightOn returns the number of frames that were sent at one end of a cable and not received at the other. It is 0
+// if an end is not on this machine. The error matches fpga.ErrGone.
 func (c *Card) inFlightOn(cable *netlab.Cable) (int64, error) {
 	if cable.A == nil || cable.B == nil {
 		return 0, nil
@@ -194,8 +194,9 @@ func (c *Card) inFlightOn(cable *netlab.Cable) (int64, error) {
 	return int64(a.Sent - b.Received), nil
 }
 
-// PortCounts returns the frames at the interfaces of a card that is a queue or a generator only: of a queue, those at
-// which frames arrive and leave; of a generator, at port 1 as on cards, that at which it sends. Other cards have none.
+// PortCounts returns the number of frames at a card's interfaces, if the card is only a queue or only a generator. A
+// queue has an interface where frames arrive and one where they leave. A generator sends at port 1, like on a real
+// card. Other cards have no ports.
 func (c *Card) PortCounts() ([]fpga.Port, error) {
 	var all []fpga.Port
 	at := []*netlab.Interface{nil, c.generator.at}
@@ -219,7 +220,7 @@ func (c *Card) PortCounts() ([]fpga.Port, error) {
 	return all, nil
 }
 
-// latchRegisters latches all banks into the registers.
+// latchRegisters latches all counter banks into the registers.
 func (c *Card) latchRegisters() error {
 	if err := c.waitSettled(); err != nil {
 		return err
@@ -249,7 +250,7 @@ func (c *Card) latchRegisters() error {
 	return nil
 }
 
-// clearCounters zeroes all counters. Frames still inside are carried over.
+// clearCounters clears all counters. Frames that are still queued are counted as carried over.
 func (c *Card) clearCounters() error {
 	if err := c.latchPlane(true); err != nil {
 		return err
@@ -279,7 +280,7 @@ func (c *Card) viewState() xdp.Exchange {
 	return x
 }
 
-// maxIndex is an index beyond every frame.
+// maxIndex is an index that is greater than the index of any queued frame.
 const maxIndex = 1 << 30
 
 func (c *Card) viewSlot(index int) (xdp.Exchange, error) {
@@ -296,7 +297,7 @@ func (c *Card) viewSlot(index int) (xdp.Exchange, error) {
 	return x, err
 }
 
-// countOccupied returns the number of slots in use; a frame on the wire may have none.
+// countOccupied returns the number of slots in use. A frame on the wire may not use a slot.
 func (c *Card) countOccupied(x *xdp.Exchange) int {
 	n := x.Waiting
 	if x.Leaving >= 0 && !c.config.settings.FreeSlotOnStart {
@@ -305,7 +306,7 @@ func (c *Card) countOccupied(x *xdp.Exchange) int {
 	return n
 }
 
-// selectCluster latches one cluster's counters into the registers.
+// selectCluster copies the counters of one cluster into the registers.
 func (c *Card) selectCluster(index uint32) error {
 	c.mu.Lock()
 	n, err := c.plane.Cluster(olaf.ClusterID(index))
@@ -320,7 +321,7 @@ func (c *Card) selectCluster(index uint32) error {
 	return nil
 }
 
-// cycleOf converts an instant of the kernel's clock to device time, 0 for none.
+// cycleOf returns the device cycle at an instant of the kernel's clock, or 0 if the instant is 0.
 func (c *Card) cycleOf(ns uint64) uint64 {
 	if int64(ns) <= c.openNS {
 		return 0
@@ -328,7 +329,7 @@ func (c *Card) cycleOf(ns uint64) uint64 {
 	return uint64(c.cycle(int64(ns)))
 }
 
-// inspectSlot fills the inspector's registers with the slot at index in departure order.
+// inspectSlot writes the frame at the given index in departure order into the inspector's registers.
 func (c *Card) inspectSlot(index uint32) error {
 	x, err := c.viewSlot(int(index))
 	if err != nil {
@@ -347,7 +348,7 @@ func (c *Card) inspectSlot(index uint32) error {
 	return nil
 }
 
-// flushQueue discards all frames.
+// flushQueue discards all queued frames.
 func (c *Card) flushQueue() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

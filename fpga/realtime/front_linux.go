@@ -11,11 +11,11 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// builtSegments is the number of partial sums that the inspector can show.
+// builtSegments is the number of partial sums that can be read with the inspector's registers.
 const builtSegments = 4096
 
-// front is the aggregator block: the program of closed-loop hosts, whose packets bypass the queue. One thread
-// presents packets while another reads.
+// front is the aggregator block, in which the switch program of closed-loop hosts runs. Their packets bypass the queue.
+// One thread may pass packets to the program while another reads registers.
 type front struct {
 	mu    Lock
 	loop  *aggregator.Loop          // nil without closed-loop hosts
@@ -32,8 +32,8 @@ func (f *front) discardSums() {
 	f.loop.Clear()
 }
 
-// builtPrograms returns the codes of the built programs as a bit mask. The bit of the pass-through program is
-// always set.
+// builtPrograms returns the codes of the built-in programs as a bit mask. The bit of the pass-through program is always
+// set.
 func (b *Backend) builtPrograms() uint32 {
 	bits := uint32(1)
 	for i := range b.Programs {
@@ -51,7 +51,7 @@ func (b *Backend) programOf(code uint32) program.Description {
 	return pass.Describe()
 }
 
-// loop is the program as seen by the hosts, with locking.
+// loop is the program as it is used by the hosts. It locks the front during each call.
 type loop struct {
 	*aggregator.Loop
 	front *front
@@ -59,11 +59,11 @@ type loop struct {
 
 var _ fpga.Looper = (*Card)(nil)
 
-// AddsUpdates returns false: programs serve closed-loop hosts only, and the generator's updates bypass them.
+// AddsUpdates returns false, because programs serve only closed-loop hosts. The generator's updates bypass them.
 func (c *Card) AddsUpdates() bool { return false }
 
-// OpenLoop starts a closed loop through the program selected by register aggregator.program. One thread may present
-// packets while another reads registers.
+// OpenLoop starts a closed loop through the program selected by register aggregator.program. One thread may pass
+// packets to the program while another reads registers.
 func (c *Card) OpenLoop(build program.Config) (program.Program, error) {
 	if err := c.firstFailure(); err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (c *Card) OpenLoop(build program.Config) (program.Program, error) {
 	return &loop{f.loop, f}, nil
 }
 
-// jobTables returns the current tables of jobs, or nil if there are none.
+// jobTables returns the current tables of jobs, or nil if there are no tables.
 func (c *Card) jobTables() aggregator.Admission {
 	if c.tables == nil {
 		return nil
@@ -92,10 +92,10 @@ func (c *Card) jobTables() aggregator.Admission {
 	return c.tables()
 }
 
-// SetTables sets the tables that admit jobs of hosts; nil admits all.
+// SetTables sets the function that returns the tables of jobs. If tables is nil, all jobs are admitted.
 func (c *Card) SetTables(tables func() aggregator.Admission) { c.tables = tables }
 
-// endLoop ends the loop and keeps its counts.
+// endLoop ends the closed loop, if there is one, and keeps its counts.
 func (f *front) endLoop() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -106,8 +106,8 @@ func (f *front) endLoop() {
 	}
 }
 
-// adoptProgram ends the loop when the registers select a program. For another program than before, counts start at
-// 0.
+// adoptProgram ends the closed loop when a program is selected by registers. If it is another program than before, the
+// counts start at 0.
 func (f *front) adoptProgram(code uint32) {
 	f.endLoop()
 	f.mu.Lock()
@@ -118,7 +118,7 @@ func (f *front) adoptProgram(code uint32) {
 	}
 }
 
-// clearSums discards the partial sums.
+// clearSums discards all partial sums of the loop.
 func (f *front) clearSums() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -127,7 +127,7 @@ func (f *front) clearSums() {
 	}
 }
 
-// totalCounters returns the current value of every counter.
+// totalCounters returns the current values of all counters.
 func (f *front) totalCounters() regmap.AggregatorCounters {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -138,7 +138,7 @@ func (f *front) totalCounters() regmap.AggregatorCounters {
 	return total
 }
 
-// clearCounters zeroes the counters and keeps levels.
+// clearCounters clears all counters except gauges.
 func (f *front) clearCounters() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -149,14 +149,14 @@ func (f *front) clearCounters() {
 	f.held.Clear(f.cycle(), f.countOccupied())
 }
 
-// readOccupied returns the number of slots with a partial sum, peakOccupied the maximum.
+// readOccupied returns the number of slots with a partial sum. peakOccupied returns its maximum.
 func (f *front) readOccupied() uint32 {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return uint32(f.countOccupied())
 }
 
-// countOccupied is readOccupied for callers that hold the lock.
+// countOccupied does the same as readOccupied, but for callers that hold the lock.
 func (f *front) countOccupied() int {
 	if f.loop == nil {
 		return 0
@@ -170,7 +170,7 @@ func (f *front) peakOccupied() uint32 {
 	return uint32(f.peak)
 }
 
-// inspectFront fills the inspector's registers with a partial sum.
+// inspectFront writes the partial sum with the given index into the inspector's registers.
 func (c *Card) inspectFront(index uint32) {
 	f := &c.front
 	f.mu.Lock()

@@ -24,7 +24,8 @@ const (
 	stopping = regmap.GeneratorStateStateStopping // frames are in flight; see generatorState
 )
 
-// generator sends frames by descriptors, at the workers' end of the cable. It uses a separate thread while it runs.
+// generator sends frames according to descriptors, from the workers' end of a cable. It uses a separate thread while it
+// runs.
 type generator struct {
 	card   *Card
 	out    *netlab.Socket
@@ -49,7 +50,7 @@ type generator struct {
 	unsent   error // error of the first frame rejected by the interface
 }
 
-// sender is a flow and its frame addresses.
+// sender contains a flow and the addresses for its frames.
 type sender struct {
 	regmap.Flow
 	addresses olaf.Addresses
@@ -60,7 +61,8 @@ func (g *generator) busy() bool {
 	return s == armed || s == running
 }
 
-// runCommand executes one bit of generator.command. It returns a reason if the command was refused.
+// runCommand executes one bit of register generator.command. It returns a reason if the command is rejected, and
+// otherwise nil.
 func (g *generator) runCommand(bit uint32) *regfile.Reason {
 	state := g.state.Load()
 	refused := regfile.BadState("the generator's state does not allow it")
@@ -92,7 +94,7 @@ func (g *generator) runCommand(bit uint32) *regfile.Reason {
 	return nil
 }
 
-// stopThread stops the thread and waits for it.
+// stopThread stops the generator's thread and waits until it has ended.
 func (g *generator) stopThread() {
 	g.stop.Store(true)
 	if g.ended != nil {
@@ -101,7 +103,7 @@ func (g *generator) stopThread() {
 	g.resumeCollector()
 }
 
-// resumeCollector ends the pause of the garbage collector made by startRun.
+// resumeCollector resumes the garbage collector, which is paused during a run.
 func (g *generator) resumeCollector() {
 	if g.resume != nil {
 		g.resume()
@@ -109,11 +111,11 @@ func (g *generator) resumeCollector() {
 	}
 }
 
-// roomBytes limits the garbage that may accumulate while the generator runs.
+// roomBytes limits the garbage that may accumulate while the garbage collector is paused.
 const roomBytes = 1 << 30
 
-// holdCollector pauses the garbage collector until resume is called or memory gets short. A collection would wait
-// for threads that other programs keep from running, and frames would wait with it.
+// holdCollector pauses the garbage collector until resume is called or memory runs low. A collection would wait for
+// threads that other programs prevent from running, and frames would be late.
 func holdCollector() (resume func()) {
 	percent, limit := debug.SetGCPercent(-1), debug.SetMemoryLimit(roomBytes)
 	return func() {
@@ -127,7 +129,7 @@ func (g *generator) raiseEvents(events uint32) {
 	}
 }
 
-// armRun reads flows and templates, and refuses loads beyond this machine's capacity.
+// armRun reads flows and templates, and rejects loads that exceed this machine's capacity.
 func (g *generator) armRun() *regfile.Reason {
 	file := &g.card.file
 	memories := &file.Memories
@@ -159,8 +161,8 @@ func (g *generator) armRun() *regfile.Reason {
 	return nil
 }
 
-// load is the load that a run puts on the machine. A burst is a sequence of frames at about the minimum spacing,
-// faster than the machine can process.
+// load contains the number of frames that a run sends, their mean size, and the time in which they are sent. A burst is
+// a sequence of frames at about the minimum spacing, which is faster than the machine can process them.
 type load struct {
 	frames, ns int64 // total, and from the first to the last
 	size       int   // mean, in bytes
@@ -169,8 +171,9 @@ type load struct {
 	beforeNS   int64 // from the first frame to the start of the last burst
 }
 
-// measureSpan returns a number of frames and their duration. If there are bursts, both end before the last one and
-// include the gaps, so that the rate does not depend on the number of bursts.
+// measureSpan returns a number of frames and the time in which they are sent, from which rates are calculated. If there
+// are several bursts, it usually covers all but the last one, including the gaps, so that the rate does not depend on
+// the number of bursts.
 func (l *load) measureSpan() (frames, ns int64) {
 	if l.bursts > 1 && float64(l.before)*float64(l.ns) < float64(l.frames-1)*float64(l.beforeNS) {
 		return l.before, l.beforeNS
@@ -184,16 +187,17 @@ func (l *load) framesPerSecond() int64 {
 	return perSecond(ns, frames)
 }
 
-// offeredRate returns the load in bit/s.
+// offeredRate returns the offered load in bits per second.
 func (l *load) offeredRate() olaf.Rate {
 	frames, ns := l.measureSpan()
 	return olaf.Rate(float64(frames) * float64(8*l.size) * float64(olaf.Second/olaf.Nanosecond) / float64(ns))
 }
 
-// rateOf converts a frame rate to bit/s for the load's mean frame size.
+// rateOf converts a frame rate to bits per second, with the load's mean frame size.
 func (l *load) rateOf(packets int64) olaf.Rate { return olaf.Rate(packets * 8 * int64(l.size)) }
 
-// sumLoad sums the loaded descriptors. Frames at least apartNS apart always belong to different bursts.
+// sumLoad calculates the load of all loaded descriptors. Frames that are at least apartNS apart always belong to
+// different bursts.
 func (g *generator) sumLoad(apartNS int64) *load {
 	closest := int64(math.MaxInt64)
 	g.visitDescriptors(func(n int, atNS, sinceNS int64, _ int) {
@@ -214,11 +218,11 @@ func (g *generator) sumLoad(apartNS int64) *load {
 	return l
 }
 
-// burstSpread is the maximum ratio of the spacing in a burst to the minimum spacing.
+// burstSpread is the maximum ratio of the spacing within a burst to the minimum spacing.
 const burstSpread = 4
 
-// visitDescriptors visits each loaded descriptor: its number, its due time after the first and after the previous
-// one, and its frame length.
+// visitDescriptors calls each for every loaded descriptor, with its number, its due time after the first and after the
+// previous descriptor, and the length of its frame.
 func (g *generator) visitDescriptors(each func(n int, atNS, sinceNS int64, size int)) {
 	var d regmap.Descriptor
 	var first, last uint64
@@ -249,7 +253,8 @@ func (g *generator) startRun() {
 	g.card.file.Set64(regmap.GeneratorStartCycle, uint64(g.card.cycle(zero)))
 }
 
-// playDescriptors sends the frames. The run clock begins when the thread is ready, which may take a while.
+// playDescriptors sends the frames of all descriptors. The run clock begins when the thread is ready, which may take
+// some time.
 func (g *generator) playDescriptors(began chan<- int64) {
 	defer close(g.ended)
 	OwnThread(Senders)
@@ -281,10 +286,11 @@ func (g *generator) playDescriptors(began chan<- int64) {
 	}
 }
 
-// maxBytes returns the largest frame that can be sent.
+// maxBytes returns the length of the largest frame that can be sent.
 func (g *generator) maxBytes() int { return cmp.Or(g.most, int(olaf.FrameSize(maxLanes))) }
 
-// readDescriptor reads descriptor n. If it is invalid, fault is a bit of generator.events.
+// readDescriptor reads descriptor n and returns its sender and the length of its frame. If the descriptor is invalid,
+// fault is a bit in generator.events.
 func (g *generator) readDescriptor(n, last uint64, d *regmap.Descriptor) (f *sender, size int, fault uint32) {
 	switch {
 	case !g.card.file.Memories.Descriptor(n, d):
@@ -302,7 +308,8 @@ func (g *generator) readDescriptor(n, last uint64, d *regmap.Descriptor) (f *sen
 	return f, size, 0
 }
 
-// destPortAt is the offset of the UDP destination port in a frame; a flow may use another port than OLAF's.
+// destPortAt is the offset of the UDP destination port in a frame. It is needed because a flow may use another port
+// than OLAF's.
 const destPortAt = 36
 
 func (g *generator) encodeFrame(buf []byte, f *sender, d *regmap.Descriptor, size int, genNS uint64) []byte {
@@ -341,7 +348,8 @@ func (g *generator) countSent(bytes int, late int64, err error) {
 	}
 }
 
-// readCounters returns the counters and, if clear, zeroes them.
+// readCounters returns the generator's counters and clears them if clear is set. unsent is the error of the first frame
+// that could not be sent.
 func (g *generator) readCounters(clear bool) (c regmap.GeneratorCounters, unsent error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()

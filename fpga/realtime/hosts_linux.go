@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// Hosts describes the ends of the cables, apart from the card's generator and capture.
+// Hosts describes the workers and the server at the ends of the cables.
 type Hosts struct {
 	// Workers is the number of workers, each in a namespace in which programs can run, as is the server. If 0, one
 	// namespace without addresses stands for all workers.
@@ -30,19 +30,20 @@ type Hosts struct {
 	Generator string
 }
 
-// Between returns hosts for a card that is a queue only, between two interfaces of this machine that stay where they
-// are: from in, at which frames arrive, to out.
+// Between returns the hosts for a card that is only a queue between two interfaces of this machine. Frames arrive at in
+// and leave at out. Both interfaces stay in their namespace.
 func Between(in, out string) Hosts {
 	return Hosts{Outside: map[int]Outside{0: {Interface: in, InPlace: true}, 1: {Interface: out, InPlace: true}}}
 }
 
-// isBetween reports whether the card is a queue only, between two interfaces.
+// isBetween reports whether the card is only a queue between two interfaces of this machine.
 func (h Hosts) isBetween() bool { return h.Outside[0].InPlace }
 
-// Server returns the server's number among the hosts.
+// Server returns the server's number among the hosts. It follows the number of the last worker.
 func (h Hosts) Server() int { return max(h.Workers, 1) }
 
-// hasForeign reports whether interfaces of this machine are used as cable ends. They keep their MAC addresses.
+// hasForeign reports whether interfaces of this machine are used as ends of cables. Such interfaces keep their MAC
+// addresses.
 func (h Hosts) hasForeign() bool { return len(h.Outside)+len(h.Wires) > 0 }
 
 // Wire is an existing cable between a host and the switch.
@@ -51,7 +52,7 @@ type Wire struct {
 	Virtual   bool   // not network cards; they may be removed with the card
 }
 
-// Outside is a host behind an interface of this machine.
+// Outside describes a host that is connected to an interface of this machine.
 type Outside struct {
 	Interface string
 	Virtual   bool             // not a network card; it may be removed with the card
@@ -67,8 +68,8 @@ const (
 	MaxAddresses = 250
 )
 
-// checkHosts returns an error for combinations that the backend does not support and for a server without a valid
-// MAC address.
+// checkHosts returns an error for a combination that the backend does not support, or for a server without a valid MAC
+// address.
 func (h Hosts) checkHosts(b *Backend) error {
 	server, outside := h.Outside[h.Server()]
 	switch {
@@ -95,13 +96,14 @@ func (h Hosts) workerNames() []string {
 	return names
 }
 
-// hostNetwork returns the network of a worker's cable, or of the server's, which follows the last worker's.
+// hostNetwork returns the IP network for the cable of host i. The server's number follows the last worker's.
 func hostNetwork(i int) netip.Prefix {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 78, byte(i), 0}), 24)
 }
 
-// connectHost connects a host to the switch: by a cable to a new namespace, or by the interface behind which it is;
-// then host is nil.
+// connectHost connects a host to the switch and returns the interfaces at the host and at the switch. The host is
+// usually a new namespace at the end of a cable. For a host that is connected to an interface of this machine, the
+// first result is nil.
 func (c *Card) connectHost(hub *netlab.Node, number int, name string) (host, here *netlab.Interface, err error) {
 	switch at, outside := c.hosts.Outside[number]; {
 	case outside && at.InPlace:
@@ -127,7 +129,8 @@ func (c *Card) connectHost(hub *netlab.Node, number int, name string) (host, her
 	return cable.A, cable.B, nil
 }
 
-// findInPlace finds an interface that is up and that stays in this process's network namespace.
+// findInPlace returns an interface of this process's network namespace, which is not moved to another namespace. The
+// interface must be up.
 func (c *Card) findInPlace(name string) (*netlab.Interface, error) {
 	if c.here == nil {
 		here, err := c.lab.Enter("this machine", "/proc/thread-self/ns/net")
@@ -147,12 +150,12 @@ func (c *Card) findInPlace(name string) (*netlab.Interface, error) {
 	return at, err
 }
 
-// gauge is the name of the ends used for the measurement if hosts are outside, because their interfaces receive
-// only the hosts' frames.
+// gauge is the name of the interfaces between which capacity is measured if hosts are connected to interfaces of this
+// machine. The interfaces of such hosts cannot be used, because they receive only frames from the hosts.
 const gauge = "gauge"
 
-// makeGauges returns the ends used for sending and receiving in the measurement: those of the first worker and of
-// the server, or extra ones if frames would leave the machine.
+// makeGauges returns the interfaces for sending and receiving while capacity is measured. It returns the interfaces of
+// the first worker and of the server, or creates extra ones if frames would otherwise leave the machine.
 func (c *Card) makeGauges(hub *netlab.Node) (in, out *netlab.Interface, err error) {
 	if len(c.hosts.Outside) == 0 {
 		return c.in[0].A, c.out.A, nil
@@ -166,9 +169,9 @@ func (c *Card) makeGauges(hub *netlab.Node) (in, out *netlab.Interface, err erro
 	return in, out, err
 }
 
-// joinHosts makes workers, switch and server reachable from each other. Workers see the switch's interface with the
-// server's MAC address, so frames that pass the queue need no rewriting. If interfaces keep their addresses, the
-// pacer rewrites frames.
+// joinHosts assigns addresses and routes so that workers, switch and server can reach each other. The switch's
+// interfaces to workers have the server's MAC address, so that frames that pass the queue need not be rewritten. If
+// interfaces keep their own MAC addresses, the pacer rewrites the frames.
 func (c *Card) joinHosts(hub *netlab.Node) error {
 	if c.hosts.Workers == 0 {
 		return nil
@@ -212,15 +215,16 @@ func (c *Card) serverMAC() net.HardwareAddr {
 	return c.out.B.MAC
 }
 
-// Worker returns the interface of a worker in a namespace, at the worker's end, and its first address.
+// Worker returns the interface and the first address of a worker in a namespace.
 func (c *Card) Worker(i int) (*netlab.Interface, netip.Addr) { return c.in[i].A, hostAddress(i) }
 
-// ServerAddress returns the server's address, if there are hosts.
+// ServerAddress returns the server's IP address if the card has hosts.
 func (c *Card) ServerAddress() netip.Addr { return hostAddress(c.hosts.Workers) }
 
 func hostAddress(i int) netip.Addr { return hostNetwork(i).Addr().Next().Next() }
 
-// Hub returns the switch's interface to a worker or, for the number of workers, to the server.
+// Hub returns the switch's interface to a worker. If host is the number of workers, it returns the switch's interface
+// to the server.
 func (c *Card) Hub(host int) *netlab.Interface {
 	if host == c.hosts.Workers {
 		return c.out.A
@@ -228,20 +232,21 @@ func (c *Card) Hub(host int) *netlab.Interface {
 	return c.in[host].B
 }
 
-// marker is a plane that writes its fill level into passing ACKs.
+// marker is implemented by planes that write their fill level into passing ACKs.
 type marker interface {
 	AttachMark(at *netlab.Interface, mode xdp.Mode) (io.Closer, error)
 }
 
-// Route is the network of a host, at end A of the cable. Hub is the switch's address in it.
+// Route describes how to reach a host: by its network, the cable with the host at end A, and the switch's address in
+// this network.
 type Route struct {
 	To  netip.Prefix
 	Hub netip.Addr
 	By  *netlab.Cable
 }
 
-// forwarder is a plane that forwards packets between hosts until its result is closed, and writes its fill level
-// into passing ACKs.
+// forwarder is implemented by planes that forward packets between hosts, until the result of Forward is closed, and
+// write their fill level into passing ACKs.
 type forwarder interface {
 	Forward(server *netlab.Interface, routes []Route) (io.Closer, error)
 }

@@ -15,7 +15,7 @@ const (
 	StallPercent = 2  // of the busy time, for the sum of all stalls
 )
 
-// histogram counts durations in ns, in buckets with a width of 1/16 of their value.
+// histogram counts durations in nanoseconds. The width of each bucket is about 1/16 of the values in it.
 type histogram struct {
 	buckets [61 << fineBits]uint64
 	n       uint64
@@ -39,7 +39,7 @@ func bucketOf(v uint64) int {
 	return (shift+1)<<fineBits + int(v>>shift&(1<<fineBits-1))
 }
 
-// bucketMax returns the largest value of a bucket.
+// bucketMax returns the largest value that belongs to a bucket.
 func bucketMax(bucket int) int64 {
 	if bucket < 1<<fineBits {
 		return int64(bucket)
@@ -48,8 +48,8 @@ func bucketMax(bucket int) int64 {
 	return int64((1<<fineBits+bucket&(1<<fineBits-1)+1)<<shift) - 1
 }
 
-// quantile returns a value not exceeded by a share of the durations, at most 1/16 too large, or 0 if there are
-// none.
+// quantile returns a value that the given share of the durations does not exceed. The value is at most 1/16 too large,
+// and is 0 if there are no durations.
 func (h *histogram) quantile(share float64) int64 {
 	want, seen := uint64(share*float64(h.n)), uint64(0)
 	for i, n := range h.buckets {
@@ -60,7 +60,7 @@ func (h *histogram) quantile(share float64) int64 {
 	return h.max
 }
 
-// pacing has the timing of departures since it was cleared.
+// pacing contains the timing of departures since it was last cleared.
 type pacing struct {
 	late     histogram
 	busyNS   int64 // sum of service times
@@ -73,8 +73,8 @@ type pacing struct {
 	firstErr error   // error of the first
 }
 
-// recordSent records a frame with a service time of serviceNS that was due at one instant and left at another. It
-// reports whether that was a stall.
+// recordSent records the departure of a frame that was due at dueNS and left at leftNS. It reports whether the frame
+// was so late, compared with its service time, that the output stalled.
 func (p *pacing) recordSent(serviceNS, dueNS, leftNS int64) (stall bool) {
 	if p.late.n == 0 {
 		p.firstNS = dueNS
@@ -91,7 +91,7 @@ func (p *pacing) recordSent(serviceNS, dueNS, leftNS int64) (stall bool) {
 	return stall
 }
 
-// report summarizes a run that began at zeroNS. It sets Withheld if the ages must be withheld.
+// report returns a summary of a run that began at zeroNS. It sets Withheld if the lateness is too large to report ages.
 func (p *pacing) report(zeroNS int64) *fpga.Pacing {
 	t := &fpga.Pacing{Frames: int64(p.late.n), BusyNS: p.busyNS, StallNS: p.stallNS, Stalls: p.stalls,
 		StallAreaNS2: p.area,

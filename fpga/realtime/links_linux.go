@@ -11,8 +11,8 @@ import (
 	"github.com/olafctl/olaf/internal/splitmix"
 )
 
-// Links emulates links with given rates before cables, which have no rate. The frames of a link leave one after
-// another, when their last bits would. One thread times all links.
+// Links emulates links with given rates, because virtual cables have no rate. It delays the frames of each link until
+// their last bits would have left, and then sends them to the cable. One thread serves all links.
 type Links struct {
 	clock clock
 	quit  atomic.Bool
@@ -25,7 +25,7 @@ type Links struct {
 	count LinkCounts
 }
 
-// LinkConfig is one direction of a link.
+// LinkConfig configures one direction of a link.
 type LinkConfig struct {
 	Rate     olaf.Rate
 	Overhead olaf.Size     // line bytes added to each frame
@@ -34,7 +34,7 @@ type LinkConfig struct {
 	Seed     uint64        // of the draws
 }
 
-// LinkCounts are the counts of all links.
+// LinkCounts contains counts summed over all links.
 type LinkCounts struct {
 	Frames uint64 // frames accepted
 	Bytes  uint64 // of these, without overhead
@@ -45,7 +45,7 @@ type LinkCounts struct {
 	Waits  uint64 // frames that have not left yet
 }
 
-// link is one direction of a link.
+// link is the state of one direction of a link.
 type link struct {
 	out    *netlab.Socket
 	clock  engine.Clock
@@ -60,7 +60,7 @@ type link struct {
 	behind int64 // ps, when the previous frame left
 }
 
-// held is a waiting frame.
+// held is a frame that waits on a link.
 type held struct {
 	bytes []byte
 	ticks int64 // ps, transmission time
@@ -69,7 +69,7 @@ type held struct {
 
 const psPerNS = int64(olaf.Nanosecond)
 
-// OpenLinks starts the thread; Close stops it.
+// OpenLinks returns an empty set of links and starts the thread that serves it. Close stops the thread.
 func OpenLinks() *Links {
 	// The clock counts from 0, to leave room for ps.
 	l := &Links{clock: clock{zero: time.Now()}, done: make(chan struct{})}
@@ -77,7 +77,8 @@ func OpenLinks() *Links {
 	return l
 }
 
-// AddLink adds a link whose frames leave by a socket, and returns its number. No other code may send on the socket.
+// AddLink adds a link whose frames are sent through a socket, and returns the link's number. No other code may send
+// through this socket.
 func (l *Links) AddLink(out *netlab.Socket, c LinkConfig) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -88,7 +89,7 @@ func (l *Links) AddLink(out *netlab.Socket, c LinkConfig) int {
 	return len(l.links) - 1
 }
 
-// Send copies a frame to a link and returns the time until its last bit has left.
+// Send copies a frame to a link and returns the time until the frame's last bit will have left.
 func (l *Links) Send(number int, frame []byte) (left olaf.Duration) {
 	now := l.clock.now() * psPerNS
 	l.mu.Lock()
@@ -124,16 +125,16 @@ func (l *Links) takeBuffer() []byte {
 	return b[:0]
 }
 
-// startFirst puts the first waiting frame on the wire.
+// startFirst starts the transmission of the first waiting frame.
 func (k *link) startFirst() {
 	h := &k.line[k.first]
 	k.end = max(h.came, k.behind) + h.ticks
 }
 
-// departureNS returns when the frame on the wire goes to the cable, in ns.
+// departureNS returns the time in nanoseconds at which the frame on the wire is sent to the cable.
 func (k *link) departureNS() int64 { return k.end/psPerNS + k.delay }
 
-// run serves all links until quit.
+// run serves all links until quit is set.
 func (l *Links) run() {
 	defer close(l.done)
 	OwnThread(Output)
@@ -146,10 +147,11 @@ func (l *Links) run() {
 	}
 }
 
-// restNS is the maximum sleep: a frame accepted meanwhile may be due before the waiting ones.
+// restNS is the maximum time to sleep in nanoseconds. It is limited because a new frame may be due before the waiting
+// ones.
 const restNS = 40_000
 
-// sendDue sends the due frames and returns the ns until the next one.
+// sendDue sends all frames that are due and returns the number of nanoseconds until the next one is due.
 func (l *Links) sendDue() (wait int64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -167,7 +169,7 @@ func (l *Links) sendDue() (wait int64) {
 	return next - now
 }
 
-// sendFirst sends the first frame of a line to its cable.
+// sendFirst sends the first frame of a link to its cable.
 func (l *Links) sendFirst(k *link) {
 	h := k.line[k.first]
 	k.line[k.first] = held{}
@@ -195,21 +197,21 @@ func (l *Links) sendFirst(k *link) {
 	}
 }
 
-// Counts returns the counts so far.
+// Counts returns the current counts.
 func (l *Links) Counts() LinkCounts {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.count
 }
 
-// Pacing returns the timing of departures.
+// Pacing returns the timing of departures so far.
 func (l *Links) Pacing() *fpga.Pacing {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.stats.report(0)
 }
 
-// Close stops the thread and discards waiting frames. The sockets are left open.
+// Close stops the thread and discards waiting frames. The sockets stay open.
 func (l *Links) Close() error {
 	l.quit.Store(true)
 	<-l.done

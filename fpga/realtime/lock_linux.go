@@ -2,14 +2,16 @@ package realtime
 
 import "sync/atomic"
 
-// Lock is a mutex whose waiters stay on their thread. The scheduler wakes the waiters of a sync.Mutex through threads
-// that other programs may keep from running. Locks are held for microseconds. The zero Lock is free.
+// Lock is a mutex whose waiters do not give up their thread. With a sync.Mutex, the scheduler would wake waiters
+// through threads that other programs may prevent from running. A Lock must only be held for microseconds. The zero
+// Lock is unlocked.
 type Lock struct{ held atomic.Bool }
 
-// triesAwake is the number of polls before a waiter sleeps, so that a lock holder on its processor can run.
+// triesAwake is the number of times that a waiter polls before it sleeps. It sleeps because the thread that holds the
+// lock may need its processor.
 const triesAwake = 1000
 
-// Lock waits until the lock is free and takes it.
+// Lock locks l, waiting until this is possible.
 func (l *Lock) Lock() {
 	for tries := 0; !l.held.CompareAndSwap(false, true); tries++ {
 		if tries >= triesAwake {
@@ -18,5 +20,5 @@ func (l *Lock) Lock() {
 	}
 }
 
-// Unlock frees the lock.
+// Unlock unlocks l.
 func (l *Lock) Unlock() { l.held.Store(false) }

@@ -25,21 +25,22 @@ const (
 	measureWindow = 4
 )
 
-// Carry returns the frames per second that senders, plane and pacer processed together at full speed, in the half
-// second measured by Open.
+// Carry returns the number of frames per second that senders, plane and pacer processed together at full speed. Open
+// measures it for half a second.
 func (c *Card) Carry() int64 { return c.carry }
 
-// Rates are the frames per second that each part could process alone.
+// Rates contains the number of frames per second that each part of the card could process alone.
 type Rates struct {
 	Senders int64 // including the kernel's work until the decision
 	Program int64 // on the same frame repeatedly; 0 without a program
 	Pacer   int64
 }
 
-// Rates returns the rates from the measurement of Carry.
+// Rates returns the rates that Open measured together with Carry.
 func (c *Card) Rates() Rates { return c.rates }
 
-// measureRates sends and serves at full speed, and then discards all frames and counts.
+// measureRates measures the card's rates by sending and serving frames at full speed. It then discards all frames and
+// counts.
 func (c *Card) measureRates() error {
 	address := netip.AddrFrom4([4]byte{192, 0, 2, 1}) // from a reserved block
 	if err := c.SetSenders([]xdp.Sender{{Address: address}}); err != nil {
@@ -71,12 +72,12 @@ func (c *Card) measureRates() error {
 	return c.clearMeasured()
 }
 
-// timed is a plane that can measure its time per frame.
+// timed is implemented by planes that can measure their time per frame.
 type timed interface {
 	Cost(frame []byte) (time.Duration, error)
 }
 
-// measureProgram returns the frames per second that a plane can decide on.
+// measureProgram returns the number of frames per second on which a plane can decide.
 func (c *Card) measureProgram(p timed, from netip.Addr) (int64, error) {
 	frame := make([]byte, olaf.FrameSize(measureLanes))
 	if _, err := olaf.EncodeUpdate(frame, &olaf.Addresses{SrcIP: from.As4()},
@@ -87,7 +88,7 @@ func (c *Card) measureProgram(p timed, from netip.Addr) (int64, error) {
 	return perSecond(int64(d), 1), err
 }
 
-// perSecond returns the rate of n events in ns, or 0 if ns is not positive.
+// perSecond returns the rate of n events in ns nanoseconds, or 0 if ns is not positive.
 func perSecond(ns, n int64) int64 {
 	if ns <= 0 {
 		return 0
@@ -95,7 +96,8 @@ func perSecond(ns, n int64) int64 {
 	return n * int64(olaf.Second/olaf.Nanosecond) / ns
 }
 
-// measurement is shared by the two threads. The sender ends it, because no other thread would run in time.
+// measurement is the state shared by the sending and the serving thread. The sending thread ends the measurement,
+// because another thread might not run at the right time.
 type measurement struct {
 	stop    atomic.Bool
 	served  atomic.Int64
@@ -108,8 +110,8 @@ type measurement struct {
 	serveNS      int64 // the pacer's, while it had work
 }
 
-// continues reports whether the measurement continues. It begins with the first served frame; on a busy machine
-// that may take long.
+// continues reports whether the measurement continues. Its time begins when the first frame is served, which may take
+// long on a busy machine.
 func (m *measurement) continues(now int64) bool {
 	if m.served.Load() == 0 {
 		return now-m.beganNS < patientNS
@@ -120,7 +122,8 @@ func (m *measurement) continues(now int64) bool {
 	return now-m.beganNS < measureNS
 }
 
-// sendUpdates sends one sender's updates, a few ahead of those served. It waits only briefly for a lost one.
+// sendUpdates sends updates from one sender as fast as possible, with only a few in flight at a time. It waits only
+// briefly for frames that are lost.
 func (c *Card) sendUpdates(from netip.Addr, m *measurement) error {
 	OwnThread(Senders)
 	frame := make([]byte, olaf.FrameSize(measureLanes))
@@ -148,7 +151,7 @@ func (c *Card) sendUpdates(from netip.Addr, m *measurement) error {
 	return nil
 }
 
-// waitForRoom waits until few enough of n frames are in flight. It returns false on a timeout.
+// waitForRoom waits until only a few of n frames are in flight. It returns false if this takes too long.
 func (c *Card) waitForRoom(n int64, m *measurement) bool {
 	patience := c.clock.now() + napNS
 	for n-m.served.Load() >= measureWindow {
@@ -160,7 +163,7 @@ func (c *Card) waitForRoom(n int64, m *measurement) bool {
 	return true
 }
 
-// serveOutput takes frames from the queue and sends them without pacing.
+// serveOutput takes frames from the queue and sends them at full speed until the measurement stops.
 func (c *Card) serveOutput(m *measurement) {
 	OwnThread(Output)
 	c.pacer.output = engine.Output{}
@@ -179,7 +182,7 @@ func (c *Card) serveOutput(m *measurement) {
 	}
 }
 
-// clearMeasured removes the measurement's frames, decisions and counts.
+// clearMeasured discards the frames, decisions and counts of the measurement.
 func (c *Card) clearMeasured() error {
 	c.mu.Lock()
 	err := c.plane.Run(false)
@@ -200,12 +203,12 @@ func (c *Card) clearMeasured() error {
 	return c.clearCounters()
 }
 
-// timely is the frame rate that an output is known to serve in time. On a quiet machine nearly all runs report ages at
-// this rate, and two of three at twice the rate (docs/notes/kernel.md).
+// timely is the rate, in frames per second, at which an output is known to keep its times. On a quiet machine, nearly
+// all runs at this rate report ages, and two of three at twice the rate (docs/notes/kernel.md).
 const timely = 5000
 
-// checkLoad refuses loads beyond half of the machine's full speed, which leaves time to be punctual, regardless of the
-// number of frames. Its advice changes only the rates that are too high.
+// checkLoad rejects loads above half of the machine's full speed, so that there is time left to be punctual. The
+// returned advice changes only rates that are too high.
 func (c *Card) checkLoad(limit int64, l *load) *regfile.Reason {
 	if limit == 0 || c.backend.AnyRate {
 		return nil
@@ -234,7 +237,7 @@ func describeOutput(out engine.Output) string {
 	return fmt.Sprintf("the output serves %v", roundNearest(out.Rate.Rate()))
 }
 
-// suggestFlags returns the flags of a run that the machine can carry.
+// suggestFlags returns command-line flags for a run that is within the machine's capacity.
 func (l *load) suggestFlags(offered, served, limit int64) string {
 	rate, out := offered, served
 	switch {
@@ -259,8 +262,9 @@ func (l *load) suggestFlags(offered, served, limit int64) string {
 	return strings.Join(flags, " ")
 }
 
-// fittingShare returns the factor by which a run's rates fit a machine with a capacity of limit frames per second and
-// an output that keeps its times. An unpaced output, at rate 0, must serve the offered rate.
+// fittingShare returns the factor by which the rates of a run must be multiplied to fit the machine. The capacity is
+// limit frames per second, and the output must be slow enough to keep its times. An unpaced output, with served 0, must
+// serve the offered rate.
 func fittingShare(offered, served, limit int64) float64 {
 	output := served
 	if output == 0 {
@@ -269,7 +273,7 @@ func fittingShare(offered, served, limit int64) float64 {
 	return min(float64(limit)/float64(max(offered, served)), timely/float64(output))
 }
 
-// roundDown keeps the first two digits of a rate.
+// roundDown rounds a rate down to two significant digits.
 func roundDown(r olaf.Rate) olaf.Rate {
 	unit := olaf.Rate(1)
 	for r/unit >= 100 {
@@ -278,7 +282,7 @@ func roundDown(r olaf.Rate) olaf.Rate {
 	return r / unit * unit
 }
 
-// roundNearest rounds a rate to three digits, to show it as the user wrote it.
+// roundNearest rounds a rate to three significant digits, so that it is printed as the user wrote it.
 func roundNearest(r olaf.Rate) olaf.Rate {
 	unit := olaf.Rate(1)
 	for r/unit >= 1000 {

@@ -8,8 +8,8 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
-// pacer serves the output: it starts the head, waits until its last bit would have left, and sends it. It runs on a
-// separate thread until quit.
+// pacer serves the output. It starts the frame at the head of the queue, waits until its last bit would have left, and
+// sends it. It runs in a separate thread until quit is set.
 type pacer struct {
 	card *Card
 	out  *netlab.Socket
@@ -40,7 +40,7 @@ func newPacer(c *Card, out *netlab.Socket) *pacer {
 	return p
 }
 
-// serviceNS returns the transmission time of a frame in ns.
+// serviceNS returns the transmission time of a frame in nanoseconds.
 func serviceNS(out engine.Output, size olaf.Size) int64 {
 	rate := out.Rate
 	if rate == 0 {
@@ -60,7 +60,7 @@ const (
 	unusedNapNS = 100_000
 )
 
-// run serves the output until quit.
+// run serves the output until quit is set.
 func (p *pacer) run() {
 	defer close(p.done)
 	OwnThread(Output)
@@ -81,8 +81,8 @@ func (p *pacer) run() {
 	}
 }
 
-// stepOutput starts a frame, or waits for the end of the frame on the wire and sends it. It reports whether there
-// was work.
+// stepOutput starts a frame, or waits until the frame on the wire ends and sends it. It reports whether there was a
+// frame.
 func (p *pacer) stepOutput() bool {
 	if !p.sending {
 		return p.startHead()
@@ -93,14 +93,14 @@ func (p *pacer) stepOutput() bool {
 	return p.finishFrame()
 }
 
-// endOfFrame returns when the frame on the wire ends. The end of a freeze moves it.
+// endOfFrame returns the time at which the transmission of the current frame ends. A freeze delays it.
 func (p *pacer) endOfFrame() int64 {
 	p.card.mu.Lock()
 	defer p.card.mu.Unlock()
 	return p.end
 }
 
-// startHead starts the head, if one waits.
+// startHead starts the frame at the head of the queue, and reports whether there was one.
 func (p *pacer) startHead() bool {
 	c := p.card
 	c.mu.Lock()
@@ -121,8 +121,8 @@ func (p *pacer) startHead() bool {
 	return true
 }
 
-// putOnWire starts a frame that has waited since appended. Its transmission begins on its arrival or when the
-// previous frame left.
+// putOnWire starts a frame that has been queued since appended. Its transmission begins when it was appended or when
+// the previous frame left, whichever is later.
 func (p *pacer) putOnWire(appended int64, n int, size olaf.Size) {
 	now := p.card.clock.now()
 	from := max(appended, p.behind)
@@ -135,7 +135,8 @@ func (p *pacer) putOnWire(appended int64, n int, size olaf.Size) {
 	p.end = from + serviceNS(p.output, size)
 }
 
-// finishFrame sends the frame whose last bit has left, releases it and starts the next.
+// finishFrame sends the frame whose last bit has left, releases it, and starts the next one. It returns false if it
+// could not.
 func (p *pacer) finishFrame() bool {
 	c := p.card
 	c.mu.Lock()
@@ -176,7 +177,7 @@ func (p *pacer) finishFrame() bool {
 	return true
 }
 
-// setFreeze stops or resumes the clock of the output. The caller must hold the card's lock.
+// setFreeze stops or resumes the output. The caller must hold the card's lock.
 func (p *pacer) setFreeze(on bool, frozenNS int64) {
 	p.frozen = on
 	if !on && p.sending {

@@ -9,8 +9,8 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// Plane decides on frames; xdp.Queue is one. It receives frames through the interface to which it is attached.
-// Departures are requested by one caller at a time.
+// Plane decides about frames that it receives from the interfaces to which it is attached. xdp.Queue is an
+// implementation. Only one caller at a time may request departures.
 type Plane interface {
 	// SetSenders replaces the table of workers; each frame sees either the old or the new one.
 	SetSenders([]xdp.Sender) error
@@ -32,7 +32,7 @@ type Plane interface {
 	Close() error
 }
 
-// Backend is a kind of plane.
+// Backend describes a kind of plane and how to load it.
 type Backend struct {
 	Kind    string // of fpga.Identity
 	Address string // address that opens the device again

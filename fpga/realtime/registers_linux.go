@@ -10,14 +10,14 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// queueConfig is the queue's configuration from its idle registers.
+// queueConfig is the queue's configuration, as read from the registers that take effect when the queue is enabled.
 type queueConfig struct {
 	discipline uint32 // register value
 	settings   xdp.Settings
 	output     engine.Output
 }
 
-// engineConfig returns the configuration of an engine that makes the same decisions.
+// engineConfig returns the configuration for an engine that makes the same decisions as the plane.
 func (q *queueConfig) engineConfig() engine.Config {
 	s := &q.settings
 	return engine.Config{
@@ -44,8 +44,8 @@ func (c *Card) readQueueConfig() queueConfig {
 	return q
 }
 
-// capabilities returns the capability bits of the build. Engine cycles are those of the machine, contributors are
-// in the decision log, and there is no server model.
+// capabilities returns the capability bits of this build. It has no configurable engine cycles, because merging takes
+// the machine's own time. It has no provenance log, because contributors are in the decision log, and no server model.
 func (b *Backend) capabilities() uint32 {
 	bits := regmap.CommonCapabilitiesFreeOnStart | regmap.CommonCapabilitiesLanes
 	if b.builtPrograms() != 1 {
@@ -54,14 +54,15 @@ func (b *Backend) capabilities() uint32 {
 	return bits
 }
 
-// behaviour defines the effects of the card's registers.
+// behaviour defines the effects of accessing the card's registers.
 var behaviour = &regfile.Behaviour[*Card]{
 	Name: "realtime", Live: live, Limits: limits, Effects: effects, Commands: commands,
 	QueueBusy:     func(c *Card) bool { return c.enabled || !c.isEmpty() },
 	GeneratorBusy: func(c *Card) bool { return c.generator.busy() },
 }
 
-// live lists registers that show the state of the card; all others read their stored value.
+// live lists the registers whose values are calculated from the card's state when they are read. All others return
+// their stored value.
 var live = map[uint32]func(*Card) uint32{
 	regmap.CommonCycles: func(c *Card) uint32 {
 		now := uint64(c.cycle(c.clock.now()))
@@ -112,7 +113,7 @@ var live = map[uint32]func(*Card) uint32{
 	regmap.AggregatorPeakOccupied:  func(c *Card) uint32 { return c.front.peakOccupied() },
 }
 
-// limits lists the ranges of numeric registers.
+// limits lists the permitted ranges of numeric registers.
 var limits = map[uint32]func(*Card) (low, high uint32){
 	regmap.QueueDepth:            fixedLimits(1, builtSlots),
 	regmap.QueueLimiterIncrement: fixedLimits(1, uint32(engine.Line)),
@@ -126,7 +127,7 @@ var limits = map[uint32]func(*Card) (low, high uint32){
 	regmap.AggregatorInspectIndex: fixedLimits(0, builtSegments),
 }
 
-// role returns the roles that the card can have.
+// role returns the bits of the roles that the card can have.
 func (c *Card) role() uint32 {
 	switch {
 	case c.hosts.isBetween():
@@ -141,7 +142,8 @@ func fixedLimits(low, high uint32) func(*Card) (uint32, uint32) {
 	return func(*Card) (uint32, uint32) { return low, high }
 }
 
-// effects run before a written value is stored. A returned reason refuses the write, and nothing is changed.
+// effects lists functions that run before a written value is stored. If a function returns a reason, the write is
+// refused and must not have changed anything.
 var effects = map[uint32]func(*Card, uint32) *regfile.Reason{
 	regmap.GeneratorControl: func(c *Card, v uint32) *regfile.Reason {
 		if v&regmap.GeneratorControlWire != 0 && c.generator.at == nil {
@@ -198,7 +200,7 @@ func refusalReason(err error) *regfile.Reason {
 	return regfile.BadState(err.Error())
 }
 
-// commands execute writes to command registers, lowest bit first.
+// commands lists the functions that execute the bits written to command registers, starting with the lowest bit.
 var commands = map[uint32]func(*Card, uint32) *regfile.Reason{
 	regmap.CommonCommand: func(c *Card, v uint32) *regfile.Reason { return refusalReason(c.runCommand(v)) },
 	regmap.QueueCommand: func(c *Card, v uint32) *regfile.Reason {
@@ -244,7 +246,7 @@ func (c *Card) runCommand(v uint32) error {
 	return errors.Join(errs...)
 }
 
-// resetBlocks restores the state after Open, except for time and tables.
+// resetBlocks resets the card to its state after Open, except for the clock and the tables.
 func (c *Card) resetBlocks() error {
 	c.generator.stopThread()
 	c.generator.state.Store(idle)
@@ -257,8 +259,8 @@ func (c *Card) resetBlocks() error {
 	return c.adoptConfig(c.readQueueConfig())
 }
 
-// setControl applies a write to queue.control. Configuration changed while the queue was off takes effect when it
-// is enabled.
+// setControl applies a write to queue.control. Configuration registers that were changed while the queue was disabled
+// take effect when it is enabled.
 func (c *Card) setControl(enable, freeze bool) error {
 	if enable && !c.enabled && c.isEmpty() {
 		if err := c.adoptConfig(c.readQueueConfig()); err != nil {
@@ -281,7 +283,7 @@ func (c *Card) setControl(enable, freeze bool) error {
 	return nil
 }
 
-// raiseEvents raises the events noticed by the threads and the plane since its last call.
+// raiseEvents sets the bits for events that the threads and the plane noticed since its previous call.
 func (c *Card) raiseEvents() {
 	if c.generator.state.Load() != running {
 		c.generator.resumeCollector()
@@ -323,8 +325,7 @@ func (c *Card) queueStatus() uint32 {
 	return s
 }
 
-// Read32 reads a register. An unknown address returns the placeholder that a card would answer, with
-// fpga.ErrAddress.
+// Read32 reads a register. For an unknown address it returns the same placeholder as a card, with fpga.ErrAddress.
 func (c *Card) Read32(addr uint32) (uint32, error) {
 	v, err := c.file.Read32(addr)
 	if err == nil {
@@ -333,7 +334,7 @@ func (c *Card) Read32(addr uint32) (uint32, error) {
 	return v, err
 }
 
-// Write32 writes a register; see fpga/regfile.
+// Write32 writes a register, as described in package regfile.
 func (c *Card) Write32(addr, value uint32) error {
 	if err := c.firstFailure(); err != nil {
 		return err

@@ -10,17 +10,17 @@ import (
 	"github.com/olafctl/olaf/fpga/xdp"
 )
 
-// witness reads the plane's log and repeats its decisions in the engine.
+// witness reads the plane's decision log and lets the engine make the same decisions, for comparison.
 type witness struct {
 	replayer *xdp.Replayer
 	arrivals []xdp.Decision
 	beyond   uint64 // arrivals beyond keptArrivals
 }
 
-// keptArrivals limits the memory for a queue that is never re-enabled.
+// keptArrivals limits the number of stored arrivals, so that memory is bounded if the queue is never enabled again.
 const keptArrivals = 1 << 22
 
-// reset discards earlier decisions.
+// reset discards earlier decisions and creates an engine for the given configuration.
 func (w *witness) reset(discipline string, q queueConfig) (err error) {
 	w.arrivals, w.beyond = w.arrivals[:0], 0
 	w.replayer, err = xdp.NewReplayer(discipline, q.engineConfig())
@@ -38,8 +38,8 @@ func (w *witness) addDecision(d *xdp.Decision) {
 	}
 }
 
-// readDecisions reads the decisions since its last call. It takes no lock, because the pacer would have to wait
-// whenever this thread is not running. The thread that changes the plane must be the one that calls it.
+// readDecisions reads the decisions since its previous call. It does not lock, because the pacer would have to wait
+// whenever this thread is not running. It may therefore only be called by the thread that changes the plane.
 func (c *Card) readDecisions() error {
 	if c.plane == nil || c.witness.replayer == nil {
 		return nil
@@ -47,7 +47,7 @@ func (c *Card) readDecisions() error {
 	return c.plane.Decisions(c.witness.addDecision)
 }
 
-// Decisions compares the decisions since the queue was enabled with the engine.
+// Decisions compares the plane's decisions since the queue was enabled with those of the engine.
 func (c *Card) Decisions() (*olaf.Decisions, error) {
 	if err := c.latchPlane(false); err != nil {
 		return nil, err
@@ -67,8 +67,8 @@ func (c *Card) Decisions() (*olaf.Decisions, error) {
 	return d, nil
 }
 
-// Unlogged returns the number of decisions that did not fit the log since the counters were cleared. Decisions
-// after the first of them are not checked.
+// Unlogged returns the number of decisions for which the log had no room since the counters were cleared. Decisions
+// after the first of these are not checked.
 func (c *Card) Unlogged() uint64 { return c.total.unlogged }
 
 // Pacing returns the timing of departures since the counters were cleared.
@@ -80,7 +80,7 @@ func (c *Card) pacing() *fpga.Pacing {
 	return c.pacer.stats.report(c.generator.zero.Load())
 }
 
-// Arrivals returns the updates since the queue was enabled, in the order of decisions.
+// Arrivals returns the updates that arrived since the queue was enabled, in the order of the queue's decisions.
 func (c *Card) Arrivals() ([]fpga.Arrival, error) {
 	if err := c.readDecisions(); err != nil {
 		return nil, err
@@ -100,8 +100,8 @@ func (c *Card) Arrivals() ([]fpga.Arrival, error) {
 	return out, nil
 }
 
-// Faults returns other reasons why a run must not be used, root causes first: missing cables or cables that are
-// down, detached programs, frames rejected by an interface or lost on a cable.
+// Faults returns further reasons why a run must not be used, with root causes first. These are cables that are missing
+// or down, detached programs, and frames that were rejected by an interface or lost on a cable.
 func (c *Card) Faults() (faults []string) {
 	if err := c.CheckIntact(); err != nil {
 		faults = append(faults, err.Error())
@@ -132,10 +132,10 @@ func (c *Card) Faults() (faults []string) {
 	return faults
 }
 
-// allCables returns all cables, the server's last.
+// allCables returns all cables, with the server's cable last.
 func (c *Card) allCables() []*netlab.Cable { return append(slices.Clone(c.in), c.out) }
 
-// CheckIntact returns an error if a cable or a program is missing. The error matches fpga.ErrGone for a cable,
+// CheckIntact returns an error if a cable or a program is missing. The error matches fpga.ErrGone for a cable and
 // fpga.ErrDoubtful for a program.
 func (c *Card) CheckIntact() error {
 	for _, cable := range c.allCables() {

@@ -1,6 +1,6 @@
 // Package regfile implements the register map for devices that keep their registers in software. It covers access
-// rules, refused writes and their error bits, the generator's memories behind their proxy, and the replication
-// block. Each device adds the effects of its registers.
+// rules, refused writes and their error bits, the generator's memories that are accessed through a proxy, and the
+// replication block. Each device adds the effects of its own registers.
 package regfile
 
 import (
@@ -16,12 +16,12 @@ const (
 	Templates = 16
 	Groups    = 1 << 16
 	Members   = 1 << 16
-	// MaxDescriptors is the number of descriptors that a 32-bit word address can reach.
+	// MaxDescriptors is the number of descriptors that can be addressed by a 32-bit word address.
 	MaxDescriptors = 1 << 28
 )
 
-// Behaviour maps register addresses to the effects of one kind of device; C is the device. A register that is not
-// listed only stores its value.
+// Behaviour lists the effects of registers in one kind of device, by register address. C is the type of the device. A
+// register that is not listed only stores its value.
 type Behaviour[C any] struct {
 	Name string // prefix of error messages
 	// Live lists registers that show the state of the device.
@@ -36,7 +36,8 @@ type Behaviour[C any] struct {
 	QueueBusy, GeneratorBusy func(C) bool
 }
 
-// Reason explains a refused write: the bit in common.errors, the error to match, and a message for the user.
+// Reason explains why a write was refused. It contains the bit for common.errors, the error to match, and a message for
+// the user.
 type Reason struct {
 	Bit  uint32
 	Kind error
@@ -44,22 +45,22 @@ type Reason struct {
 	Full bool // the message is Why alone, without register and value
 }
 
-// BadState returns the reason for a write that the current state forbids.
+// BadState returns the reason for refusing a write that the device's current state does not permit.
 func BadState(why string) *Reason {
 	return &Reason{Bit: regmap.CommonErrorsState, Kind: fpga.ErrRefused, Why: why}
 }
 
-// BadValue returns the reason for a write that is never valid.
+// BadValue returns the reason for refusing a value that is never valid.
 func BadValue(why string) *Reason {
 	return &Reason{Bit: regmap.CommonErrorsValue, Kind: fpga.ErrRefused, Why: why}
 }
 
-// UnfitCommand returns the reason for a command that cannot run with the user's settings.
+// UnfitCommand returns the reason for refusing a command that cannot run with the user's settings.
 func UnfitCommand(why string) *Reason {
 	return &Reason{Bit: regmap.CommonErrorsValue, Kind: fpga.ErrRefused, Why: why, Full: true}
 }
 
-// ConstantRegister returns a live register that always reads v.
+// ConstantRegister returns a function for a register that always reads as v.
 func ConstantRegister[C any](v uint32) func(C) uint32 { return func(C) uint32 { return v } }
 
 // File is the register file of one device. It is not safe for concurrent use.
@@ -76,14 +77,14 @@ type File[C any] struct {
 	closed       bool
 }
 
-// New returns the register file of a device, all 0 until Reset. descriptors is the capacity of the descriptor
-// memory.
+// New returns a register file for a device. All registers are 0 until Reset. descriptors is the capacity of the
+// descriptor memory.
 func New[C any](b *Behaviour[C], device C, l *Layout, descriptors int) File[C] {
 	return File[C]{behaviour: b, device: device, layout: l, regs: make([]uint32, layoutWords),
 		Memories: newMemories(descriptors)}
 }
 
-// Reset restores the reset values of registers and clears memories and groups.
+// Reset sets all registers to their reset values and clears the memories and groups.
 func (f *File[C]) Reset() {
 	clear(f.regs)
 	for i := range f.layout {
@@ -98,7 +99,7 @@ func (f *File[C]) Reset() {
 	f.Replication.Clear()
 }
 
-// Close makes every later access fail with fpga.ErrGone.
+// Close closes the register file. All later accesses fail with fpga.ErrGone.
 func (f *File[C]) Close() { f.closed = true }
 
 // CheckOpen returns an error that matches fpga.ErrGone if the file is closed.
@@ -112,10 +113,10 @@ func (f *File[C]) CheckOpen() error {
 // Reg returns the stored value of an existing register.
 func (f *File[C]) Reg(addr uint32) uint32 { return f.regs[wordIndex(addr)] }
 
-// Set stores a value without any check.
+// Set stores a value in a register without any checks.
 func (f *File[C]) Set(addr, value uint32) { f.regs[wordIndex(addr)] = value }
 
-// Raise sets bits in a register.
+// Raise sets the given bits in a register.
 func (f *File[C]) Raise(addr, bits uint32) { f.regs[wordIndex(addr)] |= bits }
 
 // Reg64 returns the stored value of a 64-bit register.
@@ -127,7 +128,7 @@ func (f *File[C]) Set64(addr uint32, v uint64) {
 	f.Set(addr+4, uint32(v>>32))
 }
 
-// find returns the layout entry at addr. For an unknown address it also sets the device's error bit.
+// find returns the layout entry at addr. If there is no register, it sets the device's error bit and returns an error.
 func (f *File[C]) find(addr uint32) (*entry, error) {
 	if err := f.CheckOpen(); err != nil {
 		return nil, err
@@ -142,8 +143,7 @@ func (f *File[C]) find(addr uint32) (*entry, error) {
 	return nil, fmt.Errorf("%s: %w at %#x", f.behaviour.Name, fpga.ErrAddress, addr)
 }
 
-// Read32 reads a register. An unknown address returns the placeholder that a card would answer, with
-// fpga.ErrAddress.
+// Read32 reads a register. For an unknown address it returns the same placeholder as a card, with fpga.ErrAddress.
 func (f *File[C]) Read32(addr uint32) (uint32, error) {
 	e, err := f.find(addr)
 	if err != nil {
@@ -158,7 +158,7 @@ func (f *File[C]) Read32(addr uint32) (uint32, error) {
 	return f.readStored(addr), nil
 }
 
-// readStored returns a register's value if the file can answer it without the device.
+// readStored returns the value of a register that is stored in the file or its memories, without calling the device.
 func (f *File[C]) readStored(addr uint32) uint32 {
 	switch addr {
 	case regmap.CommonErrorAddress:
@@ -183,7 +183,7 @@ func (f *File[C]) readStored(addr uint32) uint32 {
 	return f.Reg(addr)
 }
 
-// refuse sets the error bits for a refused write and formats the error.
+// refuse sets the error bits for a refused write and returns the error.
 func (f *File[C]) refuse(e *entry, addr, value uint32, r *Reason) error {
 	f.Raise(regmap.CommonErrors, r.Bit)
 	f.errorAddress = addr
@@ -213,8 +213,9 @@ func chooseBit(first bool, a, b uint32) uint32 {
 	return b
 }
 
-// Write32 writes a register. A write that the state or the limits forbid changes nothing, sets the error bits and
-// returns fpga.ErrRefused. A write to a read-only register or an unknown address returns fpga.ErrAddress.
+// Write32 writes a register. If the device's state or the register's limits forbid the write, it changes nothing, sets
+// the error bits and returns fpga.ErrRefused. For a read-only register or an unknown address it returns
+// fpga.ErrAddress.
 func (f *File[C]) Write32(addr, value uint32) error {
 	e, err := f.find(addr)
 	if err != nil {
@@ -250,7 +251,7 @@ func (f *File[C]) WriteBurst(addr uint32, words []uint32) error {
 	return nil
 }
 
-// limit returns the range of a numeric register.
+// limit returns the permitted range of a numeric register. ok is false if the register has none.
 func (f *File[C]) limit(addr uint32) (low, high uint32, ok bool) {
 	if limit, ok := f.behaviour.Limits[addr]; ok {
 		low, high = limit(f.device)
@@ -277,7 +278,8 @@ func (f *File[C]) limit(addr uint32) (low, high uint32, ok bool) {
 	return 0, 0, false
 }
 
-// checkWrite checks a write against the map's access rules and limits. It returns nil if the write is allowed.
+// checkWrite checks a write against the access rules of the register map and the limits. It returns nil if the write is
+// permitted.
 func (f *File[C]) checkWrite(e *entry, addr, value uint32) *Reason {
 	r := e.register
 	if r.Access == regmap.ReadOnly {
@@ -298,7 +300,7 @@ func (f *File[C]) checkWrite(e *entry, addr, value uint32) *Reason {
 	return nil
 }
 
-// write carries out an allowed write.
+// write performs a permitted write.
 func (f *File[C]) write(e *entry, addr, value uint32) *Reason {
 	switch e.register.Access {
 	case regmap.ClearOnOne:
@@ -315,7 +317,7 @@ func (f *File[C]) write(e *entry, addr, value uint32) *Reason {
 	return f.store(addr, value)
 }
 
-// store stores a value and updates dependent registers.
+// store stores a value and updates registers that depend on it.
 func (f *File[C]) store(addr, value uint32) *Reason {
 	switch addr {
 	case regmap.GeneratorMemData:
@@ -334,7 +336,7 @@ func (f *File[C]) store(addr, value uint32) *Reason {
 	return nil
 }
 
-// command runs a write to a command register.
+// command performs a write to a command register.
 func (f *File[C]) command(addr, value uint32) *Reason {
 	switch addr {
 	case regmap.ReplicationCommand:

@@ -14,7 +14,7 @@ const (
 	TemplateMemory
 )
 
-// Memories are the generator's memories, indexed by mem_select.
+// Memories contains the generator's memories, indexed by the value of register mem_select.
 type Memories [3]Memory
 
 func newMemories(descriptors int) Memories {
@@ -24,7 +24,7 @@ func newMemories(descriptors int) Memories {
 
 func (m *Memories) descriptors() uint32 { return m[DescriptorMemory].limit / regmap.DescriptorWords }
 
-// Descriptor reads descriptor n into d. It reports whether the descriptor was loaded.
+// Descriptor reads descriptor n into d. It returns false if the descriptor was not loaded.
 func (m *Memories) Descriptor(n uint64, d *regmap.Descriptor) bool {
 	at, memory := n*regmap.DescriptorWords, &m[DescriptorMemory]
 	if at+regmap.DescriptorWords > uint64(memory.loaded) {
@@ -38,7 +38,7 @@ func (m *Memories) Descriptor(n uint64, d *regmap.Descriptor) bool {
 	return true
 }
 
-// Flow reads flow n. A flow that was never written is disabled.
+// Flow reads flow n into f. A flow that was never written is disabled.
 func (m *Memories) Flow(n int, f *regmap.Flow) {
 	*f = regmap.Flow{}
 	if w := m[FlowMemory].View(uint32(n*regmap.FlowWords), regmap.FlowWords); w != nil {
@@ -46,7 +46,7 @@ func (m *Memories) Flow(n int, f *regmap.Flow) {
 	}
 }
 
-// Lanes fills lanes from a template; template 0 is built in.
+// Lanes fills lanes with the values of a template. Template 0 is built in.
 func (m *Memories) Lanes(template int, lanes []int32) {
 	for j := range lanes {
 		if template == 0 {
@@ -57,10 +57,10 @@ func (m *Memories) Lanes(template int, lanes []int32) {
 	}
 }
 
-// FlowUsable reports whether frames of a flow can be sent.
+// FlowUsable reports whether frames can be sent for a flow.
 func FlowUsable(f *regmap.Flow) bool { return f.Enable && f.Template < Templates }
 
-// FrameLength returns the length of a descriptor's frame in bytes, and whether that length is valid.
+// FrameLength returns the length of the frame that a descriptor specifies, in bytes, and whether this length is valid.
 func FrameLength(d *regmap.Descriptor, f *regmap.Flow) (size int, ok bool) {
 	if size = int(d.Length); size == 0 {
 		size = int(f.Length)
@@ -68,7 +68,7 @@ func FrameLength(d *regmap.Descriptor, f *regmap.Flow) (size int, ok bool) {
 	return size, size >= olaf.HeaderBytes && size <= int(olaf.MaxFrame) && size%olaf.LaneBytes == 0
 }
 
-// memory returns the memory selected by mem_select.
+// memory returns the memory selected by register mem_select.
 func (f *File[C]) memory() *Memory { return &f.Memories[f.Reg(regmap.GeneratorMemSelect)] }
 
 func (f *File[C]) readMemory() uint32 {

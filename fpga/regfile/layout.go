@@ -6,14 +6,14 @@ import "github.com/olafctl/olaf/fpga/regmap"
 const (
 	FirstAddress = regmap.CommonBase
 	layoutWords  = (regmap.AggregatorBase + regmap.AggregatorBytes - FirstAddress) / 4
-	// EndAddress is the first address after all blocks.
+	// EndAddress is the first address after all register blocks.
 	EndAddress = FirstAddress + 4*layoutWords
 )
 
-// Layout maps every word to its register. It never changes and may be shared by devices of one build.
+// Layout maps every word address to its register. It is immutable and may be shared by devices with the same build.
 type Layout [layoutWords]entry
 
-// entry describes one word of the map.
+// entry describes one word in the register map.
 type entry struct {
 	register *regmap.Register // nil if there is no register
 	block    *regmap.Block
@@ -30,7 +30,7 @@ func (e *entry) reset() uint32 {
 	return uint32(e.register.Reset)
 }
 
-// NewLayout returns the layout of a build with the given capabilities.
+// NewLayout returns the layout for a build with the given capabilities.
 func NewLayout(capabilities uint32) *Layout {
 	l := new(Layout)
 	for _, b := range regmap.BuiltBlocks(capabilities) {

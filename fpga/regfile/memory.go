@@ -5,10 +5,12 @@ import (
 	"hash/crc32"
 )
 
-// pageWords is the allocation unit. It is a multiple of the size of every record except templates.
+// pageWords is the number of words per page, in which memory is allocated. It is a multiple of the size of every record
+// except templates.
 const pageWords = 1 << 16
 
-// Memory is a word memory behind the proxy. Pages are allocated on first write; unallocated words read 0.
+// Memory is a memory of words that is accessed through the proxy. Pages are allocated when they are first written.
+// Words that were not written read as 0.
 type Memory struct {
 	pages  [][]uint32
 	limit  uint32 // size of the memory in words
@@ -17,7 +19,7 @@ type Memory struct {
 
 func newMemory(words int) Memory { return Memory{limit: uint32(words)} }
 
-// Clear erases the contents and keeps the pages allocated.
+// Clear erases the contents but keeps the pages allocated.
 func (m *Memory) Clear() {
 	for _, p := range m.pages {
 		clear(p)
@@ -25,7 +27,7 @@ func (m *Memory) Clear() {
 	m.loaded = 0
 }
 
-// write stores words starting at at. It reports whether they fit.
+// write stores words from index at on. It reports whether they fit into the memory.
 func (m *Memory) write(at uint32, words []uint32) bool {
 	if uint64(at)+uint64(len(words)) > uint64(m.limit) {
 		return false
@@ -49,7 +51,7 @@ func (m *Memory) page(i uint32) []uint32 {
 	return m.pages[i]
 }
 
-// View returns up to n words starting at at, within one page, or nil if the page was never written.
+// View returns up to n words from index at on, within one page. It returns nil if the page was never written.
 func (m *Memory) View(at, n uint32) []uint32 {
 	i := at / pageWords
 	if at >= m.loaded || i >= uint32(len(m.pages)) || m.pages[i] == nil {
@@ -59,7 +61,7 @@ func (m *Memory) View(at, n uint32) []uint32 {
 	return m.pages[i][at:min(at+n, pageWords)]
 }
 
-// Word returns the word at at.
+// Word returns the word at index at.
 func (m *Memory) Word(at uint32) uint32 {
 	if v := m.View(at, 1); v != nil {
 		return v[0]

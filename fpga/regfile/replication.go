@@ -2,7 +2,8 @@ package regfile
 
 import "github.com/olafctl/olaf/fpga/regmap"
 
-// Replication stores the multicast groups written by registers: worker id in bits 15:0, port in 23:16.
+// Replication contains the multicast groups that were written through registers. Each member has its worker id in bits
+// 15:0 and its port in bits 23:16.
 type Replication struct {
 	groups map[uint32][]uint32
 }
@@ -10,10 +11,10 @@ type Replication struct {
 // Clear removes all groups.
 func (r *Replication) Clear() { r.groups = map[uint32][]uint32{} }
 
-// Group returns the members of a group, or nil if it was not written.
+// Group returns the members of a group, or nil if the group was never written.
 func (r *Replication) Group(group uint32) []uint32 { return r.groups[group] }
 
-// resize sets the number of members in a group.
+// resize sets the number of members of a group to n.
 func (r *Replication) resize(group, n uint32) {
 	if n == 0 {
 		delete(r.groups, group)
@@ -24,7 +25,7 @@ func (r *Replication) resize(group, n uint32) {
 	r.groups[group] = members
 }
 
-// group returns the members of the group selected by group_index.
+// group returns the members of the group selected by register group_index.
 func (f *File[C]) group() []uint32 { return f.Replication.Group(f.Reg(regmap.ReplicationGroupIndex)) }
 
 func (f *File[C]) readMember() uint32 {

@@ -7,8 +7,8 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// ShowSlot fills the inspector's registers. state has the bits for a valid and a departing frame; appended is the
-// cycle at which the slot was filled.
+// ShowSlot writes an update into the inspector's registers. state contains the bits for a valid and a departing frame,
+// and appended is the cycle at which the slot was filled.
 func (f *File[C]) ShowSlot(state uint32, u *olaf.Update, appended uint64) {
 	if u.Flags&olaf.Retransmission != 0 {
 		state |= regmap.QueueInspectStateRetransmission
@@ -25,7 +25,7 @@ func (f *File[C]) ShowSlot(state uint32, u *olaf.Update, appended uint64) {
 	f.Set64(regmap.QueueInspectAppended, appended)
 }
 
-// Cluster has the counts of one cluster.
+// Cluster contains the counts of one cluster.
 type Cluster struct {
 	Class            [engine.Classes]uint64
 	DeliveredFrames  uint64
@@ -33,7 +33,7 @@ type Cluster struct {
 	LastDeparture    uint64 // in cycles, 0 for none
 }
 
-// classRegisters contains the address of each class in the cluster bank.
+// classRegisters contains the address of the counter for each class in the cluster bank.
 var classRegisters = func() (at [engine.Classes]uint32) {
 	for class := range at {
 		if ref, err := regmap.FindRegister("queue.cluster_" + engine.Class(class).String()); err == nil {
@@ -43,7 +43,7 @@ var classRegisters = func() (at [engine.Classes]uint32) {
 	return at
 }()
 
-// ShowCluster fills the cluster bank.
+// ShowCluster writes the counts of one cluster into the registers of the cluster bank.
 func (f *File[C]) ShowCluster(c *Cluster) {
 	var in uint64
 	for class, at := range classRegisters {
@@ -56,8 +56,8 @@ func (f *File[C]) ShowCluster(c *Cluster) {
 	f.Set64(regmap.QueueClusterLastDeparture, c.LastDeparture)
 }
 
-// ShowPartial fills the inspector of the program in front of the queue. since is the cycle of the first
-// contribution. If p is nil, all registers read 0.
+// ShowPartial writes a partial sum of the switch program before the queue into the inspector's registers. since is the
+// cycle of its first contribution. If p is nil, all registers read as 0.
 func (f *File[C]) ShowPartial(p *aggregator.Partial, since uint64) {
 	for _, at := range partialRegisters {
 		f.Set(at, 0)

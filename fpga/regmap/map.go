@@ -13,11 +13,11 @@ const (
 	VersionPatch = 0
 )
 
-// Placeholder is the answer of a live register slave of the shell at an address without a register.
+// Placeholder is the value read from a working register slave of the shell at an address without a register.
 const Placeholder = 0xDEADBEEF
 
-// blockHeader returns the first registers of a block. They form a list that starts at common and ends with 0, by
-// which software finds the built blocks.
+// blockHeader returns the registers at the start of a block. The headers form a linked list, which starts at block
+// common and ends with 0. Software uses it to find the blocks in a build.
 func blockHeader(kind, next uint32) []Register {
 	return []Register{
 		{Name: "type", Offset: 0x000, Access: ReadOnly, Reset: uint64(kind),
@@ -29,7 +29,7 @@ func blockHeader(kind, next uint32) []Register {
 	}
 }
 
-// lastHeader returns the header of a block whose successor exists in some builds only.
+// lastHeader returns the registers at the start of a block whose successor in the list exists only in some builds.
 func lastHeader(kind, next uint32) []Register {
 	h := blockHeader(kind, next)
 	h[2].Built = true
@@ -52,7 +52,7 @@ func joinRegisters(parts ...[]Register) []Register {
 	return out
 }
 
-// counterBank lays out 64-bit counters one after another from offset.
+// counterBank places 64-bit counters one after another, starting at offset.
 func counterBank(offset uint32, counters ...Register) []Register {
 	for i := range counters {
 		counters[i].Offset = offset + uint32(8*i)
@@ -61,7 +61,8 @@ func counterBank(offset uint32, counters ...Register) []Register {
 	return counters
 }
 
-// indexedWindow lays out a bank whose content is selected by the block's index register.
+// indexedWindow returns a bank of registers, starting at offset, whose contents are selected by the block's index
+// register.
 func indexedWindow(offset uint32, values ...Register) []Register {
 	values = counterBank(offset, values...)
 	for i := range values {
@@ -512,10 +513,11 @@ var blocks = []Block{
 		)},
 }
 
-// LedgerCounters is the number of counters that a program may declare.
+// LedgerCounters is the maximum number of counters that a switch program may declare.
 const LedgerCounters = 32
 
-// ledgerCounters returns the registers for a program's counters, which the program's description names.
+// ledgerCounters returns the registers for the counters of a switch program. The names of the counters are in the
+// program's description.
 func ledgerCounters() []Register {
 	counters := make([]Register, LedgerCounters)
 	for i := range counters {

@@ -9,7 +9,7 @@ const (
 	TemplateWords   = 2304
 )
 
-// UnitLane is a lane of template 0: 1.0 in Q16.16.
+// UnitLane is the value of every lane in template 0, which is 1.0 in Q16.16 fixed point.
 const UnitLane int32 = 1 << 16
 
 // Flags of a descriptor. All but FlagRetransmission are faults for tests.
@@ -20,10 +20,10 @@ const (
 	FlagNotOlaf                           // another UDP port: bypassed
 )
 
-// MaxDescriptorTime is the last cycle of a descriptor: 13 days of run clock.
+// MaxDescriptorTime is the latest cycle at which a descriptor can be sent, 13 days after the start of the run.
 const MaxDescriptorTime = 1<<48 - 1
 
-// Descriptor is one packet to send.
+// Descriptor describes a packet to send.
 type Descriptor struct {
 	Time     uint64 // cycles on the run clock, at most MaxDescriptorTime
 	Flow     uint16
@@ -33,7 +33,7 @@ type Descriptor struct {
 	Reward   int32 // Q24.8
 }
 
-// Put writes d into the first DescriptorWords words of w. Time is truncated to 48 bits.
+// Put encodes d into the first DescriptorWords words of w. Time is truncated to 48 bits.
 func (d *Descriptor) Put(w []uint32) {
 	_ = w[DescriptorWords-1]
 	w[0] = uint32(d.Time)
@@ -44,7 +44,7 @@ func (d *Descriptor) Put(w []uint32) {
 	w[5], w[6], w[7] = 0, 0, 0
 }
 
-// Get reads d from the first words of w.
+// Get decodes d from the first words of w.
 func (d *Descriptor) Get(w []uint32) {
 	_ = w[DescriptorWords-1]
 	d.Time = uint64(w[1]&0xFFFF)<<32 | uint64(w[0])
@@ -55,7 +55,7 @@ func (d *Descriptor) Get(w []uint32) {
 	d.Reward = int32(w[4])
 }
 
-// Flow is one sender: its addresses, the identity in its headers, and the shape of its frames.
+// Flow describes a sender by its addresses, the identity in its headers, and the shape of its frames.
 type Flow struct {
 	SourceIP, DestIP     [4]byte
 	SourceMAC, DestMAC   [6]byte
@@ -72,7 +72,7 @@ type Flow struct {
 	Seg    uint64
 }
 
-// Put writes f into the first FlowWords words of w.
+// Put encodes f into the first FlowWords words of w.
 func (f *Flow) Put(w []uint32) {
 	_ = w[FlowWords-1]
 	w[0] = be32(f.SourceIP)
@@ -92,7 +92,7 @@ func (f *Flow) Put(w []uint32) {
 	w[9], w[10] = uint32(f.Seg), uint32(f.Seg>>32)
 }
 
-// Get reads f from the first words of w.
+// Get decodes f from the first words of w.
 func (f *Flow) Get(w []uint32) {
 	_ = w[FlowWords-1]
 	f.SourceIP, f.DestIP = splitOctets(w[0]), splitOctets(w[1])

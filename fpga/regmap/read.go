@@ -1,6 +1,6 @@
 package regmap
 
-// readBank fills counters from consecutive 64-bit registers.
+// readBank reads consecutive 64-bit registers, starting at addr, into counters.
 func readBank(r Reader, addr uint32, counters []*uint64) error {
 	for i, c := range counters {
 		v, err := Read64(r, addr+uint32(8*i))
@@ -12,7 +12,7 @@ func readBank(r Reader, addr uint32, counters []*uint64) error {
 	return nil
 }
 
-// addBank adds factor times from to the counters in place.
+// addBank adds each counter in from, multiplied by factor, to the counter with the same index in to.
 func addBank(to, from []*uint64, factor uint64) {
 	for i := range to {
 		*to[i] += *from[i] * factor

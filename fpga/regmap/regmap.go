@@ -1,10 +1,9 @@
-// Package regmap describes the register map of the OLAF blocks. The Go constants (registers.go), the SystemVerilog
-// header (olaf_regs.svh) and docs/reference/registers.md are generated from it. The twin, the RTL and a card
-// implement the same map.
-//
-// Addresses are byte offsets within BAR2 of an OpenNIC shell, whose 250 MHz user box starts at 0x100000. Registers
-// are 32 bit, little-endian; a 64-bit register is two words, low word first. Data that grows with a job is accessed
-// through an index and a data window, or through the generator's memory proxy, so no address range limits it.
+// Package regmap describes the register map of the OLAF blocks. The Go constants in registers.go, the SystemVerilog
+// header olaf_regs.svh and docs/reference/registers.md are generated from this description. The twin, the RTL and a
+// card implement the same map. Addresses are byte offsets within BAR2 of an OpenNIC shell, whose 250 MHz user box
+// starts at 0x100000. Registers have 32 bits and are little-endian. A 64-bit register consists of two words, with the
+// low word first. Data whose size depends on the job is accessed through an index and a data window, or through the
+// generator's memory proxy, so that no address range limits it.
 package regmap
 
 import (
@@ -19,17 +18,17 @@ import (
 
 //go:generate go run ./gen
 
-// Access defines the effects of reading and writing a register.
+// Access is the access mode of a register. It defines the effects of reading and writing.
 type Access uint8
 
 const (
-	// ReadOnly registers refuse writes.
+	// ReadOnly is the mode of registers that refuse writes.
 	ReadOnly Access = iota
-	// ReadWrite registers read back the written value.
+	// ReadWrite is the mode of registers that read as the last written value.
 	ReadWrite
-	// ClearOnOne registers contain sticky bits; writing 1 clears a bit.
+	// ClearOnOne is the mode of registers with sticky bits. Writing 1 to a bit clears it.
 	ClearOnOne
-	// Command registers act on the bits written as 1 and read as 0.
+	// Command is the mode of registers that act on each bit written as 1. They read as 0.
 	Command
 )
 
@@ -38,7 +37,7 @@ var accessNames = [...]string{"RO", "RW", "W1C", "CMD"}
 // String returns the abbreviation used in docs/reference/registers.md.
 func (a Access) String() string { return accessNames[a] }
 
-// Block is a power-of-two window of registers at a fixed BAR2 offset.
+// Block is a window of registers at a fixed offset in BAR2. Its size is a power of two.
 type Block struct {
 	Name string
 	Base uint32 // BAR2 byte offset
@@ -49,7 +48,7 @@ type Block struct {
 	Registers []Register
 }
 
-// Register is one word, or two for a 64-bit value.
+// Register describes one register, which has one word, or two words for a 64-bit value.
 type Register struct {
 	Name   string
 	Offset uint32 // bytes from the block's base
@@ -68,7 +67,7 @@ type Register struct {
 	Fields         []Field
 }
 
-// Field is a range of bits of a register.
+// Field is a range of bits in a register.
 type Field struct {
 	Name   string
 	Hi, Lo uint8
@@ -76,7 +75,7 @@ type Field struct {
 	Values []string // names of the values 0, 1, 2 … of an enumeration
 }
 
-// Record is one fixed-size entry of a memory behind the proxy, in 32-bit words.
+// Record describes the layout of a fixed-size entry in a memory of the generator, in 32-bit words.
 type Record struct {
 	Name   string
 	Words  int
@@ -84,7 +83,7 @@ type Record struct {
 	Fields []RecordField
 }
 
-// RecordField is a range of bits of one word of a record.
+// RecordField is a range of bits in a word of a record.
 type RecordField struct {
 	Name   string
 	Word   uint8
@@ -93,15 +92,15 @@ type RecordField struct {
 	Doc    string
 }
 
-// Mask returns the field's bits in place.
+// Mask returns a mask of the field's bits in its register.
 func (f Field) Mask() uint32 { return bitMask(f.Hi, f.Lo) }
 
-// Mask returns the field's bits in place within its word.
+// Mask returns a mask of the field's bits in its word.
 func (f RecordField) Mask() uint32 { return bitMask(f.Hi, f.Lo) }
 
 func bitMask(hi, lo uint8) uint32 { return uint32(1<<(hi+1)-1) &^ uint32(1<<lo-1) }
 
-// Bytes returns the size of r in the address space.
+// Bytes returns the number of bytes that r occupies in the address space.
 func (r *Register) Bytes() uint32 {
 	if r.Wide {
 		return 8
@@ -109,7 +108,8 @@ func (r *Register) Bytes() uint32 {
 	return 4
 }
 
-// Writable returns the mask of bits in the low word that a write may set: all for a register without fields.
+// Writable returns a mask of the bits in the low word that a write may set. For a register without fields, these are
+// all bits.
 func (r *Register) Writable() uint32 {
 	if r.Access == ReadOnly {
 		return 0
@@ -124,7 +124,7 @@ func (r *Register) Writable() uint32 {
 	return m
 }
 
-// Ref points to one register of the map.
+// Ref refers to a register in a block.
 type Ref struct {
 	Block    *Block
 	Register *Register
@@ -133,22 +133,23 @@ type Ref struct {
 // Name returns the register's full name, such as queue.control.
 func (r Ref) Name() string { return r.Block.Name + "." + r.Register.Name }
 
-// Address returns the BAR2 byte offset of the (low) word.
+// Address returns the register's byte offset in BAR2. For a 64-bit register, it is the offset of the low word.
 func (r Ref) Address() uint32 { return r.Block.Base + r.Register.Offset }
 
-// AllBlocks returns the complete map, by address. The list is a copy; the registers are shared and must not be
-// changed.
+// AllBlocks returns all blocks in the map, in order of address. The list is a copy, but the registers are shared and
+// must not be changed.
 func AllBlocks() []Block { return append([]Block(nil), blocks...) }
 
-// BuiltBlocks returns the blocks of a card with the given common.capabilities.
+// BuiltBlocks returns the blocks of a card whose register common.capabilities has the given value.
 func BuiltBlocks(capabilities uint32) []Block {
 	return slices.DeleteFunc(AllBlocks(), func(b Block) bool { return b.Needs&^capabilities != 0 })
 }
 
-// AllRecords returns the layout of the memories behind the generator's proxy.
+// AllRecords returns the layouts of the entries in the generator's memories.
 func AllRecords() []Record { return append([]Record(nil), records...) }
 
-// FindRegister finds a register by its full name (queue.control). The error suggests similar names.
+// FindRegister returns the register with the given full name, such as queue.control. If there is none, the error
+// suggests similar names.
 func FindRegister(name string) (Ref, error) {
 	block, register, _ := strings.Cut(name, ".")
 	for i := range blocks {
@@ -181,7 +182,7 @@ func FindRegister(name string) (Ref, error) {
 	return Ref{}, fmt.Errorf("no register is named %q; 'olafctl device reg list' names them", name)
 }
 
-// RegisterAt finds the register at a BAR2 byte offset. high is set for the high word of a 64-bit register.
+// RegisterAt returns the register at a byte offset in BAR2. high is true for the high word of a 64-bit register.
 func RegisterAt(addr uint32) (ref Ref, high, ok bool) {
 	for i := range blocks {
 		b := &blocks[i]
@@ -198,14 +199,14 @@ func RegisterAt(addr uint32) (ref Ref, high, ok bool) {
 	return Ref{}, false, false
 }
 
-// FieldValue is one decoded field.
+// FieldValue is the value of one field in a register.
 type FieldValue struct {
 	Field *Field
 	Value uint32
 	Text  string // the value's name in an enumeration, else the number
 }
 
-// Decode splits a value of r into its fields, in declared order.
+// Decode splits a value of r into the values of its fields, in declared order.
 func (r *Register) Decode(value uint32) []FieldValue {
 	out := make([]FieldValue, 0, len(r.Fields))
 	for i := range r.Fields {
@@ -220,13 +221,14 @@ func (r *Register) Decode(value uint32) []FieldValue {
 	return out
 }
 
-// fixed maps units of fixed-point values to the number of fraction bits and the unit for display.
+// fixed describes the units of fixed-point values, with the number of fraction bits and the unit to display.
 var fixed = map[string]struct {
 	bits int
 	unit string
 }{"B/cycle in 8.24": {24, "B/cycle"}, "Q24.8": {8, ""}}
 
-// Text formats a value of r with its unit: a block's type as its four letters, fixed point as a number.
+// Text returns a value of r as text with its unit. The type of a block is shown as its four letters, and fixed point as
+// a decimal number.
 func (r *Register) Text(value uint64) string {
 	if f, ok := fixed[r.Unit]; ok {
 		return strings.TrimSpace(strconv.FormatFloat(float64(value)/float64(uint64(1)<<f.bits), 'f', -1, 64) + " " +
@@ -239,17 +241,18 @@ func (r *Register) Text(value uint64) string {
 	return strings.TrimSpace(fmt.Sprintf("%d %s", value, r.Unit))
 }
 
-// Reader reads one register; fpga.Device is one.
+// Reader reads single registers. Every fpga.Device is a Reader.
 type Reader interface {
 	Read32(addr uint32) (uint32, error)
 }
 
-// Writer writes one register; fpga.Device is one.
+// Writer writes single registers. Every fpga.Device is a Writer.
 type Writer interface {
 	Write32(addr uint32, value uint32) error
 }
 
-// Read64 reads a 64-bit register, low word first. Counters are constant between snapshots, so two reads suffice.
+// Read64 reads a 64-bit register, low word first. Two reads are enough, because counters are constant between
+// snapshots.
 func Read64(r Reader, addr uint32) (uint64, error) {
 	low, err := r.Read32(addr)
 	if err != nil {
@@ -267,7 +270,7 @@ func Write64(w Writer, addr uint32, value uint64) error {
 	return w.Write32(addr+4, uint32(value>>32))
 }
 
-// validateMap checks the description for overlaps, misaligned registers and missing docs. A test calls it.
+// validateMap returns an error if registers overlap or are misaligned, or if documentation is missing. A test calls it.
 func validateMap() error {
 	for i := range blocks {
 		b := &blocks[i]

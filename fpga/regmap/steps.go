@@ -9,7 +9,7 @@ import (
 // ErrUnexpected reports that a list of accesses stopped at a read of an unexpected value.
 var ErrUnexpected = olaf.NewError(olaf.Device, "unexpected value")
 
-// Step is one access of a list: a burst if there are Words, else a write or a read.
+// Step is an access in a list. If it has Words, it is a burst, and otherwise a read or a write.
 type Step struct {
 	Addr  uint32
 	Write bool
@@ -19,10 +19,10 @@ type Step struct {
 	Want  uint32
 }
 
-// ReadStep returns the step that reads a register.
+// ReadStep returns a step that reads a register.
 func ReadStep(addr uint32) Step { return Step{Addr: addr} }
 
-// WriteStep returns the step that writes a register.
+// WriteStep returns a step that writes a register.
 func WriteStep(addr, value uint32) Step { return Step{Addr: addr, Write: true, Value: value} }
 
 // ExpectStep returns the step that reads a register and stops the list unless the bits in mask have the values in want.
@@ -39,14 +39,15 @@ func (s *Step) CheckValue() error {
 	return fmt.Errorf("%w %#x at %#x; want %#x in the bits %#x", ErrUnexpected, s.Value, s.Addr, s.Want, s.Mask)
 }
 
-// Registers gives access to registers.
+// Registers reads and writes registers.
 type Registers interface {
 	Reader
 	Writer
 	WriteBurst(addr uint32, words []uint32) error
 }
 
-// Lister is a device for which a list of accesses is cheaper than single accesses, because it is far away.
+// Lister is implemented by devices that perform a list of accesses faster than single accesses, because they are
+// reached over a network.
 type Lister interface {
 	// DoSteps performs the steps like Do.
 	DoSteps(steps []Step) (done int, err error)

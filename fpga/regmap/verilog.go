@@ -2,7 +2,8 @@ package regmap
 
 import _ "embed"
 
-// Verilog is the map as a SystemVerilog package for building the RTL: the file olaf_regs.svh.
+// Verilog is the content of the file olaf_regs.svh, which defines the register map as a SystemVerilog package for
+// building the RTL.
 //
 //go:embed olaf_regs.svh
 var Verilog []byte

@@ -27,16 +27,16 @@ import (
 	"github.com/olafctl/olaf/internal/caller"
 )
 
-// ErrUnreachable reports that no agent answers at the address.
+// ErrUnreachable is the error if no agent answers at the address.
 var ErrUnreachable = olaf.NewError(olaf.Device, "no device agent answers")
 
-// ErrDenied reports that the agent's socket belongs to another user.
+// ErrDenied is the error if the agent's socket belongs to another user.
 var ErrDenied = olaf.NewError(olaf.Device, "permission denied")
 
-// ErrInUse reports that another client writes to the device.
+// ErrInUse is the error if another client already writes to the device.
 var ErrInUse = olaf.NewError(olaf.Device, "the device is in use by another client")
 
-// Options configure a session.
+// Options configure a session with an agent.
 type Options struct {
 	ReadOnly bool
 	Local    bool          // the agent is part of this process: the device keeps its address and kind
@@ -46,7 +46,7 @@ type Options struct {
 	Why      func() error  // explains a broken connection; may be nil and may return nil
 }
 
-// Device is a device behind an agent. It is not safe for concurrent use.
+// Device is a device that is accessed through an agent. It is not safe for concurrent use.
 type Device struct {
 	conn     *grpc.ClientConn
 	stream   grpc.ClientStream
@@ -77,8 +77,8 @@ var (
 	_ fpga.ArrivalLog  = (*Device)(nil)
 )
 
-// Dial opens a session with the agent at HOST:PORT or unix:PATH. The error matches ErrUnreachable, ErrDenied,
-// ErrInUse or ErrProtocol.
+// Dial opens a session with the agent at target, which is HOST:PORT or unix:PATH. The error matches ErrUnreachable,
+// ErrDenied, ErrInUse or ErrProtocol.
 func Dial(ctx context.Context, target string, o Options) (*Device, error) {
 	if o.Patience == 0 {
 		o.Patience = 30 * time.Second
@@ -148,8 +148,8 @@ func dialError(ctx context.Context, target string, err error) error {
 	return fmt.Errorf("%s: %w: %s; 'olafctl device serve' starts one", target, ErrUnreachable, status.Convert(err).Message())
 }
 
-// isDenied reports whether the target is a socket, or in a folder, that this user may not access. The connection's
-// error does not show that.
+// isDenied reports whether the target is a socket that this user may not access, or is in a folder that this user may
+// not access. This cannot be seen from the connection's error.
 func isDenied(target string) bool {
 	path, ok := strings.CutPrefix(target, "unix:")
 	if !ok {
@@ -162,7 +162,8 @@ func isDenied(target string) bool {
 	return errors.Is(err, fs.ErrPermission)
 }
 
-// roundTrip sends d.request and waits for d.reply. It gives up if the agent does not answer in time.
+// roundTrip sends the request in d.request and waits for the answer in d.reply. It fails if the agent does not answer
+// in time.
 func (d *Device) roundTrip() error {
 	d.watchdog.Reset(d.patience)
 	defer d.watchdog.Stop()
@@ -179,8 +180,8 @@ func (d *Device) awaitReply() error {
 	return d.stream.RecvMsg(&d.reply)
 }
 
-// sendRequest makes one request. After a broken connection the device counts as gone: the state of the request is
-// unknown, so nothing is repeated.
+// sendRequest sends a request and returns a reader for the answer. If the connection breaks, the device is treated as
+// gone. The request is not repeated, because it may already have been executed.
 func (d *Device) sendRequest() (reader, error) {
 	if err := d.endStream(); err != nil {
 		return reader{}, err
@@ -214,16 +215,16 @@ func (d *Device) putWords(values ...uint32) {
 	}
 }
 
-// Identity returns the served device's identity, with its address here.
+// Identity returns the identity of the agent's device, with the address by which it is reached from here.
 func (d *Device) Identity() fpga.Identity { return d.identity }
 
-// Served returns the served device's identity as the agent reports it.
+// Served returns the identity of the agent's device, as the agent reports it.
 func (d *Device) Served() fpga.Identity { return *d.offers.Identity }
 
-// HasTap reports whether the agent provides the updates that reached the parameter server.
+// HasTap reports whether the agent can return the updates that reached the parameter server.
 func (d *Device) HasTap() bool { return d.offers.Tap }
 
-// Read32 reads a register. Values latched by the last snapshot came with it and need no request.
+// Read32 reads a register. Values that the last snapshot latched are already here and need no request.
 func (d *Device) Read32(addr uint32) (uint32, error) {
 	if v, ok := d.counters[addr]; ok && d.failed == nil {
 		return v, nil
@@ -247,7 +248,7 @@ func (d *Device) Read32(addr uint32) (uint32, error) {
 	return v, err
 }
 
-// isFixed contains the registers that describe a device's image.
+// isFixed contains the registers that describe the image of a device. Their values do not change.
 var isFixed = map[uint32]bool{regmap.CommonMapVersion: true, regmap.CommonRole: true, regmap.CommonCapabilities: true,
 	regmap.CommonMaxPacketBytes: true, regmap.QueueBuiltSlots: true, regmap.GeneratorBuiltFlows: true, regmap.AggregatorVersion: true,
 	regmap.AggregatorBuiltSlots: true, regmap.AggregatorBuiltPrograms: true}
@@ -255,7 +256,7 @@ var isFixed = map[uint32]bool{regmap.CommonMapVersion: true, regmap.CommonRole: 
 // errBrokenAnswer is the error for an answer with an unexpected length.
 var errBrokenAnswer = fmt.Errorf("%w: a broken answer", ErrProtocol)
 
-// checkComplete returns an error if an answer is too short or too long.
+// checkComplete returns an error if the answer was too short or was not read completely.
 func (r *reader) checkComplete() error {
 	if !r.atEnd() {
 		return errBrokenAnswer
@@ -281,7 +282,7 @@ func (d *Device) Write32(addr, value uint32) error {
 	return r.checkComplete()
 }
 
-// WriteBurst writes words to one address, at most a million per request.
+// WriteBurst writes words to one address. It sends at most a million words per request.
 func (d *Device) WriteBurst(addr uint32, words []uint32) error {
 	for len(words) > 0 {
 		n := min(len(words), maxBurstWords)
@@ -300,8 +301,8 @@ func (d *Device) WriteBurst(addr uint32, words []uint32) error {
 	return d.failed
 }
 
-// Drain appends the updates delivered since its last call. Contributors are valid until the next call. A broken
-// connection is reported by the next register access.
+// Drain appends the updates delivered since its previous call to buf. Contributors are valid until the next call. If
+// the connection is broken, the next register access returns the error.
 func (d *Device) Drain(buf []olaf.Observation) []olaf.Observation {
 	if !d.ahead.answerDrain() {
 		d.startRequest(opDrain)
@@ -320,7 +321,7 @@ func (d *Device) Drain(buf []olaf.Observation) []olaf.Observation {
 	return buf
 }
 
-// Capture returns the capture report of the agent's tap for the last run, or nil if the tap makes none.
+// Capture returns the capture report of the agent's tap for the last run, or nil if the tap does not report.
 func (d *Device) Capture() (*fpga.Capture, error) {
 	if !d.offers.Captures {
 		return nil, d.failed
@@ -329,7 +330,7 @@ func (d *Device) Capture() (*fpga.Capture, error) {
 	return c, d.requestJSON(opCapture, &c)
 }
 
-// PortCounts returns the port counts of the agent's device, or none if it has no ports.
+// PortCounts returns the port counts of the agent's device, or nil if it has no ports.
 func (d *Device) PortCounts() (counts []fpga.Port, err error) {
 	if !d.offers.Ports {
 		return nil, d.failed
@@ -338,13 +339,13 @@ func (d *Device) PortCounts() (counts []fpga.Port, err error) {
 	return counts, err
 }
 
-// AddsUpdates reports whether the programs of the agent's device sum the generator's updates.
+// AddsUpdates reports whether the switch programs of the agent's device sum the generator's updates.
 func (d *Device) AddsUpdates() bool { return !d.offers.Waits }
 
 // LogsArrivals reports whether the agent's device logs arrivals at its queue.
 func (d *Device) LogsArrivals() bool { return d.offers.Arrivals }
 
-// Arrivals returns the arrivals logged by the agent's device, at most a million per request.
+// Arrivals returns the arrivals logged by the agent's device. It fetches at most a million per request.
 func (d *Device) Arrivals() (all []fpga.Arrival, err error) {
 	if !d.offers.Arrivals {
 		return nil, fmt.Errorf("%w: %s does not log the arrivals at its queue", fpga.ErrRefused, d.identity.Address)
@@ -368,7 +369,7 @@ func (d *Device) Arrivals() (all []fpga.Arrival, err error) {
 	return all, nil
 }
 
-// requestJSON requests a JSON document.
+// requestJSON makes a request and decodes the JSON document in the answer into the given variable.
 func (d *Device) requestJSON(op byte, into any) error {
 	d.startRequest(op)
 	r, err := d.sendRequest()
@@ -381,11 +382,11 @@ func (d *Device) requestJSON(op byte, into any) error {
 	return nil
 }
 
-// closePatience is the time for an agent to end the session. Without waiting, the same client's next session might find
-// the device in use, for example on a busy machine.
+// closePatience is how long Close waits until the agent has ended the session. Without waiting, the next session of the
+// same client might find the device in use, for example on a busy machine.
 const closePatience = 10 * time.Second
 
-// Close ends the session; the device keeps its state at the agent. A second Close does nothing.
+// Close ends the session. The device keeps its state at the agent. A second Close does nothing.
 func (d *Device) Close() error {
 	if d.closed {
 		return nil

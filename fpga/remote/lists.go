@@ -38,13 +38,13 @@ func (a *ahead) addUpdates(r *reader, drains int) error {
 // when the queue is empty, as registers in the same answer report. Further drains send a request.
 const drainsAfterList, drainsAfterSleep = 1, 2
 
-// expire records that a request is made, after which register values may differ.
+// expire discards the data, because a request is about to be made that may change register values.
 func (a *ahead) expire() {
 	clear(a.registers)
 	a.drains = 0
 }
 
-// register returns a register's value read after the last sleep. It returns each value once.
+// register returns the value that a register had after the last sleep. It returns each value only once.
 func (a *ahead) register(addr uint32) (uint32, bool) {
 	v, ok := a.registers[addr]
 	delete(a.registers, addr)
@@ -125,7 +125,7 @@ func (r *reader) readDifferences(n uint32) []uint32 {
 	return words
 }
 
-// readList reads the answer to a list that ended with an error or nil.
+// readList reads the answer to a list. failed is the error in the answer's status, or nil.
 func (d *Device) readList(steps []regmap.Step, r *reader, failed error) (done int, err error) {
 	if failed != nil && len(r.b) == 0 {
 		return 0, failed

@@ -22,12 +22,12 @@ import (
 	"github.com/olafctl/olaf/internal/silence"
 )
 
-// Tap returns the updates delivered since its last call; capture.Tap is one.
+// Tap returns the updates delivered since its previous call. capture.Tap is an implementation.
 type Tap interface {
 	Drain(buf []olaf.Observation) []olaf.Observation
 }
 
-// Server offers one device to clients. It executes one access at a time.
+// Server gives clients access to one device. It performs one access at a time.
 type Server struct {
 	// Admit, if set, returns the reason why a user (user@host, as the client states) may not write, such as a
 	// reservation.
@@ -44,12 +44,13 @@ type Server struct {
 	lists    []byte // of updates
 }
 
-// NewServer offers d, and the updates of tap if not nil. Other code must use d under Do only.
+// NewServer returns a server for d and, if tap is not nil, for the updates of tap. Other code must use d only through
+// Do.
 func NewServer(d fpga.Device, tap Tap) *Server {
 	return &Server{device: d, tap: tap}
 }
 
-// findCounters finds the addresses that a snapshot latches on this device.
+// findCounters determines which addresses a snapshot latches on this device.
 func (s *Server) findCounters() error {
 	if s.counters != nil {
 		return nil
@@ -68,14 +69,14 @@ func (s *Server) findCounters() error {
 	return nil
 }
 
-// Do runs f while no client uses the device.
+// Do calls f while no client uses the device.
 func (s *Server) Do(f func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f()
 }
 
-// Register registers the service with a gRPC server.
+// Register registers the server's service with a gRPC server.
 func (s *Server) Register(r grpc.ServiceRegistrar) {
 	stream := streamDesc
 	stream.Handler = func(_ any, stream grpc.ServerStream) error { return s.serveSession(stream) }
@@ -83,7 +84,7 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 		Streams: []grpc.StreamDesc{stream}}, s)
 }
 
-// serveSession serves one client until it leaves.
+// serveSession serves one client until the client disconnects.
 func (s *Server) serveSession(stream grpc.ServerStream) (err error) {
 	var request []byte
 	if err := stream.RecvMsg(&request); err != nil {
@@ -144,7 +145,8 @@ func clientName(ctx context.Context) string {
 	return p.Addr.String()
 }
 
-// describeClient describes the writer, its command and its start time, if the client states them.
+// describeClient returns a description of a writing client for other clients. It contains the client's command and
+// start time if they are known.
 func (g *greeting) describeClient(address string, since time.Time) string {
 	if g.User == "" {
 		return address
@@ -152,7 +154,8 @@ func (g *greeting) describeClient(address string, since time.Time) string {
 	return fmt.Sprintf("%s (%s, since %s)", caller.Plain(g.User), caller.Plain(g.Run), since.Format(time.TimeOnly))
 }
 
-// claimWriter takes the right to write, or returns its holder's name and how long the holder has been silent.
+// claimWriter acquires the right to write. If another client has this right, it returns that client's description and
+// how long that client has been silent.
 func (s *Server) claimWriter(who string, silence func() time.Duration) (other string, quiet time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -163,9 +166,9 @@ func (s *Server) claimWriter(who string, silence func() time.Duration) (other st
 	return s.writer, s.silence()
 }
 
-// releaseWriter returns the right to write. If the writer was lost, for example killed, it cannot stop what it
-// started, so the generator is stopped for the next client. A writer that closes its session may leave the
-// generator running.
+// releaseWriter releases the right to write. If the writer was lost, for example because it was killed, it also stops
+// the generator, because the writer can no longer do so. A writer that closes its session may leave the generator
+// running.
 func (s *Server) releaseWriter(lost bool) {
 	s.Do(func() {
 		if lost && s.fired {
@@ -176,7 +179,7 @@ func (s *Server) releaseWriter(lost bool) {
 	})
 }
 
-// errReadOnly is returned for writes in a read-only session.
+// errReadOnly is the error for writes in a read-only session.
 var errReadOnly = fmt.Errorf("%w: the session is read-only", fpga.ErrRefused)
 
 // answerRequest executes one request, except opSleep, and appends its answer to b.
@@ -214,10 +217,10 @@ func (s *Server) answerRequest(b, request []byte, readOnly bool) []byte {
 	return appendStatus(b, errBroken)
 }
 
-// errBroken is returned for a request that is too short, too long, or not supported by the device.
+// errBroken is the error for a request that is too short or too long, or that the device does not support.
 var errBroken = fmt.Errorf("%w: a broken request", ErrProtocol)
 
-// answerLog answers a request for data collected by the device.
+// answerLog answers a request for data that the device collected, such as arrivals, and appends the answer to b.
 func (s *Server) answerLog(op byte, b []byte, r *reader) []byte {
 	switch op {
 	case opDrain:
@@ -243,7 +246,8 @@ func (s *Server) answerLog(op byte, b []byte, r *reader) []byte {
 	return appendStatus(b, errBroken)
 }
 
-// capturer returns what reports on the capture of a run: the tap or, without one, a device that is captured elsewhere.
+// capturer returns the object that reports how well a run was captured. This is the tap or, if there is no tap, a
+// device whose runs are captured elsewhere.
 func (s *Server) capturer() (c fpga.Capturer, ok bool) {
 	if c, ok = s.tap.(fpga.Capturer); !ok && s.tap == nil {
 		c, ok = s.device.(fpga.Capturer)
@@ -251,18 +255,18 @@ func (s *Server) capturer() (c fpga.Capturer, ok bool) {
 	return c, ok
 }
 
-// atEnd reports whether all of a message was read and it was not too short.
+// atEnd reports whether the whole message was read and was not too short.
 func (r *reader) atEnd() bool { return !r.short && len(r.b) == 0 }
 
-// movesIndex reports whether a read advances an index; operands begin with the address.
+// movesIndex reports whether a read advances an index. The operands begin with the address.
 func movesIndex(operands []byte) bool {
 	r := reader{b: operands}
 	addr := r.u32()
 	return addr == regmap.GeneratorMemData || addr == regmap.ReplicationMemberData
 }
 
-// writeRegister writes a register. It answers a snapshot with all latched values, so that the client need not
-// request them.
+// writeRegister writes a register and appends the answer to b. The answer to a snapshot command contains all latched
+// values, so that the client does not have to request them.
 func (s *Server) writeRegister(b []byte, addr, value uint32) []byte {
 	if addr == regmap.GeneratorCommand {
 		// Also set if the command is refused, which does no harm.
@@ -286,7 +290,7 @@ func (s *Server) writeRegister(b []byte, addr, value uint32) []byte {
 	return b
 }
 
-// maxSteps limits one list.
+// maxSteps is the maximum number of steps in a list.
 const maxSteps = 1 << 16
 
 // appendList performs a list of accesses. The answer contains the number of steps without an error, the values read in
@@ -318,10 +322,10 @@ func (s *Server) appendList(b []byte, r *reader, readOnly bool) []byte {
 	return s.appendDrained(b)
 }
 
-// listed is the result of a list.
+// listed is the result of performing a list of accesses.
 type listed struct{ values, counters, answer []byte }
 
-// carryOut performs one step of a list. An incomplete step sets r.short.
+// carryOut performs one step of a list. If the step is incomplete, it sets r.short.
 func (s *Server) carryOut(op byte, r *reader, l *listed) error {
 	addr := r.u32()
 	switch op {
@@ -363,7 +367,7 @@ func (s *Server) carryOut(op byte, r *reader, l *listed) error {
 	return errBroken
 }
 
-// appendJSON answers with a document, or with the error from making it.
+// appendJSON appends an answer with a JSON document to b, or with an error if err is not nil.
 func appendJSON(b []byte, document any, err error) []byte {
 	var text []byte
 	if err == nil {
@@ -372,7 +376,7 @@ func appendJSON(b []byte, document any, err error) []byte {
 	return append(appendStatus(b, err), text...)
 }
 
-// appendArrivals answers with the arrivals from first on.
+// appendArrivals appends an answer with the arrivals from index first on to b.
 func appendArrivals(b []byte, log fpga.ArrivalLog, first int) []byte {
 	all, err := log.Arrivals()
 	b = appendStatus(b, err)

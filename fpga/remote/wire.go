@@ -22,8 +22,8 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// Version of the protocol. Client and server must agree: a client that ignores an agent's capture report would
-// overrate its numbers.
+// Version is the version of the protocol. Client and server must have the same version. For example, a client that
+// ignores an agent's capture report would overrate its numbers.
 const Version = 3
 
 // Limits of one message.
@@ -33,7 +33,7 @@ const (
 	maxArrivals     = 1 << 20
 )
 
-// ErrProtocol reports that the other side does not speak this version of the protocol.
+// ErrProtocol is the error if the other side does not use this version of the protocol.
 var ErrProtocol = olaf.NewError(olaf.Device, "not an olafctl device agent")
 
 const (
@@ -43,7 +43,7 @@ const (
 
 var streamDesc = grpc.StreamDesc{StreamName: methodName, ServerStreams: true, ClientStreams: true}
 
-// codec passes byte strings through.
+// codec passes messages to gRPC as byte strings, without encoding them.
 type codec struct{}
 
 const codecName = "olafctl-bytes"
@@ -69,7 +69,8 @@ func (codec) Unmarshal(data []byte, v any) error {
 	return nil
 }
 
-// greeting is the first message in each direction. It is JSON, so that other versions can be recognized.
+// greeting is the first message in each direction. It is JSON, so that the messages of other versions can be
+// recognized.
 type greeting struct {
 	Version  int            `json:"version"`
 	ReadOnly bool           `json:"read_only,omitempty"` // requested by the client
@@ -109,7 +110,7 @@ const (
 	// address, number of words, and their differences. Answer: see appendList.
 	opList   = 'm'
 	opExpect = 'x'
-	// Used only if the server's greeting offers them.
+	// opCapture and the requests declared after it are used only if the server's greeting offers them.
 	opCapture  = 'c' // answer: fpga.Capture as JSON
 	opPorts    = 'p' // answer: list of fpga.Port as JSON
 	opArrivals = 'l' // index of the first; answer: total number, and as many updates as fit
@@ -119,10 +120,11 @@ const (
 // one run would stop for several round trips.
 const windowBytes = 4 << 20
 
-// errElse is matched by all other device errors.
+// errElse is matched by device errors that match no other error of package fpga.
 var errElse = olaf.NewError(olaf.Device, "the device failed")
 
-// Answers start with one of these; all but the first continue with an error text.
+// statuses lists the status codes with which answers start, and the errors that they represent. All except the first
+// are followed by an error text.
 var statuses = []struct {
 	code byte
 	kind error
@@ -131,7 +133,8 @@ var statuses = []struct {
 
 const statusDone, statusError = '+', 'e'
 
-// appendStatus starts an answer. For an error, its length and text follow.
+// appendStatus appends the status at the start of an answer to b. For an error, the length and the text of its message
+// follow.
 func appendStatus(b []byte, err error) []byte {
 	if err == nil {
 		return append(b, statusDone)
@@ -148,7 +151,7 @@ func appendStatus(b []byte, err error) []byte {
 	return append(b, text...)
 }
 
-// remoteError is an error of the other side.
+// remoteError is an error that the other side returned.
 type remoteError struct {
 	text string
 	kind error
@@ -157,7 +160,7 @@ type remoteError struct {
 func (e *remoteError) Error() string { return e.text }
 func (e *remoteError) Unwrap() error { return e.kind }
 
-// reader reads numbers from a message. After the end all are 0 and short is set.
+// reader reads numbers from a message. At the end of the message it sets short and returns 0.
 type reader struct {
 	b     []byte
 	short bool
@@ -179,7 +182,7 @@ func (r *reader) u32() uint32 { return binary.LittleEndian.Uint32(r.bytes(4)) }
 
 func (r *reader) u64() uint64 { return binary.LittleEndian.Uint64(r.bytes(8)) }
 
-// readStatus reads the start of an answer.
+// readStatus reads the status at the start of an answer and returns its error.
 func (r *reader) readStatus() error {
 	code := r.u8()
 	if code == statusDone && !r.short {

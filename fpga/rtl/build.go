@@ -28,21 +28,21 @@ import (
 
 //go:generate go run ./gen
 
-// sources has all files to compile, except the header of the register map.
+// sources contains all files to compile, except for the header with the register map.
 //
 //go:embed sv/*.sv sim/harness.cpp sim/olaf_sim.sv sim/lint.vlt
 var sources embed.FS
 
 var (
-	// ErrTools reports that a program needed to build the simulation is missing.
+	// ErrTools is the error if a program needed for building the simulation is missing.
 	ErrTools = olaf.NewError(olaf.Device, "a tool is missing")
-	// ErrBuild reports that the simulation could not be built.
+	// ErrBuild is the error if the simulation could not be built.
 	ErrBuild = olaf.NewError(olaf.Failed, "the RTL can't be built")
-	// ErrSize reports that the logic does not support the size.
+	// ErrSize is the error for a size that the logic does not support.
 	ErrSize = olaf.NewError(olaf.Usage, "the RTL is not built in that size")
 )
 
-// Build is the size of the logic. A field of 0 selects its default.
+// Build describes the size of the logic. A field that is 0 selects the default.
 type Build struct {
 	Slots       int // capacity in updates, 1 … 4,096; default 64
 	Clusters    int // 1 … 65,536; default 1,024
@@ -52,10 +52,10 @@ type Build struct {
 	Flows       int // of the generator, 1 … 65,536; default 1,024
 }
 
-// templates is the number of the generator's templates; the first is built in.
+// templates is the number of templates in the generator. The first template is built in.
 const templates = 16
 
-// sizes lists the fields of a Build: name in an address, RTL parameter, range and default.
+// sizes describes the fields of a Build. Each has a name for addresses, an RTL parameter, a range and a default.
 var sizes = []struct {
 	word, parameter  string
 	low, high, usual int
@@ -69,7 +69,8 @@ var sizes = []struct {
 	{"flows", "FLOWS", 1, 1 << 16, 1024, func(b *Build) *int { return &b.Flows }},
 }
 
-// ParseBuild parses the sizes in an address: ports=1,slots=8; empty is the default. The error matches ErrSize.
+// ParseBuild parses the sizes in a device address, such as ports=1,slots=8. An empty text selects the defaults. The
+// error matches ErrSize.
 func ParseBuild(text string) (Build, error) {
 	var b Build
 	for _, part := range strings.FieldsFunc(text, func(r rune) bool { return r == ',' }) {
@@ -111,7 +112,7 @@ func (b *Build) setDefaults() {
 	}
 }
 
-// Validate returns an error for the first size out of range. The error matches ErrSize.
+// Validate returns an error for the first size that is out of range. The error matches ErrSize.
 func (b *Build) Validate() error {
 	for _, s := range sizes {
 		if n := *s.of(b); n < s.low || n > s.high {
@@ -121,7 +122,8 @@ func (b *Build) Validate() error {
 	return nil
 }
 
-// addressName returns the part of the address after its scheme: the sizes that differ from the default.
+// addressName returns the part of a device address that follows the scheme, which lists the sizes that differ from the
+// default.
 func (b *Build) addressName() string {
 	var parts []string
 	for _, s := range sizes {
@@ -139,7 +141,8 @@ const (
 	clockedTwice = "@(edge clk)"
 )
 
-// listSources returns the sources by name, and the order in which they are compiled: packages come first.
+// listSources returns the names of all sources in the order in which they are compiled, and their contents. Packages
+// come first.
 func listSources() (names []string, content map[string][]byte) {
 	content = map[string][]byte{"olaf_regs.sv": regmap.Verilog}
 	err := fs.WalkDir(sources, ".", func(p string, d fs.DirEntry, err error) error {
@@ -166,7 +169,7 @@ func listSources() (names []string, content map[string][]byte) {
 	return append(names, "olaf_sim.sv", "harness.cpp"), content
 }
 
-// sourcesHash is the SHA-256 of all sources; its first 32 bits are in common.build_hash.
+// sourcesHash is the SHA-256 hash of all sources. Its first 32 bits are in register common.build_hash.
 var sourcesHash = sync.OnceValue(func() string {
 	names, content := listSources()
 	h := sha256.New()
@@ -184,13 +187,14 @@ const (
 	buildTime   = 15 * time.Minute // maximum
 )
 
-// flags are Verilator's flags. Signals start with the cheapest value, because all relevant ones are reset.
+// flags are the command-line flags for Verilator. Signals start with the value that is cheapest to simulate, because
+// all relevant signals are reset.
 var flags = []string{
 	"--cc", "--exe", "-O3", "--x-assign", "fast", "--x-initial", "fast", "--noassert", "--top-module", topName, "-Mdir",
 	"build", "-o", programName,
 }
 
-// verilatorArgs returns Verilator's arguments for b.
+// verilatorArgs returns the command-line arguments with which Verilator compiles this build.
 func (b *Build) verilatorArgs() []string {
 	names, _ := listSources()
 	args := slices.Clone(flags)
@@ -200,8 +204,8 @@ func (b *Build) verilatorArgs() []string {
 	return append(append(args, fmt.Sprintf("-GBUILD_HASH=32'h%s", sourcesHash()[:8])), names...)
 }
 
-// findProgram returns the path of the simulation of this build. It builds the program if the cache does not have
-// it. The cache key is a hash of sources, sizes and compilers, so an outdated build is never found.
+// findProgram returns the path of the simulation program for this build. It builds the program if the cache does not
+// contain it. The cache key is a hash of sources, sizes and compilers, so that an outdated program is never used.
 func (c *Config) findProgram(ctx context.Context) (string, error) {
 	tools, err := findCompilers()
 	if err != nil {
@@ -233,8 +237,8 @@ func isUsable(program string) bool {
 	return err == nil && info.Mode().IsRegular() && info.Mode()&0o100 != 0 && info.Size() > 0
 }
 
-// findCompilers returns a description of the build tools by path, size and time, which is fast to determine. The
-// error matches ErrTools.
+// findCompilers returns a text that identifies the build tools by their paths, sizes and modification times, which can
+// be determined quickly. The error matches ErrTools.
 func findCompilers() (string, error) {
 	var all strings.Builder
 	for _, tool := range []string{"verilator", "make", "c++"} {
@@ -254,11 +258,11 @@ func findCompilers() (string, error) {
 	return all.String(), nil
 }
 
-// lockStep is the interval for polling another process's build.
+// lockStep is the interval at which a build by another process is polled.
 const lockStep = 100 * time.Millisecond
 
-// buildProgram builds in a temporary folder and moves the result to its place. Only one of several processes
-// builds.
+// buildProgram builds the program in a temporary folder and moves it to its place. If several processes need the
+// program, only one of them builds it.
 func (c *Config) buildProgram(ctx context.Context, folder, program string) error {
 	ctx, cancel := context.WithTimeout(ctx, buildTime)
 	defer cancel()
@@ -307,8 +311,8 @@ const (
 	profiled = "-fprofile-use -fprofile-partial-training -Wno-missing-profile"
 )
 
-// compileTwice builds the program twice, the second time with a profile of the first under a saturating stream, which
-// makes it a third faster. If the compiler writes no profile, the second build works without it.
+// compileTwice builds the program twice. The second build uses a profile of the first under a saturating stream, which
+// makes the program a third faster. If the compiler does not write a profile, the second build is made without it.
 func (c *Config) compileTwice(ctx context.Context, folder string) (program string, err error) {
 	program = filepath.Join(folder, programName)
 	build := func(how string) error {
@@ -337,7 +341,7 @@ func (c *Config) compileTwice(ctx context.Context, folder string) (program strin
 	return program, build(how)
 }
 
-// runTool runs a tool in a folder. The error includes the first error line of its output.
+// runTool runs a program in a folder. The error includes the first error line of its output.
 func runTool(ctx context.Context, folder, tool string, args ...string) error {
 	cmd := exec.CommandContext(ctx, tool, args...)
 	cmd.Dir, cmd.WaitDelay = folder, time.Second
@@ -363,7 +367,7 @@ func waitFor(ctx context.Context, path string) (*os.File, error) {
 	}
 }
 
-// firstError returns the first error line of a compiler's output.
+// firstError returns the first line with an error in a compiler's output.
 func firstError(output string) string {
 	lines := strings.Split(strings.TrimSpace(output), "\n")
 	for _, line := range lines {

@@ -17,10 +17,11 @@ import (
 	"github.com/olafctl/olaf/fpga"
 )
 
-// protocol is the protocol version (docs/notes/rtl.md, Protocol).
+// protocol is the version of the protocol between this package and the simulation (docs/notes/rtl.md, Protocol).
 const protocol = 1
 
-// child is the simulation's process. Any failure ends it, and all later calls return that failure.
+// child is the process that runs the simulation. Any failure ends the process, and all later calls return the same
+// failure.
 type child struct {
 	cmd      *exec.Cmd
 	to, from *os.File
@@ -35,7 +36,7 @@ type child struct {
 	clocks int64 // clocks of the logic, including those in which no time passes
 }
 
-// listener receives the child's reports while time passes.
+// listener receives the reports that the simulation makes while time passes.
 type listener interface {
 	// worker looks up the sender with an address.
 	worker(source netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool)
@@ -43,10 +44,10 @@ type listener interface {
 	report(kind byte, record []byte)
 }
 
-// clocksPerSecond is a lower bound on the simulation speed.
+// clocksPerSecond is a lower limit for the simulation's speed. Deadlines are calculated from it.
 const clocksPerSecond = 20_000
 
-// startChild runs the program and checks the protocol version. The error matches fpga.ErrGone.
+// startChild starts the simulation program and checks the version of its protocol. The error matches fpga.ErrGone.
 func startChild(program string, patience time.Duration, heard listener) (*child, error) {
 	c := &child{patience: patience, heard: heard}
 	ours, theirs, err := makePipes()
@@ -75,7 +76,8 @@ func startChild(program string, patience time.Duration, heard listener) (*child,
 	return c, nil
 }
 
-// makePipes returns the parent's and the child's ends, one of each for reading and one for writing.
+// makePipes creates two pipes. It returns the parent's and the child's ends, one of each for reading and one for
+// writing.
 func makePipes() (ours, theirs [2]*os.File, err error) {
 	if theirs[0], ours[1], err = os.Pipe(); err != nil {
 		return ours, theirs, fmt.Errorf("rtl: %w", err)
@@ -93,7 +95,7 @@ func closeAll(files []*os.File) {
 	}
 }
 
-// tail keeps the end of a program's output.
+// tail is a writer that keeps only the end of a program's output.
 type tail struct{ bytes.Buffer }
 
 const tailBytes = 4096
@@ -105,10 +107,10 @@ func (t *tail) Write(p []byte) (int, error) {
 	return t.Buffer.Write(p[max(0, len(p)-tailBytes):])
 }
 
-// errClosed is returned by a closed card.
+// errClosed is the error for accesses to a closed card.
 var errClosed = fmt.Errorf("rtl: closed: %w", fpga.ErrGone)
 
-// close closes the child's input, which ends it.
+// close ends the child by closing its input.
 func (c *child) close() error {
 	if c.failed == nil {
 		c.failed = errClosed
@@ -117,7 +119,7 @@ func (c *child) close() error {
 	return nil
 }
 
-// endTime is the time that a child may take to end.
+// endTime is the time that the child has to end before it is killed.
 const endTime = 2 * time.Second
 
 func (c *child) stop() {
@@ -128,7 +130,7 @@ func (c *child) stop() {
 	_ = c.from.Close()
 }
 
-// failWith ends a child after an error.
+// failWith ends the child after an error and returns the error for this and all later calls.
 func (c *child) failWith(err error) error {
 	if c.failed != nil {
 		return c.failed
@@ -149,7 +151,8 @@ func (c *child) failWith(err error) error {
 	return c.failed
 }
 
-// sendCommand sends a command. The child's deadline is its patience plus the time for the given number of clocks.
+// sendCommand sends a command to the child. The deadline for the answer is the child's patience plus the time for the
+// given number of clock cycles.
 func (c *child) sendCommand(command []byte, clocks int64) error {
 	if c.failed != nil {
 		return c.failed
@@ -161,21 +164,21 @@ func (c *child) sendCommand(command []byte, clocks int64) error {
 	return nil
 }
 
-// setDeadline sets the deadline for the next answer.
+// setDeadline sets the deadline for the next answer. It allows time for the given number of clock cycles.
 func (c *child) setDeadline(clocks int64) {
 	until := time.Now().Add(c.patience + time.Duration(clocks)*time.Second/clocksPerSecond)
 	_ = c.from.SetReadDeadline(until)
 	_ = c.to.SetWriteDeadline(until)
 }
 
-// nextBytes returns the next n bytes, valid until the next call.
+// nextBytes returns the next n bytes of the child's output. They are valid until the next call.
 func (c *child) nextBytes(n int) ([]byte, error) {
 	_, _ = c.in.Discard(c.held) // it is buffered
 	c.held = 0
 	return c.peekMore(n)
 }
 
-// peekMore returns the bytes of the last nextBytes, extended to n.
+// peekMore returns the bytes that the last nextBytes returned, extended to n bytes.
 func (c *child) peekMore(n int) ([]byte, error) {
 	b, err := c.in.Peek(n)
 	if err != nil {
@@ -185,7 +188,7 @@ func (c *child) peekMore(n int) ([]byte, error) {
 	return b, nil
 }
 
-// request sends a command and waits for an answer of n bytes.
+// request sends a command and returns the answer, which must have n bytes.
 func (c *child) request(command []byte, n int, clocks int64) ([]byte, error) {
 	if err := c.sendCommand(command, clocks); err != nil {
 		return nil, err
@@ -224,15 +227,16 @@ func (c *child) burst(addr uint32, words []uint32) (response uint8, err error) {
 	return b[0], nil
 }
 
-// forgetSources clears the child's cache of source lookups.
+// forgetSources clears the child's cache of looked-up source addresses.
 func (c *child) forgetSources() error { return c.sendCommand([]byte{'k'}, 0) }
 
-// setReports selects the reports made while time passes, as bits; frames are always reported.
+// setReports selects the reports that the child makes while time passes, as a bit mask. Frames are always reported.
 func (c *child) setReports(what uint32) error {
 	return c.sendCommand(binary.LittleEndian.AppendUint32([]byte{'m'}, what), 0)
 }
 
-// runCycles lets cycles pass and passes reports to the listener.
+// runCycles simulates a number of cycles and passes the child's reports to the listener. If untilRest is set, it stops
+// early when nothing is in flight.
 func (c *child) runCycles(cycles int64, untilRest bool) error {
 	command := binary.LittleEndian.AppendUint64([]byte{'g'}, uint64(cycles))
 	command = append(command, 0)
@@ -251,7 +255,8 @@ func (c *child) runCycles(cycles int64, untilRest bool) error {
 	return nil
 }
 
-// readRecords handles records up to the one that ends a command, whose length is size.
+// readRecords handles records until the record of kind last, which ends a command and has the given size. It returns
+// this record.
 func (c *child) readRecords(last byte, size int, clocks int64) ([]byte, error) {
 	for {
 		kind, err := c.nextBytes(1)
@@ -277,11 +282,11 @@ func (c *child) readRecords(last byte, size int, clocks int64) ([]byte, error) {
 	}
 }
 
-// records has the lengths of records, including the kind. A frame's record ends with the number of bytes that
-// follow it.
+// records contains the length of each kind of record, including the kind itself. The record of a frame ends with the
+// number of bytes that follow it.
 var records = [256]int{'d': 10, 'l': 18, 'x': 3, 'c': 1, 'f': 30, 'w': 11, 'y': 11}
 
-// passRecord passes the record of the given kind to the listener.
+// passRecord reads a record of the given kind and passes it to the listener.
 func (c *child) passRecord(kind byte) error {
 	n := records[kind]
 	if n == 0 {
@@ -297,7 +302,7 @@ func (c *child) passRecord(kind byte) error {
 	return err
 }
 
-// answerWorker answers a lookup of a sender.
+// answerWorker answers the child's request to look up a sender's address.
 func (c *child) answerWorker(source [4]byte, clocks int64) error {
 	cluster, worker, known := c.heard.worker(netip.AddrFrom4(source))
 	command := make([]byte, 1, 5)

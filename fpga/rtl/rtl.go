@@ -1,8 +1,7 @@
-// Package rtl runs the card's logic: OlafQueue and the packet generator in SystemVerilog (sv), compiled by
-// Verilator into a child process. It is a backend of fpga.Device in which every cycle is computed by the logic of
-// an FPGA (docs/notes/rtl.md).
-//
-// VNP4 is not included: the child requests the worker for each source, and Config.Tables answers.
+// Package rtl runs the card's logic, which consists of OlafQueue and the packet generator in SystemVerilog (folder sv).
+// Verilator compiles the logic into a program that runs as a child process. The package is a backend of fpga.Device in
+// which every cycle is computed by the logic of an FPGA (docs/notes/rtl.md). VNP4 is not included. Instead, the child
+// asks for the worker of each source address, and Config.Tables answers.
 package rtl
 
 import (
@@ -17,7 +16,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// Tables answers the lookups of VNP4-1. Answers are cached until Version changes.
+// Tables looks up senders in place of the block VNP4-1. Answers are cached until Version changes.
 type Tables interface {
 	// Worker returns the parameters of action set_worker for the source address. ok is false if the table has no
 	// entry.
@@ -26,7 +25,7 @@ type Tables interface {
 	Version() uint64
 }
 
-// Config configures the build and its connections.
+// Config configures the size of the logic and what it is connected to.
 type Config struct {
 	Build
 	// Tables answers VNP4-1. If nil, all sources are unknown and everything is bypassed.
@@ -39,7 +38,7 @@ type Config struct {
 	Patience time.Duration
 }
 
-// patience is the default of Config.Patience.
+// patience is the default value of Config.Patience.
 const patience = 20 * time.Second
 
 // Card is a running simulation of the logic. It is not safe for concurrent use.
@@ -56,9 +55,9 @@ type Card struct {
 
 var _ fpga.Device = (*Card)(nil)
 
-// Open starts the logic of cfg in its reset state at cycle 0. It builds the logic if the cache has no build. The
-// error matches ErrTools if a program is missing for that, ErrBuild if the sources cannot be built, and
-// fpga.ErrGone if the child does not answer.
+// Open starts a simulation of the logic in its reset state, at cycle 0. If the cache does not contain the program, Open
+// builds it. The error matches ErrTools if a program needed for building is missing, ErrBuild if the sources cannot be
+// built, and fpga.ErrGone if the child does not answer.
 func Open(ctx context.Context, cfg Config) (*Card, error) {
 	cfg.Build.setDefaults()
 	if err := cfg.Build.Validate(); err != nil {
@@ -74,7 +73,8 @@ func Open(ctx context.Context, cfg Config) (*Card, error) {
 	return c, c.child.setReports(reportLog)
 }
 
-// startChild runs the build from the cache. If it does not answer the greeting, it was damaged and is rebuilt once.
+// startChild runs the cached program. If the program does not answer the greeting, it must be damaged and is built
+// again, but only once.
 func (c *Card) startChild(ctx context.Context) error {
 	program, err := c.cfg.findProgram(ctx)
 	if err != nil {
@@ -93,7 +93,7 @@ func (c *Card) startChild(ctx context.Context) error {
 	return err
 }
 
-// Identity returns the device's identity; the build is the hash of the sources.
+// Identity returns the device's identity. Its Build is the hash of the sources.
 func (c *Card) Identity() fpga.Identity {
 	return fpga.Identity{
 		Address:    "rtl:" + c.cfg.Build.addressName(),
@@ -104,7 +104,7 @@ func (c *Card) Identity() fpga.Identity {
 	}
 }
 
-// Close ends the child. Every later access fails with fpga.ErrGone.
+// Close ends the simulation. All later accesses fail with fpga.ErrGone.
 func (c *Card) Close() error { return c.child.close() }
 
 // The 250 MHz user box, the base of the logic's addresses.
@@ -113,7 +113,7 @@ const (
 	boxSize = 0x100000
 )
 
-// Read32 reads a register without advancing time. An unknown address returns the card's answer with
+// Read32 reads a register without advancing time. For an unknown address it returns the card's answer with
 // fpga.ErrAddress.
 func (c *Card) Read32(addr uint32) (uint32, error) {
 	if addr-boxBase >= boxSize {
@@ -126,7 +126,7 @@ func (c *Card) Read32(addr uint32) (uint32, error) {
 	return value, refusalError(response, "read", addr)
 }
 
-// Write32 writes a register without advancing time. The error follows the card's answer: fpga.ErrAddress or
+// Write32 writes a register without advancing time. If the card rejects the write, the error is fpga.ErrAddress or
 // fpga.ErrRefused.
 func (c *Card) Write32(addr, value uint32) error {
 	if addr-boxBase >= boxSize {
@@ -142,7 +142,7 @@ func (c *Card) Write32(addr, value uint32) error {
 	return c.trackRunClock(addr, value)
 }
 
-// trackRunClock updates the run clock after writes that move it.
+// trackRunClock updates the origin of the run clock after writes that change it.
 func (c *Card) trackRunClock(addr, value uint32) error {
 	switch {
 	case addr == regmap.GeneratorCommand && value&regmap.GeneratorCommandStart != 0,
@@ -155,7 +155,8 @@ func (c *Card) trackRunClock(addr, value uint32) error {
 	return nil
 }
 
-// runTime converts a cycle to the run clock that was valid in the cycle over.
+// runTime converts a cycle to time on the run clock. It uses the origin of the run clock that was valid in the cycle
+// over.
 func (c *Card) runTime(cycle, over int64) olaf.Time {
 	if over <= c.moved {
 		return cycleTime(cycle - c.earlier)
@@ -186,7 +187,7 @@ func (c *Card) WriteBurst(addr uint32, words []uint32) error {
 	return refusalError(response, "write to", addr)
 }
 
-// checkRoom returns an error if n words do not fit into the selected memory from its address on.
+// checkRoom returns an error if n words do not fit into the selected memory after its current address.
 func (c *Card) checkRoom(n int) error {
 	selected, err := c.Read32(regmap.GeneratorMemSelect)
 	if err != nil {
@@ -212,7 +213,7 @@ const (
 	axiDecErr = 3
 )
 
-// refusalError converts the card's answer to an error.
+// refusalError returns the error for the card's response to an access, or nil if the access succeeded.
 func refusalError(response uint8, did string, addr uint32) error {
 	if response == axiOkay {
 		return nil
@@ -232,17 +233,17 @@ func refusalError(response uint8, did string, addr uint32) error {
 		fpga.ErrRefused)
 }
 
-// Sleep lets d of device time pass, rounded up to whole cycles. It checks ctx every few thousand cycles and returns
-// its error.
+// Sleep lets d of device time pass, rounded up to whole cycles. It checks ctx every few thousand cycles and returns the
+// context's error.
 func (c *Card) Sleep(ctx context.Context, d olaf.Duration) error {
 	cycles := int64(max(d, 0)+olaf.Cycle-1) / int64(olaf.Cycle)
 	return c.runCycles(ctx, cycles, false)
 }
 
-// runAtOnce is the number of cycles between two checks of the context: a few hundredths of a second.
+// runAtOnce is the number of cycles between two checks of the context. They take a few hundredths of a second.
 const runAtOnce = 100_000
 
-// runCycles lets cycles pass. If untilRest, it stops early when nothing is in flight.
+// runCycles simulates a number of cycles. If untilRest is set, it stops early when nothing is in flight.
 func (c *Card) runCycles(ctx context.Context, cycles int64, untilRest bool) error {
 	if err := c.refreshTables(); err != nil {
 		return err
@@ -264,7 +265,7 @@ func (c *Card) runCycles(ctx context.Context, cycles int64, untilRest bool) erro
 	return ctx.Err()
 }
 
-// refreshTables clears the child's cache if the tables changed.
+// refreshTables clears the child's cache if the tables have changed.
 func (c *Card) refreshTables() error {
 	if c.cfg.Tables == nil {
 		return nil
@@ -276,7 +277,7 @@ func (c *Card) refreshTables() error {
 	return nil
 }
 
-// worker answers the child's lookup of a sender.
+// worker looks up a sender's address for the child.
 func (c *Card) worker(source netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool) {
 	if c.cfg.Tables == nil {
 		return 0, 0, false

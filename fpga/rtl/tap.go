@@ -8,8 +8,8 @@ import (
 	"github.com/olafctl/olaf/fpga/twin"
 )
 
-// tap has the frames since the last drain. Contributors come from the provenance log: lists that grow with their
-// slots and leave with their frames.
+// tap stores the frames that left since the last drain. Their contributors are reconstructed from the provenance log.
+// Each slot has a list that grows with every merge and is moved out when the frame leaves.
 type tap struct {
 	observations []olaf.Observation
 	inside       [2][]olaf.Contributor // arenas: the result of a drain stays valid until the next one
@@ -34,7 +34,7 @@ const (
 	reportWire      = 16
 )
 
-// Record turns the recording of complete frames on or off.
+// Record enables or disables the recording of complete frames.
 func (c *Card) Record(on bool) {
 	what := uint32(reportLog)
 	if on {
@@ -44,8 +44,8 @@ func (c *Card) Record(on bool) {
 	_ = c.child.setReports(what) // an error is returned by the next access
 }
 
-// DrainPackets appends the frames that left since the last DrainPackets, including those that bypassed the queue,
-// to buf and returns it. Without recording there are none. Lanes are valid until the next DrainPackets.
+// DrainPackets appends the frames that left since its previous call, including those that bypassed the queue, to buf
+// and returns it. If recording is disabled, there are none. Lanes are valid until the next call of DrainPackets.
 func (c *Card) DrainPackets(buf []twin.Packet) []twin.Packet {
 	t := &c.tap
 	buf = append(buf, t.packets...)
@@ -55,7 +55,7 @@ func (c *Card) DrainPackets(buf []twin.Packet) []twin.Packet {
 	return buf
 }
 
-// makePacket returns a complete frame as shown in captures.
+// makePacket returns a complete frame in the form in which captures show it.
 func (t *tap) makePacket(kind twin.Kind, at olaf.Time, queued olaf.Duration, u *olaf.Update, b []byte) twin.Packet {
 	arena := t.lanes[t.laneSide]
 	from := len(arena)
@@ -70,8 +70,9 @@ func (t *tap) makePacket(kind twin.Kind, at olaf.Time, queued olaf.Duration, u *
 		}}
 }
 
-// Drain appends the updates delivered since the last Drain to buf, in order, and returns it. At is the time of the last
-// beat on the bus, on the generator's run clock. Contributors (nil without provenance) are valid until the next Drain.
+// Drain appends the updates delivered since its previous call to buf, in order, and returns it. At is the time of the
+// last beat on the bus, on the generator's run clock. Contributors are nil without provenance, and are valid until the
+// next call of Drain.
 func (c *Card) Drain(buf []olaf.Observation) []olaf.Observation {
 	t := &c.tap
 	buf = append(buf, t.observations...)
@@ -81,7 +82,7 @@ func (c *Card) Drain(buf []olaf.Observation) []olaf.Observation {
 	return buf
 }
 
-// report receives a record from the child.
+// report handles a record from the child.
 func (c *Card) report(kind byte, r []byte) {
 	t := &c.tap
 	switch kind {
@@ -123,7 +124,7 @@ func (c *Card) report(kind byte, r []byte) {
 
 func cycleTime(cycles int64) olaf.Time { return olaf.Time(cycles * int64(olaf.Cycle)) }
 
-// logUpdate records one accepted update.
+// logUpdate adds an accepted update to the contributors of its slot.
 func (t *tap) logUpdate(class engine.Class, slot uint16, who olaf.Contributor) {
 	list := t.slotList(slot)
 	if class != engine.Aggregated {
@@ -136,7 +137,7 @@ func (t *tap) logUpdate(class engine.Class, slot uint16, who olaf.Contributor) {
 	*list = append(*list, who)
 }
 
-// slotList returns the list of a slot's contributors.
+// slotList returns the list of contributors in a slot.
 func (t *tap) slotList(slotList uint16) *[]olaf.Contributor {
 	for int(slotList) >= len(t.slots) {
 		t.slots = append(t.slots, nil)
@@ -144,7 +145,8 @@ func (t *tap) slotList(slotList uint16) *[]olaf.Contributor {
 	return &t.slots[slotList]
 }
 
-// takeContributors removes and returns the contributors of the oldest finished frame; nil without a log.
+// takeContributors removes and returns the contributors of the oldest frame that has left the queue. It returns nil if
+// there is no log.
 func (t *tap) takeContributors() []olaf.Contributor {
 	if len(t.leaving) == 0 {
 		return nil
@@ -159,7 +161,7 @@ func (t *tap) takeContributors() []olaf.Contributor {
 	return arena[from:len(arena):len(arena)]
 }
 
-// frame is a frame that left for the parameter server.
+// frame is a frame that was sent to the parameter server.
 type frame struct {
 	over     int64 // cycle in which its last bit was due
 	out      int64 // cycle in which its last beat was on the bus
@@ -179,7 +181,7 @@ const (
 	offReward  = 60
 )
 
-// frameOf decodes a record.
+// frameOf decodes the record of a frame.
 func frameOf(r []byte) frame {
 	const size, header = 25, 29
 	b := r[header:]
@@ -196,7 +198,7 @@ func frameOf(r []byte) frame {
 	return f
 }
 
-// updateOf decodes the header of a frame of size bytes.
+// updateOf decodes the OLAF header of a frame with the given size.
 func updateOf(b []byte, size int) olaf.Update {
 	u := olaf.Update{
 		GenNS:   uint64(binary.BigEndian.Uint16(b[offGen:]))<<32 | uint64(binary.BigEndian.Uint32(b[offGen+2:])),

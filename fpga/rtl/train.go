@@ -20,12 +20,12 @@ const (
 	trainRate     = 20 << 24 // bytes per cycle, 8.24
 )
 
-// trainingKey distinguishes builds with different training.
+// trainingKey returns a text that distinguishes builds that were profiled with different streams.
 func trainingKey() string {
 	return fmt.Sprint(trainFlows, trainClusters, trainFrames, trainCycles, trainRounds, trainRate)
 }
 
-// trainProgram runs the training stream on a program, so that it writes a profile.
+// trainProgram runs the training stream on a program, so that the program writes a profile for the compiler.
 func (c *Config) trainProgram(ctx context.Context, program string) (err error) {
 	card := &Card{cfg: Config{Build: c.Build, Tables: trainees(min(trainClusters, c.Clusters))}}
 	if card.child, err = startChild(program, patience, card); err != nil {
@@ -62,7 +62,7 @@ func (c *Config) trainProgram(ctx context.Context, program string) (err error) {
 	return nil
 }
 
-// playRound plays the loaded stream once.
+// playRound plays the loaded training stream once.
 func (c *Card) playRound(ctx context.Context) error {
 	if err := c.Write32(regmap.GeneratorCommand, regmap.GeneratorCommandArm); err != nil {
 		return err
@@ -76,7 +76,7 @@ func (c *Card) playRound(ctx context.Context) error {
 	return c.Sleep(ctx, trainCycles*olaf.Cycle)
 }
 
-// trainees maps addresses to workers by the last byte, in this number of clusters.
+// trainees is a table that maps source addresses to workers by their last byte. Its value is the number of clusters.
 type trainees int
 
 func (t trainees) Worker(source netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool) {
@@ -95,7 +95,7 @@ func trainingFlows(n int) []uint32 {
 	return words
 }
 
-// trainingDescriptors returns descriptors of consecutive 256-byte frames with occasional long ones.
+// trainingDescriptors returns descriptors for consecutive frames of 256 bytes, with some long frames among them.
 func trainingDescriptors(n, flows, longest int) []uint32 {
 	words := make([]uint32, n*regmap.DescriptorWords)
 	for i := range n {

@@ -8,10 +8,11 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// builtSegments is the aggregator's capacity for partial sums.
+// builtSegments is the maximum number of partial sums in the aggregator.
 const builtSegments = 4096
 
-// frontConfig is the aggregator's configuration from its idle registers and the build.
+// frontConfig is the configuration of the aggregator block, from the registers that take effect when the queue is
+// enabled, and from the build.
 type frontConfig struct {
 	program  uint32
 	h        int
@@ -19,8 +20,8 @@ type frontConfig struct {
 	segments int // per cluster
 }
 
-// front is the aggregator block: a switch program between VNP4-1 and the queue. Without an Aggregator updates pass
-// unchanged. A loop is the program of closed-loop hosts, whose packets bypass the queue.
+// front is the aggregator block, which contains a switch program between VNP4-1 and the queue. If Aggregator is nil,
+// updates pass unchanged. If loop is set, it is the program of closed-loop hosts, whose packets bypass the queue.
 type front struct {
 	*aggregator.Aggregator
 	loop     *loop
@@ -34,11 +35,11 @@ type front struct {
 	flow     *flow // newest contributor of the update being presented
 }
 
-// buildsPrograms reports whether the build has the aggregator block.
+// buildsPrograms reports whether the build includes the aggregator block.
 func (c *Config) buildsPrograms() bool { return c.builtPrograms() != 1 }
 
-// builtPrograms returns the codes of the built programs as a bit mask. The bit of the pass-through program is
-// always set.
+// builtPrograms returns the codes of the built-in programs as a bit mask. The bit of the pass-through program is always
+// set.
 func (c *Config) builtPrograms() uint32 {
 	bits := uint32(1)
 	for i := range c.Programs {
@@ -56,7 +57,7 @@ func (c *Config) programOf(code uint32) *program.Description {
 	return nil
 }
 
-// reset empties the block at power-up, in cycle now.
+// reset sets the block to its state after power-up, in cycle now.
 func (b *front) reset(now int64) {
 	b.own, b.peak = regmap.AggregatorCounters{}, 0
 	b.held.Clear(uint64(now), 0)
@@ -66,7 +67,7 @@ func (b *front) reset(now int64) {
 	}
 }
 
-// activeProgram returns the program that counts, or nil if there is none.
+// activeProgram returns the program that processes packets, or nil if there is none.
 func (b *front) activeProgram() program.Program {
 	switch {
 	case b.loop != nil:
@@ -85,8 +86,8 @@ func (b *front) activeLedger() *olaf.Ledger {
 	return b.program.Ledger
 }
 
-// rebuildFront creates the program selected by the registers, with an empty table. Its counters continue if the
-// program is the same as before.
+// rebuildFront creates the program selected by the registers, with an empty table. If it is the same program as before,
+// its counters continue.
 func (t *Twin) rebuildFront(c frontConfig) error {
 	b := &t.front
 	if b.config == c {
@@ -117,7 +118,8 @@ func (t *Twin) rebuildFront(c frontConfig) error {
 	return err
 }
 
-// partialAt returns the partial sum at a position among the occupied segments.
+// partialAt returns the partial sum in the occupied segment with the given index, counting only occupied segments. ok
+// is false if there are fewer occupied segments.
 func (b *front) partialAt(index int) (p aggregator.Partial, ok bool) {
 	switch {
 	case b.loop != nil:
@@ -128,28 +130,29 @@ func (b *front) partialAt(index int) (p aggregator.Partial, ok bool) {
 	return p, false
 }
 
-// hasSegment reports whether an update of the flow has a segment, or needs none.
+// hasSegment reports whether there is a segment for updates of the flow. It returns true if no program is active,
+// because segments are then not needed.
 func (b *front) hasSegment(f *flow) bool {
 	return b.Aggregator == nil || int(f.cluster) < b.clusters && f.Seg < uint64(b.config.segments)
 }
 
-// knowsFormat reports whether the flow's frames are in a format that the program, or the OLAF queue alone,
-// recognizes by the headers.
+// knowsFormat reports whether frames of the flow are recognized by their headers. They must be in OLAF's format or in
+// the format of the active program.
 func (b *front) knowsFormat(f *flow) bool {
 	return f.Format == 0 || b.Aggregator != nil && uint32(f.Format) == b.program.Code && f.ToS == b.program.ToS
 }
 
-// admitsWorker reports whether the program's tables allow a worker to contribute to the cluster's sums.
+// admitsWorker reports whether the program's tables permit a worker to contribute to the cluster's sums.
 func (t *Twin) admitsWorker(c olaf.ClusterID, w olaf.WorkerID) bool {
 	l, has := t.tables.lookup.(aggregator.Admission)
 	return !has || t.front.Aggregator == nil || l.Admits(t.front.program, c, w)
 }
 
-// countRefused counts an update from a worker that the tables do not admit.
+// countRefused counts an update from a worker that is not in the program's tables.
 func (b *front) countRefused() { *b.own.At(countRegister(int(b.program.Stranger)))++ }
 
-// followTables ends the sums of clusters whose last member was removed from the tables, as the program does when a
-// job is removed.
+// followTables discards the partial sums of clusters whose last member was removed from the tables, as a program does
+// when a job is removed.
 func (t *Twin) followTables() {
 	l, has := t.tables.lookup.(aggregator.Admission)
 	if !has || t.front.Aggregator == nil || t.front.occupied() == 0 {
@@ -161,7 +164,7 @@ func (t *Twin) followTables() {
 	}
 }
 
-// above caches the jobs that have a parent switch, for one epoch of the tables.
+// above caches the jobs that have a parent switch. The cache is valid until the tables change.
 type above struct {
 	epoch uint64
 	jobs  map[olaf.ClusterID]bool
@@ -179,7 +182,7 @@ func (t *Twin) hasParentSwitch(c olaf.ClusterID) bool {
 	return t.front.above.jobs[c]
 }
 
-// findParents returns the ids of the jobs with a parent switch.
+// findParents returns the ids of the jobs that have a parent switch, as the keys of a map.
 func findParents(jobs []program.Job) map[olaf.ClusterID]bool {
 	up := map[olaf.ClusterID]bool{}
 	for i := range jobs {
@@ -190,7 +193,8 @@ func findParents(jobs []program.Job) map[olaf.ClusterID]bool {
 	return up
 }
 
-// presentUpdate passes one update of f to the program. A completed sum reaches the queue at once.
+// presentUpdate passes one update of flow f to the program. If the update completes a sum, the sum reaches the queue
+// immediately.
 func (t *Twin) presentUpdate(f *flow, lanes []int32) {
 	b := &t.front
 	b.flow = f
@@ -199,7 +203,7 @@ func (t *Twin) presentUpdate(f *flow, lanes []int32) {
 	b.peak = max(b.peak, b.Program().CountOccupied())
 }
 
-// enqueueSum queues a sum that the program sends to the server.
+// enqueueSum appends a sum to the queue after the program has sent it to the server.
 func (t *Twin) enqueueSum(_ olaf.Time, u *olaf.Update, lanes []int32, inside []olaf.Contributor) {
 	if !t.recording {
 		lanes = nil
@@ -216,7 +220,7 @@ func (t *Twin) frontCounts() regmap.AggregatorCounters {
 
 func countRegister(i int) uint32 { return regmap.AggregatorCount0 + uint32(8*i) }
 
-// frontTotal returns all counters of the block.
+// frontTotal returns the current values of all counters of the block, including those of replaced programs.
 func (t *Twin) frontTotal() regmap.AggregatorCounters {
 	total := t.front.own
 	if t.front.activeProgram() != nil {
@@ -225,8 +229,8 @@ func (t *Twin) frontTotal() regmap.AggregatorCounters {
 	return total
 }
 
-// countHeld and countDiscarded extend the occupancy integral up to now. They must be called before every change of
-// the occupancy, but not before a read.
+// countHeld extends the occupancy integral up to now. countDiscarded does the same before sums are discarded. One of
+// them must be called before every change of the occupancy, but not before a read.
 func (t *Twin) countHeld() {
 	t.front.held.Update(&t.front.own, uint64(t.now), int(t.front.occupied()))
 }
@@ -235,7 +239,7 @@ func (t *Twin) countDiscarded() {
 	t.front.held.Discard(&t.front.own, uint64(t.now), int(t.front.occupied()))
 }
 
-// snapshotFront latches the block's counter bank.
+// snapshotFront latches the counter bank of the block.
 func (t *Twin) snapshotFront() {
 	total := t.frontTotal()
 	for at := regmap.AggregatorCount0; total.At(at) != nil; at += 8 {
@@ -243,7 +247,7 @@ func (t *Twin) snapshotFront() {
 	}
 }
 
-// clearFront zeroes the block's counters. Current levels are kept and carried over.
+// clearFront clears the counters of the block. Gauges are kept and counted as carried over.
 func (t *Twin) clearFront() {
 	b := &t.front
 	b.own = regmap.AggregatorCounters{}
@@ -256,7 +260,7 @@ func (t *Twin) clearFront() {
 	b.peak = p.CountOccupied()
 }
 
-// endSums discards all partial sums.
+// endSums discards all partial sums of the program.
 func (t *Twin) endSums() {
 	t.countDiscarded()
 	switch b := &t.front; {
@@ -275,8 +279,8 @@ func (b *front) occupied() uint32 {
 	return 0
 }
 
-// Table returns the contents of the program's table with all contributors, which the registers do not show, or nil
-// without a program. Times count from power-up.
+// Table returns the contents of the program's table, or nil if there is no program. It includes all contributors, which
+// the registers do not. Times count from power-up.
 func (t *Twin) Table() *aggregator.Table {
 	if t.front.Aggregator == nil {
 		return nil
@@ -288,7 +292,7 @@ func (t *Twin) Table() *aggregator.Table {
 	return table
 }
 
-// inspectFront fills the inspector's registers with a partial sum.
+// inspectFront writes the partial sum with the given index into the inspector's registers.
 func (t *Twin) inspectFront(index uint32) {
 	p, ok := t.front.partialAt(int(index))
 	if !ok {

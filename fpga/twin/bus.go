@@ -15,7 +15,7 @@ const (
 	inputBeats     = 220 // beats of undecided frames up to which another frame may start
 )
 
-// fate is the outcome of a frame at VNP4-1, for the data path.
+// fate is the treatment of a frame after VNP4-1 has classified it.
 type fate uint8
 
 const (
@@ -24,9 +24,10 @@ const (
 	bypassed
 )
 
-// bus models the path from the generator to the decision in the logic: one beat per cycle, a register behind the
-// generator and one in VNP4-1, an input that accepts a frame once the longest frame fits, and one decision at a
-// time. A frame counts when it is decided. The bus is unused if Config.ReadPorts is 0.
+// bus models the path from the generator to the decision in the logic. It transmits one beat per cycle. There is a
+// register behind the generator and another in VNP4-1. The input accepts a frame only if it has room for the longest
+// frame, and one frame at a time is decided. A frame is counted when it is decided. The bus is not used if
+// Config.ReadPorts is 0.
 type bus struct {
 	next  int64   // device cycle of the next event, never if there is none
 	fired transit // frame whose first beat is in the generator's register
@@ -41,7 +42,7 @@ type bus struct {
 	room    int64 // cycle since which another frame fits, never if none does
 }
 
-// transit is one frame on the bus; beats is 0 if there is none.
+// transit is a frame on the bus. If beats is 0, there is no frame.
 type transit struct {
 	flow       *flow
 	descriptor regmap.Descriptor
@@ -53,16 +54,16 @@ type transit struct {
 
 func beatsOf(size int) int64 { return int64(size+beatBytes-1) / beatBytes }
 
-// reset removes the undecided frames. Frames before the input stay.
+// reset removes the frames that were accepted but not decided. Frames that wait before the input stay.
 func (b *bus) reset() {
 	b.whole, b.head, b.used, b.room = b.whole[:0], 0, 0, 0
 	b.planNext()
 }
 
-// empty reports whether the bus has no frame.
+// empty reports whether there is no frame on the bus.
 func (b *bus) empty() bool { return b.fired.beats == 0 && b.first.beats == 0 && b.head == len(b.whole) }
 
-// sendFrame puts the frame fired by the generator on the bus.
+// sendFrame starts to send a frame, which the generator has just fired, over the bus.
 func (t *Twin) sendFrame(f *flow, d *regmap.Descriptor, size int) {
 	b := &t.bus
 	b.fired = transit{flow: f, descriptor: *d, size: size, beats: beatsOf(size), at: t.now,
@@ -71,7 +72,7 @@ func (t *Twin) sendFrame(f *flow, d *regmap.Descriptor, size int) {
 	t.moveFired()
 }
 
-// moveFired moves the first beat of the fired frame to the input, once the beat before it was accepted.
+// moveFired moves the first beat of the fired frame to the input's register, if that register is free.
 func (t *Twin) moveFired() {
 	b := &t.bus
 	if b.fired.beats == 0 || b.first.beats != 0 {
@@ -86,7 +87,7 @@ func (t *Twin) moveFired() {
 	b.planNext()
 }
 
-// planNext computes the cycle of the next event.
+// planNext computes the cycle of the next event on the bus.
 func (b *bus) planNext() {
 	b.next = never
 	if b.first.beats != 0 && b.room != never {
@@ -97,10 +98,10 @@ func (b *bus) planNext() {
 	}
 }
 
-// decisionDue returns the cycle in which the oldest frame is decided.
+// decisionDue returns the cycle in which the oldest accepted frame is decided.
 func (b *bus) decisionDue() int64 { return max(b.whole[b.head].at+decisionCycles, b.decided+b.spacing) }
 
-// stepBus handles the event due on the bus.
+// stepBus handles the bus event that is due now.
 func (t *Twin) stepBus() {
 	b := &t.bus
 	if b.head < len(b.whole) && b.decisionDue() <= t.now {
@@ -111,7 +112,7 @@ func (t *Twin) stepBus() {
 	b.planNext()
 }
 
-// acceptFrame accepts a frame at the input. Its beats follow, one per cycle.
+// acceptFrame accepts the frame that waits at the input. Its beats follow, one per cycle.
 func (t *Twin) acceptFrame() {
 	b := &t.bus
 	x := b.first
@@ -127,7 +128,7 @@ func (t *Twin) acceptFrame() {
 	t.moveFired()
 }
 
-// updateRoom updates the cycle since which another frame fits.
+// updateRoom updates the cycle from which the input has room for another frame.
 func (b *bus) updateRoom() {
 	switch fits := b.used <= inputBeats && len(b.whole)-b.head < inputFrames; {
 	case !fits:
@@ -137,7 +138,7 @@ func (b *bus) updateRoom() {
 	}
 }
 
-// decideOldest passes the oldest frame to the queue.
+// decideOldest passes the oldest accepted frame to the queue or around it, or drops it.
 func (t *Twin) decideOldest() {
 	b := &t.bus
 	x := &b.whole[b.head]
@@ -155,7 +156,7 @@ func (t *Twin) decideOldest() {
 	b.updateRoom()
 }
 
-// setBusFree records the cycle since which the generator's bus is free.
+// setBusFree records the cycle from which the generator's bus is free.
 func (g *generator) setBusFree(at int64) {
 	g.busFree = at
 	if g.next == never && (g.state == running || g.state == stopping) {
@@ -163,7 +164,7 @@ func (g *generator) setBusFree(at int64) {
 	}
 }
 
-// bypassLatency returns the time of a bypassing frame from the decision to the parameter server.
+// bypassLatency returns the time that a bypassing frame takes from the decision to the parameter server.
 func (t *Twin) bypassLatency(size int) olaf.Time {
 	if t.cfg.ReadPorts == 0 {
 		return 0
@@ -175,7 +176,7 @@ func (t *Twin) bypassLatency(size int) olaf.Time {
 	return cycleTime(cycles)
 }
 
-// outLatency returns the time of a departed frame to the parameter server.
+// outLatency returns the time that a frame takes from the queue's output to the parameter server.
 func (t *Twin) outLatency() olaf.Time {
 	if t.cfg.ReadPorts == 0 {
 		return 0

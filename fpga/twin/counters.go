@@ -7,8 +7,8 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// counters run since the last clear. The engine's counters are added when read. own also has the counts of replaced
-// engines, less what was cleared.
+// counters contains the counts since the last clear. The current engine's counts are added only when counters are read.
+// own also includes the counts of replaced engines, minus the values at the last clear.
 type counters struct {
 	own       regmap.QueueCounters
 	generator regmap.GeneratorCounters
@@ -29,17 +29,18 @@ func (c *counters) reset(now int64) {
 	*c = counters{clearedAt: now, clusters: c.clusters}
 }
 
-// growTo makes room for a cluster. It runs when a flow is first looked up, never per update.
+// growTo allocates counters for clusters up to the given one. It is called when a flow is first looked up, not for
+// every update.
 func (c *counters) growTo(cluster olaf.ClusterID) {
 	if n := int(cluster) + 1; n > len(c.clusters) {
 		c.clusters = append(c.clusters, make([]clusterCounters, n-len(c.clusters))...)
 	}
 }
 
-// fromStats lists the engine's counters that have registers.
+// fromStats lists the engine's counters that have a register.
 var fromStats = selectRegistered(engine.CounterRows())
 
-// counted is a counter of the engine and its register.
+// counted is a counter of the engine, with the address of its register.
 type counted struct {
 	address uint32
 	of      func(*engine.Stats) uint64
@@ -54,7 +55,7 @@ func selectRegistered(rows []engine.Row) (out []counted) {
 	return out
 }
 
-// engineCounters returns the counts of the current engine and serializer.
+// engineCounters returns the counts of the current engine and its serializer.
 func (t *Twin) engineCounters() (q regmap.QueueCounters) {
 	s := t.queue.Discipline().Stats()
 	for _, c := range fromStats {
@@ -66,7 +67,7 @@ func (t *Twin) engineCounters() (q regmap.QueueCounters) {
 	return q
 }
 
-// totalCounters returns the current value of every counter.
+// totalCounters returns the current values of all counters.
 func (t *Twin) totalCounters() regmap.QueueCounters {
 	c := t.counters.own
 	c.Add(t.engineCounters())
@@ -77,10 +78,10 @@ func (t *Twin) totalCounters() regmap.QueueCounters {
 	return c
 }
 
-// addEngine saves the counts of the current engine before it is replaced. The engine must be empty.
+// addEngine saves the counts of the current engine, which is about to be replaced. The engine must be empty.
 func (c *counters) addEngine(t *Twin) { c.own.Add(t.engineCounters()) }
 
-// latchCounters latches all banks into the registers.
+// latchCounters latches all counter banks into the registers.
 func (t *Twin) latchCounters() {
 	q := t.totalCounters()
 	for at := regmap.QueueSnapshotCycle; q.At(at) != nil; at += 8 {
@@ -93,7 +94,7 @@ func (t *Twin) latchCounters() {
 	t.snapshotFront()
 }
 
-// clearCounters zeroes all counters. Frames still inside are carried over.
+// clearCounters clears all counters. Frames that are still queued are counted as carried over.
 func (t *Twin) clearCounters() {
 	t.counters.reset(t.now)
 	c := &t.counters.own
@@ -103,7 +104,7 @@ func (t *Twin) clearCounters() {
 	t.clearFront()
 }
 
-// selectCluster latches one cluster's counters into the registers.
+// selectCluster copies the counters of one cluster into the registers.
 func (t *Twin) selectCluster(index uint32) {
 	var c clusterCounters
 	if int(index) < len(t.counters.clusters) {

@@ -7,14 +7,14 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// server is the parameter server behind the queue (registers of block model). It answers every delivered update
+// server models the parameter server behind the queue (registers of block model). It answers every delivered update
 // with an ACK after a constant delay.
 type server struct {
 	pending []ack // ordered by due, starting at first
 	first   int
 }
 
-// ack is one ACK on its way to VNP4-2.
+// ack is an ACK that has not reached VNP4-2 yet.
 type ack struct {
 	due    int64 // device cycle
 	flow   *flow // of the update's newest contributor
@@ -25,7 +25,7 @@ func (t *Twin) acksEnabled() bool { return t.reg(regmap.ModelControl)&regmap.Mod
 
 func (s *server) pendingAcks() int { return len(s.pending) - s.first }
 
-// nextDue returns the device cycle of the next ACK, or never.
+// nextDue returns the device cycle in which the next ACK is due, or never if there is none.
 func (s *server) nextDue() int64 {
 	if s.first == len(s.pending) {
 		return never
@@ -33,7 +33,8 @@ func (s *server) nextDue() int64 {
 	return s.pending[s.first].due
 }
 
-// queueAck queues an ACK. ACKs stay in order: one with a shortened delay waits for those before it.
+// queueAck queues an ACK. ACKs stay in order, so an ACK that is due earlier because the delay was reduced waits for
+// those before it.
 func (s *server) queueAck(due int64, f *flow, u *olaf.Update) {
 	if s.first > 0 && len(s.pending) == cap(s.pending) {
 		n := copy(s.pending, s.pending[s.first:])
@@ -50,7 +51,8 @@ func (s *server) takeAck() ack {
 	return a
 }
 
-// passAck models VNP4-2: it writes the queue's status into the next ACK and multicasts it to the cluster.
+// passAck models VNP4-2. It writes the queue's status into the next ACK and multicasts the ACK to the cluster's
+// workers.
 func (t *Twin) passAck() {
 	a := t.server.takeAck()
 	c := &t.counters.own

@@ -8,9 +8,10 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// downlinks models the links from the switch to the workers (aggregator.results). A sum that leaves the queue is
-// replicated to all workers of its cluster at once. The links of a cluster therefore carry the same sums, in order
-// and without a limit, and one observation covers all workers.
+// downlinks models the links from the switch to the workers (register aggregator.results). A sum that leaves the queue
+// is sent to all workers of its cluster at the same time. All links of a cluster therefore carry the same sums in the
+// same order, and the model needs only one link and one observation per cluster. The number of sums that wait for a
+// link is not limited.
 type downlinks struct {
 	free     []olaf.Time // by cluster: device time at which its links are free
 	onTheWay []answer    // heap by time, then by number
@@ -19,13 +20,14 @@ type downlinks struct {
 	lanes    [][]int32
 }
 
-// downConfig is the configuration of the links from the idle registers.
+// downConfig is the configuration of the links to the workers, from the registers that take effect when the queue is
+// enabled.
 type downConfig struct {
 	toWorkers bool
 	rate      engine.Increment
 }
 
-// answer is a sum on its way to the workers of its cluster.
+// answer is a sum that is being sent to the workers of its cluster.
 type answer struct {
 	at     olaf.Time // device time at which its last bit arrives
 	number uint64    // in order of departure
@@ -38,7 +40,7 @@ type answer struct {
 
 func (a *answer) before(b *answer) bool { return a.at < b.at || a.at == b.at && a.number < b.number }
 
-// nextArrival returns the cycle in which the next sum has arrived, or never.
+// nextArrival returns the cycle in which the next sum arrives at its workers, or never if there is none.
 func (l *downlinks) nextArrival() int64 {
 	if len(l.onTheWay) == 0 {
 		return never
@@ -49,7 +51,8 @@ func (l *downlinks) nextArrival() int64 {
 // reset removes all sums in flight.
 func (l *downlinks) reset() { *l = downlinks{onTheWay: l.onTheWay[:0], free: l.free[:0]} }
 
-// putSum sends a sum that leaves the switch at the given time; takes is the frame's transmission time.
+// putSum sends a sum that leaves the switch at the given time over the links of its cluster. takes is its transmission
+// time.
 func (l *downlinks) putSum(a answer, leaves olaf.Time, takes olaf.Duration) {
 	c := int(a.update.Cluster)
 	for c >= len(l.free) {
@@ -70,7 +73,7 @@ func (l *downlinks) putSum(a answer, leaves olaf.Time, takes olaf.Duration) {
 	}
 }
 
-// takeSum removes the next sum to arrive.
+// takeSum removes and returns the sum that arrives next.
 func (l *downlinks) takeSum() answer {
 	h := l.onTheWay
 	first, last := h[0], len(h)-1
@@ -94,7 +97,7 @@ func (l *downlinks) takeSum() answer {
 	return first
 }
 
-// copySum copies data that is valid during a call only, reusing the memory of sums that have arrived.
+// copySum returns copies of data that is only valid during the call. It reuses the memory of sums that have arrived.
 func (l *downlinks) copySum(inside []olaf.Contributor, lanes []int32) ([]olaf.Contributor, []int32) {
 	if inside != nil {
 		inside = append(takeSpare(&l.spare), inside...)
@@ -112,7 +115,7 @@ func takeSpare[T any](spare *[][]T) (s []T) {
 	return s
 }
 
-// releaseMemory makes a sum's memory available for reuse.
+// releaseMemory makes the memory of a sum available for reuse.
 func (l *downlinks) releaseMemory(a *answer) {
 	if a.inside != nil {
 		l.spare = append(l.spare, a.inside)
@@ -122,13 +125,13 @@ func (l *downlinks) releaseMemory(a *answer) {
 	}
 }
 
-// answersWorkers reports whether a cluster's sums go to its workers. They do not if the tables name a parent switch,
-// which, like the server, is reached through the uplink.
+// answersWorkers reports whether a cluster's sums are sent to its workers. They are not if the tables name a parent
+// switch, because the parent is reached through the uplink, like the server.
 func (t *Twin) answersWorkers(c olaf.ClusterID) bool {
 	return t.queue.config.down.toWorkers && t.front.Aggregator != nil && !t.hasParentSwitch(c)
 }
 
-// answerWorkers sends a sum whose last bit left the queue to the workers.
+// answerWorkers sends a sum whose last bit has left the queue to the workers of its cluster.
 func (t *Twin) answerWorkers(d *engine.Departure, leaves olaf.Time, stay olaf.Duration) {
 	u := &d.Frame.Update
 	lanes := d.Frame.Lanes
@@ -141,7 +144,7 @@ func (t *Twin) answerWorkers(d *engine.Departure, leaves olaf.Time, stay olaf.Du
 	t.down.putSum(a, leaves, t.queue.config.down.rate.Rate().TimeToSend(size))
 }
 
-// deliverSums delivers the sums that have reached the workers.
+// deliverSums delivers the sums that have arrived at the workers.
 func (t *Twin) deliverSums() {
 	for t.down.nextArrival() <= t.now {
 		a := t.down.takeSum()
@@ -157,7 +160,7 @@ func (t *Twin) deliverSums() {
 	}
 }
 
-// recordCopies records a copy of the sum for every worker of its cluster and returns their number.
+// recordCopies records a copy of the sum for each worker in its cluster and returns the number of copies.
 func (t *Twin) recordCopies(a *answer, o *olaf.Observation) (copies int) {
 	lanes := []int32(nil)
 	t.visitGroup(a.update.Cluster, func(w olaf.WorkerID, port uint8) {
@@ -177,8 +180,8 @@ func (t *Twin) recordCopies(a *answer, o *olaf.Observation) (copies int) {
 	return copies
 }
 
-// visitGroup visits the members of a cluster's multicast group, from the tables or else from the replication block.
-// It reports whether there is a group.
+// visitGroup calls visit for each member of a cluster's multicast group. The group is taken from the tables, or from
+// the replication block if the tables have none. It reports whether there is a group.
 func (t *Twin) visitGroup(c olaf.ClusterID, visit func(w olaf.WorkerID, port uint8)) bool {
 	if t.tables.lookup != nil {
 		if members, ok := t.tables.lookup.Group(c); ok {
@@ -195,7 +198,7 @@ func (t *Twin) visitGroup(c olaf.ClusterID, visit func(w olaf.WorkerID, port uin
 	return len(members) > 0
 }
 
-// flowOf returns the flow of a worker, for its addresses, or otherwise if the worker sends nothing.
+// flowOf returns the flow of a worker, which has its addresses. If the worker does not send, it returns otherwise.
 func (t *Twin) flowOf(c olaf.ClusterID, w olaf.WorkerID, otherwise *flow) *flow {
 	for i := range t.generator.flows {
 		f := &t.generator.flows[i]
@@ -210,7 +213,7 @@ func (t *Twin) flowOf(c olaf.ClusterID, w olaf.WorkerID, otherwise *flow) *flow 
 	return otherwise
 }
 
-// readDownConfig reads the configuration of the links from the idle registers.
+// readDownConfig reads the configuration of the links to the workers from the registers.
 func (t *Twin) readDownConfig() downConfig {
 	return downConfig{
 		toWorkers: t.reg(regmap.AggregatorResults)&regmap.AggregatorResultsToWorkers != 0,

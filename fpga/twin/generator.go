@@ -6,7 +6,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// state is the generator's state; the values are those of the register.
+// state is the generator's state, with the same values as in the state register.
 type state uint8
 
 const (
@@ -18,7 +18,8 @@ const (
 	failed
 )
 
-// generator fires descriptors at absolute cycles of its run clock, which begins at the start command.
+// generator sends a packet for each descriptor, at the descriptor's cycle on the run clock. This clock begins at the
+// start command.
 type generator struct {
 	flows     []flow
 	templates [][]int32 // lanes of each template, if Config.Wire is set
@@ -41,10 +42,11 @@ func (g *generator) reset() {
 	*g = generator{flows: g.flows[:0], templates: g.templates, next: never, busFree: g.busFree}
 }
 
-// busy reports whether configuration and memories are locked.
+// busy reports whether the generator's configuration and memories are locked because it is armed or running.
 func (g *generator) busy() bool { return g.state == armed || g.state == running || g.state == stopping }
 
-// generatorCommand executes one bit of generator.command. It returns false if the state forbids it.
+// generatorCommand executes one bit of register generator.command. It returns false if the generator's state does not
+// permit the command.
 func (t *Twin) generatorCommand(bit uint32) bool {
 	g := &t.generator
 	switch bit {
@@ -78,7 +80,7 @@ func (t *Twin) generatorCommand(bit uint32) bool {
 	return true
 }
 
-// armGenerator reads the flow table. Flows still referenced by frames in the queue are not overwritten.
+// armGenerator reads the flow table. It does not overwrite flows that are still used by frames in the queue.
 func (t *Twin) armGenerator() {
 	g := &t.generator
 	n := int(t.reg(regmap.GeneratorFlows))
@@ -114,20 +116,20 @@ func (g *generator) readTemplates(m *regfile.Memories) {
 	}
 }
 
-// finish lets the packet on the bus finish.
+// finish stops the generator after the packet that is on the bus.
 func (g *generator) finish(now int64) {
 	g.state = stopping
 	g.waitUntil(now)
 }
 
-// failGenerator enters the error state for the given reason.
+// failGenerator puts the generator into the error state and sets the event bits for the reason.
 func (t *Twin) failGenerator(reason uint32) {
 	t.generator.state, t.generator.next = failed, never
 	t.raise(regmap.GeneratorEvents, regmap.GeneratorEventsError|reason)
 	t.raise(regmap.CommonErrors, regmap.CommonErrorsGenerator)
 }
 
-// fetchDescriptor reads the next descriptor and schedules it.
+// fetchDescriptor reads the next descriptor and schedules its packet.
 func (t *Twin) fetchDescriptor() {
 	g := &t.generator
 	if g.played >= g.limit {
@@ -158,13 +160,13 @@ func (t *Twin) fetchDescriptor() {
 	g.waitUntil(g.due)
 }
 
-// waitUntil schedules the next event at the given cycle, or when the bus is free.
+// waitUntil schedules the next event for the given cycle, or for the first later cycle in which the bus is free.
 func (g *generator) waitUntil(cycle int64) { g.wish, g.next = cycle, max(cycle, g.busFree) }
 
-// beatBytes is the data path's width: bytes per cycle.
+// beatBytes is the width of the data path in bytes per cycle.
 const beatBytes = 64
 
-// fire handles the due event: it sends a packet or ends the run.
+// fire handles the event that is due, by sending a packet or ending the run.
 func (g *generator) fire(t *Twin) {
 	if g.state == stopping {
 		g.state, g.next = done, never
@@ -193,13 +195,13 @@ func (g *generator) fire(t *Twin) {
 	t.fetchDescriptor()
 }
 
-// genNS returns the generation stamp of a packet sent at a device cycle.
+// genNS returns the generation timestamp of a packet that is sent in device cycle now.
 func (g *generator) genNS(now int64) uint64 {
 	return uint64(now-g.zero) * uint64(olaf.Cycle/olaf.Nanosecond) % olaf.GenModulus
 }
 
-// classify models VNP4-1: it parses a frame, looks up its source, and sends it with its generation stamp to the
-// queue, around the queue, or drops it.
+// classify models VNP4-1. It parses a frame and looks up its source. It then passes the frame with its generation
+// timestamp to the queue, sends it around the queue, or drops it.
 func (t *Twin) classify(f *flow, d *regmap.Descriptor, size int, genNS uint64) fate {
 	if d.Flags&regmap.FlagNotOlaf != 0 || f.DestPort != olaf.UDPPort {
 		t.bypassQueue(f, d, size, genNS)
@@ -235,7 +237,7 @@ func (t *Twin) classify(f *flow, d *regmap.Descriptor, size int, genNS uint64) f
 	return t.admitUpdate(f)
 }
 
-// updateHeader returns a descriptor's update, without identity.
+// updateHeader returns the update for a descriptor, without the identity of its sender.
 func (t *Twin) updateHeader(d *regmap.Descriptor, size int, genNS uint64) olaf.Update {
 	u := olaf.Update{
 		GenNS:  genNS,
@@ -250,10 +252,10 @@ func (t *Twin) updateHeader(d *regmap.Descriptor, size int, genNS uint64) olaf.U
 	return u
 }
 
-// notOlafPort is the destination port of frames with FlagNotOlaf: discard.
+// notOlafPort is the destination port in frames with FlagNotOlaf, the port of the discard protocol.
 const notOlafPort = 9
 
-// bypassQueue sends a frame around the queue.
+// bypassQueue sends a frame to the parameter server without passing it through the queue.
 func (t *Twin) bypassQueue(f *flow, d *regmap.Descriptor, size int, genNS uint64) {
 	t.counters.own.Bypassed++
 	if !t.recording {

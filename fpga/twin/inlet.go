@@ -18,7 +18,7 @@ type inlet struct {
 	sent, received uint64
 }
 
-// outsider is one frame from another card, timed on this card's clock.
+// outsider is a frame from another card. Its times are on this card's clock.
 type outsider struct {
 	at         int64
 	zero       int64 // cycle at which the other card's run clock was 0
@@ -29,7 +29,7 @@ type outsider struct {
 	lanes      []int32
 }
 
-// reset discards frames that have not arrived.
+// reset discards the frames that have not arrived yet.
 func (i *inlet) reset() { i.waiting, i.head, i.next = i.waiting[:0], 0, never }
 
 // Reasons why two twins cannot be joined. The logic's timing is known only for a generator and a queue on one card.
@@ -38,10 +38,10 @@ var (
 	errLanes    = fmt.Errorf("twin: %w: of two joined cards, one moves gradients and the other does not", fpga.ErrRefused)
 )
 
-// Join connects the second port of one card to the first port of another with a cable that adds no delay. Frames that
-// generator sends over the wire arrive at queue, whose tables identify them. From now on both clocks must advance by
-// the same steps, generator's first. Observations at queue are timed on generator's run clock. The error matches
-// fpga.ErrRefused.
+// Join connects the second port of generator's card to the first port of queue's card by a cable without delay. Frames
+// that the generator sends out of its card arrive at queue, whose tables identify their senders. From then on, both
+// clocks must advance by the same steps, the generator's clock first. Observations at queue are timed by the
+// generator's run clock. The error matches fpga.ErrRefused.
 func Join(generator, queue *Twin) error {
 	if generator.cfg.ReadPorts != 0 || queue.cfg.ReadPorts != 0 {
 		return errMeasured
@@ -53,15 +53,15 @@ func Join(generator, queue *Twin) error {
 	return nil
 }
 
-// RunStart returns the device cycle at which the run clock for packets and observations was 0: that of this card's
-// generator, or of the card whose frames arrive.
+// RunStart returns the device cycle at which the run clock for packets and observations started. It is the run clock of
+// this card's generator or, if frames arrive from another card, of that card's generator.
 func (t *Twin) RunStart() int64 { return t.generator.zero }
 
-// CableCounts returns how many frames this card's generator has sent over the wire, and how many have arrived from another
-// card's.
+// CableCounts returns the number of frames that this card's generator has sent over the cable, and the number of frames
+// that have arrived from another card's generator.
 func (t *Twin) CableCounts() (sent, received uint64) { return t.inlet.sent, t.inlet.received }
 
-// sendOut sends the frame that the generator fires now over the wire.
+// sendOut sends the frame that the generator fires in this cycle over the cable.
 func (t *Twin) sendOut(f *flow, d *regmap.Descriptor, size int) {
 	t.inlet.sent++
 	if t.cable == nil {
@@ -80,7 +80,7 @@ func (t *Twin) sendOut(f *flow, d *regmap.Descriptor, size int) {
 	in.next = in.waiting[in.head].at
 }
 
-// receive accepts the frame that arrives now.
+// receive accepts the frame that arrives in this cycle.
 func (t *Twin) receive() {
 	in := &t.inlet
 	x := &in.waiting[in.head]
@@ -94,7 +94,7 @@ func (t *Twin) receive() {
 	}
 }
 
-// lanesOf returns the gradient of a flow's current frame, if Config.Wire is set.
+// lanesOf returns the gradient in a flow's current frame, or nil if Config.Wire is not set.
 func (t *Twin) lanesOf(f *flow) []int32 {
 	if f.lanes != nil {
 		return f.lanes

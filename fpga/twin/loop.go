@@ -11,8 +11,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program/pass"
 )
 
-// loop runs the program of closed-loop hosts. The hosts' clock is the device clock, starting when the loop was
-// opened.
+// loop runs the switch program of closed-loop hosts. The hosts' clock has the rate of the device clock and starts when
+// the loop is opened.
 type loop struct {
 	aggregator.Loop
 	twin *Twin
@@ -21,8 +21,8 @@ type loop struct {
 
 var _ fpga.Looper = (*Twin)(nil)
 
-// OpenLoop creates the selected program with a table of the size that its hosts request. Its counts are added to
-// the existing ones. It also works for the pass-through program.
+// OpenLoop creates the selected program with a table of the size that its hosts request. The program's counts are added
+// to the counts of the block. The pass-through program can be selected as well.
 func (t *Twin) OpenLoop(build program.Config) (program.Program, error) {
 	b := &t.front
 	if !t.queue.enabled || t.queue.frozen {
@@ -48,14 +48,15 @@ func (t *Twin) OpenLoop(build program.Config) (program.Program, error) {
 	return b.loop, nil
 }
 
-// jobTables returns the current tables of jobs, or nil if there are none.
+// jobTables returns the current tables of jobs, or nil if there are no tables.
 func (t *Twin) jobTables() aggregator.Admission {
 	t.tables.refresh()
 	a, _ := t.tables.lookup.(aggregator.Admission)
 	return a
 }
 
-// Receive advances device time to the first cycle in which the packet has arrived and presents it.
+// Receive advances device time to the first cycle in which the packet has arrived completely, and passes the packet to
+// the program.
 func (l *loop) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32,
 	out program.Out) program.Class {
 	cycle := cycleBy(now)
@@ -66,7 +67,7 @@ func (l *loop) Receive(now olaf.Time, from program.Port, p *program.Packet, lane
 	return class
 }
 
-// runUntil advances device time to a cycle. Errors are impossible here, as the context is never canceled.
+// runUntil advances device time to a cycle. It cannot fail, because its context is never canceled.
 func (t *Twin) runUntil(cycle int64) {
 	if cycle > t.now && cycle <= maxCycle {
 		_ = t.handleEvents(context.Background(), cycle)

@@ -6,7 +6,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// queueConfig is the queue's configuration from its idle registers.
+// queueConfig is the queue's configuration, as read from the registers that take effect when the queue is enabled.
 type queueConfig struct {
 	discipline uint32 // register value
 	engine     engine.Config
@@ -15,9 +15,8 @@ type queueConfig struct {
 	down       downConfig
 }
 
-// queue models OlafQueue: a port with control, freeze and inspector.
-//
-// A freeze stops the queue's clock, so queue time lags device time by the total frozen time.
+// queue models OlafQueue, which is a port with control registers, freeze and inspector. A freeze stops the queue's
+// clock, so that queue time is behind device time by the total duration of all freezes.
 type queue struct {
 	*engine.Port
 	config   queueConfig
@@ -33,13 +32,13 @@ type queue struct {
 	sending  bool        // for the observer: a frame was on the wire at the last check
 }
 
-// freeze is one past stop of the queue's clock.
+// freeze is a period in the past during which the queue's clock was stopped.
 type freeze struct {
 	at     int64 // queue cycle
 	length int64
 }
 
-// clockAt returns the queue's clock at a device cycle that is not in the future.
+// clockAt returns the time on the queue's clock at device cycle now, which must not be in the future.
 func (q *queue) clockAt(now int64) olaf.Time {
 	if q.frozen {
 		now = q.frozenAt
@@ -47,7 +46,7 @@ func (q *queue) clockAt(now int64) olaf.Time {
 	return cycleTime(now - q.lag)
 }
 
-// deviceTime converts an instant of the queue's clock to device time.
+// deviceTime converts a time on the queue's clock to device time.
 func (q *queue) deviceTime(at olaf.Time) olaf.Time {
 	lag := q.lag
 	for i := len(q.freezes) - 1; i >= 0 && at <= cycleTime(q.freezes[i].at); i-- {
@@ -56,7 +55,7 @@ func (q *queue) deviceTime(at olaf.Time) olaf.Time {
 	return at + cycleTime(lag)
 }
 
-// nextEvent returns the device cycle of the queue's next event, or never.
+// nextEvent returns the device cycle of the queue's next event, or never if there is none.
 func (q *queue) nextEvent() int64 {
 	if at, ok := q.Next(); ok && !q.frozen {
 		return cycleOf(at) + q.lag
@@ -64,7 +63,7 @@ func (q *queue) nextEvent() int64 {
 	return never
 }
 
-// advance delivers the frames that leave up to the device cycle now.
+// advance delivers the frames that leave up to and including device cycle now.
 func (q *queue) advance(now int64) {
 	if !q.frozen {
 		q.Advance(q.clockAt(now))
@@ -76,7 +75,7 @@ func (q *queue) empty() bool {
 	return frames == 0
 }
 
-// readQueueConfig reads the idle registers.
+// readQueueConfig reads the queue's configuration from the registers.
 func (t *Twin) readQueueConfig() queueConfig {
 	mode := t.reg(regmap.QueueMode)
 	c := queueConfig{
@@ -110,8 +109,8 @@ func (t *Twin) readQueueConfig() queueConfig {
 	return c
 }
 
-// rebuild creates an empty queue for the current registers. It reuses the memory of a queue with the same
-// configuration.
+// rebuild creates an empty queue with the configuration in the registers. If the configuration is unchanged, it reuses
+// the old queue's memory.
 func (q *queue) rebuild(t *Twin) error {
 	c := t.readQueueConfig()
 	if q.Port != nil && q.config == c {
@@ -135,8 +134,8 @@ func (q *queue) rebuild(t *Twin) error {
 	return nil
 }
 
-// setControl applies a write to queue.control. Configuration changed while the queue was off takes effect when it
-// is enabled.
+// setControl applies a write to register queue.control. Configuration registers that were changed while the queue was
+// disabled take effect when it is enabled.
 func (q *queue) setControl(t *Twin, value uint32) error {
 	enable := value&regmap.QueueControlEnable != 0
 	if enable && !q.enabled && q.config != t.readQueueConfig() {
@@ -173,7 +172,8 @@ func (q *queue) setFreeze(t *Twin, on bool) {
 	}
 }
 
-// admitUpdate passes q.arriving, an update of f, to the program, or to the queue if there is none.
+// admitUpdate passes the arriving update, q.arriving, to the switch program, or to the queue if there is no program. f
+// is its flow.
 func (t *Twin) admitUpdate(f *flow) fate {
 	q := &t.queue
 	u := &q.arriving
@@ -198,8 +198,8 @@ func (t *Twin) admitUpdate(f *flow) fate {
 	return stored
 }
 
-// offerUpdate offers u to the queue. f is the flow of its newest contributor; inside lists the contributors merged
-// by a program.
+// offerUpdate offers u to the queue. f is the flow of its newest contributor. inside lists the contributors if u is a
+// sum of a switch program.
 func (t *Twin) offerUpdate(f *flow, u *olaf.Update, lanes []int32, inside []olaf.Contributor) engine.Outcome {
 	q := &t.queue
 	o := q.OfferMerged(q.clockAt(t.now), u, lanes, inside)
@@ -216,10 +216,10 @@ func (t *Twin) offerUpdate(f *flow, u *olaf.Update, lanes []int32, inside []olaf
 	return o
 }
 
-// uplink is the twin as the sink of its queue.
+// uplink is the sink that receives the frames of the twin's queue.
 type uplink Twin
 
-// Deliver sends a frame whose last bit has left towards the parameter server or the workers.
+// Deliver sends a frame whose last bit has left the queue to the parameter server or to the workers.
 func (s *uplink) Deliver(d *engine.Departure) {
 	t := (*Twin)(s)
 	u := &d.Frame.Update
@@ -244,7 +244,7 @@ func (s *uplink) Deliver(d *engine.Departure) {
 	}
 }
 
-// toServer sends a frame to the parameter server; left is the cycle of its last bit at the queue.
+// toServer sends a frame to the parameter server. left is the cycle in which its last bit left the queue.
 func (t *Twin) toServer(d *engine.Departure, left int64, leaves olaf.Time, stay olaf.Duration) {
 	u, out := &d.Frame.Update, t.runTime(leaves)
 	inside := t.tap.keepContributors(d.Frame.Contributors)
@@ -263,7 +263,7 @@ func (t *Twin) toServer(d *engine.Departure, left int64, leaves olaf.Time, stay 
 	}
 }
 
-// watchStart notifies the observer if a frame has started to leave since the last check.
+// watchStart notifies the observer if a frame has started to leave the queue since the previous call.
 func (t *Twin) watchStart() {
 	if t.cfg.Observer == nil {
 		return
@@ -275,7 +275,7 @@ func (t *Twin) watchStart() {
 	t.queue.left, t.queue.sending = false, sending
 }
 
-// flushQueue discards all frames and partial sums.
+// flushQueue discards all queued frames and all partial sums.
 func (t *Twin) flushQueue() {
 	t.counters.own.OccupancyIntegral += t.insideCycles()
 	t.queue.Flush(t.queue.clockAt(t.now))
@@ -284,7 +284,7 @@ func (t *Twin) flushQueue() {
 	t.endSums()
 }
 
-// insideCycles returns the sum of the times in the queue of all queued frames, in cycles.
+// insideCycles returns the sum, over all queued frames, of the time that each has been in the queue, in cycles.
 func (t *Twin) insideCycles() uint64 {
 	var (
 		sum   uint64
@@ -299,7 +299,7 @@ func (t *Twin) insideCycles() uint64 {
 	return sum
 }
 
-// inspectSlot fills the inspector's registers with the slot at index in departure order.
+// inspectSlot writes the frame at the given index in departure order into the inspector's registers.
 func (t *Twin) inspectSlot(index uint32) {
 	var (
 		d     = t.queue.Discipline()

@@ -16,25 +16,26 @@ func (t *Twin) raise(addr uint32, m uint32) { t.file.Raise(addr, m) }
 func (t *Twin) reg64(addr uint32) uint64    { return t.file.Reg64(addr) }
 func (t *Twin) set64(addr uint32, v uint64) { t.file.Set64(addr, v) }
 
-// Read32 reads a register. An unknown address returns the placeholder that a card would answer, with
-// fpga.ErrAddress.
+// Read32 reads a register. For an unknown address it returns the same placeholder as a card, with fpga.ErrAddress.
 func (t *Twin) Read32(addr uint32) (uint32, error) { return t.file.Read32(addr) }
 
-// Write32 writes a register. A write that the state or the limits forbid changes nothing, sets the error bits and
-// returns fpga.ErrRefused. A write to a read-only register or an unknown address returns fpga.ErrAddress.
+// Write32 writes a register. If the device's state or the register's limits forbid the write, it changes nothing, sets
+// the error bits and returns fpga.ErrRefused. For a read-only register or an unknown address it returns
+// fpga.ErrAddress.
 func (t *Twin) Write32(addr, value uint32) error { return t.file.Write32(addr, value) }
 
 // WriteBurst writes all words to one address, in order. The memory proxy accepts either all words or none.
 func (t *Twin) WriteBurst(addr uint32, words []uint32) error { return t.file.WriteBurst(addr, words) }
 
-// behaviour defines the effects of the twin's registers.
+// behaviour defines the effects of accessing the twin's registers.
 var behaviour = &regfile.Behaviour[*Twin]{
 	Name: "twin", Live: live, Limits: limits, Effects: effects, Commands: commands,
 	QueueBusy:     func(t *Twin) bool { return t.queue.enabled || !t.queue.empty() },
 	GeneratorBusy: func(t *Twin) bool { return t.generator.busy() },
 }
 
-// live lists registers that show the state of the card; all others read their stored value.
+// live lists the registers whose values are calculated from the twin's state when they are read. All others return
+// their stored value.
 var live = map[uint32]func(*Twin) uint32{
 	regmap.CommonCycles: func(t *Twin) uint32 {
 		t.set(regmap.CommonCycles+4, uint32(t.now>>32))
@@ -82,7 +83,7 @@ func (c *Config) capabilities() uint32 {
 	return bits
 }
 
-// limits lists the ranges of numeric registers.
+// limits lists the permitted ranges of numeric registers.
 var limits = map[uint32]func(*Twin) (low, high uint32){
 	regmap.QueueDepth:                  func(t *Twin) (uint32, uint32) { return 1, uint32(t.cfg.Slots) },
 	regmap.QueueLimiterIncrement:       func(*Twin) (uint32, uint32) { return 1, uint32(engine.Line) },
@@ -100,7 +101,8 @@ var limits = map[uint32]func(*Twin) (low, high uint32){
 	},
 }
 
-// effects run before a written value is stored. A returned reason refuses the write, and nothing is changed.
+// effects lists functions that run before a written value is stored. If a function returns a reason, the write is
+// refused and must not have changed anything.
 var effects = map[uint32]func(*Twin, uint32) *regfile.Reason{
 	regmap.QueueMode: func(_ *Twin, v uint32) *regfile.Reason {
 		if _, known := engine.FindByCode(v & regmap.QueueModeDisciplineMask); !known {
@@ -141,7 +143,7 @@ var effects = map[uint32]func(*Twin, uint32) *regfile.Reason{
 	},
 }
 
-// commands execute writes to command registers, lowest bit first.
+// commands lists the functions that execute the bits written to command registers, starting with the lowest bit.
 var commands = map[uint32]func(*Twin, uint32) *regfile.Reason{
 	regmap.CommonCommand: (*Twin).commonCommand,
 	regmap.QueueCommand: func(t *Twin, v uint32) *regfile.Reason {

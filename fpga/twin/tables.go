@@ -7,9 +7,9 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// TableLookup gives access to the P4 tables of VNP4-1 and VNP4-2. It must be safe for use during writes by a
-// control plane. Answers are cached until Version changes. If it also implements aggregator.Admission, it has the
-// tables of switch programs.
+// TableLookup looks up senders and groups in the P4 tables of VNP4-1 and VNP4-2. It must be safe for use while a
+// control plane writes the tables. Answers are cached until Version changes. An implementation of aggregator.Admission
+// in addition provides the tables of switch programs.
 type TableLookup interface {
 	// Worker returns the parameters of action set_worker for the source address. ok is false if the table has no
 	// entry.
@@ -23,7 +23,8 @@ type TableLookup interface {
 	Version() uint64
 }
 
-// tables is VNP4-1's view of the tables. The result for a flow is cached in the flow until the version changes.
+// tables caches lookups in the tables of VNP4-1. The result for each flow is stored in the flow until the tables'
+// version changes.
 type tables struct {
 	lookup  TableLookup
 	version uint64
@@ -37,7 +38,7 @@ func (v *tables) init(l TableLookup) {
 	}
 }
 
-// refresh reports whether the contents changed since the last call.
+// refresh reports whether the tables have changed since the previous call.
 func (v *tables) refresh() (moved bool) {
 	if v.lookup == nil {
 		return false
@@ -51,7 +52,7 @@ func (v *tables) refresh() (moved bool) {
 	return true
 }
 
-// route is the destination of a flow's updates after VNP4-1.
+// route is the path of a flow's updates after VNP4-1.
 type route uint8
 
 const (
@@ -60,7 +61,7 @@ const (
 	beyondLimits              // set_worker with a cluster beyond the build's limit
 )
 
-// flow is one sender: its entry in the generator's memory and the result of its table lookup.
+// flow is a sender, with its entry in the generator's memory and the result of its table lookup.
 type flow struct {
 	regmap.Flow
 	epoch         uint64
@@ -74,7 +75,7 @@ type flow struct {
 	lanes []int32 // for another card's flow: lanes of its arriving frame; nil for this card's flows
 }
 
-// identifyFlow updates the cached table lookup of f.
+// identifyFlow updates the cached table lookup of f if the tables have changed.
 func (t *Twin) identifyFlow(f *flow) {
 	f.epoch, f.route = t.tables.epoch, toBypass
 	if t.tables.lookup == nil || !t.front.knowsFormat(f) {

@@ -5,45 +5,45 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// Observer receives the queue's events in order, with device times. It must not use the twin. Slots count from 0;
-// dropped updates have engine.NoSlot. inside lists the contributors of a program's sum and is valid during the
-// call; it is nil for a worker's update.
+// Observer receives the queue's events in order, with device times. It must not call the twin. Slots are numbered from
+// 0, and dropped updates have engine.NoSlot. For a program's sum, inside lists the contributors and is valid during the
+// call; for a worker's update it is nil.
 type Observer interface {
 	Arrival(at olaf.Time, class engine.Class, slot engine.Slot, u *olaf.Update, inside []olaf.Contributor)
 	Start(at olaf.Time, slot engine.Slot)
 	Departure(at olaf.Time, slot engine.Slot, u *olaf.Update)
 }
 
-// AnswerObserver is an Observer that also receives the arrival of sums at the workers of their cluster. The
-// observation is valid during the call.
+// AnswerObserver is an Observer that is also notified when a sum arrives at the workers of its cluster. The observation
+// is valid during the call.
 type AnswerObserver interface {
 	Answer(at olaf.Time, o *olaf.Observation)
 }
 
-// Kind is the kind of a recorded packet.
+// Kind is a kind of recorded packet.
 type Kind uint8
 
 const (
-	// Delivered is an update on its way to the parameter server, after the queue.
+	// Delivered is the kind of an update that leaves the queue for the parameter server.
 	Delivered Kind = iota
-	// Ack is one copy of an ACK on its way to a worker, after VNP4-2.
+	// Ack is the kind of a copy of an ACK that VNP4-2 sends to a worker.
 	Ack
-	// Bypassed is a frame of the generator that bypassed the queue: not OLAF, by its destination port, or from an
-	// unknown source.
+	// Bypassed is the kind of a frame from the generator that bypassed the queue, because its destination port is not
+	// OLAF's or its source is unknown.
 	Bypassed
-	// Answered is one copy of a sum on its way to a worker.
+	// Answered is the kind of a copy of a sum that is sent to a worker.
 	Answered
 )
 
-// Addresses are a frame's addresses, from sender to receiver. Unlike olaf.Addresses they include the destination
-// port, which differs in frames that are not OLAF.
+// Addresses contains the addresses of a frame, from sender to receiver. Unlike olaf.Addresses, it includes the
+// destination port, which is different in frames that are not OLAF.
 type Addresses struct {
 	SourceMAC, DestMAC   [6]byte
 	SourceIP, DestIP     [4]byte
 	SourcePort, DestPort uint16
 }
 
-// Packet is one frame that left the card, with all its contents.
+// Packet is a frame that left the card, with its complete contents.
 type Packet struct {
 	At        olaf.Time // last bit out, on the generator's run clock
 	Queued    olaf.Duration
@@ -62,8 +62,8 @@ type Packet struct {
 	Contributors []olaf.Contributor
 }
 
-// tap has the observations and packets since the last drain. A drain swaps the arenas, so its result stays valid
-// until the next one.
+// tap contains the observations and packets since the last drain. It has two sets of arenas, which each drain
+// exchanges, so that the result of a drain stays valid until the next one.
 type tap struct {
 	observations []olaf.Observation
 	packets      []Packet
@@ -73,8 +73,8 @@ type tap struct {
 	laneSide     int
 }
 
-// Drain appends the updates delivered since the last Drain to buf, in order, and returns it. At counts on the
-// generator's run clock. Contributors (nil without provenance) are valid until the next Drain.
+// Drain appends the updates delivered since its previous call to buf, in order, and returns it. At is on the
+// generator's run clock. Contributors are nil without provenance, and are valid until the next call of Drain.
 func (t *Twin) Drain(buf []olaf.Observation) []olaf.Observation {
 	buf = append(buf, t.tap.observations...)
 	t.tap.observations = t.tap.observations[:0]
@@ -83,12 +83,12 @@ func (t *Twin) Drain(buf []olaf.Observation) []olaf.Observation {
 	return buf
 }
 
-// Record turns the recording of a twin with Config.Wire on or off between runs. It takes effect when the queue is
-// next configured.
+// Record enables or disables recording for a twin with Config.Wire, between runs. The change takes effect when the
+// queue is next configured.
 func (t *Twin) Record(on bool) { t.recording = on && t.cfg.Wire }
 
-// DrainPackets appends the packets recorded since the last DrainPackets to buf, in order of time, and returns it.
-// Without Config.Wire there are none. Lanes are valid until the next DrainPackets.
+// DrainPackets appends the packets recorded since its previous call to buf, in order of time, and returns it. Without
+// Config.Wire there are none. Lanes are valid until the next call of DrainPackets.
 func (t *Twin) DrainPackets(buf []Packet) []Packet {
 	buf = append(buf, t.tap.packets...)
 	t.tap.packets = t.tap.packets[:0]
@@ -97,7 +97,7 @@ func (t *Twin) DrainPackets(buf []Packet) []Packet {
 	return buf
 }
 
-// keepContributors copies c into the arena.
+// keepContributors copies c into the arena and returns the copy.
 func (p *tap) keepContributors(c []olaf.Contributor) []olaf.Contributor {
 	if c == nil {
 		return nil
@@ -109,7 +109,7 @@ func (p *tap) keepContributors(c []olaf.Contributor) []olaf.Contributor {
 	return arena[from:len(arena):len(arena)]
 }
 
-// keepLanes copies v into the arena.
+// keepLanes copies v into the arena and returns the copy.
 func (p *tap) keepLanes(v []int32) []int32 {
 	arena := p.lanes[p.laneSide]
 	from := len(arena)
@@ -118,14 +118,14 @@ func (p *tap) keepLanes(v []int32) []int32 {
 	return arena[from:len(arena):len(arena)]
 }
 
-// runTime converts device time to the generator's run clock.
+// runTime converts device time to time on the generator's run clock.
 func (t *Twin) runTime(at olaf.Time) olaf.Time { return at - cycleTime(t.generator.zero) }
 
 func uplinkAddresses(f *flow) Addresses {
 	return Addresses{f.SourceMAC, f.DestMAC, f.SourceIP, f.DestIP, f.SourcePort, f.DestPort}
 }
 
-// downlinkAddresses returns the flow's addresses in the opposite direction.
+// downlinkAddresses returns the addresses of a frame from the flow's receiver to its sender.
 func downlinkAddresses(f *flow) Addresses {
 	return Addresses{f.DestMAC, f.SourceMAC, f.DestIP, f.SourceIP, f.DestPort, olaf.UDPPort}
 }

@@ -1,12 +1,10 @@
-// Package twin is the software twin of one card: the same registers (fpga/regmap), tables and data path as the
-// FPGA, in virtual time at 250 MHz.
-//
-// The packet generator fires frames into VNP4-1, which looks up their source. Updates of known workers pass the
-// switch program, if one is built and selected, then OlafQueue and its output limiter, and leave for the parameter
-// server. ACKs return through VNP4-2, which writes the queue's status into them and multicasts them to the cluster.
-//
-// The twin is event-driven, single-threaded and deterministic. Time passes only in Sleep, idle cycles cost nothing,
-// and the same register accesses and table contents always produce the same frames and counters.
+// Package twin is the software twin of a card. It has the same registers (fpga/regmap), tables and data path as the
+// FPGA, in virtual time at 250 MHz. The packet generator sends frames to VNP4-1, which looks up their source. Updates
+// of known workers pass the switch program, if one is built and selected, then OlafQueue and its output limiter, and
+// leave for the parameter server. ACKs return through VNP4-2, which writes the queue's status into them and multicasts
+// them to the cluster. The twin is event-driven, single-threaded and deterministic. Time passes only in Sleep, idle
+// cycles take no computation, and the same register accesses and table contents always produce the same frames and
+// counters.
 package twin
 
 import (
@@ -25,14 +23,15 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// ModelVersion changes whenever the same register accesses would produce other frames, times or counters.
+// ModelVersion must change whenever the same register accesses would produce other frames, times or counters than
+// before.
 const ModelVersion = "twin-1"
 
-// ClockHz is the clock of the modelled data path: one cycle is olaf.Cycle.
+// ClockHz is the clock rate of the modelled data path. One cycle is olaf.Cycle.
 const ClockHz = uint64(olaf.Second / olaf.Cycle)
 
-// Config has the parameters fixed by a bitstream and the connections of the twin's ports. Everything else is set by
-// registers. A limit of 0 selects its default.
+// Config contains the parameters that are fixed by a bitstream, and the connections of the twin's ports. Everything
+// else is set through registers. A limit of 0 selects its default.
 type Config struct {
 	Slots       int // default 4,096, at most engine.MaxSlots
 	Clusters    int // default and maximum 65,536
@@ -63,7 +62,7 @@ const (
 // maxCycle is the last cycle that olaf.Time can represent.
 const maxCycle = math.MaxInt64/int64(olaf.Cycle) - 1
 
-// Twin is one software card. It is not safe for concurrent use, except for the tables in Config.Tables.
+// Twin is a card in software. It is not safe for concurrent use, except for the tables in Config.Tables.
 type Twin struct {
 	cfg    Config
 	layout *regfile.Layout
@@ -117,8 +116,8 @@ func newTwin(cfg Config, l *regfile.Layout) (*Twin, error) {
 	return t, nil
 }
 
-// Replica returns another card of the same build with the same tables, in its reset state, for a parallel run. It
-// has no observer.
+// Replica returns another twin with the same build and the same tables, in its reset state and without an observer. It
+// is used for parallel runs.
 func (t *Twin) Replica() *Twin {
 	cfg := t.cfg
 	cfg.Observer = nil
@@ -136,7 +135,7 @@ func orDefault(v, otherwise int) int {
 	return v
 }
 
-// powerOn resets registers, memories and counters. Time goes on, and earlier deliveries can still be drained.
+// powerOn resets registers, memories and counters. Time continues, and earlier deliveries can still be drained.
 func (t *Twin) powerOn() error {
 	t.file.Reset()
 	t.generator.reset()
@@ -150,7 +149,7 @@ func (t *Twin) powerOn() error {
 	return t.queue.rebuild(t)
 }
 
-// Identity returns the model's identity.
+// Identity returns the identity of the twin, whose build is the version of its model.
 func (t *Twin) Identity() fpga.Identity {
 	return fpga.Identity{
 		Address:    "twin:",
@@ -163,17 +162,17 @@ func (t *Twin) Identity() fpga.Identity {
 
 func buildHash() uint32 { return crc32.ChecksumIEEE([]byte(ModelVersion)) }
 
-// Close makes every later access fail with fpga.ErrGone.
+// Close closes the twin. All later accesses fail with fpga.ErrGone.
 func (t *Twin) Close() error {
 	t.file.Close()
 	return nil
 }
 
-// errEndOfTime reports that the virtual clock has reached its end.
+// errEndOfTime is the error if the virtual clock has reached its end.
 var errEndOfTime = errors.New("the virtual clock ends 106 days after power-up")
 
-// Sleep lets d of virtual time pass, rounded up to whole cycles, and handles all events in it. It checks ctx every
-// few thousand events. If ctx is done, time stops at the last event and the context's error is returned.
+// Sleep lets d of virtual time pass, rounded up to whole cycles, and handles all events in this time. It checks ctx
+// every few thousand events. If ctx is done, time stops at the last event and the context's error is returned.
 func (t *Twin) Sleep(ctx context.Context, d olaf.Duration) error {
 	if err := t.file.CheckOpen(); err != nil {
 		return err
@@ -230,13 +229,13 @@ func (t *Twin) handleEvents(ctx context.Context, until int64) error {
 	return nil
 }
 
-// needsSteps reports whether every departure must be handled at its own time instead of with the next arrival,
-// because the queue may be observed in between.
+// needsSteps reports whether every departure must be handled at its own time, because the queue may be observed in
+// between. Otherwise it can be handled with the next arrival.
 func (t *Twin) needsSteps() bool {
 	return t.cfg.Observer != nil || t.server.pendingAcks() > 0 || t.acksEnabled()
 }
 
-// stepTo handles departures and ACKs at one cycle.
+// stepTo handles the departures and ACKs of one cycle.
 func (t *Twin) stepTo(at int64) {
 	t.now = max(t.now, at)
 	t.queue.advance(t.now)
@@ -253,7 +252,7 @@ func cycleTime(cycle int64) olaf.Time { return olaf.Time(cycle * int64(olaf.Cycl
 
 func cycleOf(at olaf.Time) int64 { return int64(at) / int64(olaf.Cycle) }
 
-// cycleBy returns the first cycle at or after an instant.
+// cycleBy returns the first cycle that begins at or after the given instant.
 func cycleBy(at olaf.Time) int64 {
 	cycle := cycleOf(at)
 	if cycleTime(cycle) < at {

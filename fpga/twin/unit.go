@@ -5,8 +5,8 @@ import (
 	"github.com/olafctl/olaf/fpga/aggregator"
 )
 
-// unit models the time of a program's hardware: updates wait here before they reach the program. It is unused
-// without Config.Unit.
+// unit models the processing time of a program's hardware. Updates wait here before they are passed to the program. It
+// is not used if Config.Unit is nil.
 type unit struct {
 	inlet   *aggregator.Inlet
 	waiting []held // ordered by due, starting at first
@@ -14,7 +14,7 @@ type unit struct {
 	next    int64 // device cycle of the next update, never if there is none
 }
 
-// held is one update on its way to the program.
+// held is an update that waits for the program's hardware.
 type held struct {
 	due    int64 // device cycle
 	flow   *flow
@@ -22,7 +22,7 @@ type held struct {
 	lanes  []int32
 }
 
-// reset removes all updates.
+// reset removes all waiting updates.
 func (u *unit) reset(c *Config) {
 	*u = unit{waiting: u.waiting[:0], next: never}
 	if c.Unit != nil {
@@ -32,11 +32,11 @@ func (u *unit) reset(c *Config) {
 
 func (u *unit) empty() bool { return u.countWaiting() == 0 }
 
-// countWaiting returns the number of waiting updates. They have no class yet, so they count as lost before the
-// engine until they pass.
+// countWaiting returns the number of waiting updates. Because they have no class yet, they count as lost before the
+// engine until they are passed on.
 func (u *unit) countWaiting() int { return len(u.waiting) - u.first }
 
-// planNext computes when the next update is due.
+// planNext computes the cycle in which the next update is due.
 func (u *unit) planNext() {
 	if u.empty() {
 		u.waiting, u.first, u.next = u.waiting[:0], 0, never
@@ -45,7 +45,7 @@ func (u *unit) planNext() {
 	u.next = u.waiting[u.first].due
 }
 
-// holdUpdate queues the arriving update until the unit has processed it. An update without room is lost.
+// holdUpdate queues the arriving update until the unit has processed it. If there is no room, the update is lost.
 func (t *Twin) holdUpdate(f *flow, lanes []int32) fate {
 	u := &t.unit
 	at, ok := u.inlet.Pass(cycleTime(t.now), t.queue.arriving.Size())
@@ -62,7 +62,7 @@ func (t *Twin) holdUpdate(f *flow, lanes []int32) fate {
 	return stored
 }
 
-// releaseHeld passes the due update to the program.
+// releaseHeld passes the update that is due to the program.
 func (t *Twin) releaseHeld() {
 	h := t.unit.waiting[t.unit.first]
 	t.unit.first++

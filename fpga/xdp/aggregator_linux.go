@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program/xagg"
 )
 
-// AggregatorBuild has the parameters fixed when an XAgg aggregator is loaded.
+// AggregatorBuild contains the parameters of an XAgg aggregator that are fixed when it is loaded.
 type AggregatorBuild struct {
 	Fragments int    // number of fragments in the model; all have a slot
 	Lanes     int    // maximum per fragment
@@ -34,7 +34,7 @@ const (
 	DefaultGroup = 1024 // from the paper
 )
 
-// Parent describes the receiver of an aggregator's sums and the number of children that complete one.
+// Parent describes where an aggregator sends its sums, and how many children complete a sum.
 type Parent struct {
 	Job      olaf.ClusterID
 	Children int
@@ -42,8 +42,9 @@ type Parent struct {
 	Source   olaf.Addresses
 }
 
-// Aggregator sums the fragments sent by the children of one parent. Its methods must not be called concurrently,
-// except for Arrive, and for Fragment and NextCheck from one goroutine.
+// Aggregator is a kernel program that sums the fragments sent by the children of one parent. Its methods must not be
+// called concurrently, with two exceptions: Arrive may be called at any time, and Fragment and NextCheck may be called
+// from one other goroutine.
 type Aggregator struct {
 	programs
 	build   AggregatorBuild
@@ -57,14 +58,14 @@ type Aggregator struct {
 	fragments []xagg.Fragment
 }
 
-// Check is the position up to which a child has sent, for finding missing fragments.
+// Check is a request to find the fragments that are missing from a child, up to the given fragment.
 type Check struct {
 	Child    olaf.WorkerID
 	Epoch    uint16
 	Fragment uint32
 }
 
-// LoadAggregator loads the XAgg program. The error matches netlab.ErrRights, ErrFeature or ErrKernel.
+// LoadAggregator loads the XAgg program into the kernel. The error matches netlab.ErrRights, ErrFeature or ErrKernel.
 func LoadAggregator(build AggregatorBuild) (*Aggregator, error) {
 	spec, err := loadXagg()
 	if err != nil {
@@ -94,7 +95,7 @@ func LoadAggregator(build AggregatorBuild) (*Aggregator, error) {
 	return a, nil
 }
 
-// Configure sets the receiver of sums. Sums in progress continue.
+// Configure sets the parent, to which sums are sent. Partial sums are kept.
 func (a *Aggregator) Configure(p Parent) error {
 	if p.Children < 1 || p.Children > MaxChildren {
 		return fmt.Errorf("xdp: xagg: %d children; an aggregator has 1 to %d", p.Children, MaxChildren)
@@ -103,12 +104,13 @@ func (a *Aggregator) Configure(p Parent) error {
 	return a.configure()
 }
 
-// SetUplink sets the interface through which sums leave. Without one they leave through the last child's interface.
+// SetUplink sets the interface through which sums are sent. If none is set, a sum is sent through the interface of the
+// child that completed it.
 func (a *Aggregator) SetUplink(to *netlab.Interface) error {
 	return to.Do(func() error { return a.put("uplink", uint32(to.Index)) })
 }
 
-// Run starts or stops admitting packets.
+// Run starts the admission of packets, or stops it if on is false.
 func (a *Aggregator) Run(on bool) error {
 	a.running = on
 	return a.configure()
@@ -126,7 +128,7 @@ func (a *Aggregator) configure() error {
 	return a.put("config", b)
 }
 
-// Latch returns the counters by name, summed over all processors, since its last call.
+// Latch returns the counts since its previous call, by counter name and summed over all processors.
 func (a *Aggregator) Latch() (map[string]uint64, error) {
 	old := a.bank
 	a.bank ^= 1
@@ -139,8 +141,9 @@ func (a *Aggregator) Latch() (map[string]uint64, error) {
 	return a.drain(old)
 }
 
-// Fragment reads a fragment's state and, if lanes is not nil, its sum; lanes must have room for the longest
-// fragment. The state is read under the fragment's lock, and twice if there is a sum, so that both match.
+// Fragment reads the state of a fragment and, if lanes is not nil, its sum. lanes must have room for the longest
+// fragment. The state is read under the fragment's lock. If the sum is read too, the state is read before and after it,
+// to ensure that both match.
 func (a *Aggregator) Fragment(i int, lanes []uint32) (xagg.Fragment, error) {
 	for {
 		before, err := a.state(i)
@@ -165,7 +168,7 @@ func (a *Aggregator) Fragment(i int, lanes []uint32) (xagg.Fragment, error) {
 	}
 }
 
-// slotState is the memory of a fragment (bpf/xagg.c).
+// slotState is the memory layout of a fragment in the kernel program (bpf/xagg.c).
 type slotState struct {
 	_             uint32 // lock
 	Epoch, Lanes  uint16
@@ -189,7 +192,8 @@ func (a *Aggregator) state(i int) (xagg.Fragment, error) {
 	return s.fragment(), nil
 }
 
-// Fragments reads the states of the first n fragments, each under its lock. The result is valid until the next call.
+// Fragments reads the states of the first n fragments, each under its own lock. The result is valid until the next
+// call.
 func (a *Aggregator) Fragments(n int) ([]xagg.Fragment, error) {
 	if len(a.states) < n {
 		a.keys, a.states = make([]uint32, a.build.Fragments), make([]slotState, a.build.Fragments)
@@ -206,7 +210,7 @@ func (a *Aggregator) Fragments(n int) ([]xagg.Fragment, error) {
 	return a.fragments[:n], nil
 }
 
-// NextCheck removes and returns the oldest check. ok is false if there is none.
+// NextCheck removes and returns the oldest requested check. It returns false if there is none.
 func (a *Aggregator) NextCheck() (Check, bool, error) {
 	var b []byte
 	err := a.collection.Maps["checks"].LookupAndDelete(nil, &b)

@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
-// Mode selects the kernel hook at which a program sees frames.
+// Mode selects the kernel hook to which XDP programs are attached.
 type Mode string
 
 // Native is the driver's hook. Generic is a later hook that every interface has.
@@ -22,13 +22,14 @@ const (
 	Generic Mode = "generic"
 )
 
-// Attach runs the program arrive on all frames received at an interface, until the closer is closed or the process
-// ends. The error matches ErrKernel.
+// Attach runs the program named arrive on all frames received at an interface, until the returned closer is closed or
+// the process ends. The error matches ErrKernel.
 func (p *programs) Attach(at *netlab.Interface, mode Mode) (io.Closer, error) {
 	return p.attach("arrive", at, mode)
 }
 
-// AttachMark writes the queue's fill level into ACKs received at an interface, the server's.
+// AttachMark attaches a program to the server's interface. The program writes the queue's fill level into ACKs that
+// arrive there.
 func (q *Queue) AttachMark(at *netlab.Interface, mode Mode) (io.Closer, error) {
 	return q.attach("mark", at, mode)
 }
@@ -61,8 +62,8 @@ func (p *programs) attach(program string, at *netlab.Interface, mode Mode) (io.C
 	return attached, nil
 }
 
-// AttachPass passes every frame received at an interface to the network stack. Without a program at the other end
-// of a cable, frames redirected over it are silently lost.
+// AttachPass attaches a program to an interface. The program passes every frame to the network stack. It is needed
+// because frames that are redirected over a cable are silently lost if no program is attached at the cable's other end.
 func AttachPass(at *netlab.Interface) (io.Closer, error) {
 	const pass = 2 // XDP_PASS
 	p, err := ebpf.NewProgram(&ebpf.ProgramSpec{

@@ -5,7 +5,7 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// DecisionKind is the kind of event that the queue decided on.
+// DecisionKind is the kind of event on which the queue decided.
 type DecisionKind uint8
 
 // Kinds of decisions, in the order of bpf/queue.h.
@@ -16,8 +16,8 @@ const (
 	Flush
 )
 
-// Decision is one entry of the decision log. Numbers are assigned under the queue's lock, from 0 and without gaps,
-// and give the order of decisions. Entries may be logged out of order.
+// Decision is an entry in the decision log. Its number is assigned under the queue's lock. Numbers start at 0, have no
+// gaps, and define the order of the decisions. Entries may be logged out of order.
 type Decision struct {
 	Number    uint64
 	AtNS      uint64 // on the kernel's monotonic clock, read before locking

@@ -13,7 +13,7 @@ import (
 
 const decisionBytes = 56
 
-// Decisions visits the entries logged since its last call. It does not wait for more.
+// Decisions calls visit for each entry logged since its previous call. It does not wait for more entries.
 func (p *programs) Decisions(visit func(*Decision)) error {
 	if p.log == nil {
 		return nil

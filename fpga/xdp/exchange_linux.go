@@ -18,8 +18,8 @@ const (
 	exchangeBytes = 104
 )
 
-// Exchange is the queue's answer to the output: what was done, the frame concerned, and the state of the queue at
-// that instant.
+// Exchange is the answer of the queue's programs to the output. It reports what was done, the frame concerned, and the
+// state of the queue at that instant.
 type Exchange struct {
 	Released bool
 	Started  bool // Slot, Update and AppendedNS describe the frame that starts
@@ -38,8 +38,9 @@ type Exchange struct {
 	Number           uint64 // of the next decision
 }
 
-// Turn releases the frame on the wire and starts the head, each if requested, under one lock. The starting frame is
-// written to buf, which must have room for the longest frame, and returned.
+// Turn releases the frame on the wire if release is set, and starts the frame at the head of the queue if start is set.
+// Both are done under one lock. The starting frame is written to buf, which must have room for the longest frame, and
+// is returned.
 func (q *Queue) Turn(release, start bool, buf []byte) (Exchange, []byte, error) {
 	x, err := q.run("turn", boolBit(release)*askRelease|boolBit(start)*askStart, 0, buf)
 	if err != nil || !x.Started {
@@ -51,14 +52,15 @@ func (q *Queue) Turn(release, start bool, buf []byte) (Exchange, []byte, error) 
 // Flush discards all queued frames and counts them.
 func (q *Queue) Flush() (Exchange, error) { return q.run("flush", 0, 0, nil) }
 
-// Inspect returns the frame at index in departure order; the frame on the wire comes first. Slot is -1 if there is
-// none.
+// Inspect returns the queued frame at the given index in departure order. The frame on the wire comes first. Slot is -1
+// if there is no such frame.
 func (q *Queue) Inspect(index int, buf []byte) (Exchange, error) {
 	return q.run("inspect", 0, uint32(index), buf)
 }
 
-// Latch returns the counters by name, summed over all processors, since its last call, and the state of the queue
-// when the new counting period began. If clear, it also resets peak, occupancy and cluster counts.
+// Latch returns the counts since its previous call, by counter name and summed over all processors. It also returns the
+// queue's state at the beginning of the new counting period. If clear is set, it also resets the peak, the occupancy
+// integral and the counts per cluster.
 func (q *Queue) Latch(clear bool) (Exchange, map[string]uint64, error) {
 	x, err := q.run("latch", boolBit(clear)*askClear, 0, nil)
 	if err != nil {
@@ -71,7 +73,7 @@ func (q *Queue) Latch(clear bool) (Exchange, map[string]uint64, error) {
 	return x, sums, err
 }
 
-// ClusterCounts has the counts of one cluster since the last clear or reset.
+// ClusterCounts contains the counts of one cluster since the last clear or reset.
 type ClusterCounts struct {
 	Class            [engine.Classes]uint64
 	DeliveredFrames  uint64
@@ -79,7 +81,7 @@ type ClusterCounts struct {
 	LastDepartureNS  uint64 // on the kernel's monotonic clock, 0 for none
 }
 
-// Cluster reads the counts of a cluster.
+// Cluster returns the counts of a cluster.
 func (q *Queue) Cluster(c olaf.ClusterID) (n ClusterCounts, err error) {
 	const offClasses = 16 // bpf/queue.h
 	var all []byte
@@ -104,7 +106,7 @@ func (q *Queue) Cluster(c olaf.ClusterID) (n ClusterCounts, err error) {
 	return n, nil
 }
 
-// epoch returns the number of times that the clusters' counts were cleared.
+// epoch returns how many times the counts of the clusters were cleared.
 func (q *Queue) epoch() (uint32, error) {
 	const offEpoch = 36 // bpf/queue.h
 	var state []byte
@@ -114,7 +116,8 @@ func (q *Queue) epoch() (uint32, error) {
 	return binary.NativeEndian.Uint32(state[offEpoch:]), nil
 }
 
-// run runs a program on an exchange followed by room for a frame.
+// run runs one of the queue's programs with a request and returns its answer. The program's data has room for a frame
+// after the request.
 func (q *Queue) run(program string, ask, index uint32, frame []byte) (Exchange, error) {
 	size := exchangeBytes + len(frame)
 	if len(q.exchange) < 2*size {

@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
-// Copy is the destination of one copy.
+// Copy describes the receiver of one copy of a frame.
 type Copy struct {
 	Cable *netlab.Cable // B is the end that sends, A the receiver's
 	// Worker is the receiver's address. The zero value leaves the group's address, for an aggregator below that copies,
@@ -20,22 +20,23 @@ type Copy struct {
 	Worker netip.Addr
 }
 
-// Fanout copies frames for a group address to several receivers, as a switch's multicast group does.
+// Fanout is a kernel program that copies frames with a group address to several receivers, as a switch does for a
+// multicast group.
 type Fanout struct {
 	collection *ebpf.Collection
 	attached   link.Link
 	index      int
 }
 
-// FanoutCounts counts frames since the start.
+// FanoutCounts contains the counts of frames since the program was attached.
 type FanoutCounts struct {
 	Frames  uint64 `json:"frames"`  // for the group
 	Copied  uint64 `json:"copied"`  // frames × receivers, unless the kernel refused some
 	Refused uint64 `json:"refused"` // copies that the kernel did not send
 }
 
-// AttachFanout copies frames for a group that arrive at an interface. The error matches ErrFeature if the kernel is too
-// old, else ErrKernel.
+// AttachFanout attaches a program to an interface. The program copies arriving frames with the group's address to
+// several receivers. The error matches ErrFeature if the kernel is too old, and otherwise ErrKernel.
 func AttachFanout(at *netlab.Interface, group netip.Addr, to []Copy) (_ *Fanout, err error) {
 	spec, err := loadFanout()
 	if err != nil {
@@ -80,7 +81,7 @@ func AttachFanout(at *netlab.Interface, group netip.Addr, to []Copy) (_ *Fanout,
 	return f, nil
 }
 
-// encode lays a copy out as the program reads it.
+// encode returns the copy's description in the form in which the program reads it.
 func (c *Copy) encode() []byte {
 	b := binary.NativeEndian.AppendUint32(nil, uint32(c.Cable.B.Index))
 	address := make([]byte, 4)
@@ -91,7 +92,7 @@ func (c *Copy) encode() []byte {
 	return append(b, 0, 0)
 }
 
-// CheckAttached returns an error if the program was detached.
+// CheckAttached returns an error if the program was detached from its interface.
 func (f *Fanout) CheckAttached() error {
 	info, err := f.attached.Info()
 	if err != nil {
@@ -103,7 +104,7 @@ func (f *Fanout) CheckAttached() error {
 	return nil
 }
 
-// Counts returns the counters, summed over all processors.
+// Counts returns the counts of frames, summed over all processors.
 func (f *Fanout) Counts() (c FanoutCounts, err error) {
 	var each [][3]uint64
 	if err := f.collection.Maps["counts"].Lookup(uint32(0), &each); err != nil {

@@ -14,11 +14,11 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrFeature reports that the kernel lacks a feature that the programs need.
+// ErrFeature is the error for a kernel without a feature that the programs need.
 var ErrFeature = olaf.NewError(olaf.Device, "the kernel lacks")
 
-// Kernel probes the features of a kernel. The methods return nil for a supported feature, an error that matches
-// ebpf.ErrNotSupported for a missing one, and another error if it cannot be known.
+// Kernel probes a kernel for features. Each method returns nil if the feature is supported, an error that matches
+// ebpf.ErrNotSupported if it is missing, and another error if this cannot be determined.
 type Kernel interface {
 	ProgramType(ebpf.ProgramType) error
 	MapType(ebpf.MapType) error
@@ -26,7 +26,7 @@ type Kernel interface {
 	BTF() error
 }
 
-// RunningKernel returns the kernel of this process. Probing it requires the rights to load programs.
+// RunningKernel returns the kernel on which this process runs. Probing it requires the rights to load programs.
 func RunningKernel() Kernel { return running{} }
 
 type running struct{}
@@ -51,7 +51,7 @@ func (running) BTF() error {
 	return h.Close()
 }
 
-// Feature is a kernel feature that not every kernel has.
+// Feature is a kernel feature that the programs need and that not every kernel has.
 type Feature struct {
 	Name, Use string
 	Since     string // Linux version
@@ -89,8 +89,8 @@ var (
 	}
 )
 
-// FindMissingFeatures lists the features needed by any program that the kernel lacks. It is empty if nothing can be
-// probed.
+// FindMissingFeatures returns the features that any of our programs needs and that the kernel lacks. The list is empty
+// if the kernel cannot be probed.
 func FindMissingFeatures(k Kernel) (missing []Feature, err error) {
 	all := ebpf.CollectionSpec{Maps: map[string]*ebpf.MapSpec{}, Programs: map[string]*ebpf.ProgramSpec{}}
 	for _, load := range []func() (*ebpf.CollectionSpec, error){loadFifo, loadOlaf, loadXagg} {
@@ -108,7 +108,7 @@ func FindMissingFeatures(k Kernel) (missing []Feature, err error) {
 	return listMissing(k, &all), nil
 }
 
-// checkFeatures returns an error that matches ErrFeature for each feature that spec needs and the kernel lacks.
+// checkFeatures returns an error for each feature that spec needs and the kernel lacks. The errors match ErrFeature.
 func checkFeatures(k Kernel, spec *ebpf.CollectionSpec) error {
 	var errs []error
 	for _, f := range listMissing(k, spec) {
@@ -135,7 +135,7 @@ func listMissing(k Kernel, spec *ebpf.CollectionSpec) (missing []Feature) {
 	return missing
 }
 
-// listUses lists the map types and helpers of an object, each once.
+// listUses returns the map types and helper functions that an object uses, each of them once.
 func listUses(spec *ebpf.CollectionSpec) ([]ebpf.MapType, []asm.BuiltinFunc) {
 	kinds, helpers := map[ebpf.MapType]bool{}, map[asm.BuiltinFunc]bool{}
 	for _, m := range spec.Maps {

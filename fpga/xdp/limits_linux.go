@@ -9,11 +9,11 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// spare is the number of descriptors needed for probes, types and the log.
+// spare is the number of file descriptors needed for probes, types and the log.
 const spare = 16
 
-// checkRoom returns an error if the process may not open as many files as programs and maps need. The library would
-// misread the refusal as an old kernel.
+// checkRoom returns an error if the process may not open as many files as the programs and maps need. Without this
+// check, the library would mistake the kernel's error for a sign of an old kernel.
 func checkRoom(spec *ebpf.CollectionSpec) error {
 	var limit syscall.Rlimit
 	open, err := os.ReadDir("/proc/self/fd")
@@ -23,7 +23,7 @@ func checkRoom(spec *ebpf.CollectionSpec) error {
 	return roomFor(len(spec.Maps)+len(spec.Programs)+spare, len(open), limit.Cur)
 }
 
-// roomFor compares the number of needed descriptors with the open and the allowed ones.
+// roomFor returns an error if the needed and the open file descriptors together exceed the permitted number.
 func roomFor(needed, open int, allowed uint64) error {
 	if uint64(open+needed) <= allowed {
 		return nil
@@ -32,7 +32,7 @@ func roomFor(needed, open int, allowed uint64) error {
 		"with 'ulimit -n 4096'", ErrKernel, open, needed, allowed)
 }
 
-// remedies are advice for errors unrelated to the kernel's age.
+// remedies contains advice for errors that have nothing to do with the age of the kernel.
 var remedies = []struct {
 	number syscall.Errno
 	remedy string
@@ -43,7 +43,7 @@ var remedies = []struct {
 	{syscall.EPERM, "a right is missing that 'olafctl testbed doctor' lists, or the container's seccomp profile forbids bpf"},
 }
 
-// withRemedy adds advice to an error of the kernel.
+// withRemedy adds advice to an error returned by the kernel, if there is any.
 func withRemedy(err error) error {
 	for _, r := range remedies {
 		if errors.Is(err, r.number) {

@@ -12,11 +12,12 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
-// ErrKernel reports that the kernel refused although rights and features suffice, for example because of a limit.
+// ErrKernel is the error if the kernel rejected an operation although rights and features are sufficient, for example
+// because of a limit.
 var ErrKernel = olaf.NewError(olaf.Device, "the kernel refuses")
 
-// programs is the common part of every object: programs and maps, the senders' table, counters in two banks, the
-// decision log. Nothing is pinned, so it ends with Close or with the process.
+// programs contains the parts that all objects have in common: programs, maps, the table of senders, counters in two
+// banks, and the decision log. Nothing is pinned, so everything is removed by Close or when the process ends.
 type programs struct {
 	name       string
 	collection *ebpf.Collection
@@ -27,15 +28,15 @@ type programs struct {
 	record     ringbuf.Record
 }
 
-// shared has the load parameters common to all programs.
+// shared contains the load parameters that all programs have in common.
 type shared struct {
 	senders  int // capacity of the senders' table
 	logBytes int // size of the decision log, a power of two and whole pages; 0 disables it
 	kernel   Kernel
 }
 
-// load sets constants and map sizes and loads the object. The error matches netlab.ErrRights, ErrFeature or
-// ErrKernel.
+// load sets constants and map sizes in an object and loads it into the kernel. The error matches netlab.ErrRights,
+// ErrFeature or ErrKernel.
 func (p *programs) load(name string, spec *ebpf.CollectionSpec, s shared, constants map[string]any) error {
 	p.name = name
 	if err := netlab.CheckRights(LoadRights...); err != nil {
@@ -98,7 +99,7 @@ func (p *programs) shape(spec *ebpf.CollectionSpec, s shared, constants map[stri
 	return nil
 }
 
-// Close removes programs and maps from the kernel.
+// Close removes the programs and maps from the kernel.
 func (p *programs) Close() error {
 	var err error
 	if p.log != nil {
@@ -113,7 +114,7 @@ func (p *programs) Close() error {
 	return err
 }
 
-// put writes the only element of a map.
+// put writes the only element of the map with the given name.
 func (p *programs) put(name string, value any) error {
 	if err := p.collection.Maps[name].Put(uint32(0), value); err != nil {
 		return fmt.Errorf("xdp: %s: write %s: %w: %w", p.name, name, ErrKernel, err)
@@ -121,14 +122,14 @@ func (p *programs) put(name string, value any) error {
 	return nil
 }
 
-// settle waits until all program runs that began earlier have ended. The kernel waits for them when a map of maps
-// changes.
+// settle waits until all program runs that have already begun have ended. It changes a map of maps, because the kernel
+// then waits for such runs.
 func (p *programs) settle() error { return p.put("senders", p.table) }
 
-// CounterNames lists the names of the counters, in the order in which the programs declare them.
+// CounterNames returns the names of the counters, in the order in which the programs declare them.
 func (p *programs) CounterNames() []string { return append([]string(nil), p.counters...) }
 
-// drain sums an inactive bank over all processors and clears it.
+// drain returns the counts in an inactive bank, summed over all processors, and clears the bank.
 func (p *programs) drain(bank uint32) (map[string]uint64, error) {
 	banks := p.collection.Maps["banks"]
 	var each [][]byte
@@ -148,8 +149,8 @@ func (p *programs) drain(bank uint32) (map[string]uint64, error) {
 	return sums, nil
 }
 
-// Arrive runs the program on a frame, as an interface would, and returns its verdict. The frame is overwritten with
-// the program's output. Arrive may be called concurrently with every method, itself included.
+// Arrive runs the program on a frame, as if the frame arrived at an interface, and returns its verdict. The frame is
+// overwritten with the program's output. Arrive may be called concurrently with all methods, including itself.
 func (p *programs) Arrive(frame []byte) (Verdict, error) {
 	v, err := p.collection.Programs["arrive"].Run(&ebpf.RunOptions{Data: frame, DataOut: frame})
 	if err != nil {
@@ -158,7 +159,7 @@ func (p *programs) Arrive(frame []byte) (Verdict, error) {
 	return Verdict(v), nil
 }
 
-// Verdict is a program's decision about a frame.
+// Verdict is a program's decision about a frame, in the kernel's numbering.
 type Verdict uint32
 
 // Verdicts, as the kernel numbers them.

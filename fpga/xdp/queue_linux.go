@@ -12,13 +12,13 @@ import (
 	"github.com/cilium/ebpf"
 )
 
-// disciplines maps the disciplines of fpga/engine to the loaders of their programs.
+// disciplines contains the functions that load the programs for each discipline of fpga/engine.
 var disciplines = map[string]func() (*ebpf.CollectionSpec, error){
 	"fifo": loadFifo,
 	"olaf": loadOlaf,
 }
 
-// Build has the parameters fixed when a queue is loaded.
+// Build contains the parameters of a queue that are fixed when it is loaded.
 type Build struct {
 	Slots      int // capacity in frames, including the one on the wire
 	Clusters   int // cluster ids run from 0 to Clusters-1
@@ -30,7 +30,7 @@ type Build struct {
 	Kernel   Kernel // probed before loading; nil means RunningKernel
 }
 
-// Settings may change between runs, while the queue is empty and stopped.
+// Settings contains the parameters of a queue that may be changed between runs, while the queue is empty and stopped.
 type Settings struct {
 	Depth           int // slots in use
 	FreeSlotOnStart bool
@@ -38,7 +38,7 @@ type Settings struct {
 	RewardThreshold int32 // Q24.8
 }
 
-// Queue is a queue of one discipline in the kernel. Its methods must not be called concurrently, except for Arrive.
+// Queue is a queue in the kernel with one discipline. Its methods must not be called concurrently, except for Arrive.
 type Queue struct {
 	programs
 	build    Build
@@ -47,7 +47,8 @@ type Queue struct {
 	exchange []byte
 }
 
-// LoadQueue loads the programs of a discipline. The error matches netlab.ErrRights, ErrFeature or ErrKernel.
+// LoadQueue loads the programs for a discipline into the kernel. The error matches netlab.ErrRights, ErrFeature or
+// ErrKernel.
 func LoadQueue(discipline string, build Build) (*Queue, error) {
 	load, ok := disciplines[discipline]
 	if !ok {
@@ -85,8 +86,8 @@ const (
 
 func laneWords(lanes int) int { return (lanes/2 | (wordsAtOnce - 1)) + 1 }
 
-// Reset empties the queue without counting, clears all counts and restarts the numbering of decisions. The queue
-// must be stopped, and its log must not be read meanwhile.
+// Reset empties the queue without counting the frames as discarded, clears all counts and restarts the numbering of
+// decisions. The queue must be stopped, and its log must not be read at the same time.
 func (q *Queue) Reset() error {
 	const offLeaving = 24 // bpf/queue.h
 	state := make([]byte, q.collection.Maps["queue"].ValueSize())
@@ -99,7 +100,7 @@ func (q *Queue) Reset() error {
 	return err
 }
 
-// Configure changes the settings. The queue must be empty and stopped.
+// Configure changes the queue's settings. The queue must be empty and stopped.
 func (q *Queue) Configure(s Settings) error {
 	ring := s.Depth
 	if s.FreeSlotOnStart {
@@ -112,13 +113,14 @@ func (q *Queue) Configure(s Settings) error {
 	return q.configure()
 }
 
-// Run starts or stops admitting updates.
+// Run starts the admission of updates to the queue, or stops it if on is false.
 func (q *Queue) Run(on bool) error {
 	q.running = on
 	return q.configure()
 }
 
-// Cost returns the program's mean time per frame, over 1,000 repeats. The queue decides on each repeat.
+// Cost returns the program's mean time per frame, measured by running it 1,000 times on the given frame. The queue
+// decides about each of these frames.
 func (q *Queue) Cost(frame []byte) (time.Duration, error) {
 	_, d, err := q.collection.Programs["arrive"].Benchmark(frame, 1000, nil)
 	if err != nil {

@@ -7,7 +7,8 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// Comparison compares a decision log with the engine. The log agrees if Void is empty and Equal equals Checked.
+// Comparison is the result of comparing a decision log with the engine. The log agrees with the engine if Void is empty
+// and Equal is the same as Checked.
 type Comparison struct {
 	Checked int    // decisions replayed
 	Equal   int    // of these, equal to the engine's
@@ -15,8 +16,8 @@ type Comparison struct {
 	Void    string // why the comparison is void, such as lost log entries; else empty
 }
 
-// Replayer repeats the kernel's decisions in the engine. Decisions may be added in any order; they are replayed by
-// number.
+// Replayer repeats the kernel's decisions in the engine and compares the results. Decisions may be added in any order;
+// they are replayed in the order of their numbers.
 type Replayer struct {
 	discipline engine.Discipline
 	clusters   int
@@ -26,7 +27,7 @@ type Replayer struct {
 	found      Comparison
 }
 
-// NewReplayer returns a replayer for a queue that was empty at decision 0. The error matches engine.ErrConfig.
+// NewReplayer returns a replayer for a queue that was empty before decision 0. The error matches engine.ErrConfig.
 func NewReplayer(discipline string, cfg engine.Config) (*Replayer, error) {
 	d, err := engine.New(discipline, cfg)
 	if err != nil {
@@ -35,7 +36,7 @@ func NewReplayer(discipline string, cfg engine.Config) (*Replayer, error) {
 	return &Replayer{discipline: d, clusters: cfg.Clusters, pending: map[uint64]Decision{}, leaving: engine.NoSlot}, nil
 }
 
-// Add adds a decision and replays it with all decisions that were waiting for it.
+// Add adds a decision. Decisions are replayed as soon as all decisions with lower numbers have been added.
 func (r *Replayer) Add(d *Decision) {
 	r.pending[d.Number] = *d
 	for {
@@ -49,7 +50,7 @@ func (r *Replayer) Add(d *Decision) {
 	}
 }
 
-// Compare returns the comparison so far. It is void unless total decisions were added.
+// Compare returns the result of the comparison so far. It is void unless exactly total decisions were added.
 func (r *Replayer) Compare(total uint64) Comparison {
 	c := r.found
 	if came := uint64(c.Checked + len(r.pending)); came != total || len(r.pending) > 0 {
@@ -68,7 +69,7 @@ func (r *Replayer) replay(d *Decision) {
 	}
 }
 
-// decide repeats a decision in the engine and describes the difference, if any.
+// decide repeats a decision in the engine and returns a description of the difference, or "" if there is none.
 func (r *Replayer) decide(d *Decision) string {
 	switch d.Kind {
 	case Arrival:

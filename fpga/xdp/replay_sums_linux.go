@@ -7,8 +7,9 @@ import (
 	"github.com/olafctl/olaf/fpga/program/xagg"
 )
 
-// SumReplayer repeats the decisions of an aggregator's program with the server of package xagg. Decisions on a
-// fragment are numbered from 0 under its lock. They may be added in any order and are replayed by number.
+// SumReplayer repeats the decisions of an aggregator's kernel program with the server of package xagg. For each
+// fragment, the decisions are numbered from 0, under the fragment's lock. They may be added in any order and are
+// replayed in the order of their numbers.
 type SumReplayer struct {
 	server   *xagg.Server
 	describe program.Description
@@ -18,17 +19,18 @@ type SumReplayer struct {
 	found    Comparison
 }
 
-// sequence orders the decisions on one fragment.
+// sequence puts the decisions on one fragment in order.
 type sequence struct {
 	next  uint64
 	early map[uint64]Decision
 }
 
-// decided maps the kernel program's classes to package xagg's, in the order of bpf/xagg.c.
+// decided contains, for each class of the kernel program, the corresponding class of package xagg. It has the order of
+// bpf/xagg.c.
 var decided = [...]program.Class{xagg.Consumed, xagg.Completed, xagg.Duplicate, xagg.Late, xagg.Mismatched,
 	xagg.OutOfRange}
 
-// NewSumReplayer returns a replayer in its initial state, for an aggregator with this build and parent. The error
+// NewSumReplayer returns a replayer for an aggregator with the given build and parent, in its initial state. The error
 // matches program.ErrConfig.
 func NewSumReplayer(build AggregatorBuild, p Parent) (*SumReplayer, error) {
 	profile := xagg.Saturating
@@ -49,7 +51,8 @@ func NewSumReplayer(build AggregatorBuild, p Parent) (*SumReplayer, error) {
 	return &SumReplayer{server: s, describe: xagg.Describe(), job: p, turns: make([]sequence, build.Fragments)}, nil
 }
 
-// Add adds a decision and replays it with all decisions that were waiting for it.
+// Add adds a decision. Decisions on a fragment are replayed as soon as all decisions on it with lower numbers have been
+// added.
 func (r *SumReplayer) Add(d *Decision) {
 	fragment := int(d.Update.Seq)
 	if fragment >= len(r.turns) || int(d.Update.Worker) >= r.job.Children { // not numbered by a fragment
@@ -75,7 +78,7 @@ func (r *SumReplayer) Add(d *Decision) {
 	}
 }
 
-// discard drops the server's packets; only its decisions are compared.
+// discard is a program.Out that drops the server's packets, because only its decisions are compared.
 type discard struct{}
 
 func (discard) Emit(program.Dest, *program.Packet, []uint32) {}
@@ -98,7 +101,7 @@ func (r *SumReplayer) replay(d *Decision) {
 	}
 }
 
-// Compare returns the comparison so far. total is the kernel's count of decisions.
+// Compare returns the result of the comparison so far. total is the number of decisions that the kernel counted.
 func (r *SumReplayer) Compare(total uint64) Comparison {
 	c := r.found
 	if came := uint64(c.Checked + r.early); came != total || r.early > 0 {

@@ -5,7 +5,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// LoadRights lists the capabilities needed to load our programs. The kernel checks them in the first user namespace.
+// LoadRights lists the capabilities needed to load our programs. The kernel requires them in the initial user
+// namespace.
 var LoadRights = []netlab.Right{
 	{Name: "CAP_BPF", Number: unix.CAP_BPF, For: "load programs and make maps", Global: true},
 	{Name: "CAP_NET_ADMIN", Number: unix.CAP_NET_ADMIN, For: "load programs for network interfaces, and attach them",

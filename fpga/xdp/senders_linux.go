@@ -11,19 +11,20 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Sender is one entry of the table that identifies workers: the action set_worker for a source address.
+// Sender is an entry in the table that identifies workers. It maps a source address to a cluster and a worker id, like
+// the action set_worker.
 type Sender struct {
 	Address netip.Addr // IPv4
 	Cluster olaf.ClusterID
 	Worker  olaf.WorkerID
 }
 
-// probes is the number of places that the programs search for a sender (bpf/senders.h).
+// probes is the number of places in which the programs search for a sender (bpf/senders.h).
 const probes = 32
 
 var errFull = errors.New("no room")
 
-// SetSenders replaces the table atomically. After it returns no frame sees the old table.
+// SetSenders replaces the table of senders atomically. When it has returned, no frame is processed with the old table.
 func (p *programs) SetSenders(list []Sender) error {
 	places := int(p.inner.ValueSize-senderHead) / senderBytes
 	if len(list) > places/2 {
@@ -52,8 +53,9 @@ func (p *programs) SetSenders(list []Sender) error {
 	return nil
 }
 
-// senderTable lays out senders as the programs search them: at the hash of the address, or shortly after. It tries
-// other hash multipliers until all senders are within probes places.
+// senderTable returns a hash table of the senders in the form in which the programs search it. Each sender is at the
+// hash of its address or shortly after. The function tries different hash multipliers until every sender is within the
+// first probes places.
 func senderTable(list []Sender, places int) ([]byte, error) {
 	multiplier := uint32(0x9E3779B1)
 	for range 64 {
@@ -88,7 +90,7 @@ func layTable(list []Sender, places int, multiplier uint32) ([]byte, error) {
 	return t, nil
 }
 
-// placeFor returns the first free place from at on.
+// placeFor returns the first free place for an address, starting at index at.
 func placeFor(t []byte, at, places int, address uint32) ([]byte, error) {
 	for i := range probes {
 		e := t[senderHead+(at+i)%places*senderBytes:]

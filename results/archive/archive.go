@@ -1,6 +1,6 @@
-// Package archive reads and writes the folder of a stored bench: the document, its runs with their measuring
-// configuration, and every delivered frame. From these it loads a result and recomputes all numbers to verify that
-// they follow from the raw data.
+// Package archive reads and writes the folder of a stored bench. The folder contains the document, the runs with the
+// configuration of their measurement, and every delivered frame. From these the package can load a result, and
+// recompute all numbers to verify that they follow from the raw data.
 package archive
 
 import (
@@ -29,13 +29,13 @@ const (
 	ObservationsFile = "observations.olb"
 )
 
-// ErrMismatch reports stored numbers that do not follow from the stored raw data.
+// ErrMismatch is the error for stored numbers that do not follow from the stored raw data.
 var ErrMismatch = olaf.NewError(olaf.Missed, "stored numbers are not those of the raw data")
 
-// RunsSchema is the schema name of RunsFile.
+// RunsSchema is the schema name in RunsFile.
 const RunsSchema = "olafctl.runs/v1"
 
-// Kept is one run with the data needed to compute it again.
+// Kept is a stored run with the data needed to compute its results again.
 type Kept struct {
 	// Ordinal is the run's number among the observations. The runs with the first seed should have the smallest,
 	// because users look at them first.
@@ -49,8 +49,8 @@ type Kept struct {
 	checks   []string // checks in force when the run was stored
 }
 
-// Doubts lists reasons why the recomputed run is invalid although the stored one passed the same checks. newer is
-// the violation of a rule that did not exist then, or "".
+// Doubts returns reasons why the recomputed run is invalid although the stored run passed the same checks. newer
+// describes a violation of a rule that did not exist when the run was stored, or is "".
 func (k *Kept) Doubts(again *results.Run) (reasons []string, newer string) {
 	var broken *olaf.BrokenError
 	if errors.As(again.Counters.Check(), &broken) && !slices.Contains(k.checks, broken.Rule) {
@@ -72,10 +72,10 @@ type runsDocument struct {
 	Runs   []Kept   `json:"runs"`
 }
 
-// Declarations returns what a system declares, or nil for an unknown system.
+// Declarations returns the counters and metrics that a system declares, or nil for an unknown system.
 type Declarations func(system string) *metric.Declaration
 
-// of returns the declaration for a run.
+// of returns the declaration for a stored run. For an unknown system it is empty.
 func (d Declarations) of(k *Kept) *metric.Declaration {
 	if declared := d(k.System); declared != nil {
 		return declared
@@ -83,8 +83,9 @@ func (d Declarations) of(k *Kept) *metric.Declaration {
 	return &metric.Declaration{System: k.System, Ledger: new(olaf.Ledger)}
 }
 
-// Recorder writes the observations of runs into a stored run's folder. Runs may be recorded concurrently, each by
-// one goroutine at a time. The file contains them by ordinal, in any order of time.
+// Recorder writes the observations of runs to a file in a stored run's folder. Several runs may be recorded
+// concurrently, each by one goroutine at a time. In the file they are sorted by ordinal, regardless of when they were
+// recorded.
 type Recorder struct {
 	mu      sync.Mutex
 	file    *store.File
@@ -96,10 +97,10 @@ type Recorder struct {
 	begun   *store.Mark // start of the next run in the file, once part of it is written
 }
 
-// chunk is the size in bytes from which a run in progress is written.
+// chunk is the number of encoded bytes after which part of a run is written, before the run has ended.
 const chunk = 1 << 20
 
-// NewRecorder begins the file of observations. w stays busy until Close.
+// NewRecorder creates the file of observations. w must not be used for other files until Close.
 func NewRecorder(w *store.Writer) (*Recorder, error) {
 	file, err := w.File(ObservationsFile)
 	if err != nil {
@@ -109,7 +110,7 @@ func NewRecorder(w *store.Writer) (*Recorder, error) {
 		waiting: map[uint32][]byte{}}, nil
 }
 
-// Observe adds deliveries of a run. The slice is not retained.
+// Observe adds deliveries of the run with the given ordinal. It does not retain the slice.
 func (r *Recorder) Observe(ordinal uint32, observations []olaf.Observation) error {
 	e := r.encoder(ordinal)
 	for i := range observations {
@@ -121,7 +122,7 @@ func (r *Recorder) Observe(ordinal uint32, observations []olaf.Observation) erro
 	return r.write(ordinal, e)
 }
 
-// write writes the encoded part of the run whose turn it is, so that memory use stays constant.
+// write writes the encoded part of a run if all runs before it are written, so that memory use stays constant.
 func (r *Recorder) write(ordinal uint32, e *obsfile.Encoder) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -157,7 +158,7 @@ func (r *Recorder) encoder(ordinal uint32) *obsfile.Encoder {
 	return e
 }
 
-// EndRun ends a run.
+// EndRun records that all observations of a run have been added.
 func (r *Recorder) EndRun(ordinal uint32) error {
 	e := r.encoder(ordinal)
 	blocks := e.End() // encode outside the lock
@@ -182,7 +183,8 @@ func (r *Recorder) EndRun(ordinal uint32) error {
 	return nil
 }
 
-// Close ends the file. Runs that were not ended are dropped; those waiting for a missing one are written in order.
+// Close completes the file. Runs that were not ended are dropped. Runs that waited for a run that never came are
+// written in order.
 func (r *Recorder) Close() error {
 	if err := r.takeBack(); err != nil {
 		return errors.Join(err, r.file.Close())
@@ -200,7 +202,7 @@ func (r *Recorder) Close() error {
 	return errors.Join(append(errs, r.buffer.Flush(), r.file.Close())...)
 }
 
-// takeBack removes the written part of a run that was not ended.
+// takeBack removes the part of a run that was already written, because the run was not ended.
 func (r *Recorder) takeBack() error {
 	if r.begun == nil {
 		return nil
@@ -211,7 +213,7 @@ func (r *Recorder) takeBack() error {
 	return r.file.Rewind(*r.begun)
 }
 
-// Save writes the document and the runs of a bench.
+// Save writes the document and the runs of a bench to a stored run's folder.
 func Save(w *store.Writer, bench *results.Bench, runs []Kept) error {
 	document := runsDocument{Schema: RunsSchema, Runs: slices.Clone(runs)}
 	for i := range document.Runs {
@@ -235,7 +237,7 @@ func Save(w *store.Writer, bench *results.Bench, runs []Kept) error {
 	return nil
 }
 
-// mergeLists appends the elements of more that list lacks.
+// mergeLists appends those elements of more to list that are not in it, and returns the result.
 func mergeLists(list, more []string) []string {
 	for _, s := range more {
 		if !slices.Contains(list, s) {
@@ -245,11 +247,12 @@ func mergeLists(list, more []string) []string {
 	return list
 }
 
-// samplesPerConfiguration is the number of frames of each configuration's first run in a loaded result.
+// samplesPerConfiguration is the number of sample frames per configuration in a loaded result. They are the first
+// frames of the configuration's first run.
 const samplesPerConfiguration = 500
 
-// Load reads a stored bench, with its runs in the order in which they were saved. The error matches ErrDocumentOnly
-// if there are none.
+// Load reads a stored bench with its runs, in the order in which they were saved. The error matches ErrDocumentOnly if
+// no runs were stored.
 func Load(f *store.Folder, d Declarations) (*sheets.Result, error) {
 	if HasDocumentOnly(f) {
 		return nil, documentOnly(f)
@@ -279,8 +282,8 @@ func Load(f *store.Folder, d Declarations) (*sheets.Result, error) {
 	return r, err
 }
 
-// judgeAnew adds current verdicts, and a statement that it did so, to a document of the first version. It returns the
-// number of rows judged.
+// judgeAnew replaces the verdicts in a document of the first version by verdicts under current rules, and adds a
+// statement about this. It returns the number of rows judged.
 func judgeAnew(b *results.Bench) int {
 	if b.Schema == results.BenchSchema {
 		return 0
@@ -294,7 +297,7 @@ func judgeAnew(b *results.Bench) int {
 	return len(b.Paper)
 }
 
-// Runs reads the runs of a stored bench with current declarations.
+// Runs reads the runs of a stored bench. Counters and metrics are declared as in this version of olafctl.
 func Runs(f *store.Folder, d Declarations) ([]Kept, error) {
 	document, err := readRuns(f)
 	if err != nil {
@@ -324,7 +327,7 @@ func readRuns(f *store.Folder) (*runsDocument, error) {
 	return document, nil
 }
 
-// declareRows declares the rows of a stored bench as their runs are declared.
+// declareRows sets the declaration of each row in a stored bench to the declaration of the row's runs.
 func declareRows(bench *results.Bench, kept []Kept, d Declarations) {
 	for i := range bench.Rows {
 		row := &bench.Rows[i]
@@ -346,7 +349,7 @@ type configuration struct {
 
 func configurationOf(r *results.Run) configuration { return configuration{r.Queue, r.OutRateBPS} }
 
-// readSamples returns the first frames of the given runs.
+// readSamples returns the first frames of each of the given runs.
 func readSamples(f *store.Folder, of map[uint32]*results.Run) (out []sheets.Sample, err error) {
 	taken := map[uint32]int{}
 	complete := 0
@@ -369,8 +372,8 @@ func readSamples(f *store.Folder, of map[uint32]*results.Run) (out []sheets.Samp
 	return out, err
 }
 
-// VisitObservations calls visit for every stored frame, run by run, until visit returns false. Without a file of
-// observations the error matches fs.ErrNotExist.
+// VisitObservations calls visit for every stored frame, run by run, until visit returns false. If no observations were
+// stored, the error matches fs.ErrNotExist.
 func VisitObservations(f *store.Folder, visit func(ordinal uint32, o *olaf.Observation) bool) error {
 	file, err := f.Open(ObservationsFile)
 	if err != nil {

@@ -16,27 +16,27 @@ const (
 	TableFile    = "table.csv"
 )
 
-// PlanFile is the file with the plan for running an experiment again.
+// PlanFile is the name of the file with the plan, from which an experiment can be run again.
 const PlanFile = "plan.json"
 
-// ErrDocumentOnly reports that the experiment was stored without single runs.
+// ErrDocumentOnly is the error for an operation that needs single runs, on an experiment that was stored without them.
 var ErrDocumentOnly = olaf.NewError(olaf.Usage, "stored with its document only")
 
-// ErrDiffers reports that a stored run gives different results when repeated.
+// ErrDiffers is the error for a stored run that has different results when it is repeated.
 var ErrDiffers = olaf.NewError(olaf.Missed, "the run does not repeat")
 
-// Document is an experiment's own report in all its printed forms.
+// Document is the report of an experiment in all forms in which it is printed.
 type Document struct {
 	JSON    json.RawMessage
 	Printed []byte // as printed when it was stored
 	Table   []byte // CSV
 }
 
-// HasDocumentOnly reports whether f was stored with its document alone.
+// HasDocumentOnly reports whether f contains a report document but no single runs.
 func HasDocumentOnly(f *store.Folder) bool { return HasDocument(f) && !hasFile(f, RunsFile) }
 
-// HasDocument reports whether f contains a report document, with or without single runs. Otherwise the bench is the
-// document.
+// HasDocument reports whether f contains a report document, with or without single runs. If it does not, the bench
+// itself is the document.
 func HasDocument(f *store.Folder) bool { return hasFile(f, DocumentFile) }
 
 func hasFile(f *store.Folder, name string) bool {
@@ -44,7 +44,7 @@ func hasFile(f *store.Folder, name string) bool {
 	return err == nil
 }
 
-// LoadDocument reads a report document.
+// LoadDocument reads the report document of a stored experiment.
 func LoadDocument(f *store.Folder) (*Document, error) {
 	d := new(Document)
 	if err := f.ReadJSON(DocumentFile, &d.JSON); err != nil {
@@ -58,7 +58,7 @@ func LoadDocument(f *store.Folder) (*Document, error) {
 	return d, err
 }
 
-// documentOnly returns the error for an operation that needs single runs.
+// documentOnly returns the error for an operation on f that needs single runs.
 func documentOnly(f *store.Folder) error {
 	return fmt.Errorf("%w: %s has no single runs; print it with "+
 		"olafctl runs show %s, or write it with olafctl export", ErrDocumentOnly, f.ID(), f.ID())

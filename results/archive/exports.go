@@ -38,8 +38,8 @@ func exportDigest(kind string, r *sheets.Result) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), err
 }
 
-// StoreExportDigest stores the digest of an export of the given kind, so that VerifyExports can check that it is
-// reproducible. tool is the version of the running program.
+// StoreExportDigest stores the digest of an export of the given kind, so that VerifyExports can check later that the
+// export is reproducible. tool is the version of the running program.
 func StoreExportDigest(s *store.Store, f *store.Folder, kind, tool string, d Declarations, l Layouts) error {
 	r, err := LoadExportable(f, d, l)
 	if err != nil {
@@ -52,18 +52,19 @@ func StoreExportDigest(s *store.Store, f *store.Folder, kind, tool string, d Dec
 	return s.SetExport(f.ID(), store.Export{Kind: kind, Tool: tool, SHA256: sum})
 }
 
-// unidentified contains parts of versions that several programs share: those built in a working copy, as the Go tool
-// writes them.
+// unidentified lists texts in version names that do not identify a program, because the Go tool writes the same version
+// for all programs built in a working copy.
 var unidentified = []string{"(devel)", "+dirty"}
 
-// sameTool reports whether an export was certainly made by the program with version tool.
+// sameTool reports whether it is certain that an export was made by the program with version tool.
 func sameTool(e *store.Export, tool string) bool {
 	return e.Tool == tool && !slices.ContainsFunc(unidentified,
 		func(mark string) bool { return strings.Contains(tool, mark) })
 }
 
-// VerifyExports repeats every stored export of this tool version. It returns their number and the number of exports
-// by other versions, which cannot be compared. A difference is an error that matches ErrMismatch.
+// VerifyExports repeats all stored exports that this version of the tool made and compares their digests. It returns
+// the number of these exports, and the number of exports made by other versions, which cannot be compared. If a digest
+// differs, the error matches ErrMismatch.
 func VerifyExports(s *store.Store, f *store.Folder, tool string, d Declarations, l Layouts) (made, others int,
 	err error) {
 	exports, err := s.Exports(f.ID())

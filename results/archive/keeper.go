@@ -22,14 +22,14 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// DocumentKeeper stores an experiment without events: its document, its table, and its printed text, but no single runs
-// or frames. Until Finish the folder is marked incomplete.
+// DocumentKeeper stores an experiment with its document, its table and its printed text, but without single runs or
+// frames. The folder is marked as incomplete until Finish.
 type DocumentKeeper struct {
 	writer     *store.Writer
 	experiment string
 }
 
-// KeepDocument begins to store an experiment that starts now.
+// KeepDocument creates the folder of an experiment that starts now.
 func KeepDocument(s *store.Store, experiment string, started time.Time) (*DocumentKeeper, error) {
 	w, err := s.Create(paper.FileName(experiment), started)
 	if err != nil {
@@ -38,17 +38,17 @@ func KeepDocument(s *store.Store, experiment string, started time.Time) (*Docume
 	return &DocumentKeeper{w, experiment}, nil
 }
 
-// Planned is a report that can be reproduced from its plan.
+// Planned is implemented by reports that can be reproduced from their plan.
 type Planned interface {
 	result.Report
 	// ReplayPlan returns the plan, which is stored as JSON.
 	ReplayPlan() any
 }
 
-// Abort removes the experiment from the store.
+// Abort removes the experiment's folder from the store.
 func (k *DocumentKeeper) Abort() error { return k.writer.Abort() }
 
-// Finish stores the experiment and returns its id; stopped means that it ended early.
+// Finish stores the experiment's report and returns the experiment's id. stopped is true if the experiment ended early.
 func (k *DocumentKeeper) Finish(r result.Report, by results.Provenance, stopped bool) (id string, err error) {
 	document, err := PutDocument(k.writer, r)
 	if err != nil {
@@ -96,7 +96,7 @@ func putPlan(w *store.Writer, p Planned) error {
 	return w.Put(PlanFile, append(plan, '\n'))
 }
 
-// PlanOf passes the plan of a stored document to read; it returns false if there is none.
+// PlanOf calls read with the plan of a stored document. It returns false if no plan was stored.
 func PlanOf(f *store.Folder, read func(raw []byte) error) (bool, error) {
 	err := f.Parse(PlanFile, read)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -105,10 +105,9 @@ func PlanOf(f *store.Folder, read func(raw []byte) error) (bool, error) {
 	return err == nil, err
 }
 
-// SameDocument compares a new report with a stored document, except for the provenance, and returns the fields added
-// since then. Like numbers of stored runs, it compares the fields of the stored document; it ignores reasons for
-// missing values, and treats 0 and missing as equal for zeroed metrics. The error matches ErrDiffers and names the
-// field.
+// SameDocument compares a new report with a stored document, without the provenance. It compares only the fields of the
+// stored document, and returns the names of fields that were added since. Reasons for missing values are ignored, and
+// for zeroed metrics 0 equals a missing value. If a field differs, the error matches ErrDiffers and names the field.
 func SameDocument(f *store.Folder, readers result.Readers, again result.Report, metrics []*metric.Metric) (news []string,
 	err error) {
 	kept, err := f.ReadFile(DocumentFile)
@@ -152,7 +151,7 @@ func SameDocument(f *store.Folder, readers result.Readers, again result.Report, 
 	return slices.Sorted(maps.Keys(s.news)), nil
 }
 
-// treeOf returns the members of a document without the provenance, with every digit of its numbers.
+// treeOf returns the members of a JSON document without the provenance. Numbers keep all their digits.
 func treeOf(document []byte) (members map[string]any, err error) {
 	d := json.NewDecoder(bytes.NewReader(document))
 	d.UseNumber()
@@ -161,12 +160,13 @@ func treeOf(document []byte) (members map[string]any, err error) {
 	return members, err
 }
 
-// sameness compares documents, and collects the names of new fields.
+// sameness compares two documents and collects the names of fields that only the new one has.
 type sameness struct {
 	zeroed, news map[string]bool
 }
 
-// compareValues compares the values of a field, and returns where they differ.
+// compareValues compares two values of the named field. If they differ, it returns the name of the first field within
+// them that differs.
 func (s *sameness) compareValues(name string, was, is any) (at string, same bool) {
 	if s.zeroed[name] && isZero(was) && isMissing(is) {
 		return "", true
@@ -212,15 +212,15 @@ func (s *sameness) compareObjects(name string, was, is map[string]any) (at strin
 	return "", true
 }
 
-// whyMissing is the field with the reason for a missing number.
+// whyMissing is the name of the field that contains the reason for a missing number.
 const whyMissing = "reason"
 
-// isZero reports whether a number, or the mean of a statistic, is 0; void reports whether it is missing.
+// isZero reports whether a number, or the mean of a statistic, is 0.
 func isZero(v any) bool { return meanOf(v) == json.Number("0") }
 
 func isMissing(v any) bool { return meanOf(v) == nil }
 
-// meanOf returns the mean of a statistic, or any other value unchanged.
+// meanOf returns the mean if v is a statistic, and otherwise v itself.
 func meanOf(v any) any {
 	if o, ok := v.(map[string]any); ok {
 		return o["mean"]
@@ -228,7 +228,7 @@ func meanOf(v any) any {
 	return v
 }
 
-// PutDocument stores a report in all its forms: JSON, which it returns, text and table.
+// PutDocument stores a report as JSON, text and table, and returns the JSON document.
 func PutDocument(w *store.Writer, r result.Report) (document []byte, err error) {
 	if document, err = json.MarshalIndent(r.Document(), "", "  "); err != nil {
 		return nil, fmt.Errorf("keep the document of an experiment: %w", err)
@@ -253,7 +253,7 @@ func PutDocument(w *store.Writer, r result.Report) (document []byte, err error) 
 	return document, nil
 }
 
-// makeManifest returns the manifest, with the document's config as the deterministic part.
+// makeManifest returns the manifest of the stored experiment. Its deterministic part is the document's config.
 func (k *DocumentKeeper) makeManifest(document []byte) (store.Manifest, error) {
 	var stated struct {
 		Schema string          `json:"schema"`

@@ -12,11 +12,11 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// Layouts convert report documents to tables with figures, by schema without version, since all versions have the
-// members that are drawn.
+// Layouts contains functions that convert report documents to tables with figures. They are found by schema name
+// without version, because all versions of a schema have the members that the figures show.
 type Layouts map[string]func(document []byte) ([]table.Sheet, error)
 
-// stated contains the members that all report documents share.
+// stated contains the members that all report documents have in common.
 type stated struct {
 	Schema     string             `json:"schema"`
 	Config     json.RawMessage    `json:"config"`
@@ -24,7 +24,7 @@ type stated struct {
 	Paper      []results.PaperRow `json:"paper"`
 }
 
-// LoadExportable returns a stored run in the exporters' form. For an experiment stored with its document alone, it
+// LoadExportable loads a stored run for the exporters. For an experiment that was stored as a document only, the result
 // contains the document's content.
 func LoadExportable(f *store.Folder, d Declarations, l Layouts) (*sheets.Result, error) {
 	if HasDocumentOnly(f) {
@@ -41,7 +41,7 @@ func LoadExportable(f *store.Folder, d Declarations, l Layouts) (*sheets.Result,
 	return r, layOut(r, f, l)
 }
 
-// layOut adds the content of a report document.
+// layOut adds the content of a report document to r.
 func layOut(r *sheets.Result, f *store.Folder, l Layouts) error {
 	if !HasDocument(f) {
 		return nil

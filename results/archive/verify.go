@@ -38,9 +38,9 @@ type Proof struct {
 	Doubts  []string `json:"doubts,omitempty"`
 }
 
-// Verify checks a stored bench: every file against its digest, every run's numbers against its frames, and the
-// document's rows, comparisons and paper lines against the runs. It compares the stored names. A difference is an
-// error that names it and matches store.ErrDamaged or ErrMismatch.
+// Verify checks a stored bench. It compares every file with its digest, every run's numbers with its frames, and the
+// document's rows, comparisons and paper lines with the runs. Only names that are in the stored document are compared.
+// If anything differs, the error names it and matches store.ErrDamaged or ErrMismatch.
 func Verify(f *store.Folder, d Declarations) (*Proof, error) {
 	if err := f.VerifyDigests(); err != nil {
 		return nil, err
@@ -76,7 +76,8 @@ func Verify(f *store.Folder, d Declarations) (*Proof, error) {
 	return proof, proof.checkDocument(f, &bench, kept, d)
 }
 
-// earlierVerdicts counts the lines of a document without a basis, as in the first version.
+// earlierVerdicts returns the number of lines in a document that have no basis. Documents of the first version have
+// such lines.
 func earlierVerdicts(f *store.Folder) (n int, err error) {
 	var document struct {
 		Paper []results.PaperRow `json:"paper"`
@@ -90,7 +91,7 @@ func earlierVerdicts(f *store.Folder) (n int, err error) {
 	return n, err
 }
 
-// checkRuns recomputes every run from its frames.
+// checkRuns recomputes every run from its frames and compares the results.
 func (p *Proof) checkRuns(f *store.Folder, kept []Kept) error {
 	byOrdinal := map[uint32]*Kept{}
 	for i := range kept {
@@ -153,14 +154,16 @@ func (p *Proof) checkRuns(f *store.Folder, kept []Kept) error {
 	return nil
 }
 
-// addNames records names that are new since the run was stored, and names unknown now.
+// addNames records counter and metric names that were added since the run was stored, and names in the run that are no
+// longer known.
 func (p *Proof) addNames(k *Kept, d Declarations) {
 	names, unknown := k.Run.New(d.of(k))
 	p.New, p.Unknown = mergeLists(p.New, names), mergeLists(p.Unknown, unknown)
 }
 
-// sameRun compares a run that was measured again. The stored run provides what the collector cannot know: its names,
-// the testbed's reasons for invalidity and for withheld ages, and the twin's ages.
+// sameRun compares a stored run with the same run computed again. Some values are copied from the stored run because
+// the collector cannot know them. These are its names, the testbed's reasons for invalidity and for withheld ages, and
+// the twin's ages.
 func (p *Proof) sameRun(f *store.Folder, k *Kept, again results.Run) error {
 	stored := &k.Run
 	name := fmt.Sprintf("run %d of %s at %s", stored.Index, stored.Queue, olaf.Rate(stored.OutRateBPS))
@@ -187,7 +190,7 @@ func mismatchError(f *store.Folder, format string, args ...any) error {
 		fmt.Sprintf(format, args...), f.ID())
 }
 
-// checkDocument recomputes rows, comparisons and paper lines from the runs.
+// checkDocument recomputes rows, comparisons and paper lines from the runs and compares them with the document.
 func (p *Proof) checkDocument(f *store.Folder, bench *results.Bench, kept []Kept, d Declarations) error {
 	groups := map[configuration][]results.Run{}
 	for i := range kept {
@@ -216,7 +219,7 @@ func (p *Proof) checkDocument(f *store.Folder, bench *results.Bench, kept []Kept
 	return p.checkPaper(f, bench)
 }
 
-// ofRow declares exactly the statistics of a stored row.
+// ofRow returns a declaration of exactly the statistics in a stored row.
 func ofRow(row *results.Row) *metric.Declaration {
 	d := new(metric.Declaration)
 	for i := range row.Stats {
@@ -228,7 +231,8 @@ func ofRow(row *results.Row) *metric.Declaration {
 	return d
 }
 
-// checkPaper judges again every line that the bench itself measured.
+// checkPaper computes the verdict of each paper line again if the bench itself measured its number, and compares it
+// with the stored verdict.
 func (p *Proof) checkPaper(f *store.Folder, bench *results.Bench) error {
 	ours := paper.FromBench(bench)
 	for i := range bench.Paper {

@@ -13,8 +13,9 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// Cluster is an age of one cluster of a configuration on both sides, at least one of which was measured on real
-// wires or compared with the twin. It is shown without a test: a test per cluster would weaken those of the lines.
+// Cluster compares an age of a single cluster in one configuration. At least one side was measured in real time or
+// compared with the twin. The difference is not tested, because a test for every cluster would weaken the tests of the
+// lines.
 type Cluster struct {
 	Queue      string            `json:"queue"`
 	OutRateBPS int64             `json:"out_rate_bps"`
@@ -26,10 +27,11 @@ type Cluster struct {
 	ChangePct  results.Float     `json:"change_pct"` // as in a Line
 }
 
-// absent is the reason why a side has no age for a cluster.
+// absent is the reason given if a side has no age for a cluster.
 const absent = "no valid run with this cluster"
 
-// addClusters adds the single clusters' ages that a metric averages, if a side is real or was compared with the twin.
+// addClusters adds the ages of single clusters that a metric averages, if a side was measured in real time or compared
+// with the twin.
 func (d *Document) addClusters(of pair, m *metric.Metric, a, b []*results.Run, real bool) {
 	sides := [2]map[int]results.ClusterAge{agesOf(m, a), agesOf(m, b)}
 	var ids []int
@@ -59,12 +61,12 @@ func (d *Document) addClusters(of pair, m *metric.Metric, a, b []*results.Run, r
 	}
 }
 
-// isKnown reports whether either side has an age to show.
+// isKnown reports whether at least one side has an age to show.
 func (c *Cluster) isKnown() bool {
 	return c.A.Known() || c.B.Known() || c.A.Beside != nil && c.A.Twin.Known() || c.B.Beside != nil && c.B.Twin.Known()
 }
 
-// agesOf returns the ages that a metric averages, by cluster.
+// agesOf returns, for each cluster, the age that a metric averages over clusters.
 func agesOf(m *metric.Metric, runs []*results.Run) map[int]results.ClusterAge {
 	of := map[int]results.ClusterAge{}
 	for _, age := range results.ClusterAges(runs) {
@@ -75,10 +77,11 @@ func agesOf(m *metric.Metric, runs []*results.Run) map[int]results.ClusterAge {
 	return of
 }
 
-// mostClusters is the number of cluster lines shown by default.
+// mostClusters is the maximum number of cluster lines that are shown by default.
 const mostClusters = 12
 
-// shownClusters returns the lines to show, in order: all, or those with the largest changes.
+// shownClusters returns the cluster lines to show, in order. If all is not set, these are only the lines with the
+// largest changes.
 func (d *Document) shownClusters(all bool) []Cluster {
 	if all || len(d.Clusters) <= mostClusters {
 		return d.Clusters
@@ -97,10 +100,10 @@ func (d *Document) shownClusters(all bool) []Cluster {
 	return shown
 }
 
-// size returns how much a line changed; an unknown change is NaN, which cmp.Compare sorts first.
+// size returns the size of the change in a line. It is NaN if the change is unknown; cmp.Compare sorts NaN first.
 func (c *Cluster) size() float64 { return math.Abs(float64(c.ChangePct)) }
 
-// printClusters prints the ages of single clusters and returns the number of omitted lines.
+// printClusters prints the ages of single clusters and returns the number of lines that were not printed.
 func (d *Document) printClusters(all bool, print func(title string, s *table.Sheet) error) (hidden int, err error) {
 	shown := d.shownClusters(all)
 	hidden = len(d.Clusters) - len(shown)
@@ -129,7 +132,7 @@ func clusterSheet(lines []Cluster) *table.Sheet {
 	return s
 }
 
-// twinOf formats the twin's age.
+// twinOf returns the twin's age in a statistic as text.
 func twinOf(s *results.Statistic) string {
 	if s.Beside == nil {
 		return text.Missing

@@ -1,5 +1,6 @@
-// Package compare compares two stored results of one experiment metric by metric, in pairs of equal seed where
-// possible, with intervals, a test that uses the pairs, the effect size, and a verdict in words.
+// Package compare compares two stored results of one experiment, metric by metric. Runs with equal seeds are paired
+// where possible. For each metric it computes intervals, a test that uses the pairs, the effect size, and a verdict in
+// words.
 package compare
 
 import (
@@ -17,10 +18,10 @@ import (
 	"github.com/olafctl/olaf/results/paper"
 )
 
-// ErrDifferent reports two results that have nothing to compare.
+// ErrDifferent is the error for two results that have nothing in common to compare.
 var ErrDifferent = olaf.NewError(olaf.Usage, "nothing to compare")
 
-// Schema is the document's schema name.
+// Schema is the schema name of a comparison document.
 const Schema = "olafctl.compare/v2"
 
 // Verdicts on one metric.
@@ -42,7 +43,7 @@ const (
 	resamples = 2000
 )
 
-// Side is one of the two results.
+// Side is one of the two results to compare.
 type Side struct {
 	Name       string // its run id
 	Experiment string
@@ -51,7 +52,7 @@ type Side struct {
 	Partial    bool // it was interrupted and lacks runs of its plan
 }
 
-// Document is a comparison of B with the base A.
+// Document is a comparison of result B with result A, which is the base.
 type Document struct {
 	Schema     string `json:"schema"`
 	Experiment string `json:"experiment"`
@@ -65,7 +66,7 @@ type Document struct {
 	Warnings []string  `json:"warnings"`
 }
 
-// Beside is an age in one configuration that was compared with the twin's, on one side or both.
+// Beside is an age in one configuration that was compared with the twin's age, on one side or both.
 type Beside struct {
 	Queue      string          `json:"queue"`
 	OutRateBPS int64           `json:"out_rate_bps"`
@@ -75,14 +76,15 @@ type Beside struct {
 	B          *results.Beside `json:"b,omitempty"`
 }
 
-// Setting is one item of the specification that differs; empty if a side lacks it.
+// Setting is an item of the specification that differs between the sides. Its value is empty for a side that does not
+// have it.
 type Setting struct {
 	Name string `json:"name"`
 	A    string `json:"a"`
 	B    string `json:"b"`
 }
 
-// Line is one metric of one configuration.
+// Line compares one metric in one configuration.
 type Line struct {
 	Queue      string            `json:"queue"` // or "A's → B's" for a comparison of two different ones
 	OutRateBPS int64             `json:"out_rate_bps"`
@@ -110,14 +112,14 @@ type Line struct {
 	toofew bool
 }
 
-// Paired is the statistic of differences with a bootstrap interval of their mean.
+// Paired describes the differences between paired runs, with a bootstrap interval for their mean.
 type Paired struct {
 	results.Statistic
 	Low  results.Float `json:"bootstrap_low"`
 	High results.Float `json:"bootstrap_high"`
 }
 
-// CompareResults compares b with a. Invalid runs are excluded, and a warning gives their number.
+// CompareResults compares b with a. It excludes invalid runs and adds a warning with their number.
 func CompareResults(a, b *Side) (*Document, error) {
 	experiment := paper.Canonical(a.Experiment)
 	if paper.Canonical(b.Experiment) != experiment {
@@ -181,8 +183,8 @@ func CompareResults(a, b *Side) (*Document, error) {
 	return doc, nil
 }
 
-// loneMetrics returns the metrics of one configuration that only one side has, because the sides were stored by
-// different builds, with the side's letter.
+// loneMetrics returns the metrics that only one side has in a configuration, with the letter of that side. This happens
+// if the sides were stored by different builds.
 func loneMetrics(of pair, a, b []results.Run) map[string]string {
 	lone := map[string]string{}
 	if of.a != of.b {
@@ -201,7 +203,7 @@ func loneMetrics(of pair, a, b []results.Run) map[string]string {
 	return lone
 }
 
-// warnLone warns of metrics that are not compared because the other side's build did not define them.
+// warnLone adds warnings about metrics that are not compared because the other side's build did not define them.
 func (d *Document) warnLone(of pair, lone map[string]string) {
 	for _, side := range []struct{ letter, name string }{{"A", d.A}, {"B", d.B}} {
 		var names []string
@@ -218,7 +220,7 @@ func (d *Document) warnLone(of pair, lone map[string]string) {
 	}
 }
 
-// sameWork reports whether an update of the weights has the same number of gradients on both sides.
+// sameWork reports whether an update of the weights contains the same number of gradients on both sides.
 func sameWork(of pair, a, b []results.Run) bool {
 	row := func(k key, runs []results.Run) results.Row {
 		row := results.Row{Queue: k.queue}
@@ -234,13 +236,13 @@ func sameWork(of pair, a, b []results.Run) bool {
 	return results.SameWork([]results.Row{row(of.a, a), row(of.b, b)})
 }
 
-// onWires reports whether valid runs were sent by a process in real time; that applies to all runs of a
-// configuration or none.
+// onWires reports whether the valid runs were sent by a process in real time. This is true for either all or none of a
+// configuration's runs.
 func onWires(runs []results.Run) bool {
 	return slices.ContainsFunc(validRuns(runs), func(r *results.Run) bool { return r.LatenessNS != nil })
 }
 
-// describe lists the configurations with valid runs.
+// describe returns a text that lists the configurations with valid runs.
 func (s *Side) describe() string {
 	var names []string
 	for _, r := range validRuns(s.Runs) {
@@ -275,7 +277,7 @@ func (d *Document) warnRuns(key key, name string, runs []results.Run) {
 	}
 }
 
-// addBeside adds the twin's values for an age if a side has them.
+// addBeside adds the twin's values for an age, if at least one side has them.
 func (d *Document) addBeside(of pair, m *metric.Metric, a, b []*results.Run) {
 	line := Beside{Queue: of.name(), OutRateBPS: of.a.rate, Metric: m.Name, Title: m.Title,
 		A: results.BesideOver(a, m.Name), B: results.BesideOver(b, m.Name)}
@@ -284,16 +286,16 @@ func (d *Document) addBeside(of pair, m *metric.Metric, a, b []*results.Run) {
 	}
 }
 
-// key is one configuration.
+// key identifies a configuration by its queue and output rate.
 type key struct {
 	queue string
 	rate  int64
 }
 
-// pair is a configuration of each side.
+// pair contains the configurations to compare, one from each side.
 type pair struct{ a, b key }
 
-// name returns what is compared: one configuration, or two with an arrow.
+// name returns the name of the compared configuration, or both names with an arrow between them.
 func (p pair) name() string {
 	if p.a == p.b {
 		return p.a.queue
@@ -301,8 +303,8 @@ func (p pair) name() string {
 	return p.a.queue + " → " + p.b.queue
 }
 
-// pairConfigurations pairs equal configurations and warns of those that only one side has. If each side has just one,
-// at the same output rate, these are paired regardless of their names.
+// pairConfigurations pairs equal configurations and adds warnings about configurations that only one side has. If each
+// side has only one configuration and their output rates are equal, these are paired even if their names differ.
 func (d *Document) pairConfigurations(a, b []key) (pairConfigurations []pair) {
 	if len(a) == 1 && len(b) == 1 && a[0].rate == b[0].rate {
 		return []pair{{a[0], b[0]}}
@@ -322,7 +324,7 @@ func (d *Document) pairConfigurations(a, b []key) (pairConfigurations []pair) {
 	return pairConfigurations
 }
 
-// atRate returns " at RATE" for a configuration with an output rate.
+// atRate returns " at RATE" for messages, or "" for a configuration without an output rate.
 func atRate(rate int64) string {
 	if rate == 0 {
 		return ""
@@ -340,7 +342,7 @@ func groupRuns(runs []results.Run) map[key][]results.Run {
 	return groups
 }
 
-// keysOf returns the configurations in the order of their first run.
+// keysOf returns the configurations in runs, in the order of their first run.
 func keysOf(runs []results.Run) (keys []key) {
 	for i := range runs {
 		if k := keyOf(&runs[i]); !slices.Contains(keys, k) {
@@ -359,7 +361,7 @@ func validRuns(runs []results.Run) (out []*results.Run) {
 	return out
 }
 
-// lineOf compares one metric; any is false if neither side has it, or it is zero everywhere.
+// lineOf compares one metric. any is false if neither side has it, or if all values are zero.
 func lineOf(of pair, m *metric.Metric, a, b []*results.Run) (line Line, any bool) {
 	valuesA, valuesB := valuesOf(m, a), valuesOf(m, b)
 	line = Line{Queue: of.name(), OutRateBPS: of.a.rate, Metric: m.Name, Title: m.Title, Unit: m.Unit,
@@ -373,7 +375,7 @@ func lineOf(of pair, m *metric.Metric, a, b []*results.Run) (line Line, any bool
 	return line, true
 }
 
-// test tests whether the sides differ, by pairs if there are any.
+// test tests whether the sides differ. It uses pairs if there are any.
 func (l *Line) test(pairs [][2]float64, a, b []float64) {
 	l.Test, l.PHolm, l.PSignedRank = rankSum, results.Missing(), results.Missing()
 	asked := inference.RankSum(a, b)
@@ -388,8 +390,8 @@ func (l *Line) test(pairs [][2]float64, a, b []float64) {
 	l.ChangePct = changeOf(pairs, &l.A, &l.B)
 }
 
-// changeOf returns the mean difference in percent of A's mean, both over the pairs if there are any; missing if A's
-// mean is 0.
+// changeOf returns the mean difference as a percentage of A's mean. If there are pairs, both means are over the pairs.
+// The result is missing if A's mean is 0.
 func changeOf(pairs [][2]float64, a, b *results.Statistic) results.Float {
 	base, difference := a.Mean, b.Mean-a.Mean
 	if len(pairs) > 0 {
@@ -406,7 +408,7 @@ func changeOf(pairs [][2]float64, a, b *results.Statistic) results.Float {
 	return 100 * difference / base // missing if either is
 }
 
-// differencesOf returns B − A for all pairs.
+// differencesOf returns the difference B − A of every pair.
 func differencesOf(pairs [][2]float64) (all []results.Float) {
 	for _, p := range pairs {
 		all = append(all, results.Float(p[1]-p[0]))
@@ -414,7 +416,8 @@ func differencesOf(pairs [][2]float64) (all []results.Float) {
 	return all
 }
 
-// judge sets the verdicts, at a level adjusted for testing all metrics at once.
+// judge sets the verdict of each line. The significance level is adjusted because all metrics are tested at the same
+// time.
 func (d *Document) judge() {
 	p := make([]float64, len(d.Lines))
 	for i := range d.Lines {
@@ -451,8 +454,8 @@ func (d *Document) judge() {
 	}
 }
 
-// effectSize returns the rank-biserial correlation: the share of pairs in which b is greater minus the share in
-// which it is less; missing (0/0) without pairs.
+// effectSize returns the rank-biserial correlation. Of all combinations of a value in a and a value in b, it is the
+// share in which b is greater minus the share in which b is less. It is missing (0/0) if a side has no values.
 func effectSize(a, b []float64) float64 {
 	balance := 0
 	for _, x := range a {
@@ -463,12 +466,13 @@ func effectSize(a, b []float64) float64 {
 	return float64(balance) / float64(len(a)*len(b))
 }
 
-// pairsOf pairs values of a metric; see pairsBy.
+// pairsOf returns the values of a metric in runs with equal seeds; see pairsBy.
 func pairsOf(m *metric.Metric, a, b []*results.Run) [][2]float64 {
 	return pairsBy(func(r *results.Run) results.Float { return r.Value(m) }, a, b)
 }
 
-// pairsBy pairs values of runs of equal seed that are known on both sides, independent of the sides' first seeds.
+// pairsBy returns pairs of values from runs with equal seeds, if both values are known. It does not matter with which
+// seed each side starts.
 func pairsBy(of func(*results.Run) results.Float, a, b []*results.Run) (pairs [][2]float64) {
 	first := map[uint64]*results.Run{}
 	for _, r := range a {
@@ -530,7 +534,7 @@ func allZero(values []float64) bool {
 	return !slices.ContainsFunc(values, func(v float64) bool { return v != 0 })
 }
 
-// diffSettings returns the leaves of the specifications that differ.
+// diffSettings returns the leaves that differ between two specifications.
 func diffSettings(a, b json.RawMessage) []Setting {
 	values := map[string]*Setting{}
 	var order []string
@@ -552,10 +556,10 @@ func diffSettings(a, b json.RawMessage) []Setting {
 	return out
 }
 
-// maxSettings is the number of differing settings that are printed.
+// maxSettings is the maximum number of differing settings that are printed.
 const maxSettings = 12
 
-// foldSettings replaces differing items of a list with one setting that has the first and the last.
+// foldSettings combines differing items of a list into one setting, which shows the first and the last item.
 func foldSettings(settings []Setting) (out []Setting) {
 	lists := map[string]int{} // by name, index in out
 	for _, c := range settings {
@@ -577,7 +581,7 @@ func foldSettings(settings []Setting) (out []Setting) {
 	return out
 }
 
-// extendSpan extends "1 … 4" to "1 … 5".
+// extendSpan extends a span such as "1 … 4" to the next value, such as "1 … 5".
 func extendSpan(have, next string) string {
 	first, _, _ := strings.Cut(have, " … ")
 	switch {
@@ -589,7 +593,7 @@ func extendSpan(have, next string) string {
 	return first + " … " + next
 }
 
-// notes returns the notes for the lines.
+// notes returns the notes that are printed below the lines.
 func (d *Document) notes() (notes []string) {
 	settings := foldSettings(d.Config)
 	for _, c := range settings[:min(len(settings), maxSettings)] {
@@ -613,7 +617,7 @@ func orNone(s string) string {
 	return s
 }
 
-// Significant reports whether any metric differs.
+// Significant reports whether any metric differs significantly.
 func (d *Document) Significant() bool {
 	return slices.ContainsFunc(d.Lines, func(l Line) bool { return l.Verdict == Higher || l.Verdict == Lower })
 }

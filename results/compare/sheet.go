@@ -8,8 +8,9 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// Sheet returns the comparison with every digit: its lines, then the untested ages of single clusters. An age that
-// was compared with the twin has the twin's values, for the plan and for the logged arrivals, in its row.
+// Sheet returns the comparison in full precision. It contains the lines and then the ages of single clusters, which are
+// not tested. The row of an age that was compared with the twin also contains the twin's values for planned and logged
+// arrivals.
 func (d *Document) Sheet() table.Sheet {
 	number := table.General
 	s := table.Sheet{Name: "Compare", Title: d.B + " against " + d.A, Columns: []table.Column{{Header: "queue"},
@@ -44,14 +45,14 @@ func (d *Document) Sheet() table.Sheet {
 
 func numberCell(f results.Float) table.Cell { return table.N(float64(f)) }
 
-// bothSides returns the first cells of a row: the configuration, and both sides.
+// bothSides returns the first cells of a row, which contain the configuration and the values of both sides.
 func bothSides(queue string, rate int64, title, unit string, a, b *results.Statistic,
 	change results.Float) []table.Cell {
 	return []table.Cell{table.S(queue), table.S(olaf.Rate(rate).String()), table.S(title), table.S(unit),
 		numberCell(a.Mean), numberCell(a.CI95), numberCell(b.Mean), numberCell(b.CI95), numberCell(change)}
 }
 
-// besideOf returns each side's comparison of a line with the twin, or nil.
+// besideOf returns the comparison of a line with the twin for each side, or nil if a side has none.
 func (d *Document) besideOf(l *Line) (a, b *results.Beside) {
 	for i := range d.Beside {
 		if o := &d.Beside[i]; o.Queue == l.Queue && o.OutRateBPS == l.OutRateBPS && o.Metric == l.Metric {
@@ -61,7 +62,8 @@ func (d *Document) besideOf(l *Line) (a, b *results.Beside) {
 	return nil, nil
 }
 
-// twinsOf returns the cells for plan and twin of each side, empty if it has none.
+// twinsOf returns the cells with the twin's values for planned and logged arrivals of each side. They are empty if a
+// side has none.
 func twinsOf(sides ...*results.Beside) (cells []table.Cell) {
 	for _, b := range sides {
 		if b == nil {

@@ -15,8 +15,8 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// WriteText prints the comparison for a terminal: a table for each configuration, in readable units and precision,
-// with the metrics that differ, or all. Sheet has every digit.
+// WriteText prints the comparison for a terminal, as one table per configuration. The tables contain the metrics that
+// differ, or all metrics if all is set. Units and precision are readable; Sheet has all digits.
 func (d *Document) WriteText(w io.Writer, v text.View, all bool) error {
 	p := text.NewPage(w, v)
 	notes, err := d.eachTable(all, func(title string, s *table.Sheet) error {
@@ -30,7 +30,7 @@ func (d *Document) WriteText(w io.Writer, v text.View, all bool) error {
 	return errors.Join(err, p.Err())
 }
 
-// WriteMarkdown prints the same for a pull request.
+// WriteMarkdown prints the same tables as WriteText in Markdown, for a pull request.
 func (d *Document) WriteMarkdown(w io.Writer, all bool) error {
 	notes, err := d.eachTable(all, func(title string, s *table.Sheet) error {
 		_, err := fmt.Fprintf(w, "**%s**\n\n", quoteMarkdown(title))
@@ -62,13 +62,14 @@ func (d *Document) WriteMarkdown(w io.Writer, all bool) error {
 	return err
 }
 
-// markup matches Markdown markup and the end of a cell, because names come from files. A number may follow "<".
+// markup matches Markdown markup and the character that ends a table cell. They must be quoted, because names come from
+// files. "<" before a number is not matched.
 var markup = regexp.MustCompile("[\\\\|`*\\[~]|<[A-Za-z/!?]")
 
-// quoteMarkdown quotes markup.
+// quoteMarkdown quotes Markdown markup in s.
 func quoteMarkdown(s string) string { return markup.ReplaceAllString(s, `\$0`) }
 
-// eachTable prints every configuration's lines and returns the notes to print below.
+// eachTable calls print for the lines of every configuration and returns the notes to print below them.
 func (d *Document) eachTable(all bool, print func(title string, s *table.Sheet) error) (notes []string, err error) {
 	hidden := 0
 	for first := 0; first < len(d.Lines); {
@@ -144,8 +145,8 @@ func sheetOf(lines []*Line) *table.Sheet {
 	return s
 }
 
-// besideSheet returns the ages that either side compared with the twin's. Plan and twin differ by the senders, twin
-// and measured by the output.
+// besideSheet returns a table of the ages that were compared with the twin's ages on either side. Planned and logged
+// arrivals differ because of the senders, and the twin and the measured age because of the output.
 func (d *Document) besideSheet() *table.Sheet {
 	number := table.General
 	s := &table.Sheet{Columns: []table.Column{{Header: "AGE", Prose: true}, {Header: "QUEUE"}, {Header: "OUT"},
@@ -181,7 +182,7 @@ func formatChange(pct results.Float) string {
 	return text.Decimal(float64(pct), 1) + " %"
 }
 
-// formatP never prints 0, which no test gives.
+// formatP returns a p-value as text. It never returns 0, because no test has this result.
 func formatP(p results.Float) string {
 	switch {
 	case !p.Known():

@@ -1,5 +1,6 @@
-// Package export writes a result as files: a directory of CSV or Parquet tables, a JSON document, a workbook, a report,
-// or single figures. Files appear only when complete, and existing ones are replaced only on request.
+// Package export writes a result to files. The formats are a directory of CSV or Parquet tables, a JSON document, a
+// workbook, a report, and single figures. A file appears only when it is complete, and existing files are replaced only
+// on request.
 package export
 
 import (
@@ -24,17 +25,17 @@ import (
 	"github.com/olafctl/olaf/results/xlsx"
 )
 
-// ErrExists reports a target that exists already.
+// ErrExists is the error for a target that already exists.
 var ErrExists = olaf.NewError(olaf.Usage, "exists")
 
-// Target is one file to be written.
+// Target is a file to write, with the function that writes its content.
 type Target struct {
 	Path   string
 	Write  func(io.Writer) error
 	Folder string // created if missing; the folder for any other file must exist
 }
 
-// Files writes all targets. Without force it fails before writing anything if one of them exists.
+// Files writes all targets. If one of them exists and force is not set, it fails before writing anything.
 func Files(targets []Target, force bool) error {
 	for _, t := range targets {
 		if err := t.check(force); err != nil {
@@ -62,7 +63,7 @@ func (t *Target) check(force bool) error {
 	return nil
 }
 
-// absent returns an error if a path exists and must not be replaced.
+// absent returns an error if a file already exists at path and force is not set.
 func absent(path string, force bool) error {
 	_, err := os.Lstat(path)
 	switch {
@@ -94,10 +95,11 @@ func (t *Target) write(force bool) (err error) {
 	return appear(file, t.Path)
 }
 
-// link is replaced in tests by a file system without hard links.
+// link creates a hard link. Tests replace it to simulate a file system without hard links.
 var link = os.Link
 
-// appear renames a finished file to its final name, unless another process was quicker.
+// appear renames a finished file to its final name. It returns an error if another process has created a file with this
+// name in the meantime.
 func appear(file *renameio.PendingFile, path string) error {
 	if err := file.Sync(); err != nil {
 		return err
@@ -114,17 +116,17 @@ func appear(file *renameio.PendingFile, path string) error {
 	return file.CloseAtomicallyReplace()
 }
 
-// Workbook returns r as an Excel workbook.
+// Workbook returns a target that writes r as an Excel workbook.
 func Workbook(path string, r *sheets.Result) Target {
 	return Target{Path: path, Write: func(w io.Writer) error { return xlsx.Write(w, sheets.Book(r)) }}
 }
 
-// Report returns r as an HTML page.
+// Report returns a target that writes r as an HTML page.
 func Report(path string, r *sheets.Result) Target {
 	return Target{Path: path, Write: func(w io.Writer) error { return report.Write(w, r) }}
 }
 
-// Document returns an indented JSON document.
+// Document returns a target that writes an indented JSON document.
 func Document(path string, document any) Target {
 	return Target{Path: path, Write: func(w io.Writer) error {
 		e := json.NewEncoder(w)
@@ -133,7 +135,7 @@ func Document(path string, document any) Target {
 	}}
 }
 
-// CSV returns one file per sheet in dir. Spreadsheets open these files, so no text of a run becomes a formula there.
+// CSV returns a target in dir for each sheet of r. Texts that a spreadsheet would interpret as a formula are quoted.
 func CSV(dir string, r *sheets.Result) []Target {
 	var targets []Target
 	for _, s := range sheets.Book(r).Sheets {
@@ -143,7 +145,7 @@ func CSV(dir string, r *sheets.Result) []Target {
 	return targets
 }
 
-// quoteFormulas puts an apostrophe before each text that a spreadsheet would run as a formula.
+// quoteFormulas puts an apostrophe before each text that a spreadsheet would interpret as a formula.
 func quoteFormulas(s *table.Sheet) {
 	columns := slices.Clone(s.Columns)
 	for i := range columns {
@@ -169,8 +171,8 @@ func quoteFormula(text string) string {
 	return "'" + text
 }
 
-// Figures returns a file in dir for every sheet that has a figure, in one of figure.Formats; those of a paper's figures
-// and tables come first.
+// Figures returns a target in dir for each sheet that has a figure. format is one of figure.Formats. The targets for a
+// paper's figures and tables come first.
 func Figures(dir, format string, r *sheets.Result) (targets []Target) {
 	taken := map[string]int{}
 	all := sheets.Book(r).Sheets
@@ -199,7 +201,7 @@ func Figures(dir, format string, r *sheets.Result) (targets []Target) {
 	return targets
 }
 
-// Figure returns the figure of one sheet as a file in dir.
+// Figure returns a target in dir that writes the figure of one sheet.
 func Figure(dir, format, name string, s *table.Sheet) Target {
 	return Target{filepath.Join(dir, name+"."+format), func(w io.Writer) error { return figure.Write(w, format, s) }, dir}
 }
@@ -208,11 +210,11 @@ var numbered = regexp.MustCompile(`^(fig|table)\.? (\d)`)
 
 var notInNames = regexp.MustCompile(`[^\pL\pN._+]+`)
 
-// longestName is the length after which a name ends at a word.
+// longestName is the number of characters after which a file name is cut at the next word.
 const longestName = 24
 
-// FileName returns the name of a sheet as part of a file name, without commas and with whole words only: fig10-age for
-// Fig. 10 age.
+// FileName returns the name of a sheet in a form for file names, such as fig10-age for "Fig. 10 age". It has no commas
+// and is cut only between words.
 func FileName(s *table.Sheet) string {
 	name := numbered.ReplaceAllString(strings.ToLower(s.Name), "$1$2")
 	words := strings.Split(strings.Trim(notInNames.ReplaceAllString(name, "-"), "-."), "-")

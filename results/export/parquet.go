@@ -15,7 +15,7 @@ import (
 	"github.com/parquet-go/parquet-go/compress/zstd"
 )
 
-// Parquet returns a file in dir for each sheet but the sample of events, since Observations has them all.
+// Parquet returns a target in dir for each sheet except the sample of events, because Observations writes all events.
 func Parquet(dir string, r *sheets.Result) []Target {
 	var targets []Target
 	for _, s := range sheets.Book(r).Sheets {
@@ -27,7 +27,8 @@ func Parquet(dir string, r *sheets.Result) []Target {
 	return targets
 }
 
-// writeSheet writes text columns as strings and all others as doubles; missing values are null.
+// writeSheet writes a sheet as a Parquet table. Text columns become strings and all others doubles; missing values are
+// null.
 func writeSheet(w io.Writer, s *table.Sheet) error {
 	fields := make([]reflect.StructField, len(s.Columns))
 	taken := map[string]int{}
@@ -69,14 +70,14 @@ func valueOf(v table.Cell, c table.Column) parquet.Value {
 	return parquet.NullValue()
 }
 
-// columnName returns a column's title as a name: small letters, digits and underscores.
+// columnName converts the title of a column to a name with lower-case letters, digits and underscores.
 func columnName(c table.Column) string {
 	title := strings.NewReplacer("%", "pct", "±", "half_width", "'", "").Replace(c.Title())
 	words := strings.FieldsFunc(strings.ToLower(title), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
 	return strings.Join(words, "_")
 }
 
-// observation is a delivered frame as a Parquet row.
+// observation is a row for a delivered frame in a Parquet table.
 type observation struct {
 	Queue        string        `parquet:"queue,dict"`
 	OutRateBPS   int64         `parquet:"out_rate_bps,dict"`
@@ -99,11 +100,11 @@ type contributor struct {
 	GenNS  int64  `parquet:"gen_ns"`
 }
 
-// Labelled is a frame and the run it belongs to.
+// Labelled is a delivered frame with the run that it belongs to.
 type Labelled = sheets.Sample
 
-// Observations returns the file observations.parquet in dir with every frame that each passes to its callback. The
-// frames need only be valid during the callback.
+// Observations returns a target for the file observations.parquet in dir. It contains every frame that each passes to
+// its callback. A frame needs to be valid only during this call.
 func Observations(dir string, each func(func(*Labelled) error) error) Target {
 	return Target{Path: filepath.Join(dir, "observations.parquet"), Folder: dir, Write: func(w io.Writer) error {
 		out := parquet.NewGenericWriter[observation](w, parquet.Compression(&zstd.Codec{}), parquet.CreatedBy("olafctl", "", ""))

@@ -12,8 +12,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// barPlan is the layout of a panel's bars: vertical if their names fit below them, else horizontal with the height
-// that they need.
+// barPlan is the layout of the bars in a panel. Bars are vertical if their names fit below them, and otherwise
+// horizontal, with the height that they need.
 type barPlan struct {
 	level bool
 	names []string
@@ -24,11 +24,11 @@ type barPlan struct {
 const (
 	leastBar, mostBar vg.Length = 5, 44
 	levelBar          vg.Length = 8
-	// aside is the width taken by an axis's labels.
+	// aside is the width of the labels at a vertical axis.
 	aside vg.Length = 62
 )
 
-// planBars plans the bars for a panel of the given width.
+// planBars plans the layout of the bars in a panel with the given width.
 func (p *panel) planBars(width vg.Length) {
 	if p.chart.Kind != table.Bars && p.chart.Kind != table.Stacked {
 		return
@@ -74,11 +74,11 @@ func (p *panel) planBars(width vg.Length) {
 // groupThickness returns the thickness of a group of bars.
 func (b *barPlan) groupThickness() vg.Length { return b.thick * vg.Length(b.side) }
 
-// barGroups draws bars with their intervals and the published numbers.
+// barGroups draws groups of bars with their intervals and published numbers.
 type barGroups struct{ *panel }
 
-// eachBar calls visit for every bar with its row, series, foot and head, half-width and published number; missing
-// ones are NaN.
+// eachBar calls visit for every bar, with its row, series, foot, head, half the width of its interval and its published
+// number. Values that are missing are NaN.
 func (g barGroups) eachBar(visit func(k, series int, foot, head, half, paper float64)) {
 	for k, at := range g.rows {
 		row, foot := g.sheet.Rows[at], 0.0
@@ -108,7 +108,7 @@ func (g barGroups) eachBar(visit func(k, series int, foot, head, half, paper flo
 	}
 }
 
-// DataRange implements plot.DataRanger, starting at zero.
+// DataRange implements plot.DataRanger. The range includes zero.
 func (g barGroups) DataRange() (xmin, xmax, ymin, ymax float64) {
 	g.eachBar(func(_, _ int, _, head, half, paper float64) {
 		for _, v := range []float64{head, head - half, head + half, paper} {
@@ -164,10 +164,10 @@ func (g barGroups) Plot(c draw.Canvas, p *plot.Plot) {
 	})
 }
 
-// GlyphBoxes implements plot.GlyphBoxer; groups stay within half a unit on both sides.
+// GlyphBoxes implements plot.GlyphBoxer. A group of bars extends by at most half a unit to both sides.
 func (g barGroups) GlyphBoxes(*plot.Plot) []plot.GlyphBox { return nil }
 
-// drawInterval draws a line with caps.
+// drawInterval draws an interval as a line with caps at both ends.
 func drawInterval(c draw.Canvas, style draw.LineStyle, from, to vg.Point, caps vg.Length) {
 	c.StrokeLine2(style, from.X, from.Y, to.X, to.Y)
 	for _, end := range []vg.Point{from, to} {
@@ -179,7 +179,8 @@ func drawInterval(c draw.Canvas, style draw.LineStyle, from, to vg.Point, caps v
 	}
 }
 
-// drawBar fills a bar and hatches it in white, differently for each look, so that bars differ without colours.
+// drawBar fills a bar and hatches it in white. Each look has a different hatching, so that bars can be distinguished
+// without colours.
 func drawBar(c draw.Canvas, look int, r vg.Rectangle) {
 	c.FillPolygon(colourOf(look), rectanglePath(r.Min.X, r.Min.Y, r.Max.X, r.Max.Y))
 	style := draw.LineStyle{Color: color.White, Width: 0.75}
@@ -195,7 +196,7 @@ func drawBar(c draw.Canvas, look int, r vg.Rectangle) {
 	}
 }
 
-// drawHatch draws lines at 45° through a rectangle, rising or falling.
+// drawHatch draws parallel lines at 45° through a rectangle. slope selects whether they rise or fall.
 func drawHatch(c draw.Canvas, style draw.LineStyle, r vg.Rectangle, gap, slope vg.Length) {
 	w, h := r.Max.X-r.Min.X, r.Max.Y-r.Min.Y
 	for d := gap - h; d < w; d += gap { // where a rising line meets the rectangle's lower edge

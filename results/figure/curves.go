@@ -11,11 +11,11 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// fewPoints is the number of points up to which a curve has markers and intervals at each point. Beyond it, the
-// intervals become a band.
+// fewPoints is the maximum number of points with which a curve has a marker and an interval at each point. With more
+// points, the intervals are drawn as a band.
 const fewPoints = 24
 
-// makePlot returns the axes of a panel with its content.
+// makePlot returns a plot with the panel's axes and content.
 func (p *panel) makePlot(width vg.Length) *plot.Plot {
 	out := newPlot(&p.chart)
 	switch {
@@ -44,7 +44,7 @@ func newPlot(chart *table.Chart) *plot.Plot {
 	return p
 }
 
-// addGrid draws grid lines across the values' axis.
+// addGrid adds grid lines that cross the axis of values. level is true if this axis is horizontal.
 func addGrid(p *plot.Plot, level bool) {
 	grid := plotter.NewGrid()
 	grid.Horizontal.Color, grid.Horizontal.Width = color.NRGBA{0x80, 0x80, 0x80, 0x50}, vg.Points(0.5)
@@ -93,8 +93,8 @@ func (p *panel) addCurves(out *plot.Plot) {
 	}
 }
 
-// axisRange returns the range of an axis for values between low and high: it starts at zero unless all values are
-// far from it.
+// axisRange returns the range of an axis for values between low and high. The range starts at zero unless all values
+// are far from zero.
 func axisRange(low, high float64, exact bool) (float64, float64) {
 	switch {
 	case !(low <= high) || math.IsInf(low, 0) || math.IsInf(high, 0):
@@ -113,16 +113,16 @@ func axisRange(low, high float64, exact bool) (float64, float64) {
 	return low, high
 }
 
-// hasMarkers reports whether every point of a panel's curves has a marker.
+// hasMarkers reports whether the panel's curves have a marker at every point.
 func (p *panel) hasMarkers() bool { return p.chart.Kind == table.Lines && len(p.rows) <= fewPoints }
 
-// curve draws one series over numbers: its line, markers, intervals or band, and the published points.
+// curve draws a series as a line over numbers, with markers, intervals or a band, and published points.
 type curve struct {
 	*panel
 	series int
 }
 
-// point is a row of a curve; missing values are NaN.
+// point is a point of a curve. Values that are missing are NaN.
 type point struct{ x, y, half, paper float64 }
 
 func (c *curve) points() (list []point) {
@@ -200,7 +200,7 @@ func (c *curve) Plot(canvas draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// drawSpread draws the intervals, as one bar each if there are few points, else as a band.
+// drawSpread draws the intervals of a curve. They are separate bars if there are few points, and otherwise a band.
 func (c *curve) drawSpread(canvas draw.Canvas, upper, lower []vg.Point) {
 	colour := colourOf(c.looks[c.series])
 	if len(c.rows) <= fewPoints {
@@ -218,7 +218,7 @@ func (c *curve) drawSpread(canvas draw.Canvas, upper, lower []vg.Point) {
 	canvas.FillPolygon(color.NRGBA{colour.R, colour.G, colour.B, 0x30}, upper)
 }
 
-// drawMarkers draws a marker on every point if there are few.
+// drawMarkers draws a marker on every point if there are few points.
 func (c *curve) drawMarkers(canvas draw.Canvas, line []vg.Point) {
 	if !c.hasMarkers() {
 		return
@@ -228,7 +228,7 @@ func (c *curve) drawMarkers(canvas draw.Canvas, line []vg.Point) {
 	}
 }
 
-// GlyphBoxes implements plot.GlyphBoxer, so that markers at the edge are not cut.
+// GlyphBoxes implements plot.GlyphBoxer, so that markers at the edge of the plot are not cut.
 func (c *curve) GlyphBoxes(p *plot.Plot) (boxes []plot.GlyphBox) {
 	if !c.hasMarkers() {
 		return nil

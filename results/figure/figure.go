@@ -1,5 +1,6 @@
-// Package figure draws the charts of a sheet as one figure, with a panel per chart and published points as crosses
-// next to ours with their intervals. It uses the same rows as the workbook's charts and writes SVG, PDF and PNG.
+// Package figure draws the charts of a sheet as one figure, with one panel per chart. Published points are crosses next
+// to our points, which have intervals. The package draws the same rows as the workbook's charts and writes SVG, PDF and
+// PNG.
 package figure
 
 import (
@@ -20,18 +21,18 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 )
 
-// ErrFigure matches errors about figures that cannot be drawn.
+// ErrFigure is matched by errors about figures that cannot be drawn.
 var ErrFigure = errors.New("figure: the chart can't be drawn")
 
 const pngDPI = 192
 
-// formats maps file extensions to writers.
+// formats contains the functions that write figures, by file extension.
 var formats = map[string]func(io.Writer, *table.Sheet) error{"svg": svgFile, "pdf": pdfFile, "png": pngFile}
 
 // Formats returns the file extensions that Write supports.
 func Formats() []string { return []string{"svg", "pdf", "png"} }
 
-// Write writes the figure of s on white in the format of a file extension.
+// Write writes the figure of s on a white background. format is a file extension from Formats.
 func Write(w io.Writer, format string, s *table.Sheet) error {
 	write, ok := formats[format]
 	if !ok {
@@ -40,13 +41,13 @@ func Write(w io.Writer, format string, s *table.Sheet) error {
 	return write(w, s)
 }
 
-// HasData reports whether any chart of s has data to draw.
+// HasData reports whether at least one chart of s has data to draw.
 func HasData(s *table.Sheet) bool {
 	return slices.ContainsFunc(s.Charts, func(c table.Chart) bool { return len(dataRows(s, &c)) > 0 })
 }
 
-// SVG writes the figure of s as an SVG element for a page: it scales with its width, has no background, and draws
-// black in the page's text colour.
+// SVG writes the figure of s as an SVG element for an HTML page. The element scales with the page's width, has no
+// background, and shows black in the page's text colour.
 func SVG(w io.Writer, s *table.Sheet) error {
 	svg, err := svgOf(s, nil)
 	if err != nil {
@@ -78,11 +79,11 @@ func svgOf(s *table.Sheet, background color.Color) (string, error) {
 	return fixWidths(b.String()), err
 }
 
-// svgText matches a text element with its style, as vgsvg writes it.
+// svgText matches a text element with its style, as package vgsvg writes it.
 var svgText = regexp.MustCompile(`<text ([^>]*style="([^"]*)"[^>]*)>([^<]*)</text>`)
 
-// fixWidths sets the width of every text to the planned one. A viewer with a wider font, such as DejaVu Sans, then
-// shows narrower letters and no overlapping labels.
+// fixWidths sets the width of every text in an SVG file to the planned width. A viewer with a wider font, such as
+// DejaVu Sans, then draws narrower letters, so that labels do not overlap.
 func fixWidths(svg string) string {
 	return svgText.ReplaceAllStringFunc(svg, func(element string) string {
 		part := svgText.FindStringSubmatch(element)
@@ -124,8 +125,8 @@ var (
 	svgFamily = regexp.MustCompile(`font-family:[^;"]*`)
 )
 
-// inlineSVG converts an SVG file to an element of a page with a maximum width. White around crosses and in hatchings
-// becomes the page's colour, --page.
+// inlineSVG converts an SVG file to an element for an HTML page, with a maximum width. White borders of crosses and
+// white hatching get the page's background colour, --page.
 func inlineSVG(svg, title string) string {
 	svg = svg[strings.Index(svg, "<svg"):]
 	svg = svgSize.ReplaceAllString(svg,
@@ -139,8 +140,8 @@ func escapeXML(s string) string {
 	return strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;").Replace(s)
 }
 
-// dataRows returns the rows in which any series of a chart has a number. A map keeps its other rows too, as empty cells.
-// Bars that are all 0 cannot be seen, so that their chart has none.
+// dataRows returns the rows in which a series of the chart has a number. A map also keeps rows without numbers, whose
+// cells are empty. If all bars of a chart are 0, it returns nil, because they could not be seen.
 func dataRows(s *table.Sheet, c *table.Chart) (rows []int) {
 	visible, anywhere := c.Kind != table.Bars, false
 	for k, row := range s.Rows {
@@ -161,7 +162,8 @@ func dataRows(s *table.Sheet, c *table.Chart) (rows []int) {
 	return rows
 }
 
-// numberAt returns the number in an optional column.
+// numberAt returns the number in a column. ok is false if the cell is not a number or the column is 0, which means
+// none.
 func numberAt(row []table.Cell, column int) (v float64, ok bool) {
 	if column <= 0 || row[column].Kind != table.Number {
 		return 0, false

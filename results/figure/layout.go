@@ -24,7 +24,7 @@ const (
 	gutter                vg.Length = 10
 )
 
-// widened is the maximum width of a text in the font of an SVG viewer, relative to Liberation Sans.
+// widened is the maximum width of a text in an SVG viewer's font, relative to its width in Liberation Sans.
 const widened = 1.15
 
 func textFont() font.Font { return font.Font{Typeface: "Liberation", Variant: "Sans", Size: letters} }
@@ -39,10 +39,10 @@ func boldStyle() text.Style {
 	return style
 }
 
-// wideText returns the width that a text needs on one line.
+// wideText returns the width reserved for a text on one line.
 func wideText(style *text.Style, s string) vg.Length { return widened * style.Width(s) }
 
-// wrapText breaks a text at spaces so that no line is wider than room, except single words.
+// wrapText breaks a text at spaces into lines that are no wider than room. Single words may be wider.
 func wrapText(style *text.Style, s string, room vg.Length) string {
 	var b strings.Builder
 	used := ""
@@ -62,7 +62,8 @@ func wrapText(style *text.Style, s string, room vg.Length) string {
 	return b.String()
 }
 
-// spaced draws texts of several lines with more line spacing than gonum's, in which browsers' letters touch.
+// spaced draws texts with several lines. It uses a larger line spacing than gonum, with which letters would touch in
+// browsers.
 type spaced struct{ text.Handler }
 
 // Draw implements text.Handler.
@@ -83,7 +84,7 @@ func linesIn(s string) vg.Length {
 	return vg.Length(strings.Count(s, "\n") + 1)
 }
 
-// laidOut is a figure with the places of its panels.
+// laidOut is a figure whose panels have been placed.
 type laidOut struct {
 	width, height vg.Length
 	legend        legend // above all panels; empty if each has its own
@@ -91,7 +92,7 @@ type laidOut struct {
 	columns       int
 }
 
-// panel is one pair of axes.
+// panel is a pair of axes with its title, legend and data.
 type panel struct {
 	sheet  *table.Sheet
 	chart  table.Chart
@@ -104,13 +105,13 @@ type panel struct {
 	width  vg.Length // width of the panel
 }
 
-// IsWide reports whether a figure has panels side by side and so needs the width of a page.
+// IsWide reports whether a figure has panels side by side and therefore needs the full width of a page.
 func IsWide(s *table.Sheet) bool {
 	f, err := layOut(s)
 	return err == nil && f.columns > 1
 }
 
-// layOut plans the figure of a sheet, with one panel per chart, or several for a chart with too many series.
+// layOut plans the figure of a sheet. It has one panel per chart, or several for a chart with too many series.
 func layOut(s *table.Sheet) (*laidOut, error) {
 	f := new(laidOut)
 	for i := range s.Charts {
@@ -143,7 +144,7 @@ func layOut(s *table.Sheet) (*laidOut, error) {
 	return f, nil
 }
 
-// rowHeight returns the height of the row of panels that begins with panel r.
+// rowHeight returns the height of a row of panels. r is the index of the row's first panel.
 func (f *laidOut) rowHeight(r int) (h vg.Length) {
 	for _, p := range f.row(r) {
 		h = max(h, p.headHeight()+p.axes)
@@ -153,11 +154,11 @@ func (f *laidOut) rowHeight(r int) (h vg.Length) {
 
 func (f *laidOut) row(r int) []*panel { return f.panels[r:min(r+f.columns, len(f.panels))] }
 
-// headHeight returns the height above the axes.
+// headHeight returns the height of the title and the legend above the axes.
 func (p *panel) headHeight() vg.Length { return linesIn(p.title)*line + p.legend.height + 4 }
 
-// chooseLooks gives series with the same name the same look in all panels, if there are enough looks, and each panel
-// the first looks.
+// chooseLooks chooses a look for each series. Series with the same name have the same look in all panels, and each
+// panel uses the first looks that are free.
 func (f *laidOut) chooseLooks() {
 	chosen := map[string]int{}
 	for _, p := range f.panels {
@@ -187,7 +188,8 @@ func (f *laidOut) chooseLooks() {
 	}
 }
 
-// shareLegend creates one legend for all panels if they would be equal, else one per panel.
+// shareLegend creates one legend for the figure if all panels have the same names, and otherwise one legend for each
+// panel.
 func (f *laidOut) shareLegend(each vg.Length) {
 	first, paper := f.panels[0].entries(), false
 	shared := len(f.panels) > 1
@@ -206,7 +208,7 @@ func (f *laidOut) shareLegend(each vg.Length) {
 	}
 }
 
-// draw draws everything on a canvas of the planned size.
+// draw draws the figure on a canvas, which must have the planned size.
 func (f *laidOut) draw(c draw.Canvas, background color.Color) {
 	if background != nil {
 		c.FillPolygon(background, rectanglePath(c.Min.X, c.Min.Y, c.Max.X, c.Max.Y))
@@ -224,7 +226,7 @@ func (f *laidOut) draw(c draw.Canvas, background color.Color) {
 	}
 }
 
-// draw draws a panel below its title and legend, so that no text covers data.
+// draw draws the panel. Its title and legend are above the axes, so that no text covers data.
 func (p *panel) draw(c draw.Canvas, left, top, width vg.Length) {
 	title := boldStyle()
 	for words := range strings.Lines(p.title) {

@@ -27,7 +27,7 @@ func markerOf(look int) draw.GlyphStyle {
 	return draw.GlyphStyle{Color: colourOf(look), Radius: 3, Shape: markers[look%len(markers)]}
 }
 
-// drawCross marks a published number; a white border keeps it visible on bars.
+// drawCross draws a cross for a published number. The cross has a white border, so that it is visible on bars.
 func drawCross(c draw.Canvas, at vg.Point) {
 	for _, style := range []draw.LineStyle{{Color: color.White, Width: 3.25}, {Color: color.Black, Width: 1.5}} {
 		for _, d := range []vg.Length{-3.5, 3.5} {
@@ -36,7 +36,7 @@ func drawCross(c draw.Canvas, at vg.Point) {
 	}
 }
 
-// entry is a name in a legend. Its look is a series' look or one of those below.
+// entry is a name in a legend, with a look. The look is the index of a series' look, or one of the constants below.
 type entry struct {
 	name string
 	look int
@@ -52,7 +52,7 @@ const (
 	paperName   = "paper"
 )
 
-// legend is a set of names in lines.
+// legend is a list of names, arranged in lines.
 type legend struct {
 	entries []entry
 	places  []vg.Point // of their left ends, relative to the legend's top left
@@ -70,7 +70,7 @@ func (e *entry) swatch() vg.Length {
 	return 22 // long enough to show a line's dashes
 }
 
-// newLegend arranges names in lines. A name wider than the page continues on the next line.
+// newLegend arranges names in lines. A name that is wider than the page continues on the next line.
 func newLegend(entries []entry, paper bool, width vg.Length) legend {
 	if paper {
 		entries = append(entries, entry{name: paperName, look: paperLook})
@@ -120,7 +120,7 @@ func (l *legend) draw(c draw.Canvas, left, top vg.Length) {
 	}
 }
 
-// entries returns the names of a panel's series.
+// entries returns legend entries for the series in a panel.
 func (p *panel) entries() (list []entry) {
 	if p.chart.Kind == table.Map {
 		list = []entry{{name: p.scaleName(), look: scaleLook}}
@@ -143,7 +143,7 @@ func (p *panel) entries() (list []entry) {
 	return list
 }
 
-// hasPublished reports whether a panel has any published number.
+// hasPublished reports whether a panel shows any published number.
 func (p *panel) hasPublished() bool {
 	return slices.ContainsFunc(p.rows, func(k int) bool {
 		return slices.ContainsFunc(p.chart.Series, func(one table.Series) bool {

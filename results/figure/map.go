@@ -15,15 +15,15 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// A map's colours go from light to dark, so that their order survives in grey; missing values stay empty. In a
-// diverging map they are light at 0, blue below and brown above.
+// lightest, darkest and above are the ends of a map's colour scale. Colours go from light to dark, so that their order
+// is visible in grey, and missing values stay empty. A diverging map is light at 0, blue below 0 and brown above 0.
 var lightest, darkest, above = color.RGBA{0xf2, 0xf6, 0xfa, 0xff}, color.RGBA{0x00, 0x33, 0x66, 0xff},
 	color.RGBA{0x8c, 0x3a, 0x00, 0xff}
 
-// scaleSteps is the number of colours of a map.
+// scaleSteps is the number of colours in a map.
 const scaleSteps = 24
 
-// addCells draws a sheet as a map, with its rows upwards and its columns to the right.
+// addCells adds a sheet to the plot as a map. Rows of the sheet go upwards and columns to the right.
 func (p *panel) addCells(out *plot.Plot) {
 	out.Add(cellMap{p})
 	rows := make([]string, len(p.rows))
@@ -49,7 +49,8 @@ func (p *panel) addCells(out *plot.Plot) {
 
 var quantity = regexp.MustCompile(`^(-?[0-9.]+)([^0-9.]+)$`)
 
-// shareUnit removes a unit shared by all names and returns the axis title with that unit.
+// shareUnit removes a unit that all names have and returns the axis title with this unit. If the names have different
+// units, it returns the title unchanged.
 func shareUnit(names []string, title string) string {
 	unit := ""
 	for i, name := range names {
@@ -65,7 +66,8 @@ func shareUnit(names []string, title string) string {
 	return title + " [" + strings.TrimSpace(unit) + "]"
 }
 
-// someOf returns ticks with names, starting with the first, as many as there is room for.
+// someOf returns ticks labelled with names. It begins with the first name and omits names at regular intervals if there
+// is not enough room for all.
 func someOf(names []string, room int) plot.ConstantTicks {
 	step := 1
 	if len(names) > room {
@@ -78,15 +80,15 @@ func someOf(names []string, room int) plot.ConstantTicks {
 	return marks
 }
 
-// cellMap draws the cells of a map.
+// cellMap draws the cells of a map as coloured rectangles.
 type cellMap struct{ *panel }
 
-// DataRange implements plot.DataRanger: a cell's centre is at its index.
+// DataRange implements plot.DataRanger. The centre of a cell is at its column and row index.
 func (m cellMap) DataRange() (xmin, xmax, ymin, ymax float64) {
 	return -0.5, float64(len(m.chart.Series)) - 0.5, -0.5, float64(len(m.rows)) - 0.5
 }
 
-// Plot implements plot.Plotter. Adjacent cells of one colour are one rectangle.
+// Plot implements plot.Plotter. It draws adjacent cells with the same colour as one rectangle.
 func (m cellMap) Plot(c draw.Canvas, p *plot.Plot) {
 	trX, trY := p.Transforms(&c)
 	low, high := m.scaleRange()
@@ -124,7 +126,7 @@ func (m cellMap) Plot(c draw.Canvas, p *plot.Plot) {
 	}
 }
 
-// drawOutline draws a piece of an outline; a white border keeps it visible on dark cells.
+// drawOutline draws a line of an outline. The line has a white border, so that it is visible on dark cells.
 func drawOutline(c draw.Canvas, dashed bool, x0, y0, x1, y1 vg.Length) {
 	c.StrokeLine2(draw.LineStyle{Color: color.White, Width: 4}, x0, y0, x1, y1)
 	style := draw.LineStyle{Color: color.Black, Width: 2}
@@ -134,7 +136,7 @@ func drawOutline(c draw.Canvas, dashed bool, x0, y0, x1, y1 vg.Length) {
 	c.StrokeLine2(style, x0, y0, x1, y1)
 }
 
-// stepOf returns the colour of a cell, or -1 if it has no number.
+// stepOf returns the index of a cell's colour, or -1 if the cell has no number.
 func (p *panel) stepOf(row, column int, low, high float64) int {
 	v, ok := numberAt(p.sheet.Rows[p.rows[row]], p.chart.Series[column].Column)
 	if !ok {
@@ -146,7 +148,7 @@ func (p *panel) stepOf(row, column int, low, high float64) int {
 	return min(max(int((v-low)/(high-low)*scaleSteps), 0), scaleSteps-1)
 }
 
-// scaleRange returns the values of the lightest and the darkest colour.
+// scaleRange returns the values that have the lightest and the darkest colour.
 func (p *panel) scaleRange() (low, high float64) {
 	if p.chart.YMax > 0 {
 		return 0, p.chart.YMax
@@ -166,7 +168,7 @@ func (p *panel) scaleRange() (low, high float64) {
 	return low, high
 }
 
-// scaleName returns the description of the colours.
+// scaleName returns the text that describes the colour scale.
 func (p *panel) scaleName() string {
 	low, high := p.scaleRange()
 	name := p.chart.ZTitle
@@ -186,12 +188,12 @@ func (p *panel) scaleName() string {
 	return roundEnd(low) + middle + roundEnd(high) + ": " + name
 }
 
-// roundEnd formats an end of a scale with three digits.
+// roundEnd returns an end of a colour scale as text with three digits.
 func roundEnd(v float64) string {
 	return strings.Replace(strconv.FormatFloat(v, 'g', 3, 64), "-", "−", 1)
 }
 
-// colourAt returns the colour of a step of the panel's scale.
+// colourAt returns the colour with the given index in the panel's scale.
 func (p *panel) colourAt(step int) color.RGBA {
 	if !p.chart.Diverging {
 		return mixColours(lightest, darkest, step, scaleSteps-1)
@@ -203,13 +205,13 @@ func (p *panel) colourAt(step int) color.RGBA {
 	return mixColours(lightest, above, step-half+1, half)
 }
 
-// mixColours returns the colour at a step between two.
+// mixColours returns a mixture of two colours. It is from if step is 0 and to if step equals steps.
 func mixColours(from, to color.RGBA, step, steps int) color.RGBA {
 	mix := func(a, b uint8) uint8 { return uint8(int(a) + (int(b)-int(a))*step/steps) }
 	return color.RGBA{mix(from.R, to.R), mix(from.G, to.G), mix(from.B, to.B), 0xff}
 }
 
-// drawScale draws all colours of a map from the lowest value and marks 0 on a diverging scale.
+// drawScale draws all colours of a map, starting with the lowest value, and marks 0 on a diverging scale.
 func (l *legend) drawScale(c draw.Canvas, r vg.Rectangle) {
 	wide := (r.Max.X - r.Min.X) / scaleSteps
 	for i := range scaleSteps {

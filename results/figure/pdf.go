@@ -14,8 +14,8 @@ import (
 	"gonum.org/v1/plot/vg"
 )
 
-// pdf is a canvas for a PDF with one page. Unlike gonum's, it supports Unicode text and writes no time, so that the
-// same figure gives the same bytes.
+// pdf is a canvas for a PDF document with one page. Unlike gonum's canvas, it supports Unicode text and does not write
+// the time, so that the same figure always produces the same bytes.
 type pdf struct {
 	doc    *fpdf.Fpdf
 	height float64
@@ -24,7 +24,8 @@ type pdf struct {
 	err    error
 }
 
-// pdfState is the state saved by Push: the map x' = a·x + c·y + e, y' = b·x + d·y + f, and the pen.
+// pdfState is the state that Push saves. It consists of the mapping x' = a·x + c·y + e, y' = b·x + d·y + f, and the
+// pen.
 type pdfState struct {
 	a, b, c, d, e, f float64
 	width            vg.Length
@@ -54,7 +55,7 @@ func (p *pdf) write(w io.Writer) error {
 
 func (p *pdf) state() *pdfState { return &p.stack[len(p.stack)-1] }
 
-// toPage converts a point to page coordinates, from the top.
+// toPage converts a point to coordinates on the page, which count from the top.
 func (p *pdf) toPage(at vg.Point) (x, y float64) {
 	s := p.state()
 	return s.a*at.X.Points() + s.c*at.Y.Points() + s.e, p.height - (s.b*at.X.Points() + s.d*at.Y.Points() + s.f)
@@ -149,7 +150,7 @@ func (p *pdf) draw(path vg.Path, how string) {
 	p.doc.DrawPath(how)
 }
 
-// arc draws an arc as curves of at most a quarter circle.
+// arc draws an arc as Bézier curves that each cover at most a quarter of a circle.
 func (p *pdf) arc(a *vg.PathComp) {
 	parts := max(math.Ceil(math.Abs(a.Angle)/(math.Pi/2)), 1)
 	step := a.Angle / parts

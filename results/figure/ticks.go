@@ -8,10 +8,10 @@ import (
 	"gonum.org/v1/plot"
 )
 
-// ticks marks an axis at about six round numbers, with as many decimals as needed, in the axis's unit.
+// ticks labels an axis in its unit at about six round numbers, with as many decimals as needed.
 type ticks struct{ unit float64 }
 
-// Ticks returns the marks from low to high.
+// Ticks returns the ticks between low and high.
 func (t ticks) Ticks(low, high float64) (marks []plot.Tick) {
 	low, high = low/t.unit, high/t.unit
 	step := roundStep((high - low) / 6)
@@ -26,7 +26,7 @@ func (t ticks) Ticks(low, high float64) (marks []plot.Tick) {
 	return marks
 }
 
-// roundStep returns the smallest of 1, 2 and 5 times a power of ten that is at least about.
+// roundStep returns the smallest number of the form 1, 2 or 5 times a power of ten that is not smaller than about.
 func roundStep(about float64) float64 {
 	magnitude := math.Pow(10, math.Floor(math.Log10(about)))
 	for _, digit := range []float64{1, 2, 5} {
@@ -37,7 +37,7 @@ func roundStep(about float64) float64 {
 	return 10 * magnitude
 }
 
-// larger lists larger units, largest first, for axes with long numbers.
+// larger lists larger units for axes with long numbers, with the largest unit first.
 var larger = map[string][]struct {
 	from, unit float64
 	name       string

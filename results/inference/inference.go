@@ -1,8 +1,7 @@
-// Package inference tests whether numbers differ: tests for paired differences and independent samples, exact where
-// ties or small samples make approximations wrong, and a correction for multiple tests.
-//
-// Every test is two-sided and symmetric in its arguments. It also returns the smallest p that the sample sizes
-// allow, so that an insignificant result of two runs is not taken for equality.
+// Package inference tests whether numbers differ. It has tests for paired differences and for independent samples,
+// which are exact where ties or small samples make approximations wrong, and a correction for multiple tests. All tests
+// are two-sided and symmetric in their arguments. They also return the smallest p that the sample sizes allow, so that
+// an insignificant result of only two runs is not mistaken for equality.
 package inference
 
 import (
@@ -13,17 +12,18 @@ import (
 	"github.com/olafctl/olaf/internal/exactmath"
 )
 
-// Result is the outcome of one test.
+// Result is the result of a test.
 type Result struct {
 	P     float64 // NaN if there is nothing to test
 	Least float64 // smallest P that the sample sizes allow
 }
 
-// TooFew reports whether no data of this size could have given a P below alpha.
+// TooFew reports whether the samples are so small that no data could have had a P below alpha.
 func (r Result) TooFew(alpha float64) bool { return r.Least >= alpha || math.IsNaN(r.P) }
 
-// PairedT is Student's t test of the hypothesis that the mean of paired differences is 0. Constant differences need
-// no assumption about their spread: all 0 give 1, any other constant gives the probability that all signs agree.
+// PairedT performs Student's t test of the hypothesis that the mean of paired differences is 0. If all differences are
+// equal, their spread cannot be estimated. P is then 1 if they are 0, and otherwise the probability that all signs
+// agree.
 func PairedT(differences []float64) Result {
 	n := len(differences)
 	if n == 0 {
@@ -44,12 +44,12 @@ func PairedT(differences []float64) Result {
 	return Result{2 * exactmath.StudentSurvival(float64(n-1), t), 0}
 }
 
-// exactTo is the sample size up to which distributions are enumerated; beyond it the normal approximation is
-// accurate to many digits.
+// exactTo is the largest sample size for which distributions are enumerated. For larger samples, the normal
+// approximation is accurate to many digits.
 const exactTo = 120
 
-// SignedRank is Wilcoxon's signed-rank test for paired differences. Differences of 0 are dropped; ties share their
-// mean rank. Up to 120 differences, the distribution of the rank sum over all signs is exact.
+// SignedRank performs Wilcoxon's signed-rank test for paired differences. Differences of 0 are dropped, and ties share
+// their mean rank. For up to 120 differences, the distribution of the rank sum over all signs is exact.
 func SignedRank(differences []float64) Result {
 	var sizes []float64
 	for _, d := range differences {
@@ -98,8 +98,9 @@ func SignedRank(differences []float64) Result {
 	return Result{twoSided(ways, positive), least}
 }
 
-// RankSum is the permutation test of the rank sum of two independent samples: Mann-Whitney's test without the
-// assumption that there are no ties. Up to 120 values in total, the distribution over all partitions is exact.
+// RankSum performs the permutation test of the rank sum of two independent samples. This is the Mann-Whitney test
+// without the assumption that there are no ties. For up to 120 values in total, the distribution over all partitions is
+// exact.
 func RankSum(a, b []float64) Result {
 	if len(a) == 0 || len(b) == 0 {
 		return Result{math.NaN(), 1}
@@ -131,7 +132,7 @@ func RankSum(a, b []float64) Result {
 	return Result{twoSided(subsetSums(ranks, n), observed), least}
 }
 
-// subsetSums returns the probability of each sum of n ranks, with all choices equally likely.
+// subsetSums returns the probability of each possible sum of n of the ranks, if all choices are equally likely.
 func subsetSums(ranks []int, n int) []float64 {
 	total := 0
 	for _, r := range ranks {
@@ -162,8 +163,8 @@ func subsetSums(ranks []int, n int) []float64 {
 	return chosen[n]
 }
 
-// twoSided returns the probability of a sum at least as extreme as the observed one, on either side. It includes
-// sums of equal probability in spite of rounding.
+// twoSided returns the probability of a sum that is at least as extreme as the observed sum, on either side. Sums with
+// the same probability are included even if rounding makes their probabilities differ.
 func twoSided(probability []float64, observed int) float64 {
 	below, above := 0.0, 0.0
 	for s, p := range probability {
@@ -177,8 +178,8 @@ func twoSided(probability []float64, observed int) float64 {
 	return min(1, 2*min(below, above))
 }
 
-// normalTail returns the probability that a normal deviate with this variance is at least distance from 0 on either
-// side; 1 for variance 0.
+// normalTail returns the probability that a normally distributed value is at least distance away from its mean, on
+// either side. It is 1 if variance is 0.
 func normalTail(distance, variance float64) float64 {
 	if variance == 0 {
 		return 1
@@ -186,7 +187,7 @@ func normalTail(distance, variance float64) float64 {
 	return 2 * exactmath.NormalSurvival(max(0, distance)/math.Sqrt(variance))
 }
 
-// doubleRanks returns twice the mean ranks of values, which are integers.
+// doubleRanks returns twice the rank of each value. Ties share their mean rank, and doubled mean ranks are integers.
 func doubleRanks(values []float64) []int {
 	order := make([]int, len(values))
 	for i := range order {
@@ -216,8 +217,8 @@ func binomial(n, k int) float64 {
 	return ways
 }
 
-// Holm adjusts the p values of simultaneous tests, in order, so that each can be compared with the level of a single
-// test. NaN values stay and do not count.
+// Holm returns the p values of simultaneous tests adjusted by Holm's method, in the same order, so that each can be
+// compared with the level of a single test. NaN values are kept and do not count as tests.
 func Holm(p []float64) []float64 {
 	order := make([]int, 0, len(p))
 	adjusted := slices.Clone(p)

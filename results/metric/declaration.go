@@ -7,22 +7,23 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Declaration lists the counters and metrics of a run, in document order.
+// Declaration lists the counters and metrics of a run, in the order of documents.
 type Declaration struct {
 	System  string // system it belongs to; empty for a single queue
 	Ledger  *olaf.Ledger
 	Metrics []*Metric
 }
 
-// OfQueue declares the counters and metrics of a run through one queue. flow declares the queue's counters of arrivals
-// and frames, and sums those of the updates inside.
+// OfQueue returns the declaration of the counters and metrics of a run with one queue. flow declares the counters of
+// arrivals and frames at the queue, and sums declares the counters of the updates in them.
 func OfQueue(flow, sums *olaf.Ledger) *Declaration {
 	sending := sendingTo("in")
 	d := &Declaration{Ledger: olaf.JoinLedgers(sending, astray, flow, captured, sums)}
 	return d.withMetrics(sending, captured, flow, astray, sums)
 }
 
-// withMetrics adds the metrics: the counters of the ledger's parts in document order, and the measured metrics.
+// withMetrics adds metrics to the declaration and returns it. First come the metrics for the counters in parts, in the
+// order of documents, then the losses and the measured metrics.
 func (d *Declaration) withMetrics(parts ...*olaf.Ledger) *Declaration {
 	l := d.Ledger
 	for _, part := range parts {
@@ -45,7 +46,7 @@ func (d *Declaration) withMetrics(parts ...*olaf.Ledger) *Declaration {
 	return d
 }
 
-// counterMetric returns the metric of a counter; part means that it is a part of the total loss.
+// counterMetric returns the metric for a counter. part is true if the counter is a part of the total loss.
 func counterMetric(c *olaf.Counter, part bool) *Metric {
 	m := &Metric{Name: c.Name, Title: c.Title, Unit: c.Unit, Doc: c.Doc, Paper: c.Paper, Counter: c.Name,
 		Column: c.Column, Sparse: c.Sparse}
@@ -55,10 +56,10 @@ func counterMetric(c *olaf.Counter, part bool) *Metric {
 	return m
 }
 
-// CountOf returns the metric of a counter.
+// CountOf returns the metric for a counter that is not a part of the loss.
 func CountOf(c *olaf.Counter) *Metric { return counterMetric(c, false) }
 
-// Evaluate computes metrics from a measured run, including counts.
+// Evaluate computes the values of the given metrics, including counts, from the measurements of a run.
 func Evaluate(rows []*Metric, m *Measured) Values {
 	return NewValues(rows, func(i int) Float {
 		if rows[i].IsCount() {
@@ -68,7 +69,7 @@ func Evaluate(rows []*Metric, m *Measured) Values {
 	})
 }
 
-// NewValues returns values that the caller computes, by the index of their metric.
+// NewValues returns the values of the given metrics. value returns a metric's value by the metric's index.
 func NewValues(rows []*Metric, value func(int) Float) Values {
 	v := Values{rows, make([]Float, len(rows))}
 	for i := range rows {
@@ -77,7 +78,7 @@ func NewValues(rows []*Metric, value func(int) Float) Values {
 	return v
 }
 
-// Measure evaluates all measured metrics and returns the reasons for the missing ones.
+// Measure computes all measured metrics. It also returns the reasons for missing values, by metric name.
 func (d *Declaration) Measure(m *Measured) (v Values, missing map[string]string) {
 	missing = map[string]string{}
 	if d == nil {
@@ -101,8 +102,8 @@ func (d *Declaration) Measure(m *Measured) (v Values, missing map[string]string)
 	return v, missing
 }
 
-// Among returns a declaration for a stored run: the rows of d for the names of its counts and values. A name that d
-// does not have gets a row with only the name.
+// Among returns the declaration for a stored run. It contains those rows of d for which the run has a count or a value.
+// For a name that d does not have, it adds a row with only the name.
 func (d *Declaration) Among(c olaf.Counts, v Values) *Declaration {
 	part := &Declaration{System: d.System, Ledger: c.Ledger()}
 	for _, row := range d.Metrics {
@@ -128,7 +129,7 @@ func (d *Declaration) Among(c olaf.Counts, v Values) *Declaration {
 	return part
 }
 
-// Union returns every metric of the declarations, each name once.
+// Union returns a declaration with every metric of the given declarations. Each name occurs only once.
 func Union(all ...*Declaration) *Declaration {
 	united := new(Declaration)
 	for _, d := range all {
@@ -141,7 +142,7 @@ func Union(all ...*Declaration) *Declaration {
 	return united
 }
 
-// Metric returns the metric with this name, or nil.
+// Metric returns the metric with the given name, or nil if there is none.
 func (d *Declaration) Metric(name string) *Metric {
 	for _, row := range d.Metrics {
 		if row.Name == name {

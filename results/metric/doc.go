@@ -1,3 +1,3 @@
-// Package metric defines all counters and metrics in one place: names, units, formulas and documentation. Documents,
-// tables, workbook, report, dashboard and docs/reference/metrics.md list these rows and no others.
+// Package metric defines the names, units, formulas and documentation of all counters and metrics. Documents, tables,
+// workbook, report, dashboard and docs/reference/metrics.md list only metrics that are defined here.
 package metric

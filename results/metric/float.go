@@ -6,16 +6,17 @@ import (
 	"strconv"
 )
 
-// Float is a number that may be missing: NaN in memory, null in JSON. Infinities count as missing.
+// Float is a floating-point number that may be missing. A missing number is NaN in memory and null in JSON. Infinities
+// count as missing.
 type Float float64
 
-// Missing returns the missing Float.
+// Missing returns a Float that is missing.
 func Missing() Float { return Float(math.NaN()) }
 
-// Known reports whether there is a number.
+// Known reports whether the number is not missing.
 func (f Float) Known() bool { return !math.IsNaN(float64(f)) && !math.IsInf(float64(f), 0) }
 
-// MarshalJSON writes the shortest form that reads back as the same number, or null.
+// MarshalJSON returns the shortest text that is read back as the same number, or null if it is missing.
 func (f Float) MarshalJSON() ([]byte, error) {
 	if !f.Known() {
 		return []byte("null"), nil

@@ -2,13 +2,16 @@ package metric
 
 import "github.com/olafctl/olaf"
 
-// Host describes a metric of hosts that wait for answers, on a bench's device or around the switches of a job.
+// Host names and describes a metric of hosts that wait for answers. Benches with a device and jobs in a network use the
+// same names.
 type Host struct{ Name, Title, Unit, Doc string }
 
-// PerUpdate reports whether the metric counts or times updates of the weights, whose size differs between systems.
+// PerUpdate reports whether the metric counts or times updates of the weights. Such metrics are not comparable between
+// systems whose updates have different sizes.
 func (h *Host) PerUpdate() bool { return h.Name == "iteration_ns" || h.Name == "staleness_updates" }
 
-// ofHosts are the metrics that benches and jobs share. Metrics for only one of them are declared there.
+// ofHosts lists the metrics that benches and jobs have in common. Metrics that only one of them has are declared where
+// they are used.
 var ofHosts = []Host{
 	{"iteration_ns", "Iteration", "ns",
 		"time between two updates of the weights, mean over the hosts that have them: the server if it applies " +
@@ -35,7 +38,7 @@ var ofHosts = []Host{
 	{"wire_bytes", "Bytes", "B", "of frames handed to links, without the overhead of a frame"},
 }
 
-// OfHosts returns the shared metric with this name, or one without a title if there is none.
+// OfHosts returns the common metric with the given name. If there is none, the result has no title.
 func OfHosts(name string) Host {
 	for _, h := range ofHosts {
 		if h.Name == name {
@@ -45,14 +48,14 @@ func OfHosts(name string) Host {
 	return Host{Name: name}
 }
 
-// hostMetric completes a shared metric.
+// hostMetric returns m with the title, unit and description of the common metric with the same name.
 func hostMetric(m Metric) *Metric {
 	h := OfHosts(m.Name)
 	m.Title, m.Unit, m.Doc, m.PerUpdate = h.Title, h.Unit, h.Doc, h.PerUpdate()
 	return &m
 }
 
-// hostCounter completes a shared counter.
+// hostCounter returns c with the title, unit and description of the common metric with the same name.
 func hostCounter(c olaf.Counter) olaf.Counter {
 	h := OfHosts(c.Name)
 	c.Title, c.Unit, c.Doc = h.Title, h.Unit, h.Doc

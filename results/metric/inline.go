@@ -7,13 +7,13 @@ import (
 	"fmt"
 )
 
-// Here is the JSON name of a field that Inline replaces by the field's members, as for an embedded struct. It is used
-// for ordered sets of named numbers in a document.
+// Here is the JSON name of a field whose members Inline puts in place of the field, as for an embedded struct. Such
+// fields are ordered sets of named numbers.
 const Here = "*"
 
 var here = []byte(`"` + Here + `":{`)
 
-// Inline marshals a struct like json.Marshal, but replaces fields named Here by their members.
+// Inline encodes a struct like json.Marshal, but replaces fields named Here by their members.
 func Inline(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
@@ -41,7 +41,7 @@ func Inline(v any) ([]byte, error) {
 	}
 }
 
-// findClosing returns the index of the brace that closes a JSON object, if raw begins after its opening brace.
+// findClosing returns the index of the brace that closes a JSON object. raw must begin after the opening brace.
 func findClosing(raw []byte) int {
 	depth, quoted := 0, false
 	for i := 0; i < len(raw); i++ {

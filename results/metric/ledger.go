@@ -6,8 +6,8 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// sendingTo declares the counter of sent updates. Each sent update arrives in one of the given classes, bypasses the
-// queue, is malformed, or is lost.
+// sendingTo returns a ledger with the counter of sent updates. Each sent update arrives and has one of the given
+// classes, bypasses the queue, is malformed, or is lost.
 func sendingTo(arrivals ...string) *olaf.Ledger {
 	return &olaf.Ledger{
 		Counters: []olaf.Counter{
@@ -23,7 +23,7 @@ func sendingTo(arrivals ...string) *olaf.Ledger {
 	}
 }
 
-// astray declares frames that never reach a queue or a program.
+// astray declares the counters of frames that never reach a queue or a program.
 var astray = &olaf.Ledger{
 	Counters: []olaf.Counter{
 		{Name: "lost_before_engine", Title: "Lost before the queue", Unit: "frames",
@@ -41,7 +41,7 @@ var astray = &olaf.Ledger{
 	Parts: []string{"bypassed", "malformed", "lost_before_engine"},
 }
 
-// captured declares the counters of a capture behind the output.
+// captured declares the counters of a capture after the output.
 var captured = &olaf.Ledger{
 	Counters: []olaf.Counter{
 		{Name: "received", Title: "Received", Unit: "frames",

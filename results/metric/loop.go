@@ -7,9 +7,10 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// OfLoop declares the counters and metrics of runs whose hosts wait for answers from a switch's program. program
-// declares the switch's counters, with the classes of its arrivals first, and endpoints declares the hosts' counters.
-// Everything is counted, times in ps and traffic in bits, so that a stored run can be measured again.
+// OfLoop returns the declaration of the counters and metrics of runs in which hosts wait for answers from a switch
+// program. program declares the switch's counters, with the classes of its arrivals first. endpoints declares the
+// hosts' counters. Times in picoseconds and traffic in bits are counters as well, so that all metrics of a stored run
+// can be computed again.
 func OfLoop(system string, program *olaf.Ledger, classes int, endpoints *olaf.Ledger) *Declaration {
 	arrivals := make([]string, classes)
 	front := &olaf.Ledger{Counters: slices.Clone(program.Counters), Identities: slices.Clone(program.Identities)}
@@ -37,7 +38,7 @@ func OfLoop(system string, program *olaf.Ledger, classes int, endpoints *olaf.Le
 	return d
 }
 
-// links declares the counters of a loop other than those of its hosts and switch.
+// links declares the counters of a closed loop that belong neither to its hosts nor to its switch.
 var links = &olaf.Ledger{
 	Counters: []olaf.Counter{
 		{Name: "received", Title: "Rounds", Unit: "updates",
@@ -85,7 +86,7 @@ var links = &olaf.Ledger{
 		"frames_underway"}}},
 }
 
-// looped are the metrics of loops that are not plain counts, in document order. A new metric is a new row here.
+// looped lists the metrics of closed loops that are not plain counts, in the order of documents. Add new metrics here.
 var looped = slices.Concat([]*Metric{
 	hostMetric(Metric{Name: "iteration_ns", Column: "ITERATION", Why: fixedReason("needs two updates"),
 		Of: counterNS("iteration_ps")}),
@@ -121,7 +122,7 @@ var looped = slices.Concat([]*Metric{
 		Of:  func(m *Measured) Float { return 100 * counterRatio(m, "packets_resent", "vector_packets", 1) }},
 }, ByName("aom_cluster_ns", "aom_worker_ns", "peak_aom_ns", "jain", "duration_ns"))
 
-// meanStaleness returns the mean staleness of the applied contributions.
+// meanStaleness returns the mean staleness of the contributions that were applied.
 func meanStaleness(m *Measured) Float {
 	if m.Counts.Of("updates_applied") == 0 {
 		return Missing()
@@ -129,7 +130,7 @@ func meanStaleness(m *Measured) Float {
 	return Float(m.Counts.Of("stale_micro")) / 1e6
 }
 
-// slotsHeld returns the mean number of used slots over time; missing without a table.
+// slotsHeld returns the mean number of used slots over time. It is missing if there is no table.
 func slotsHeld(m *Measured) Float {
 	if m.Counts.Of("slots_built") == 0 {
 		return Missing()
@@ -137,7 +138,7 @@ func slotsHeld(m *Measured) Float {
 	return counterRatio(m, "held_slot_ns", "span_ps", 1000)
 }
 
-// noSlots returns why no slots were held.
+// noSlots returns the reason why the number of used slots is missing.
 func noSlots(m *Measured) string {
 	if m.Counts.Of("slots_built") == 0 {
 		return "the switch has no table"
@@ -145,7 +146,7 @@ func noSlots(m *Measured) string {
 	return "no time passed"
 }
 
-// counterNS returns the formula for a counted time in ns. The time is missing if it is 0.
+// counterNS returns a formula for a counted time, in nanoseconds. The time is missing if the count is 0.
 func counterNS(counter string) func(*Measured) Float {
 	return func(m *Measured) Float {
 		if n := m.Counts.Of(counter); n > 0 {
@@ -155,7 +156,7 @@ func counterNS(counter string) func(*Measured) Float {
 	}
 }
 
-// counterRatio returns counter divided by of, multiplied by the factor by.
+// counterRatio returns by times the value of counter, divided by the value of the counter named of.
 func counterRatio(m *Measured, counter, of string, by Float) Float {
 	if n := m.Counts.Of(of); n > 0 {
 		return by * Float(m.Counts.Of(counter)) / Float(n)

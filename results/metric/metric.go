@@ -6,7 +6,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// Metric declares one number of a run and its statistic over runs. It is a count, or computed from measurements.
+// Metric declares a number of a run and its statistic over runs. It is a count or is computed from measurements.
 type Metric struct {
 	Name  string // in documents and in docs/reference/metrics.md
 	Title string // column header, without the unit
@@ -47,10 +47,11 @@ type Metric struct {
 // IsCount reports whether the metric is a count, computed from counters alone.
 func (m *Metric) IsCount() bool { return m.Counter != "" || m.Sum != nil }
 
-// IsDeclared reports whether this olafctl can compute the metric; otherwise only its name is known, from a document.
+// IsDeclared reports whether this version of olafctl can compute the metric. If it cannot, only the metric's name is
+// known, from a document.
 func (m *Metric) IsDeclared() bool { return m.IsCount() || m.Of != nil }
 
-// Count returns the value of a count.
+// Count returns the value of a metric that is a count.
 func (m *Metric) Count(c olaf.Counts) int64 {
 	if m.Sum != nil {
 		return m.Sum(c)
@@ -58,7 +59,7 @@ func (m *Metric) Count(c olaf.Counts) int64 {
 	return c.Of(m.Counter)
 }
 
-// Measured contains the measurements of one run for the metrics. Ages are in ns.
+// Measured contains the measurements of one run, from which metrics are computed. Ages are in nanoseconds.
 type Measured struct {
 	Counts olaf.Counts
 	// Clusters and Workers are the time averages of their sawtooths, WorkerMeans the clusters' means over their
@@ -81,7 +82,7 @@ type Measured struct {
 	Torn        Float  // updates of which only some segments arrived; missing if an update is one frame
 }
 
-// ofWorkers returns v, or a missing value if values per worker are unknown.
+// ofWorkers returns v, or a missing value if the run has no values per worker.
 func (m *Measured) ofWorkers(v Float) Float {
 	if m.Nameless {
 		return Missing()
@@ -89,7 +90,7 @@ func (m *Measured) ofWorkers(v Float) Float {
 	return v
 }
 
-// NeedsProvenance is the reason why a metric per worker is missing if merged frames do not list their contributors.
+// NeedsProvenance is the reason given for a missing metric per worker if merged frames do not list their contributors.
 const NeedsProvenance = "needs provenance"
 
 const needsTwo = "needs two deliveries"
@@ -103,7 +104,7 @@ func whyNoWorkers(m *Measured) string {
 	return needsTwo
 }
 
-// measured are the measured metrics in document order. A new metric is a new row here.
+// measured lists the metrics that are computed from measurements, in the order of documents. Add new metrics here.
 var measured = []*Metric{
 	{Name: "aom_cluster_ns", Title: "AoM per cluster", Unit: "ns", Age: true, Column: "AOM/CLUSTER",
 		Why: fixedReason(needsTwo),
@@ -166,7 +167,7 @@ var measured = []*Metric{
 		Of:  func(m *Measured) Float { return m.Duration }},
 }
 
-// ByName returns measured metrics by name. It panics on an unknown name.
+// ByName returns the measured metrics with the given names. It panics if a name is unknown.
 func ByName(names ...string) []*Metric {
 	rows := make([]*Metric, len(names))
 	for i, name := range names {

@@ -2,8 +2,8 @@ package metric
 
 import "github.com/olafctl/olaf"
 
-// windowed declares a network's counters after the warm-up. All other counters cover the whole run, because only
-// counters over the whole run balance. Therefore windowed counters have separate names.
+// windowed declares a network's counters for the time after the warm-up. They have separate names, because the other
+// counters must cover the whole run to satisfy the accounting identities.
 var windowed = &olaf.Ledger{
 	Counters: []olaf.Counter{
 		{Name: "window_generated", Title: "Generated after the warm-up", Unit: "updates",
@@ -28,7 +28,7 @@ var windowed = &olaf.Ledger{
 	MaySilent:  true,
 }
 
-// windowShares are the window's counts as shares of the updates sent in the window.
+// windowShares lists the counts after the warm-up as shares of the updates sent after the warm-up.
 var windowShares = []*Metric{
 	windowShare("window_dropped_frames", Metric{Name: "loss_packets_pct", Title: "Frames dropped after the warm-up",
 		Doc: "100 · window_dropped_frames / window_sent; without the losses on links and the frames in flight at " +
@@ -51,11 +51,11 @@ func windowShare(count string, row Metric) *Metric {
 	return &row
 }
 
-// Network is the system name of networks in stored runs.
+// Network is the system name that stored runs of networks have.
 const Network = "network"
 
-// OfNetwork declares a run through a network of queues: the counters of one queue over the whole run, and the
-// counters after the warm-up.
+// OfNetwork returns the declaration of a run with a network of queues. It has the counters of one queue, for the whole
+// run, and the counters for the time after the warm-up.
 func OfNetwork(queue *Declaration) *Declaration {
 	d := &Declaration{System: Network, Ledger: olaf.JoinLedgers(queue.Ledger, windowed)}
 	d.Metrics = append(d.Metrics, queue.Metrics...)
@@ -66,10 +66,10 @@ func OfNetwork(queue *Declaration) *Declaration {
 	return d
 }
 
-// OfWindow returns the counters of OfNetwork after the warm-up.
+// OfWindow returns the ledger of those counters in OfNetwork that cover the time after the warm-up.
 func OfWindow() *olaf.Ledger { return windowed }
 
-// WindowShare returns a metric from windowShares by name. It panics on an unknown name.
+// WindowShare returns the metric of windowShares with the given name. It panics if the name is unknown.
 func WindowShare(name string) *Metric {
 	for _, m := range windowShares {
 		if m.Name == name {

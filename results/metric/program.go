@@ -7,9 +7,9 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// OfProgram declares the counters and metrics of a system whose switches have a program in front of their queue.
-// program declares the program's counters, with the classes of its arrivals first; flow and sums declare the queue's.
-// Losses count updates, whether they left alone or in a sum.
+// OfProgram returns the declaration of the counters and metrics of a system whose switches have a program before their
+// queue. program declares the program's counters, with the classes of its arrivals first. flow and sums declare the
+// queue's counters. Losses are counted in updates, regardless of whether they were lost alone or in a sum.
 func OfProgram(system string, program *olaf.Ledger, classes int, flow, sums *olaf.Ledger) *Declaration {
 	arrivals := make([]string, classes)
 	front := &olaf.Ledger{Counters: slices.Clone(program.Counters), Identities: slices.Clone(program.Identities)}
@@ -34,10 +34,12 @@ func OfProgram(system string, program *olaf.Ledger, classes int, flow, sums *ola
 	return d
 }
 
-// OldestStamp is the name of a metric. If it is declared, sawtooths are also computed for stamps other than the newest.
+// OldestStamp is the name of a metric. If it is declared, ages are also computed from the oldest and the mean
+// timestamps of a sum.
 const OldestStamp = "aom_oldest_ns"
 
-// summed are the metrics of frames that are sums, whose age depends on the contribution.
+// summed lists the metrics of frames that are sums. The age of a sum depends on which of its contributions' timestamps
+// is used.
 var summed = []*Metric{
 	{Name: "aom_mean_ns", Title: "AoM by the mean stamp", Unit: "ns", Age: true, Why: whyNoStamps,
 		Doc: "like `aom_cluster_ns`, but a sum is as old as its contributions on average, to 1 ps",
@@ -47,10 +49,10 @@ var summed = []*Metric{
 		Of:  func(m *Measured) Float { return m.ofWorkers(m.OldestStamps.Mean()) }},
 }
 
-// overCycles is the number of cycles over which held slots were counted.
+// overCycles is the name of the counter of cycles over which used slots were counted.
 const overCycles = "held_cycles"
 
-// tableHeld declares the counters of the program's table.
+// tableHeld declares the counters of the table in the switch program before the queue.
 var tableHeld = &olaf.Ledger{Counters: []olaf.Counter{
 	{Name: "slots_peak", Title: "Slots held, most", Unit: "slots", Sparse: true,
 		Register: "aggregator.peak_occupied", Doc: "at a time"},
@@ -64,15 +66,16 @@ var tableHeld = &olaf.Ledger{Counters: []olaf.Counter{
 			"is older than 1.4"},
 }}
 
-// held are the metrics of the program's table.
+// held lists the metrics of the table in the switch program before the queue.
 var held = []*Metric{
 	hostMetric(Metric{Name: "slots_held", Over: overCycles, Why: noCycles, Of: slotsInFront}),
 	hostMetric(Metric{Name: "held_bytes", Over: overCycles, Why: noCycles,
 		Of: func(m *Measured) Float { return slotsInFront(m) * counterRatio(m, "memory_bytes", "slots_built", 1) }}),
 }
 
-// slotsInFront returns the mean number of used slots over the time that the card counted. A card with map 1.3 does
-// not report that time; then it is the time from first to last delivery. It is missing if the card counts nothing.
+// slotsInFront returns the mean number of used slots over the time that the card counted. A card with register map 1.3
+// does not report this time. In this case, the time from the first to the last delivery is used. The value is missing
+// if the card does not count slots.
 func slotsInFront(m *Measured) Float {
 	held, cycles := m.Counts.Of("held_slot_cycles"), m.Counts.Of(overCycles)
 	if cycles > 0 {
@@ -84,7 +87,7 @@ func slotsInFront(m *Measured) Float {
 	return Float(held) * Float(olaf.Cycle) / Float(olaf.Nanosecond) / m.Duration
 }
 
-// noCycles returns why the time that slots were held is unknown.
+// noCycles returns the reason why the time over which used slots were counted is unknown.
 func noCycles(m *Measured) string {
 	if m.Duration > 0 {
 		return "the card does not count it, because its register aggregator.occupancy_integral follows map 1.3"
@@ -92,7 +95,7 @@ func noCycles(m *Measured) string {
 	return needsTwo
 }
 
-// whyNoStamps returns why stamps other than the newest give no age.
+// whyNoStamps returns the reason why there is no age for timestamps other than the newest.
 func whyNoStamps(m *Measured) string {
 	switch {
 	case m.Nameless:
@@ -104,8 +107,8 @@ func whyNoStamps(m *Measured) string {
 	return needsTwo
 }
 
-// queueBehind declares the queue's counters for the sums of a program. They are stored with every run but have no
-// statistics.
+// queueBehind returns a ledger with the counters of the queue after a program, whose frames are sums. These counters
+// are stored with every run but have no statistics.
 func queueBehind(flow *olaf.Ledger) *olaf.Ledger {
 	queue := &olaf.Ledger{Counters: slices.Clone(flow.Counters), Identities: slices.Clone(flow.Identities)}
 	for i := range queue.Counters {
@@ -114,8 +117,8 @@ func queueBehind(flow *olaf.Ledger) *olaf.Ledger {
 	return queue
 }
 
-// insideOf declares the counters of the updates inside these sums. Every update that the program sent has left, is
-// waiting, or was dropped.
+// insideOf returns a ledger with the counters of the updates in a program's sums. Every update that the program sent
+// has left, is waiting, or was dropped.
 func insideOf(sums *olaf.Ledger) *olaf.Ledger {
 	inside := &olaf.Ledger{Identities: []olaf.Identity{{
 		Left:  []string{"vectors_out"},

@@ -7,14 +7,14 @@ import (
 	"fmt"
 )
 
-// Values are the measured metrics of one run, by name, in declaration order. A copy shares the values with its
-// original.
+// Values contains the measured metrics of one run by name, in the order of their declaration. A copy shares the values
+// with its original.
 type Values struct {
 	metrics []*Metric
 	values  []Float
 }
 
-// Of returns a metric's value, missing if there is none with this name.
+// Of returns the value of the metric with the given name, or a missing value if there is no such metric.
 func (v Values) Of(name string) Float {
 	if i := v.index(name); i >= 0 {
 		return v.values[i]
@@ -22,7 +22,7 @@ func (v Values) Of(name string) Float {
 	return Missing()
 }
 
-// Has reports whether there is a metric with this name, known or missing.
+// Has reports whether there is a metric with the given name, even if its value is missing.
 func (v Values) Has(name string) bool { return v.index(name) >= 0 }
 
 func (v Values) index(name string) int {
@@ -34,7 +34,7 @@ func (v Values) index(name string) int {
 	return -1
 }
 
-// All calls yield for every metric and its value, in order.
+// All calls yield with every metric and its value, in order.
 func (v Values) All(yield func(*Metric, Float) bool) {
 	for i, m := range v.metrics {
 		if !yield(m, v.values[i]) {
@@ -43,7 +43,8 @@ func (v Values) All(yield func(*Metric, Float) bool) {
 	}
 }
 
-// Withhold removes the values derived from ages and calls told for each of them that was known.
+// Withhold removes the values that are derived from ages. It calls told with the name of each removed value that was
+// known.
 func (v Values) Withhold(told func(name string)) {
 	for i, m := range v.metrics {
 		if m.Age && v.values[i].Known() {
@@ -53,7 +54,8 @@ func (v Values) Withhold(told func(name string)) {
 	}
 }
 
-// Under returns values read from a document, with d's metrics in place of bare names where d has them.
+// Under returns values that were read from a document, with the metrics that d declares. Metrics that d does not
+// declare keep only their name.
 func (v Values) Under(d *Declaration) Values {
 	out := Values{make([]*Metric, len(v.metrics)), v.values}
 	for i, m := range v.metrics {
@@ -64,7 +66,7 @@ func (v Values) Under(d *Declaration) Values {
 	return out
 }
 
-// MarshalJSON writes the values as an object, in order.
+// MarshalJSON encodes the values as a JSON object, in order.
 func (v Values) MarshalJSON() ([]byte, error) {
 	var b bytes.Buffer
 	b.WriteByte('{')
@@ -83,7 +85,7 @@ func (v Values) MarshalJSON() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// UnmarshalJSON reads an object of numbers. Only the names of the metrics are known then; see Under.
+// UnmarshalJSON reads a JSON object of numbers. The metrics have only their names; use Under to apply a declaration.
 func (v *Values) UnmarshalJSON(raw []byte) error {
 	*v = Values{}
 	return EachMember(raw, func(name string, value json.RawMessage) error {

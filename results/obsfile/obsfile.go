@@ -1,10 +1,9 @@
-// Package obsfile implements the compact format for stored deliveries: blocks of at most 8,192 observations, with
-// each field in its own column, as differences in variable-length integers, compressed with S2. Writing costs a few
-// tens of nanoseconds per observation; reading needs memory for one block.
-//
-// A block is a header of six little-endian 32-bit words (magic "OLB1", run, observations, bytes of columns, bytes
-// compressed, CRC-32C of the columns), then the compressed columns, each preceded by its length. Blocks are
-// independent. A file is a sequence of blocks, and those of one run are adjacent.
+// Package obsfile implements a compact format for stored deliveries. Observations are stored in blocks of at most
+// 8,192. Each field has its own column, which contains differences as variable-length integers and is compressed with
+// S2. Writing takes a few tens of nanoseconds per observation, and reading needs memory for one block. A block has a
+// header of six little-endian 32-bit words (magic "OLB1", run, observations, bytes of columns, bytes compressed,
+// CRC-32C of the columns), followed by the compressed columns, each preceded by its length. Blocks are independent. A
+// file is a sequence of blocks, in which the blocks of one run are adjacent.
 package obsfile
 
 import (
@@ -18,16 +17,16 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrFormat reports a file that does not consist of complete blocks of observations.
+// ErrFormat is the error for a file that does not consist of complete blocks of observations.
 var ErrFormat = olaf.NewError(olaf.Failed, "columns: not a file of observations, or a damaged one")
 
 const (
 	magic       = 0x31424c4f // "OLB1"
 	headerBytes = 24
-	// A block ends at this many observations or contributors, whichever is reached first.
+	// maxObservations and maxContributors are the numbers at which a block ends. It ends at whichever is reached first.
 	maxObservations = 1 << 13
 	maxContributors = 1 << 15
-	// maxRaw bounds the unpacked size, far above that of any block.
+	// maxRaw limits the unpacked size of a block. It is far above the size of any valid block.
 	maxRaw = 64 << 20
 )
 
@@ -60,7 +59,7 @@ const (
 const columnCount = rowColumns + insideColumns
 
 // Encoder encodes the observations of successive runs as blocks. It reuses its memory and is not safe for concurrent
-// use. The zero Encoder is ready for Begin.
+// use. The zero Encoder can be used immediately, starting with Begin.
 type Encoder struct {
 	// The open block, with a row per observation and per contributor; signed values are zigzag-encoded.
 	rows   [][rowColumns]uint64
@@ -74,7 +73,7 @@ type Encoder struct {
 	lastLanes   uint16
 }
 
-// Begin starts the run with this number.
+// Begin starts the run with the given number.
 func (e *Encoder) Begin(run uint32) {
 	e.run, e.out = run, e.out[:0]
 	e.clear()
@@ -84,12 +83,12 @@ func (e *Encoder) clear() {
 	e.rows, e.inside, e.lastAt, e.lastLanes = e.rows[:0], e.inside[:0], 0, 0
 }
 
-// zigzag maps 0, −1, 1, −2, … to 0, 1, 2, 3, …
+// zigzag maps 0, −1, 1, −2, … to 0, 1, 2, 3, …, so that numbers close to 0 are encoded in few bytes.
 func zigzag(v int64) uint64 { return uint64(v<<1 ^ v>>63) }
 
 func unzigzag(v uint64) int64 { return int64(v>>1) ^ -int64(v&1) }
 
-// Append adds the next observation of the run. o is not retained.
+// Append adds the next observation of the current run. It does not retain o.
 func (e *Encoder) Append(o *olaf.Observation) {
 	u := &o.Update
 	e.rows = append(e.rows, [rowColumns]uint64{
@@ -111,7 +110,7 @@ func (e *Encoder) Append(o *olaf.Observation) {
 	}
 }
 
-// appendInside adds the contributors and returns their code for colInside.
+// appendInside adds the contributors of o to the columns and returns the code for them in column colInside.
 func (e *Encoder) appendInside(o *olaf.Observation) uint64 {
 	u := &o.Update
 	switch {
@@ -131,7 +130,7 @@ func (e *Encoder) appendInside(o *olaf.Observation) uint64 {
 	return uint64(len(o.Contributors)) + 2
 }
 
-// appendNumber is binary.AppendUvarint with a fast path for small numbers.
+// appendNumber does the same as binary.AppendUvarint, but is faster for small numbers.
 func appendNumber(b []byte, v uint64) []byte {
 	if v < 0x80 {
 		return append(b, byte(v))
@@ -172,7 +171,7 @@ func (e *Encoder) flush() {
 	e.clear()
 }
 
-// Take returns the complete blocks, which are valid until the next call, and drops them.
+// Take removes and returns the complete blocks. They are valid until the next call.
 func (e *Encoder) Take() []byte {
 	whole := e.out
 	e.out = e.out[:0]
@@ -182,7 +181,7 @@ func (e *Encoder) Take() []byte {
 // PendingBytes returns the number of bytes that Take would return.
 func (e *Encoder) PendingBytes() int { return len(e.out) }
 
-// End ends the run and returns its blocks except those already taken. They are valid until the next Begin.
+// End ends the current run and returns its remaining blocks. They are valid until the next call of Begin.
 func (e *Encoder) End() []byte {
 	if len(e.rows) > 0 {
 		e.flush()
@@ -190,7 +189,7 @@ func (e *Encoder) End() []byte {
 	return e.out
 }
 
-// Reader reads observations. It keeps one block in memory.
+// Reader reads observations from blocks. It needs memory for one block.
 type Reader struct {
 	r            io.Reader
 	packed, raw  []byte
@@ -201,11 +200,11 @@ type Reader struct {
 	contributors []olaf.Contributor
 }
 
-// NewReader returns a Reader for blocks from r.
+// NewReader returns a Reader that reads blocks from r.
 func NewReader(r io.Reader) *Reader { return &Reader{r: r} }
 
-// Next fills o with the next observation and returns the number of its run. The next call reuses the contributors.
-// The end is io.EOF; a damaged or truncated file gives an error that matches ErrFormat.
+// Next reads the next observation into o and returns the number of its run. The next call reuses the memory of the
+// contributors. At the end the error is io.EOF. For a damaged or truncated file, the error matches ErrFormat.
 func (r *Reader) Next(o *olaf.Observation) (run uint32, err error) {
 	for r.left == 0 {
 		if err := r.readBlock(); err != nil {
@@ -296,7 +295,8 @@ func (r *Reader) readBlock() error {
 	return nil
 }
 
-// readUpTo appends n bytes of r to dst, in steps.
+// readUpTo reads n bytes from r and appends them to dst. It reads in steps, so that a damaged length does not allocate
+// a large buffer.
 func readUpTo(r io.Reader, dst []byte, n int) ([]byte, error) {
 	const step = 1 << 16
 	for n > 0 {
@@ -311,7 +311,7 @@ func readUpTo(r io.Reader, dst []byte, n int) ([]byte, error) {
 	return dst, nil
 }
 
-// fields takes values from the columns and records whether one was missing or out of range.
+// fields reads values from the columns of a block and records whether a value was missing or out of range.
 type fields struct {
 	column  *[columnCount][]byte
 	damaged bool

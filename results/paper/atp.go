@@ -1,17 +1,19 @@
 package paper
 
-// causeCollisions is the heading in docs/notes/reproduction.md about the times of jobs that share a switch.
+// causeCollisions is the heading in docs/notes/reproduction.md under which the times of jobs that share a switch are
+// explained.
 const causeCollisions = "Who collides"
 
-// sharingSeeds is the number of runs per time when jobs share a switch. Only the hosts' start times are random.
+// sharingSeeds is the number of runs for each measured time of jobs that share a switch. Only the start times of the
+// hosts are random in these runs.
 const sharingSeeds = 3
 
-// alikePct is the largest difference in percent between two times that the slides call alike, chosen before the
-// first run.
+// alikePct is the largest difference, in percent, between two times that the slides call alike. It was chosen before
+// the first run.
 const alikePct = 10
 
-// atpPaper is "ATP: In-network Aggregation for Multi-tenant Learning" (NSDI'21): its slides, which print no measured
-// number, and its abstract.
+// atpPaper returns the claims of "ATP: In-network Aggregation for Multi-tenant Learning" (NSDI'21), from its slides,
+// which print no measured number, and its abstract.
 func atpPaper() Paper {
 	const slides, abstract = "ATP (NSDI'21), slides", "ATP (NSDI'21), abstract"
 	trend := func(column, unit string, side Side, against float64, why string) []Claim {

@@ -1,6 +1,7 @@
-// Package paper contains every number and trend that the papers published, as data: its place, its kind, the basis
-// of our number, and the expected verdict. It judges results by them. Tables, workbook, report and reproduce all use
-// this package. Each paper is a file named after its system and an entry in papers.
+// Package paper contains all numbers and trends that the papers published, as data. Each has its place in the paper,
+// its kind, the basis of our number, and the expected verdict. The package judges results by them. Tables, workbook,
+// report and the command reproduce all use this package. Each paper has a file, which is named after its system, and an
+// entry in the list papers.
 package paper
 
 import (
@@ -12,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// Basis is the basis of our number.
+// Basis describes what our number is based on.
 type Basis string
 
 const (
@@ -23,7 +24,7 @@ const (
 	Timed      Basis = "measured"   // measured on a real solver, card or logic
 )
 
-// Kind is the kind of a paper's statement.
+// Kind is the kind of a statement in a paper: a value, a bound or a trend.
 type Kind string
 
 const (
@@ -32,7 +33,7 @@ const (
 	Trend Kind = "trend" // a direction or shape, without a number
 )
 
-// Side is the paper's side of a result, relative to a bound's number or a trend's reference.
+// Side is the side on which the paper's results are, relative to the number of a bound or the reference of a trend.
 type Side string
 
 const (
@@ -40,14 +41,15 @@ const (
 	Below Side = "below"
 )
 
-// Neighbour is the reference of a claim: its side decides when a value is far off or no number is printed. It is
-// another claim or, with an empty ID, a number such as 1 for a speed-up.
+// Neighbour is the reference of a claim. If our value is far from the printed value, or no number is printed, the
+// verdict depends on which side of the reference our value is. The reference is another claim or, if ID is empty, a
+// number such as 1 for a speed-up.
 type Neighbour struct {
 	ID string
 	Is float64
 }
 
-// Claim is one published number or statement.
+// Claim is a published number or statement with which our results are compared.
 type Claim struct {
 	ID       string // paper/artefact.row.column: olaf/table1.fifo.40g.received
 	Was      string // id in documents from before papers had names; empty for newer claims
@@ -89,7 +91,7 @@ type Claim struct {
 	Renewed string
 }
 
-// Paper contains the publications of one paper.
+// Paper contains the published numbers and statements of one paper.
 type Paper struct {
 	Name string // name of its system, and the prefix of its claims' ids
 	rows []row
@@ -101,12 +103,12 @@ type Paper struct {
 	names []string
 }
 
-// listPapers returns the papers, the reproduced one first and then by year.
+// listPapers returns all papers. The reproduced paper is first, and the others are in order of their year.
 func listPapers() []Paper {
 	return []Paper{olafPaper(), iswitchPaper(), switchmlPaper(), atpPaper(), xaggPaper(), p4incPaper()}
 }
 
-// row is one line of an artefact.
+// row is a line of a table or figure in a paper, with one claim per cell.
 type row struct {
 	artefact, row, source string
 	cells                 []Claim
@@ -121,7 +123,7 @@ func (r *row) slug() string {
 	return slug(r.row)
 }
 
-// ListClaims returns every claim, in the order of the papers. The caller owns the slice.
+// ListClaims returns all claims, in the order of the papers. The caller may change the slice.
 func ListClaims() []Claim {
 	var out []Claim
 	for _, p := range listPapers() {
@@ -149,7 +151,8 @@ func (p *Paper) claims(r *row) []Claim {
 	return out
 }
 
-// parsePrinted parses a printed number; an empty one is NaN.
+// parsePrinted parses a number as it is printed in a paper. It returns the value and half a unit of the last digit. The
+// value is NaN if text is empty.
 func parsePrinted(text string) (value, rounding float64) {
 	value, err := strconv.ParseFloat(text, 64)
 	if err != nil {
@@ -159,7 +162,7 @@ func parsePrinted(text string) (value, rounding float64) {
 	return value, 0.5 * math.Pow10(-len(decimals))
 }
 
-// canonical maps old names to ids.
+// canonical maps old names of experiments and claims to their current ids.
 var canonical = sync.OnceValue(func() map[string]string {
 	by := map[string]string{}
 	for _, p := range listPapers() {
@@ -175,9 +178,9 @@ var canonical = sync.OnceValue(func() map[string]string {
 	return by
 })
 
-// Canonical returns the current id of an experiment or claim named in the form from before papers had names: table1
-// and table1.olaf_40g.received stay names of olaf/table1 and olaf/table1.olaf.40g.received. Any other id is returned
-// unchanged.
+// Canonical returns the current id of an experiment or claim, given its current id or its old name without a paper. For
+// example, table1 and table1.olaf_40g.received are old names of olaf/table1 and olaf/table1.olaf.40g.received. Any
+// other id is returned unchanged.
 func Canonical(id string) string {
 	if full, ok := canonical()[id]; ok {
 		return full
@@ -185,7 +188,8 @@ func Canonical(id string) string {
 	return id
 }
 
-// FileName returns an experiment's name without a slash, for run ids and file names: table1, iswitch-table4.
+// FileName returns an experiment's name in a form without slashes for run ids and file names, such as table1 or
+// iswitch-table4.
 func FileName(experiment string) string {
 	system, artefact, _ := strings.Cut(experiment, "/")
 	if Canonical(artefact) == experiment {
@@ -194,13 +198,13 @@ func FileName(experiment string) string {
 	return strings.TrimSuffix(system+"-"+artefact, "-")
 }
 
-// ExperimentOf returns the experiment part of a claim's id, such as olaf/table1.
+// ExperimentOf returns the experiment in a claim's id, such as olaf/table1.
 func ExperimentOf(claim string) string {
 	experiment, _, _ := strings.Cut(claim, ".")
 	return experiment
 }
 
-// SystemOf returns the system part of a claim's id, such as olaf.
+// SystemOf returns the system in a claim's id, such as olaf.
 func SystemOf(claim string) string {
 	system, _, _ := strings.Cut(claim, "/")
 	return system

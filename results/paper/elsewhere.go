@@ -2,7 +2,8 @@ package paper
 
 const needsCluster = "needs that system's cluster and switch"
 
-// untestableClaims returns numbers from another system that this project cannot measure yet, for comparison.
+// untestableClaims returns claims for another system's numbers that this project cannot measure yet. They are shown for
+// comparison.
 func untestableClaims(unit, why string, columns []string, values ...string) []Claim {
 	cells := make([]Claim, len(values))
 	for i, v := range values {
@@ -12,8 +13,8 @@ func untestableClaims(unit, why string, columns []string, values ...string) []Cl
 	return cells
 }
 
-// theirMachineClaims returns numbers specific to the authors' machine, models or training runs, which no measurement
-// here can confirm.
+// theirMachineClaims returns claims for numbers that depend on the authors' machine, models or training runs, so that
+// no measurement here can confirm them.
 func theirMachineClaims(unit, why string, columns []string, values ...string) []Claim {
 	cells := untestableClaims(unit, why, columns, values...)
 	for i := range cells {
@@ -22,7 +23,8 @@ func theirMachineClaims(unit, why string, columns []string, values ...string) []
 	return cells
 }
 
-// oldSystemID returns how claims of a system with a single artefact used to be named.
+// oldSystemID returns a function that returns the id that a claim had before ids contained the paper's name. It is for
+// systems with a single artefact.
 func oldSystemID(name string) func(*row, string) string {
 	return func(r *row, column string) string { return name + "." + slug(r.row) + "." + column }
 }

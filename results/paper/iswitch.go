@@ -2,16 +2,18 @@ package paper
 
 import "slices"
 
-// causeHosts is the heading in docs/notes/reproduction.md about iSwitch's times.
+// causeHosts is the heading in docs/notes/reproduction.md under which iSwitch's times are explained.
 const causeHosts = "What hosts take for a message"
 
-// jobSeeds is the number of runs per iSwitch time, which has no randomness.
+// jobSeeds is the number of runs for each of iSwitch's times. One is enough, because these runs have no randomness.
 const jobSeeds = 1
 
-// iswitchModels are the columns of its tables. The hosts' costs were fitted to the first and the third.
+// iswitchModels lists the models in the columns of iSwitch's tables. The hosts' costs were fitted to the first and the
+// third model.
 var iswitchModels = []string{"dqn", "a2c", "ppo", "ddpg"}
 
-// fittedOr returns the basis of a number of the i-th model.
+// fittedOr returns the basis for numbers of the i-th model, which depends on whether the hosts' costs were fitted to
+// this model.
 func fittedOr(i int) Basis {
 	if i%2 == 0 {
 		return Calibrated
@@ -19,7 +21,8 @@ func fittedOr(i int) Basis {
 	return Predicted
 }
 
-// iswitchPaper is "Accelerating Distributed Reinforcement Learning with In-Switch Computing" (ISCA'19).
+// iswitchPaper returns the claims from "Accelerating Distributed Reinforcement Learning with In-Switch Computing"
+// (ISCA'19).
 func iswitchPaper() Paper {
 	const sizes, property = "iSwitch (ISCA'19)", "a property of its models"
 	return Paper{Name: "iswitch", was: iswitchWas, rows: slices.Concat(
@@ -30,7 +33,8 @@ func iswitchPaper() Paper {
 	)}
 }
 
-// iswitchWas returns the old ids of claims from before papers had names: those of Tables 1 and 3.
+// iswitchWas returns the id that a claim had before ids contained the paper's name. Only claims on Tables 1 and 3 had
+// one.
 func iswitchWas(r *row, column string) string {
 	if r.artefact != "table1" && r.artefact != "table3" {
 		return ""
@@ -43,14 +47,16 @@ var (
 	iswitchSync      = [4]string{"3.66", "2.55", "1.72", "1.83"} // speed-ups over the server, Table 3
 	iswitchAllReduce = [4]string{"1.97", "1.62", "0.91", "0.90"}
 	iswitchAsync     = [4]string{"3.71", "3.14", "1.92", "1.56"}
-	// server, AllReduce, iSwitch, Table 4
+	// iswitchSyncHours contains, for each model, the hours of training with a server, with AllReduce and with iSwitch
+	// (Table 4).
 	iswitchSyncHours = [4][3]string{{"31.72", "16.08", "8.66"}, {"2.87", "1.78", "1.12"}, {"0.39", "0.42", "0.22"},
 		{"8.07", "9.01", "4.40"}}
-	// server, iSwitch, Table 5
+	// iswitchAsyncHours contains, for each model, the hours of asynchronous training with a server and with iSwitch
+	// (Table 5).
 	iswitchAsyncHours = [4][2]string{{"43.54", "11.74"}, {"4.38", "1.39"}, {"0.51", "0.27"}, {"9.65", "6.20"}}
 )
 
-// iswitchTable3 returns the speed-ups over the parameter server, one column per model.
+// iswitchTable3 returns the claims on speed-ups over the parameter server, with one column per model.
 func iswitchTable3() []row {
 	const why = "the ratio of two times of which each rests on what hosts take"
 	speedups := func(name string, printed [4]string, expect [4]Verdict) row {
@@ -69,10 +75,10 @@ func iswitchTable3() []row {
 	}
 }
 
-// approaches maps the columns of Tables 4 and 5 to their neighbours.
+// approaches maps each column of Tables 4 and 5 to the column with which it is compared.
 var approaches = map[string]string{"ps": "ar", "ar": "ps", "isw": "ps"}
 
-// iswitchTable4 returns the hours of synchronous training, one row per model.
+// iswitchTable4 returns the claims on the hours of synchronous training, with one row per model.
 func iswitchTable4() []row {
 	const why = "hosts' costs of a message were fitted to DQN and PPO; iterations are the paper's, so that an " +
 		"iteration deviates as the hours do"
@@ -91,7 +97,7 @@ func iswitchTable4() []row {
 	return rows
 }
 
-// iswitchTable5 returns the intervals of asynchronous updates, one row per model.
+// iswitchTable5 returns the claims on the intervals between asynchronous updates, with one row per model.
 func iswitchTable5() []row {
 	const server = "what a server takes for an update was fitted to DQN and PPO"
 	printed := iswitchIntervals
@@ -109,7 +115,7 @@ func iswitchTable5() []row {
 	return rows
 }
 
-// iswitchFigures returns the ranges that the text gives for Fig. 12, and the order in Fig. 15.
+// iswitchFigures returns the claims on the ranges in the text about Fig. 12, and on the order of the curves in Fig. 15.
 func iswitchFigures() []row {
 	const source, why = "iSwitch (ISCA'19), §6.1", "the least or most of four trainings, of which two are fitted"
 	span := func(name, least, most string, expect [2]Verdict) row {

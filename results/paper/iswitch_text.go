@@ -6,14 +6,16 @@ import (
 	"slices"
 )
 
-// causePrinted is the heading in docs/notes/reproduction.md about arithmetic with the paper's numbers.
+// causePrinted is the heading in docs/notes/reproduction.md under which calculations with the paper's numbers are
+// explained.
 const causePrinted = "What the printed numbers of iSwitch give"
 
 // Numbers printed in iSwitch's §§2 to 6, one per model, for the arithmetic below.
 var (
-	// Table 1, binary units as the networks' layers show
+	// iswitchBytes contains the size of each model in bytes (Table 1). The units there are binary, as the layers of the
+	// networks show.
 	iswitchBytes = [4]float64{6.41 * (1 << 20), 3.31 * (1 << 20), 40.02 * (1 << 10), 157.52 * (1 << 10)}
-	// million iterations, Table 1
+	// iswitchStudied contains the number of training iterations for each model, in millions (Table 1).
 	iswitchStudied = [4]string{"200.00", "2.00", "0.15", "2.50"}
 )
 
@@ -31,17 +33,18 @@ const (
 	virtexBRAMBytes  = 6773760 // of an XC7VX690T: 1,470 blocks of 36 Kib
 )
 
-// iswitchSegments returns the number of packets per vector, each with its own counter.
+// iswitchSegments returns the number of packets per vector for model i. Each packet has its own counter.
 func iswitchSegments(i int) float64 { return math.Ceil(iswitchBytes[i] / 4 / iswitchLanes) }
 
-// iswitchBusPct returns the load in percent of the accelerator's bus with the given number of ports at line rate.
+// iswitchBusPct returns the load on the accelerator's bus, in percent, if the given number of ports receive at line
+// rate.
 func iswitchBusPct(ports float64) float64 {
 	const cycles, seconds = (iswitchFrame + iswitchBusBytes - 1) / iswitchBusBytes, iswitchLine * 8 / iswitchPortBPS
 	return 100 * ports * cycles / iswitchClockHz / seconds
 }
 
-// arithmeticClaim returns a claim about a number, and value, which follows from other printed numbers. contradiction,
-// if not empty, explains how they rule out the claim.
+// arithmeticClaim returns c as a claim about a number that can be calculated from other printed numbers. value is the
+// result of the calculation. contradiction, if not empty, explains how the printed numbers exclude the claim.
 func arithmeticClaim(c Claim, value float64, contradiction string) Claim {
 	c.Basis, c.Follows, c.Cause = Arithmetic, value, causePrinted
 	if contradiction != "" {
@@ -50,12 +53,13 @@ func arithmeticClaim(c Claim, value float64, contradiction string) Claim {
 	return c
 }
 
-// iswitchText returns claims that follow from the printed numbers, and places where these are inconsistent.
+// iswitchText returns claims on numbers in the text that follow from other printed numbers, and on places where printed
+// numbers are inconsistent.
 func iswitchText() []row {
 	return slices.Concat(iswitchBoard(), iswitchRatios(), iswitchAsynchrony())
 }
 
-// iswitchBoard returns the claims on the accelerator's bus and memory.
+// iswitchBoard returns the claims on the bus and the memory of the accelerator.
 func iswitchBoard() []row {
 	bus := func(column string, ports float64) Claim {
 		return arithmeticClaim(Claim{Column: column, Unit: "%", Kind: Trend, Side: Below,
@@ -99,8 +103,8 @@ func iswitchBoard() []row {
 	}
 }
 
-// iswitchRatios returns speed-ups computed from the printed hours, and the implications of the text's ranges for each
-// other.
+// iswitchRatios returns claims on speed-ups that can be calculated from the printed hours, and on consequences that the
+// ranges in the text have for each other.
 func iswitchRatios() []row {
 	speedup := func(name string, printed [4]string, expect [4]Verdict, ratio func(i int) float64) row {
 		r := row{artefact: "text", row: name, source: "iSwitch (ISCA'19), Tables 3 to 5"}
@@ -148,7 +152,8 @@ var (
 		{"2421.89", "2485.35"}}
 )
 
-// iswitchTrainings returns the numbers in its tables that come from training runs, and their implications.
+// iswitchTrainings returns claims on the numbers in iSwitch's tables that come from training runs, and on numbers that
+// follow from these.
 func iswitchTrainings() (rows []row) {
 	const trained = "needs the paper's trainings of DQN, A2C, PPO and DDPG on Atari and MuJoCo"
 	const table4, table5 = "iSwitch (ISCA'19), Table 4", "iSwitch (ISCA'19), Table 5"
@@ -179,8 +184,8 @@ func iswitchTrainings() (rows []row) {
 	return append(rows, iswitchReductions()...)
 }
 
-// iswitchReductions returns the percentage ranges in the text that follow from Table 5, and those that need other
-// parts.
+// iswitchReductions returns claims on the percentage ranges in the text. Some of them follow from Table 5, and others
+// need further data.
 func iswitchReductions() []row {
 	const source = "iSwitch (ISCA'19), §6.2 and Table 5"
 	span := func(name string, of [4][2]string, models []int, least, most string) row {
@@ -208,16 +213,16 @@ func iswitchReductions() []row {
 	}
 }
 
-// valueOf parses a number as the paper prints it.
+// valueOf parses a number in the form in which the paper prints it.
 func valueOf(text string) float64 {
 	v, _ := parsePrinted(text)
 	return v
 }
 
-// ratioOf returns one printed number divided by another.
+// ratioOf returns the printed number a divided by the printed number b.
 func ratioOf(a, b string) float64 { return valueOf(a) / valueOf(b) }
 
-// iswitchAsynchrony returns the gain from asynchronous training by the paper's own tables.
+// iswitchAsynchrony returns claims on the gain from asynchronous training, as calculated from the paper's own tables.
 func iswitchAsynchrony() []row {
 	const source, hours = "iSwitch (ISCA'19), §6.2 and Table 5", "iSwitch (ISCA'19), Tables 4 and 5"
 	expect := [4]Verdict{Opposite, Opposite, Holds, Opposite}

@@ -13,10 +13,10 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// slug returns a row's or column's name in the form used in ids.
+// slug converts the name of a row or column to the form used in ids.
 func slug(s string) string { return strings.ToLower(strings.ReplaceAll(s, " ", "_")) }
 
-// Measured is our number for a claim. For a trend it is the quantity to compare with the neighbour, such as a
+// Measured is our result for a claim. For a trend it is the quantity to compare with the neighbour, such as a
 // difference.
 type Measured struct {
 	results.Statistic
@@ -28,7 +28,7 @@ type Measured struct {
 	Others []Other
 }
 
-// Other is our number under an assumption other than the judged one.
+// Other is our result under another assumption than the judged result.
 type Other struct {
 	Assumption string
 	results.Statistic
@@ -37,14 +37,14 @@ type Other struct {
 	Judged bool
 }
 
-// Ours contains measured values by claim id.
+// Ours contains our results by claim id.
 type Ours map[string]Measured
 
-// Of returns a Measured for a number without further information.
+// Of returns a Measured that contains only a statistic.
 func Of(s results.Statistic) Measured { return Measured{Statistic: s} }
 
-// MarkShortened records in all numbers how their runs were shortened, and returns them. An empty reason changes
-// nothing.
+// MarkShortened records in all results how their runs were shortened, and returns the results. If how is empty, nothing
+// is changed.
 func (o Ours) MarkShortened(how string) Ours {
 	for id, m := range o {
 		m.Short = how
@@ -53,8 +53,9 @@ func (o Ours) MarkShortened(how string) Ours {
 	return o
 }
 
-// Compare compares ours with every claim of the given experiments (olaf/table1), in the papers' order, or with all
-// claims if none are given. A claim for which we have no value is not testable here, and its note gives the reason.
+// Compare compares our results with all claims of the given experiments, such as olaf/table1, or with all claims if no
+// experiments are given. The rows are in the order of the papers. A claim for which we have no result is not testable
+// here, and its note contains the reason.
 func Compare(ours Ours, experiments ...string) []results.PaperRow {
 	claims := ListClaims()
 	byID := make(map[string]*Claim, len(claims))
@@ -71,8 +72,9 @@ func Compare(ours Ours, experiments ...string) []results.PaperRow {
 	return rows
 }
 
-// markRepeats sets for each row the first row of the same artefact with the same number of ours to nine digits: two
-// rows that a model cannot distinguish are one result. Numbers that do not depend on our models are skipped.
+// markRepeats finds rows of the same artefact in which our number is the same to nine digits, and refers from each to
+// the first. A model cannot distinguish such rows, so they count as one result. Numbers that do not depend on our
+// models are skipped.
 func markRepeats(rows []results.PaperRow) {
 	type number struct{ experiment, unit, mean, sd string }
 	digits := func(f results.Float) string { return strconv.FormatFloat(float64(f), 'g', 9, 64) }
@@ -92,7 +94,7 @@ func markRepeats(rows []results.PaperRow) {
 	}
 }
 
-// rowOf returns the row for one claim.
+// rowOf returns the row that compares our result with claim c.
 func rowOf(c *Claim, ours Ours, byID map[string]*Claim) results.PaperRow {
 	m, measured := ours[c.ID]
 	switch {
@@ -128,14 +130,15 @@ func rowOf(c *Claim, ours Ours, byID map[string]*Claim) results.PaperRow {
 	return row
 }
 
-// beside is the reference if a result's own number does not decide: our value of the neighbour, and the side of it on
-// which the paper places the claim (0 for none).
+// beside is the reference for results that cannot be judged by their own value. ours is our value of the neighbour.
+// side is the side of the neighbour on which the paper's number is, or 0 if it is on neither.
 type beside struct {
 	ours results.Statistic
 	side float64
 }
 
-// besideOf returns our value of the neighbour under an assumption, if it has one, otherwise the judged value.
+// besideOf returns the reference for a claim, or nil if it has none. If there is a value of the neighbour under the
+// given assumption, it is used, and otherwise the judged value.
 func besideOf(c *Claim, ours Ours, byID map[string]*Claim, assumption string) *beside {
 	n := c.Neighbour
 	if n == nil {
@@ -155,7 +158,7 @@ func besideOf(c *Claim, ours Ours, byID map[string]*Claim, assumption string) *b
 	return b
 }
 
-// under returns the number under an assumption, or the judged one.
+// under returns the statistic under the given assumption, or the judged one if there is none.
 func (m Measured) under(assumption string) results.Statistic {
 	for i := range m.Others {
 		if m.Others[i].Assumption == assumption {
@@ -165,12 +168,12 @@ func (m Measured) under(assumption string) results.Statistic {
 	return m.Statistic
 }
 
-// exactStatistic returns a number without an interval.
+// exactStatistic returns a statistic for an exact number, without an interval.
 func exactStatistic(v float64) results.Statistic {
 	return results.Statistic{Mean: results.Float(v), N: 1}
 }
 
-// judge returns the verdict on one claim, and the reason if the number itself was not judged.
+// judge returns the verdict on our result for a claim. If the number itself was not judged, it also returns the reason.
 func (c *Claim) judge(m *Measured, b *beside) (Verdict, string) {
 	switch {
 	case c.Contradiction != "":
@@ -187,7 +190,8 @@ func (c *Claim) judge(m *Measured, b *beside) (Verdict, string) {
 	return c.decide(m, b)
 }
 
-// decide returns the verdict on a result, without regard to whether it has enough runs, and the reason, if any.
+// decide returns the verdict on our result for a claim, and the reason if there is one. It does not consider whether
+// the result has enough runs.
 func (c *Claim) decide(m *Measured, b *beside) (Verdict, string) {
 	switch c.Kind {
 	case Bound:
@@ -204,8 +208,9 @@ func (c *Claim) decide(m *Measured, b *beside) (Verdict, string) {
 	return v, reason
 }
 
-// judgeFew judges a result with fewer runs than needed. The verdict counts only if more runs are unlikely to change it:
-// both ends of the interval, each with the same interval around it, have the same verdict as the mean.
+// judgeFew returns the verdict on a result that has fewer runs than the claim needs. The verdict is used only if more
+// runs are unlikely to change it. This is the case if the verdict is the same when the mean is moved to either end of
+// its interval.
 func (c *Claim) judgeFew(m *Measured, b *beside) (Verdict, string) {
 	few := fmt.Sprintf("%d of %d runs", m.N, c.Seeds)
 	v, reason := c.decide(m, b)
@@ -225,14 +230,14 @@ func (c *Claim) judgeFew(m *Measured, b *beside) (Verdict, string) {
 	return v, few + ", and both ends of the interval agree"
 }
 
-// isOnOtherSide reports whether a value is on the other side of a claim's reference number than the printed one: a slowdown
-// for a speed-up, or a loss for a gain. Values compared with another result have no such side.
+// isOnOtherSide reports whether v and the printed value are on different sides of the claim's reference number, such as
+// a slowdown where the paper has a speed-up. It returns false if the reference is another result.
 func (c *Claim) isOnOtherSide(v float64) bool {
 	n := c.Neighbour
 	return n != nil && n.ID == "" && c.Value != n.Is && (v-n.Is)*(c.Value-n.Is) <= 0
 }
 
-// scale returns the number to judge.
+// scale returns the value to judge, which for a fairness index is its distance to 1.
 func (c *Claim) scale(v float64) float64 {
 	if c.Unfairness {
 		return 1 - v
@@ -240,7 +245,7 @@ func (c *Claim) scale(v float64) float64 {
 	return v
 }
 
-// deviation returns our deviation from the published value in percent, for the judged numbers.
+// deviation returns the deviation of our scaled value from the published one, in percent.
 func (c *Claim) deviation(ours *results.Statistic) results.Float {
 	published := c.scale(c.Value)
 	if published == 0 {
@@ -258,8 +263,8 @@ const (
 	hair       = 1 + 1e-12
 )
 
-// judgeValue returns the verdict on a value that is off by at most a factor and on the printed side of its
-// neighbour; otherwise "".
+// judgeValue returns the verdict on a value that deviates by at most a factor and is on the same side of its neighbour
+// as the printed value. It returns "" for other values.
 func (c *Claim) judgeValue(ours *results.Statistic) Verdict {
 	v, published := c.scale(float64(ours.Mean)), c.scale(c.Value)
 	off, size := math.Abs(v-published), float64(math.Abs(published)*hair)
@@ -280,8 +285,8 @@ func (c *Claim) judgeValue(ours *results.Statistic) Verdict {
 	return ""
 }
 
-// isPrecise reports whether our number is precise enough for a match, so that a wide interval does not give one. A
-// number without randomness is exact with one run.
+// isPrecise reports whether our result is precise enough for a match, because a wide interval alone must not be a
+// match. A number without randomness is exact after one run.
 func (c *Claim) isPrecise(ours *results.Statistic) bool {
 	if !ours.CI95.Known() {
 		return c.Seeds <= 1
@@ -289,7 +294,7 @@ func (c *Claim) isPrecise(ours *results.Statistic) bool {
 	return float64(ours.CI95) <= matchLimit*math.Abs(c.scale(c.Value))*hair
 }
 
-// judgeBound returns the verdict on a bound: met or missed if the whole interval is on one side of it.
+// judgeBound returns the verdict on a bound. The bound is met or missed if the complete interval is on one side of it.
 func (c *Claim) judgeBound(ours *results.Statistic) Verdict {
 	side := 1.0
 	if c.Side == Below {
@@ -298,7 +303,7 @@ func (c *Claim) judgeBound(ours *results.Statistic) Verdict {
 	return decideSide(float64(side*(float64(ours.Mean)-c.Value)), float64(ours.CI95), BoundMet, BoundMissed)
 }
 
-// judgeTrend returns the verdict by the interval of the difference to the neighbour.
+// judgeTrend returns the verdict on a trend. It uses the interval of the difference to the neighbour.
 func (b *beside) judgeTrend(m *Measured) (Verdict, string) {
 	switch {
 	case b == nil, !b.ours.Known():
@@ -314,8 +319,8 @@ func (b *beside) judgeTrend(m *Measured) (Verdict, string) {
 	return v, m.Breaks
 }
 
-// decideSide returns the verdict on a difference with positive claimed side: claimed or other if the interval
-// excludes 0, else Differs. Without a half-width it is Differs.
+// decideSide returns the verdict on a difference whose claimed sign is positive. If the interval excludes 0, the
+// verdict is claimed or other. If it includes 0, or half is NaN, the verdict is Differs.
 func decideSide(mean, half float64, claimed, other Verdict) Verdict {
 	switch {
 	case mean-half > 0:
@@ -326,11 +331,11 @@ func decideSide(mean, half float64, claimed, other Verdict) Verdict {
 	return Differs
 }
 
-// confidence is the level of all intervals.
+// confidence is the confidence level of all intervals.
 const confidence = 0.95
 
-// difference returns a − b with the half-width of its interval by Welch's method, which needs neither equal variances
-// nor pairs; NaN if either has no interval.
+// difference returns a − b with the half-width of its interval. It uses Welch's method, which needs neither equal
+// variances nor pairs. half is NaN if a or b has no interval.
 func difference(a, b *results.Statistic) (mean, half float64) {
 	mean = float64(a.Mean - b.Mean)
 	if b.SD == 0 {
@@ -344,8 +349,8 @@ func difference(a, b *results.Statistic) (mean, half float64) {
 	return mean, float64(exactmath.StudentQuantile(freedom, 1-(1-confidence)/2) * math.Sqrt(ofA+ofB))
 }
 
-// note returns the remarks about a number: why it was not judged, how it is read or what prevents a match, and
-// oddities.
+// note returns the remarks on a result. They explain why it was not judged, how the statement is read or what prevents
+// a match, and oddities of the publication.
 func (c *Claim) note(reason string) string {
 	var parts []string
 	for _, part := range []string{reason, c.Why, c.Disagreement, c.Inconsistency} {
@@ -356,8 +361,8 @@ func (c *Claim) note(reason string) string {
 	return strings.Join(parts, "; ")
 }
 
-// FindMisses returns the rows with a verdict below the claim's expectation. A result with fewer runs than needed is not
-// a miss.
+// FindMisses returns the rows whose verdict is worse than the claim's expectation. Results with fewer runs than needed
+// are not misses.
 func FindMisses(rows []results.PaperRow) []results.PaperRow {
 	claims := map[string]Claim{}
 	for _, c := range ListClaims() {
@@ -372,9 +377,9 @@ func FindMisses(rows []results.PaperRow) []results.PaperRow {
 	return out
 }
 
-// JudgeAgain judges the rows of a stored document by current rules, from its numbers: those that bench measured,
-// otherwise those in the rows. Trends of the first version, which stored only whether they held, and numbers with
-// another definition cannot be judged again. Removed claims are dropped.
+// JudgeAgain returns the rows of a stored document with verdicts under current rules. It uses the numbers that bench
+// measured, and otherwise those in the rows. Some rows cannot be judged again: trends of the first version, which
+// stored only whether they held, and numbers whose definition has changed. Rows of removed claims are dropped.
 func JudgeAgain(rows []results.PaperRow, bench *results.Bench) []results.PaperRow {
 	claims := map[string]Claim{}
 	for _, c := range ListClaims() {
@@ -401,7 +406,7 @@ func JudgeAgain(rows []results.PaperRow, bench *results.Bench) []results.PaperRo
 	return slices.DeleteFunc(Compare(ours), func(r results.PaperRow) bool { return !kept[r.ID] })
 }
 
-// FromBench returns a bench's measurements for all claims that it covers.
+// FromBench returns a bench's results for all claims that the bench covers.
 func FromBench(b *results.Bench) Ours {
 	ours := Ours{}
 	for _, p := range listPapers() {
@@ -412,8 +417,8 @@ func FromBench(b *results.Bench) Ours {
 	return ours
 }
 
-// RightOf reports whether distribution a is stochastically greater than b: its CDF is nowhere above b's, and
-// somewhere below.
+// RightOf reports whether distribution a is stochastically greater than b. This is the case if the CDF of a is nowhere
+// above the CDF of b, and somewhere below it.
 func RightOf(a, b []results.CDFPoint) bool {
 	at := func(points []results.CDFPoint, i int) results.Float {
 		if i < len(points) {

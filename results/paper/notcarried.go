@@ -1,6 +1,6 @@
 package paper
 
-// NotCarried lists numbers that a paper prints and that are not claims, with the reason.
+// NotCarried describes numbers that a paper prints and that are not claims here, with the reason.
 type NotCarried struct {
 	Paper   string
 	Numbers []string // with their units
@@ -17,7 +17,7 @@ const (
 	isBaseline = "the baseline that speed-ups are relative to"
 )
 
-// ListNotCarried returns the printed numbers with a unit that are not claims, by paper.
+// ListNotCarried returns the printed numbers with a unit that are not claims here, for each paper.
 func ListNotCarried() []NotCarried {
 	return []NotCarried{
 		{"olaf", []string{"60 Gbps", "5 Gbps", "27 workers", "500 packets", "2048 bits", "8 packets", "200 iterations", "3 workers",

@@ -28,7 +28,7 @@ const (
 	trainingSeeds = 5
 )
 
-// olafPaper is "Olaf": its micro-benchmark, simulations, training runs, proofs and synthesis.
+// olafPaper returns the claims from "Olaf", on its micro-benchmark, simulations, training runs, proofs and synthesis.
 func olafPaper() Paper {
 	return Paper{
 		Name: "olaf",
@@ -41,7 +41,7 @@ func olafPaper() Paper {
 	}
 }
 
-// olafWas returns the old ids of claims from before papers had names.
+// olafWas returns the id that a claim had before ids contained the paper's name.
 func olafWas(r *row, column string) string {
 	if r.late {
 		return ""
@@ -49,13 +49,13 @@ func olafWas(r *row, column string) string {
 	return r.artefact + "." + slug(r.row) + "." + column
 }
 
-// valueClaim returns a claim for a printed value with another claim as its neighbour.
+// valueClaim returns a claim on a printed value whose neighbour is another claim.
 func valueClaim(column, text, unit string, expect Verdict, why, cause, neighbour string) Claim {
 	return Claim{Column: column, Printed: text, Unit: unit, Kind: Value, Expect: expect, Why: why, Cause: cause,
 		Neighbour: &Neighbour{ID: neighbour}}
 }
 
-// withBasis sets the basis and the number of runs shared by claims.
+// withBasis returns the claims with the given basis and number of runs.
 func withBasis(b Basis, seeds int, claims ...Claim) []Claim {
 	for i := range claims {
 		claims[i].Basis, claims[i].Seeds = b, seeds
@@ -92,8 +92,8 @@ func olafTable1() []row {
 	}
 }
 
-// olafReductions returns the reductions. They are judged by the reading that was chosen because it fits; like-for-like
-// readings are shown too.
+// olafReductions returns the claims on reductions of the age. They are judged by the reading that was chosen because it
+// fits the paper. Readings that compare like with like are shown as well.
 func olafReductions() []row {
 	at := func(rate, text string, expect Verdict) row {
 		return row{artefact: "aom", row: rate, source: "OLAF §8.1, text", cells: withBasis(Calibrated, benchSeeds,
@@ -149,7 +149,7 @@ func olafFigures() []row {
 	}
 }
 
-// olafText returns statements in words about the micro-benchmark.
+// olafText returns the claims on statements in words about the micro-benchmark.
 func olafText() []row {
 	trend := func(column, unit, why string) Claim {
 		return Claim{Column: column, Unit: unit, Kind: Trend, Side: Above, Neighbour: &Neighbour{}, Expect: Holds, Why: why}
@@ -169,13 +169,14 @@ func olafText() []row {
 	}
 }
 
-// cell is one number of Table 2 or 3.
+// cell is a number in Table 2 or 3.
 type cell struct {
 	text   string
 	expect Verdict
 }
 
-// multiHopRow returns one row of Table 2 or 3 with another as its neighbour: loss, both ages, fairness.
+// multiHopRow returns a row of Table 2 or 3 with claims on loss, both ages and fairness. The row named beside is the
+// neighbour.
 func multiHopRow(artefact, name, beside string, why [4]string, cause [4]string, cells [4]cell) row {
 	var claims []Claim
 	for i, column := range [4][2]string{{"loss_pct", "%"}, {"aom s1", "ms"}, {"aom s2", "ms"}, {"jain", "by 1 − J"}} {
@@ -187,7 +188,7 @@ func multiHopRow(artefact, name, beside string, why [4]string, cause [4]string, 
 		cells: withBasis(Calibrated, networkSeeds, claims...)}
 }
 
-// ofWorkers describes the earlier definition of fairness for FIFO.
+// ofWorkers is the text that describes the earlier definition of fairness for FIFO.
 const ofWorkers = "it was over the means of workers, and is over clusters now"
 
 var (
@@ -302,12 +303,12 @@ func olafHardware() []row {
 	}
 }
 
-// rateName returns a rate as in ids: 40g.
+// rateName returns a rate in the form used in ids, such as 40g.
 func rateName(bps int64) string {
 	return strings.ToLower(strings.TrimSuffix(olaf.Rate(bps).String(), "bps"))
 }
 
-// olafMeasured returns a bench's values for Table 1, the Age-of-Model reductions and Fig. 6.
+// olafMeasured returns a bench's results for Table 1, the Age-of-Model reductions and Fig. 6.
 func olafMeasured(b *results.Bench) Ours {
 	ours := Ours{}
 	merged := map[string]map[int64]*results.Row{} // queues that merge waiting updates, by queue and rate
@@ -346,7 +347,8 @@ func olafMeasured(b *results.Bench) Ours {
 	return ours
 }
 
-// rightOf returns how many more aggregations an outgoing update has in one row than in another.
+// rightOf returns the difference in aggregations per outgoing update between the rows slow and fast, which shows that
+// the distribution of slow is to the right.
 func rightOf(slow, fast *results.Row) Measured {
 	a, b := meanAggregations(slow), meanAggregations(fast)
 	mean, half := difference(&a, &b)
@@ -358,8 +360,8 @@ func rightOf(slow, fast *results.Row) Measured {
 	return m
 }
 
-// meanAggregations returns the mean number of aggregations per outgoing update. Its variation between runs is bounded
-// by that of the two counts in the ratio, regardless of their correlation.
+// meanAggregations returns the mean number of aggregations per outgoing update. Its variation between runs is estimated
+// by the sum of the variations of the two counts in the ratio, which is an upper limit whatever their correlation.
 func meanAggregations(r *results.Row) results.Statistic {
 	mean := results.Float(0)
 	for _, p := range r.CDF {

@@ -20,13 +20,14 @@ const (
 	proofSeeds = 3
 )
 
-// p4incPaper is "P4INC-AOI: All-Optical Interconnect Empowered by In-Network Computing for DML Workloads".
+// p4incPaper returns the claims from "P4INC-AOI: All-Optical Interconnect Empowered by In-Network Computing for DML
+// Workloads".
 func p4incPaper() Paper {
 	return Paper{Name: "p4inc", was: p4incWas, rows: slices.Concat(p4incTable1(), p4incTestbed(),
 		p4incSimulations(), p4incShapes())}
 }
 
-// p4incWas returns the old ids of claims from before papers had names.
+// p4incWas returns the id that a claim had before ids contained the paper's name.
 func p4incWas(r *row, column string) string {
 	return map[string]string{
 		"fig7.inc_under_tw.resnet50": "p4inc-aoi.completion_time_saved.resnet50",
@@ -37,7 +38,7 @@ func p4incWas(r *row, column string) string {
 	}[r.artefact+"."+r.slug()+"."+column]
 }
 
-// table1Line is a row of Table I as printed, without MILP beyond 60 jobs.
+// table1Line is a row of Table I as it is printed. For more than 60 jobs it has no values for MILP.
 type table1Line struct {
 	jobs                        int
 	milp, fcfs, tw, still       string // CT-BTI in s; still means without reconfigurations
@@ -76,8 +77,8 @@ func p4incTable1() []row {
 		cells: unmovedClaims(span("least", "9.6"), span("most", "24.4"))})
 }
 
-// unmovedClaims sets the basis for numbers that stay 0 if any rate, size or time is doubled or halved: with the printed
-// parameters jobs hardly wait, so that both policies make the same plans.
+// unmovedClaims sets the basis of claims on numbers that stay 0 if any rate, size or time is doubled or halved. With
+// the printed parameters, jobs hardly wait, so that both policies make the same plans.
 func unmovedClaims(claims ...Claim) []Claim {
 	for i := range claims {
 		claims[i].Basis, claims[i].Seeds = Arithmetic, 0
@@ -87,7 +88,7 @@ func unmovedClaims(claims ...Claim) []Claim {
 	return claims
 }
 
-// claims returns a line's numbers, column by column.
+// claims returns the claims on the numbers in a row, column by column.
 func (l *table1Line) claims() []Claim {
 	const machine = "the time of their solver and their Python on their machine; docs/papers/p4inc.md has ours"
 	at := fmt.Sprintf("table1.%d_jobs.", l.jobs)
@@ -130,7 +131,7 @@ func (l *table1Line) claims() []Claim {
 	return cells
 }
 
-// gapClaim returns a claim for a heuristic's printed distance from the optimum, relative to the heuristic.
+// gapClaim returns a claim on the printed distance between a heuristic and the optimum, relative to the heuristic.
 func gapClaim(heuristic, text, took, least string) Claim {
 	h, _ := strconv.ParseFloat(took, 64)
 	m, _ := strconv.ParseFloat(least, 64)
@@ -142,7 +143,7 @@ func gapClaim(heuristic, text, took, least string) Claim {
 			took, follows, least, text, took)}
 }
 
-// p4incTestbed returns Figs. 5 to 7: four racks, jobs of one model.
+// p4incTestbed returns the claims on Figs. 5 to 7, in which jobs with the same model run on four racks.
 func p4incTestbed() []row {
 	saved := func(column, printed string, expect Verdict, why string) Claim {
 		return Claim{Column: column, Printed: printed, Unit: "%", Kind: Value, Neighbour: &Neighbour{},
@@ -190,13 +191,13 @@ func p4incTestbed() []row {
 	}
 }
 
-// aheadClaim returns a claim about an order: by how much one is better than another.
+// aheadClaim returns a claim that one quantity exceeds another. Our result for it is the difference.
 func aheadClaim(column, unit string, expect Verdict, cause, why string) Claim {
 	return Claim{Column: column, Unit: unit, Kind: Trend, Side: Above, Neighbour: &Neighbour{}, Expect: expect,
 		Cause: cause, Why: why}
 }
 
-// p4incSimulations returns Figs. 8 and 9: 64 units, training and MapReduce.
+// p4incSimulations returns the claims on Figs. 8 and 9, in which training and MapReduce jobs run on 64 units.
 func p4incSimulations() []row {
 	const over8, over9 = "the mean over 800, 1000, 1200 and 1400 jobs",
 		"the mean over 200, 300, 400 and 500 jobs; how many theirs " +
@@ -230,10 +231,10 @@ func p4incSimulations() []row {
 	}
 }
 
-// p4incScenarios are the columns of Figs. 10 to 12.
+// p4incScenarios lists the columns of Figs. 10 to 12.
 var p4incScenarios = []string{"noinc fcfs", "noinc tw", "inc fcfs", "inc tw"}
 
-// p4incShapes returns Figs. 10 to 12, for which the text has no numbers.
+// p4incShapes returns the claims on Figs. 10 to 12, about which the text has no numbers.
 func p4incShapes() []row {
 	trends := func(artefact, name, unit, why, cause string, expect [4]Verdict) row {
 		r := row{artefact: artefact, row: name, source: "P4INC-AOI, Fig. " + artefact[3:]}

@@ -10,14 +10,15 @@ import (
 // The quantities of trends. Each has one definition for all papers, over values of the same seeds: values[i][s] is
 // the value of seed s at point i. Differences are taken seed by seed, and every interval is Student's.
 
-// FlatPct is the largest spread of a flat curve's means, in percent of its mean over all points: what a paper calls
-// flat, stable, alike or identical.
+// FlatPct is the largest difference between the means of a curve that counts as flat, in percent of the mean over all
+// points. Papers call such curves flat, stable, alike or identical.
 const FlatPct = 5
 
-// Over returns the amount by which a exceeds b.
+// Over returns the amount by which a exceeds b, seed by seed.
 func Over(a, b []results.Float) Measured { return Of(pairedDifference(a, b)) }
 
-// Falls returns the fall of a curve from its first point to its last. A step that is shown to rise breaks the trend.
+// Falls returns the amount by which a curve falls from its first point to its last. If the curve significantly rises
+// between two points, Breaks is set.
 func Falls(values [][]results.Float) Measured {
 	if len(values) < 2 {
 		return Of(results.Describe(nil, "fewer than two points"))
@@ -32,8 +33,8 @@ func Falls(values [][]results.Float) Measured {
 	return m
 }
 
-// Spread returns the difference between a curve's highest and lowest mean, in percent of its mean over all points. The
-// curve is flat if this is below FlatPct.
+// Spread returns the difference between the highest and the lowest mean of a curve, in percent of its mean over all
+// points. The curve is flat if this is less than FlatPct.
 func Spread(values [][]results.Float) Measured {
 	low, high := -1, -1
 	sum, known := 0.0, 0.0
@@ -58,7 +59,8 @@ func Spread(values [][]results.Float) Measured {
 	return Of(scaleStatistic(pairedDifference(values[high], values[low]), 100*known/sum))
 }
 
-// Gap returns the distance between two values, seed by seed; a gap narrows by the difference of two gaps.
+// Gap returns the distance between a and b, seed by seed. The difference of two gaps is the amount by which a gap
+// narrows.
 func Gap(a, b []results.Float) []results.Float {
 	gap := make([]results.Float, min(len(a), len(b)))
 	for s := range gap {
@@ -67,7 +69,7 @@ func Gap(a, b []results.Float) []results.Float {
 	return gap
 }
 
-// pairedDifference describes a − b over the seeds that have both.
+// pairedDifference returns a statistic of a − b over the seeds for which both are known.
 func pairedDifference(a, b []results.Float) results.Statistic {
 	differences := make([]results.Float, min(len(a), len(b)))
 	for s := range differences {
@@ -76,7 +78,7 @@ func pairedDifference(a, b []results.Float) results.Statistic {
 	return results.Describe(differences, "no seed has both")
 }
 
-// scaleStatistic returns a statistic in another unit.
+// scaleStatistic returns a statistic with all its values multiplied by a factor, to convert it to another unit.
 func scaleStatistic(s results.Statistic, by float64) results.Statistic {
 	for _, v := range []*results.Float{&s.Mean, &s.SD, &s.CI95, &s.Min, &s.Max} {
 		*v *= results.Float(by)

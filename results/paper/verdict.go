@@ -2,7 +2,7 @@ package paper
 
 import "slices"
 
-// Verdict describes how a result relates to the published one.
+// Verdict describes how our result relates to a published number or statement.
 type Verdict string
 
 const (
@@ -19,26 +19,27 @@ const (
 
 	TooShort Verdict = "too short"            // fewer or shorter runs than the number needs
 	LeftOut  Verdict = "left out by this run" // can be measured here, but this run did not
-	// needs something that is not available: a card, a cluster, a synthesis
+	// NotTestable is the verdict on claims that need something that is not available here, such as a card, a cluster or
+	// a synthesis.
 	NotTestable   Verdict = "not testable here"
 	TheirMachine  Verdict = "property of their machine" // no statement about the system: other machines differ
 	Contradiction Verdict = "contradiction"             // excluded by other printed numbers
 )
 
-// orders contains the verdicts on results, from best to worst.
+// orders contains the verdicts on results for each kind of claim, from best to worst.
 var orders = map[Kind][]Verdict{
 	Value: {Match, Near, WithinTwo, TrendOnly, Differs, Opposite},
 	Trend: {Holds, Differs, Opposite},
 	Bound: {BoundMet, Differs, BoundMissed},
 }
 
-// AllVerdicts returns all verdicts in the order in which they are counted.
+// AllVerdicts returns all verdicts, in the order in which reports count them.
 func AllVerdicts() []Verdict {
 	return []Verdict{Match, Near, WithinTwo, BoundMet, Holds, TrendOnly, Differs, Opposite, BoundMissed, Contradiction,
 		TooShort, LeftOut, NotTestable, TheirMachine}
 }
 
-// Judges reports whether v is a verdict on one of our results.
+// Judges reports whether v is a verdict on a result of ours, and not a reason why there is no result.
 func (v Verdict) Judges() bool {
 	for _, order := range orders {
 		if slices.Contains(order, v) {
@@ -48,16 +49,16 @@ func (v Verdict) Judges() bool {
 	return false
 }
 
-// Adverse reports whether our result is on the other side of the published one.
+// Adverse reports whether v means that our result is on the opposite side from the published one.
 func (v Verdict) Adverse() bool { return v == Opposite || v == BoundMissed }
 
-// IsUnmeasured reports whether we have no result and cannot get one here.
+// IsUnmeasured reports whether v means that we have no result for a claim and cannot obtain one here.
 func (v Verdict) IsUnmeasured() bool { return v == NotTestable || v == TheirMachine }
 
-// AllBases returns all bases in the order in which they are counted.
+// AllBases returns all bases, in the order in which reports count them.
 func AllBases() []Basis { return []Basis{Calibrated, Predicted, Input, Arithmetic, Timed} }
 
-// worse reports whether v is a verdict on a result that is below the claim's expectation.
+// worse reports whether v is a verdict on a result and is worse than the claim's expectation.
 func (c *Claim) worse(v Verdict) bool {
 	order := orders[c.Kind]
 	at, expected := slices.Index(order, v), slices.Index(order, c.Expect)

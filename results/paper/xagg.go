@@ -2,10 +2,11 @@ package paper
 
 import "slices"
 
-// causePorts is the heading in docs/notes/reproduction.md about XAgg's order.
+// causePorts is the heading in docs/notes/reproduction.md under which XAgg's order of systems is explained.
 const causePorts = "Who has a port in XAgg's testbed"
 
-// xaggPaper is "XAgg: Accelerating Heterogeneous Distributed Training Through XDP-Based Gradient Aggregation" (ToN'23).
+// xaggPaper returns the claims from "XAgg: Accelerating Heterogeneous Distributed Training Through XDP-Based Gradient
+// Aggregation" (ToN'23).
 func xaggPaper() Paper {
 	const source = "XAgg (ToN'23)"
 	return Paper{Name: "xagg", was: xaggWas, rows: slices.Concat(
@@ -21,7 +22,7 @@ func xaggPaper() Paper {
 	)}
 }
 
-// xaggWas returns the old ids of claims from before papers had names.
+// xaggWas returns the id that a claim had before ids contained the paper's name.
 func xaggWas(r *row, column string) string {
 	switch r.row {
 	case "throughput", "over tcp", "communication time saved":
@@ -30,7 +31,7 @@ func xaggWas(r *row, column string) string {
 	return ""
 }
 
-// xaggFig1 returns the example of §II-A, all of whose parameters are given.
+// xaggFig1 returns the claims on the example in §II-A, for which the paper gives all parameters.
 func xaggFig1() []row {
 	const why = "wires alone, nothing is fitted"
 	cell := func(column, printed, beside, why string) Claim {
@@ -44,7 +45,7 @@ func xaggFig1() []row {
 			cell("xagg", "3", "ps", why+"; one frame is taken in by the server before the sum leaves"))}}
 }
 
-// xaggFig13 returns an epoch's communication times, whose order alone can be tested.
+// xaggFig13 returns the claims on the communication times of an epoch. Only their order can be tested.
 func xaggFig13() []row {
 	const source, unsaid = "XAgg (ToN'23), Fig. 13 and §VI-C",
 		"how many vectors an epoch has and what workers wait for in it is not said"
@@ -74,10 +75,11 @@ func xaggFig13() []row {
 	}
 }
 
-// needsOneCore is the reason for the numbers of XAgg's Figs. 6 to 11; 'make xagg' measures ours.
+// needsOneCore is the reason why the numbers in XAgg's Figs. 6 to 11 are not testable here. 'make xagg' measures ours.
 const needsOneCore = "needs their network cards and cores; docs/papers/xagg.md has ours on this kernel"
 
-// xaggKernel returns the micro-benchmark's printed numbers (Figs. 6 to 11) and those of training that need the cluster.
+// xaggKernel returns the claims on the printed numbers of the micro-benchmark (Figs. 6 to 11) and on training results
+// that need the cluster.
 func xaggKernel() []row {
 	const source = "XAgg (ToN'23), §VI-B"
 	of := func(artefact, name, unit string, columns []string, values ...string) row {
@@ -103,8 +105,8 @@ func xaggKernel() []row {
 	}
 }
 
-// xaggArithmetic returns claims that follow from other numbers in the text. A speed-up is printed as 1 + the share of
-// time saved.
+// xaggArithmetic returns claims on numbers that follow from other numbers in the text. The paper prints a speed-up as 1
+// + the share of time saved.
 func xaggArithmetic() []row {
 	const wrong = "the printed factor is 1 + the share of time that is saved"
 	follows := func(column, printed, unit string, value float64) Claim {

@@ -1,6 +1,6 @@
-// Package report writes a result as one self-contained HTML file: verdicts, figures with their data and the command
-// that made them, and the result's origin. It needs no network and no script, follows the reader's light or dark
-// setting, and prints. The same result gives the same bytes.
+// Package report writes a result as a single self-contained HTML file. The file contains verdicts, figures with their
+// data and the command that made them, and the origin of the result. It needs no network and no script, follows the
+// reader's light or dark setting, and can be printed. The same result always produces the same bytes.
 package report
 
 import (
@@ -23,7 +23,7 @@ import (
 //go:embed report.html
 var page string
 
-// shownRows is the maximum number of table rows on a page; the workbook and the exports have all rows.
+// shownRows is the maximum number of rows of a table in the report. The workbook and the exports contain all rows.
 const shownRows = 400
 
 type model struct {
@@ -40,7 +40,7 @@ type model struct {
 	Tables                                      []section
 }
 
-// count is the number of claims with one verdict.
+// count is the number of claims that have a certain verdict.
 type count struct {
 	Verdict, Class string
 	N              int
@@ -53,7 +53,7 @@ type claim struct {
 	Verdict, Class            string
 }
 
-// section is a figure with its table, or a table alone.
+// section is a part of the report with a figure and its table, or with only a table.
 type section struct {
 	ID, Title, Caption string
 	Figure             template.HTML
@@ -74,7 +74,7 @@ type cell struct {
 	Title  string // and why it is missing
 }
 
-// Write writes the report of r.
+// Write writes the report of r to w.
 func Write(w io.Writer, r *sheets.Result) error {
 	t, err := template.New("report").Parse(page)
 	if err != nil {
@@ -116,7 +116,7 @@ func modelOf(r *sheets.Result) (*model, error) {
 	return m, nil
 }
 
-// formatTime formats an RFC 3339 time to the minute.
+// formatTime formats an RFC 3339 time without seconds.
 func formatTime(when string) string {
 	at, err := time.Parse(time.RFC3339Nano, when)
 	if err != nil {
@@ -125,10 +125,12 @@ func formatTime(when string) string {
 	return at.UTC().Format("2 January 2006, 15:04 UTC")
 }
 
-// mostParameters is the maximum number of parameters in a report's head; the README sheet has all.
+// mostParameters is the maximum number of parameters at the top of a report. The workbook's README sheet contains all
+// of them.
 const mostParameters = 32
 
-// parametersOf lists the scalar values of a configuration by their last key. It leaves out lists, such as seeds.
+// parametersOf returns the scalar values in a bench's configuration, with the last key of their path. It omits lists,
+// such as seeds.
 func parametersOf(b *results.Bench) (list [][2]string) {
 	for _, leaf := range results.ListLeaves(b.Config) {
 		if name := leaf[0][strings.LastIndex(leaf[0], ".")+1:]; !strings.Contains(leaf[0], "[") &&
@@ -139,7 +141,7 @@ func parametersOf(b *results.Bench) (list [][2]string) {
 	return list
 }
 
-// class returns a verdict's style.
+// class returns the CSS class for a verdict.
 func class(verdict string) string {
 	return map[paper.Verdict]string{paper.Match: "good", paper.Near: "good", paper.BoundMet: "good",
 		paper.Holds: "good", paper.WithinTwo: "fair", paper.TrendOnly: "fair",
@@ -162,7 +164,7 @@ func claimOf(p *results.PaperRow) claim {
 	return c
 }
 
-// countsOf counts the verdicts, in the order of their first claim.
+// countsOf counts the claims with each verdict. The verdicts are in the order of the first claim that has them.
 func countsOf(claims []claim) (counts []count) {
 	at := map[string]int{}
 	for _, c := range claims {

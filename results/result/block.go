@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// Block is one grid of cells of the same unit.
+// Block is a grid of cells whose values have the same unit.
 type Block struct {
 	Name string `json:"name"`
 	Unit string `json:"unit"`
@@ -22,13 +22,13 @@ type Block struct {
 	Rows    []Line   `json:"rows"`
 }
 
-// Line is one row of a block, with a statistic over seeds in each column.
+// Line is a row of a block. Each cell is a statistic over seeds.
 type Line struct {
 	Name  string              `json:"name"`
 	Cells []results.Statistic `json:"cells"`
 }
 
-// sheet lays out a block, with a group of bars per row and a series per column.
+// sheet returns a block as a sheet. Its chart has a group of bars for each row and a series for each column.
 func (b *Block) sheet() table.Sheet {
 	if b.Map != "" {
 		return b.mapSheet()
@@ -66,7 +66,7 @@ func (b *Block) sheet() table.Sheet {
 	return s
 }
 
-// mapSheet lays out a map, with a row per value and a column per part.
+// mapSheet returns a map as a sheet, with a row for each of the map's values.
 func (b *Block) mapSheet() table.Sheet {
 	number := func(name string) table.Cell {
 		v, err := strconv.ParseFloat(name, 64)
@@ -92,7 +92,7 @@ func (b *Block) mapSheet() table.Sheet {
 	return s
 }
 
-// print prints the block as a table; maps are printed by their owners.
+// print prints the block as a table, unless it is a map. Experiments print their maps themselves.
 func (b *Block) print(page *text.Page) {
 	if b.Map != "" {
 		return
@@ -117,7 +117,7 @@ func (b *Block) print(page *text.Page) {
 	page.Grid(g)
 }
 
-// value formats a statistic, without the interval if there is none or it is 0.
+// value returns a statistic as text. The interval is omitted if it is missing or 0.
 func value(s *results.Statistic) string {
 	mean, half := text.FormatRoundedParts(s, 1)
 	if half == "" || half == "0" {

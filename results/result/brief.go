@@ -7,11 +7,11 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// mostBrief is the maximum number of values that a list of runs shows per result.
+// mostBrief is the maximum number of values per result in a list of runs.
 const mostBrief = 4
 
-// Brief summarises the findings in a line: the answer, else a number from each row, the first row of the first block,
-// or the ends of the curves in the first panel.
+// Brief returns a one-line summary of the findings. It is the answer if there is one, and otherwise one number from
+// each row, the first row of the first block, or the ends of the curves in the first panel.
 func (r *Result) Brief() string {
 	switch {
 	case len(r.Found) > 0:
@@ -26,7 +26,7 @@ func (r *Result) Brief() string {
 	return ""
 }
 
-// brief returns the first row of a block.
+// brief returns the first row of a block in one line.
 func (b *Block) brief() string {
 	line := &b.Rows[0]
 	var cells []string
@@ -36,7 +36,7 @@ func (b *Block) brief() string {
 	return strings.TrimRight(fmt.Sprintf("%s, %s: %s %s", b.Name, line.Name, few(cells, ", "), b.Unit), " ")
 }
 
-// brief returns the ends of a panel's curves.
+// brief returns the values at the end of each of the panel's curves in one line.
 func (p *Panel) brief() string {
 	var at string
 	var ends []string
@@ -55,7 +55,7 @@ func (p *Panel) brief() string {
 	return fmt.Sprintf("%s at %s %s: %s", p.YLabel, p.XLabel, at, few(ends, "; "))
 }
 
-// few joins the first mostBrief words with the separator by.
+// few joins at most mostBrief words with the given separator.
 func few(words []string, by string) string {
 	if len(words) > mostBrief {
 		words = append(words[:mostBrief:mostBrief], "…")

@@ -6,14 +6,14 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// Series is one curve: a statistic over seeds at every x.
+// Series is a curve, with a statistic over seeds for each x.
 type Series struct {
 	Name string              `json:"name"`
 	X    []float64           `json:"x"`
 	Y    []results.Statistic `json:"y"`
 }
 
-// Last returns the statistic at the end of a curve.
+// Last returns the statistic at the last point of the curve.
 func (s *Series) Last() results.Statistic {
 	if len(s.Y) == 0 {
 		return Describe(nil)
@@ -21,10 +21,10 @@ func (s *Series) Last() results.Statistic {
 	return s.Y[len(s.Y)-1]
 }
 
-// PaperSeries is the name of the series with the paper's printed numbers, which a figure shows as crosses.
+// PaperSeries is the name of the series that contains the numbers printed in the paper. Figures show it as crosses.
 const PaperSeries = "paper"
 
-// Panel is one pair of axes with one unit.
+// Panel is a pair of axes with curves in the same unit.
 type Panel struct {
 	Name string `json:"name"`
 	// Group is the name of the figure that panels share; a panel without one is a separate figure.
@@ -34,7 +34,7 @@ type Panel struct {
 	Series []Series `json:"series"`
 }
 
-// print prints the panel as a table with a line for each x.
+// print prints the panel as a table with a line for each value of x.
 func (p *Panel) print(page *text.Page) {
 	page.Printf("\n")
 	page.Say("", "%s: %s", p.Name, p.YLabel)
@@ -57,7 +57,7 @@ func (p *Panel) print(page *text.Page) {
 	page.Grid(g)
 }
 
-// Describe returns the statistic of plain numbers.
+// Describe returns a statistic of the given numbers.
 func Describe(values []float64) results.Statistic {
 	floats := make([]results.Float, len(values))
 	for i, v := range values {

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// Readers maps each schema's name, without its version, to a function that reads documents of its current and earlier
-// versions.
+// Readers maps the names of schemas, without version, to functions. Each function reads documents of the current and of
+// earlier versions of its schema.
 type Readers map[string]func(document []byte) (*Result, error)
 
 // Name is the name of Schema without its version.
 const Name = "olafctl.result"
 
-// Read reads a document. It returns nil if the document's schema is unknown.
+// Read reads a document with the function for its schema. It returns nil if the schema is unknown.
 func (rs Readers) Read(document []byte) (*Result, error) {
 	var head struct {
 		Schema string          `json:"schema"`

@@ -7,7 +7,7 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// Report is the result of an experiment, ready to be printed, exported and compared with the paper.
+// Report is the result of an experiment in a form that can be printed, exported and compared with the paper.
 type Report interface {
 	// Document returns the JSON form, with its schema.
 	Document() any
@@ -21,7 +21,7 @@ type Report interface {
 	Err() error
 }
 
-// Attaching is a Report with additional files, which are stored next to its document by name.
+// Attaching is a Report with additional files, which are stored by name next to its document.
 type Attaching interface {
 	Files() (map[string][]byte, error)
 }

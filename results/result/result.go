@@ -1,6 +1,6 @@
-// Package result defines the document of a finished measurement: its configuration, its rows of metrics, blocks of
-// cells and curves, the published numbers beside them, and remarks. Text, CSV, workbook, figures and lists of runs are
-// made from a Result alone.
+// Package result defines the document of a finished measurement. It contains the configuration, rows of metrics, blocks
+// of cells, curves, the corresponding published numbers, and remarks. Text, CSV, workbook, figures and lists of runs
+// are made only from a Result.
 package result
 
 import (
@@ -16,10 +16,10 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// Schema is the schema name of a Result's document.
+// Schema is the schema name of the document of a Result.
 const Schema = "olafctl.result/v1"
 
-// Result is the result of one measurement. Everything but Provenance follows from Config and the seeds.
+// Result is the result of one measurement. Everything except Provenance is determined by Config and the seeds.
 type Result struct {
 	Schema     string              `json:"schema"`
 	Provenance *results.Provenance `json:"provenance,omitempty"`
@@ -45,12 +45,13 @@ type Result struct {
 	err     error
 }
 
-// New starts a result.
+// New returns an empty result of an experiment with the given configuration.
 func New(experiment, artefact string, config any) *Result {
 	return &Result{Schema: Schema, Experiment: experiment, Artefact: artefact, Config: config}
 }
 
-// Read reads a document of this package, or one of the tables and figures of earlier versions, which have the same members.
+// Read reads a document of this package. It also reads the tables and figures that earlier versions stored, which have
+// the same members.
 func Read(document []byte) (*Result, error) {
 	r := new(Result)
 	if err := json.Unmarshal(document, r); err != nil {
@@ -60,7 +61,8 @@ func Read(document []byte) (*Result, error) {
 	return r, nil
 }
 
-// TooShort returns a line about a comparison with too few seeds for a verdict, or "".
+// TooShort returns a line that explains that a comparison has too few seeds for a verdict. It returns "" if there are
+// enough.
 func TooShort(seeds, enough int) string {
 	if seeds >= enough {
 		return ""
@@ -68,28 +70,30 @@ func TooShort(seeds, enough int) string {
 	return fmt.Sprintf("too short: %d of %s; no order below is judged", seeds, olaf.Plural(enough, "seed"))
 }
 
-// Say adds a statement.
+// Say adds a statement to the result.
 func (r *Result) Say(format string, args ...any) {
 	r.Statements = append(r.Statements, fmt.Sprintf(format, args...))
 }
 
-// Compare adds the paper's numbers for this experiment beside ours.
+// Compare adds the paper's numbers for this experiment, compared with our results.
 func (r *Result) Compare(ours paper.Ours) { r.PaperRows = paper.Compare(ours, r.Experiment) }
 
-// Fail marks a result that is based on an invalid run.
+// Fail marks the result as based on an invalid run.
 func (r *Result) Fail(err error) { r.err = err }
 
-// Document returns the JSON form.
+// Document returns the value whose JSON encoding is the result's document.
 func (r *Result) Document() any { return r }
 
 // Paper returns the comparison with the published numbers.
 func (r *Result) Paper() []results.PaperRow { return r.PaperRows }
 
-// Err returns nil if every run was complete and valid.
+// Err returns nil if all runs were complete and valid, and otherwise an error.
 func (r *Result) Err() error { return r.err }
 
-// Table lists every number of every row, every cell, and every point of every curve. For a row, block is its group, and column
-// the metric; for a curve, block is the panel, row the curve, and column the value of x.
+// Table returns all numbers of the result, with one number per row of the table. These are the numbers in every row and
+// every cell of the result, and in every point of its curves. For a row, the column block contains its group, and the
+// column named column contains the metric. For a curve, block contains the panel, row the curve, and column the value
+// of x.
 func (r *Result) Table() (header []string, rows [][]string) {
 	header = []string{"block", "row", "column", "unit", "mean", "sd", "ci95", "min", "max", "n"}
 	add := func(block, row, column, unit string, s *results.Statistic) {
@@ -120,7 +124,7 @@ func (r *Result) Table() (header []string, rows [][]string) {
 	return header, rows
 }
 
-// WriteText prints blocks and panels, then the published numbers, then the statements.
+// WriteText prints first the blocks and panels, then the published numbers, and then the statements.
 func (r *Result) WriteText(w io.Writer, v text.View) error {
 	p := text.NewPage(w, v)
 	quick := ""

@@ -14,7 +14,7 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// Row is one configuration over its runs.
+// Row contains the statistics of one configuration over its runs.
 type Row struct {
 	Name   string `json:"name"`
 	Config any    `json:"config,omitempty"` // the part of the configuration that differs
@@ -28,13 +28,13 @@ type Row struct {
 	Totals  map[string]int64 `json:"totals,omitempty"` // counters over all runs
 }
 
-// Group is one part of a row, such as the clusters behind one switch.
+// Group is a part of a row, such as the clusters connected to one switch.
 type Group struct {
 	Name  string        `json:"name"`
 	Stats results.Stats `json:"statistics"`
 }
 
-// Run is one run of a row.
+// Run contains the numbers of one run in a row.
 type Run struct {
 	Seed    uint64        `json:"seed"`
 	Invalid []string      `json:"invalid,omitempty"`
@@ -42,7 +42,7 @@ type Run struct {
 	Parts   []Part        `json:"parts,omitempty"`
 }
 
-// Part is one group, cluster, worker or port of a run.
+// Part contains the numbers of one group, cluster, worker or port in a run.
 type Part struct {
 	Kind    string        `json:"kind"`
 	Name    string        `json:"name"`
@@ -50,11 +50,11 @@ type Part struct {
 	Numbers metric.Values `json:"numbers"`
 }
 
-// Metrics declares the numbers of a document in their order. Documents contain name, title and unit. Comparisons omit
-// metrics that count events.
+// Metrics declares the numbers in a document, in order. Documents contain their names, titles and units. Comparisons
+// omit metrics that count events.
 type Metrics []*metric.Metric
 
-// declared is the JSON form of a metric.
+// declared is the form of a metric in JSON documents.
 type declared struct {
 	Name  string `json:"name"`
 	Title string `json:"title,omitempty"`
@@ -63,7 +63,7 @@ type declared struct {
 	Chart bool   `json:"chart,omitempty"`
 }
 
-// MarshalJSON writes the fields of each metric that a reader needs.
+// MarshalJSON encodes those properties of the metrics that readers of a document need.
 func (m Metrics) MarshalJSON() ([]byte, error) {
 	all := make([]declared, len(m))
 	for i, one := range m {
@@ -72,7 +72,7 @@ func (m Metrics) MarshalJSON() ([]byte, error) {
 	return json.Marshal(all)
 }
 
-// UnmarshalJSON reads metrics, which may be unknown to this build.
+// UnmarshalJSON decodes metrics. They may be metrics that this build does not know.
 func (m *Metrics) UnmarshalJSON(raw []byte) error {
 	var all []declared
 	if err := json.Unmarshal(raw, &all); err != nil {
@@ -92,18 +92,18 @@ func (m *Metrics) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// NewMetric declares a metric whose value the caller computes.
+// NewMetric returns the declaration of a metric whose value is computed by the caller.
 func NewMetric(name, title, unit string) *metric.Metric {
 	return &metric.Metric{Name: name, Title: title, Unit: unit, Of: func(*metric.Measured) metric.Float { return metric.Missing() }}
 }
 
-// NewCounter declares a metric that counts events. Comparisons leave it out.
+// NewCounter returns the declaration of a metric that counts events. Comparisons omit such metrics.
 func NewCounter(name, title, unit string) *metric.Metric {
 	return &metric.Metric{Name: name, Title: title, Unit: unit, Counter: name}
 }
 
-// Stats returns the statistics of metrics over runs. runs has a row for each run and a column for each metric; why is
-// the reason if a statistic is missing.
+// Stats returns the statistics of metrics over several runs. runs[k][i] is the value of metric i in run k. why is the
+// reason given for a missing statistic.
 func (m Metrics) Stats(runs [][]metric.Float, why string) (stats results.Stats) {
 	for i := range m {
 		values := make([]metric.Float, len(runs))
@@ -115,7 +115,7 @@ func (m Metrics) Stats(runs [][]metric.Float, why string) (stats results.Stats) 
 	return stats
 }
 
-// find returns the declaration of a metric, or a declaration with only the name.
+// find returns the metric with the given name. If there is none, it returns a metric with only this name.
 func (m Metrics) find(name string) *metric.Metric {
 	if i := slices.IndexFunc(m, func(one *metric.Metric) bool { return one.Name == name }); i >= 0 {
 		return m[i]
@@ -123,7 +123,7 @@ func (m Metrics) find(name string) *metric.Metric {
 	return &metric.Metric{Name: name}
 }
 
-// declare sets the metrics of a document's statistics.
+// declare sets the metric of each statistic in a document that was read.
 func (r *Result) declare() {
 	under := func(stats results.Stats) {
 		for i := range stats {
@@ -138,7 +138,7 @@ func (r *Result) declare() {
 	}
 }
 
-// Configurations returns the rows in the form against which expectations are checked.
+// Configurations returns the rows in the form in which they are checked against expectations.
 func (r *Result) Configurations() (rows []results.Row) {
 	for i := range r.Rows {
 		row := &r.Rows[i]
@@ -147,7 +147,7 @@ func (r *Result) Configurations() (rows []results.Row) {
 	return rows
 }
 
-// Runs returns the single runs for comparisons, without counters: only measurements are compared.
+// Runs returns the single runs for comparisons. Counters are omitted, because only measurements are compared.
 func (r *Result) Runs() (runs []results.Run) {
 	d := &metric.Declaration{Metrics: slices.DeleteFunc(slices.Clone(r.Metrics), (*metric.Metric).IsCount)}
 	for i := range r.Rows {
@@ -160,14 +160,14 @@ func (r *Result) Runs() (runs []results.Run) {
 	return runs
 }
 
-// line is one number over all rows.
+// line contains one number for all rows.
 type line struct {
 	group  string
 	metric *metric.Metric
 	stats  []*results.Statistic // one for each row
 }
 
-// lines lists the numbers that any row has, followed by those of its groups.
+// lines returns a line for each number that at least one row has, followed by the lines for the rows' groups.
 func (r *Result) lines() (all []line) {
 	for _, m := range r.Metrics {
 		if l, ok := r.line("", m, func(row *Row) results.Stats { return row.Stats }); ok {
@@ -187,7 +187,7 @@ func (r *Result) lines() (all []line) {
 	return all
 }
 
-// group returns the statistics of a group, or none if the row does not have it.
+// group returns the statistics of the row's group with index k, or none if the row does not have it.
 func (row *Row) group(k int) results.Stats {
 	if k >= len(row.Groups) {
 		return nil
@@ -195,7 +195,7 @@ func (row *Row) group(k int) results.Stats {
 	return row.Groups[k].Stats
 }
 
-// line collects one number; ok is false if no row has it.
+// line returns the line for one number. ok is false if no row has this number.
 func (r *Result) line(group string, m *metric.Metric, of func(*Row) results.Stats) (l line, ok bool) {
 	l = line{group: group, metric: m}
 	for i := range r.Rows {
@@ -218,13 +218,14 @@ func (l *line) title() string {
 	return title
 }
 
-// isShown reports whether a line is shown: if it is a measurement, or a counter that is not 0 everywhere.
+// isShown reports whether the line is printed. This is the case for measurements, and for counters that are not 0 in
+// all rows.
 func (l *line) isShown() bool {
 	return !l.metric.IsCount() || slices.ContainsFunc(l.stats, func(s *results.Statistic) bool { return s.Max > 0 })
 }
 
-// printRows prints a table with a line for each number and a column for each row. Numbers about updates of the weights
-// are omitted if an update is not the same amount of work in all rows.
+// printRows prints a table of the rows, with a line for each number and a column for each row. If an update of the
+// weights is not the same amount of work in all rows, numbers about such updates are omitted.
 func (r *Result) printRows(p *text.Page) {
 	lines := r.lines()
 	if len(lines) == 0 {
@@ -249,10 +250,10 @@ func (r *Result) printRows(p *text.Page) {
 	}
 }
 
-// mostColumns is the maximum number of rows side by side.
+// mostColumns is the maximum number of rows that are printed side by side.
 const mostColumns = 5
 
-// across returns a grid with a line for each number and a column for each row.
+// across returns a table in which each number has a line and each row of the result has a column.
 func (r *Result) across(heading string, lines []line) *table.Grid {
 	g := &table.Grid{Keys: 1, Columns: []table.GridColumn{{Header: heading}}}
 	for i := range r.Rows {
@@ -268,7 +269,8 @@ func (r *Result) across(heading string, lines []line) *table.Grid {
 	return g
 }
 
-// down returns a grid with a line for each row and a column for each number, in one unit each.
+// down returns a table in which each row of the result has a line and each number has a column. Each column has one
+// unit.
 func (r *Result) down(heading string, lines []line) *table.Grid {
 	g := &table.Grid{Keys: 1, Columns: []table.GridColumn{{Header: heading}}}
 	for i := range r.Rows {
@@ -288,7 +290,7 @@ func (r *Result) down(heading string, lines []line) *table.Grid {
 	return g
 }
 
-// Cell formats a statistic in a suitable unit.
+// Cell returns a statistic as text in a suitable unit.
 func Cell(unit string, s *results.Statistic) string {
 	if !s.Known() {
 		return text.Missing
@@ -307,8 +309,8 @@ func Cell(unit string, s *results.Statistic) string {
 	return strings.TrimSpace(mean + " " + shown)
 }
 
-// rowSheets lays out rows: a sheet with a line for each number and two columns for each row, and a sheet with a chart
-// for each metric that has a column.
+// rowSheets returns sheets for the rows of the result. One has a line for each number and two columns for each row. The
+// others have a chart for each metric that has a column.
 func (r *Result) rowSheets() []table.Sheet {
 	lines := r.lines()
 	if len(lines) == 0 {
@@ -333,9 +335,9 @@ func (r *Result) rowSheets() []table.Sheet {
 	return append([]table.Sheet{s}, r.charts(lines)...)
 }
 
-// charts draws each metric that has a column and more than one value, with a group of bars per row and a series per
-// group of the row. Numbers per update of the weights, and ages, are omitted if the rows' updates contain different
-// work.
+// charts returns a chart for each metric that has a column and more than one value. A chart has a group of bars for
+// each row, and a series for each group of the row. Ages and numbers per update of the weights are omitted if an update
+// is not the same amount of work in all rows.
 func (r *Result) charts(lines []line) (all []table.Sheet) {
 	same := results.SameWork(r.Configurations())
 	for _, m := range r.Metrics {
@@ -362,7 +364,7 @@ func (r *Result) charts(lines []line) (all []table.Sheet) {
 	return all
 }
 
-// differs reports whether a chart of m shows anything: known values that are not all equal.
+// differs reports whether a chart of m has something to show, which requires known values that are not all equal.
 func differs(m *metric.Metric, lines []line) bool {
 	first, known := 0.0, false
 	for _, l := range lines {
@@ -379,7 +381,7 @@ func differs(m *metric.Metric, lines []line) bool {
 	return false
 }
 
-// rowBrief returns the first known number of each row.
+// rowBrief returns the first known number of each row in one line.
 func (r *Result) rowBrief() string {
 	var parts []string
 	for i := range r.Rows {

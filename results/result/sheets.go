@@ -12,7 +12,7 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// Sheets lays out a document.
+// Sheets returns the sheets of a stored document.
 func Sheets(document []byte) ([]table.Sheet, error) {
 	r, err := Read(document)
 	if err != nil {
@@ -21,8 +21,8 @@ func Sheets(document []byte) ([]table.Sheet, error) {
 	return r.Sheets(), nil
 }
 
-// Sheets lays out a result: a sheet for each block, a sheet with charts for each group of panels, and one with the
-// printed numbers beside panels.
+// Sheets returns the sheets of the result. There is one for each block, one with charts for each group of panels, and
+// one with printed numbers if there are panels.
 func (r *Result) Sheets() []table.Sheet {
 	out := r.rowSheets()
 	for i := range r.Blocks {
@@ -43,12 +43,12 @@ func (r *Result) Sheets() []table.Sheet {
 	return append(out, sheets.PublishedSheet(&results.Bench{Paper: r.PaperRows}))
 }
 
-// hasCharts reports whether rows have charts.
+// hasCharts reports whether the rows of the result have charts.
 func (r *Result) hasCharts() bool {
 	return slices.ContainsFunc(r.Metrics, func(m *metric.Metric) bool { return m.Column != "" })
 }
 
-// groups returns the panels that share a figure.
+// groups returns the panels, grouped by the figure that they share.
 func (r *Result) groups() (groups [][]*Panel) {
 	for i := range r.Panels {
 		p := &r.Panels[i]
@@ -69,7 +69,7 @@ func (p *Panel) figure() string {
 	return p.Name
 }
 
-// sheetName returns a name that is unique in the experiment and valid in a workbook.
+// sheetName returns a sheet name that is unique in the experiment and valid in a workbook.
 func sheetName(experiment, artefact, group string) string {
 	if len(artefact) > len("Table 12") {
 		artefact = paper.FileName(experiment)
@@ -83,10 +83,11 @@ func sheetName(experiment, artefact, group string) string {
 	return string([]rune(name)[:min(mostOfName, len([]rune(name)))])
 }
 
-// mostOfName is the maximum length of a sheet's name in a workbook.
+// mostOfName is the maximum length of a sheet name in a workbook.
 const mostOfName = 31
 
-// unlike appends a number to a name that another sheet already has, because shortened names can be equal.
+// unlike returns name, with a number appended if another sheet already has this name. Names can be equal because they
+// were shortened.
 func unlike(name string, taken []table.Sheet) string {
 	one := name
 	for n := 2; slices.ContainsFunc(taken, func(s table.Sheet) bool { return s.Name == one }); n++ {
@@ -97,7 +98,8 @@ func unlike(name string, taken []table.Sheet) string {
 	return one
 }
 
-// sheetOf lays out panels: x, then a mean and a half-width for every series, and the printed numbers.
+// sheetOf returns a sheet for panels. Its columns are x, a mean and a half-width for each series, and the printed
+// numbers.
 func sheetOf(panels []*Panel) table.Sheet {
 	s := table.Sheet{Title: titleOf(panels), Columns: []table.Column{{Header: panels[0].XLabel, Format: table.General}}}
 	rows := map[float64]int{}
@@ -131,7 +133,7 @@ func sheetOf(panels []*Panel) table.Sheet {
 	return s
 }
 
-// titleOf returns the title of a sheet.
+// titleOf returns the title of the sheet for the given panels.
 func titleOf(panels []*Panel) string {
 	if len(panels) == 1 {
 		return panels[0].Name + ": " + panels[0].YLabel
@@ -145,7 +147,7 @@ func titleOf(panels []*Panel) string {
 	return strings.Join(labels, "; ")
 }
 
-// allX returns the values of x of all series in order.
+// allX returns all values of x in the panels' series, in ascending order.
 func allX(panels []*Panel) (all []float64) {
 	for _, p := range panels {
 		for _, s := range p.Series {
@@ -156,7 +158,7 @@ func allX(panels []*Panel) (all []float64) {
 	return slices.Compact(all)
 }
 
-// addColumn adds a column with a value for every point of a series.
+// addColumn adds a column to a sheet, with a value for each point of a series. rows maps values of x to rows.
 func addColumn(s *table.Sheet, header string, rows map[float64]int, one *Series, value func(*results.Statistic) table.Cell) {
 	s.Columns = append(s.Columns, table.Column{Header: header, Format: table.General})
 	for k := range s.Rows {

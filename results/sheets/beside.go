@@ -5,7 +5,7 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// BesideSheet returns a sheet with ages beside the twin's: planned, the twin's on the logged arrivals, and measured.
+// BesideSheet returns a sheet that compares measured ages with those of the twin, for planned and for logged arrivals.
 func BesideSheet(b *results.Bench) table.Sheet {
 	s := table.Sheet{Name: "Beside the twin", Title: "Ages as planned, of the twin on the arrivals that were logged, and as measured",
 		Columns: []table.Column{{Header: "configuration"}, {Header: "age"}, {Header: "unit"}, {Header: "plan", Format: table.Fixed1},

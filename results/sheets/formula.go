@@ -11,11 +11,11 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// mostRuns is the maximum number of runs for which a workbook computes its statistics.
+// mostRuns is the maximum number of runs for which the statistics in a workbook are formulas.
 const mostRuns = 10_000
 
-// addFormulas makes a workbook compute its statistics from its sheet of runs, and its summary from these. Cells keep
-// their numbers. A cell gets no formula if the formula would give a different number.
+// addFormulas adds formulas to a workbook that compute the statistics from the sheet of runs, and the summary from the
+// statistics. Cells keep their numbers. A cell gets no formula if the formula would have a different result.
 func addFormulas(b *table.Book, r *Result) {
 	statistics, runs := sheetNamed(b, "Statistics"), sheetNamed(b, "Runs")
 	if statistics == nil || runs == nil || len(r.Runs) > mostRuns {
@@ -52,8 +52,8 @@ func sheetNamed(b *table.Book, name string) *table.Sheet {
 	return &b.Sheets[at]
 }
 
-// cellsOf returns the cells in a column of the runs' sheet from which a row's statistics are computed, and their
-// numbers.
+// cellsOf returns a reference to the cells in a column of the runs' sheet from which a row's statistics are computed,
+// and the numbers in these cells.
 func cellsOf(runs []results.Run, row *results.Row, sheet *table.Sheet, column int) (ref string, values []float64) {
 	letter := letters(column)
 	var ranges []string
@@ -78,7 +78,7 @@ func cellsOf(runs []results.Run, row *results.Row, sheet *table.Sheet, column in
 	return strings.Join(ranges, ","), values
 }
 
-// computes reports whether a statistic follows from the values.
+// computes reports whether a statistic follows from the given values.
 func computes(values []float64, st *results.Statistic) bool {
 	if len(values) != st.N || st.N == 0 {
 		return false
@@ -92,10 +92,10 @@ func computes(values []float64, st *results.Statistic) bool {
 		slices.Max(values) == float64(st.Max)
 }
 
-// statisticWidth is the number of cells for a statistic; see statisticColumns.
+// statisticWidth is the number of cells that a statistic occupies; see statisticColumns.
 const statisticWidth = 6
 
-// formulate adds formulas over the cells of ref to the cells of a statistic.
+// formulate adds formulas to the cells of a statistic. They refer to the cells in ref.
 func formulate(cells []table.Cell, ref string) {
 	for i, formula := range [statisticWidth]string{"AVERAGE(%s)", "STDEV(%s)",
 		"TINV(0.05,COUNT(%[1]s)-1)*STDEV(%[1]s)/SQRT(COUNT(%[1]s))", "MIN(%s)", "MAX(%s)", "COUNT(%s)"} {
@@ -105,7 +105,8 @@ func formulate(cells []table.Cell, ref string) {
 	}
 }
 
-// referTo makes a summary take its numbers from sheets that have the same numbers, and compute its differences.
+// referTo replaces the numbers in a summary by references to the sheets that contain the same numbers, and its
+// differences by formulas.
 func referTo(summary *table.Sheet, sources ...*table.Sheet) {
 	column := func(header string) int {
 		return slices.IndexFunc(summary.Columns, func(c table.Column) bool { return c.Header == header })
@@ -135,7 +136,7 @@ func referTo(summary *table.Sheet, sources ...*table.Sheet) {
 	}
 }
 
-// letters returns the name of a column: A, B, … Z, AA, ….
+// letters returns the name of a column in a spreadsheet: A, B, … Z, AA, ….
 func letters(column int) string {
 	name := ""
 	for column++; column > 0; column = (column - 1) / 26 {

@@ -9,11 +9,11 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// PublishedName is the name of the sheet of published numbers.
+// PublishedName is the name of the sheet with published numbers.
 const PublishedName = "Paper"
 
-// PublishedSheet returns a sheet with the paper's numbers beside ours, a panel for each column of its tables, and the same
-// number under other assumptions if there are any.
+// PublishedSheet returns a sheet with the paper's numbers and our results. It has a panel for each column of the
+// paper's tables, and also contains our results under other assumptions, if there are any.
 func PublishedSheet(b *results.Bench) table.Sheet {
 	s := table.Sheet{Name: PublishedName, Title: "Ours with the 95 % interval beside what the paper printed", Columns: []table.Column{{Header: "row"}}}
 	var printed []*results.PaperRow
@@ -41,8 +41,8 @@ func PublishedSheet(b *results.Bench) table.Sheet {
 	return s
 }
 
-// publishedSeries returns the named series in the panel for p's column and adds it if it is missing. The panel's first
-// series also gets a column for the published numbers.
+// publishedSeries returns the series with the given name in the panel for p's column. It adds the series if it is
+// missing. The first series of a panel also has a column for the published numbers.
 func publishedSeries(s *table.Sheet, p *results.PaperRow, name string) table.Series {
 	column := strings.TrimSuffix(strings.ReplaceAll(p.Column, "_", " "), " pct")
 	title := column
@@ -74,7 +74,7 @@ func publishedSeries(s *table.Sheet, p *results.PaperRow, name string) table.Ser
 	return one
 }
 
-// publishedRow returns the named row and adds it if missing.
+// publishedRow returns the row with the given name. It adds the row if it is missing.
 func publishedRow(s *table.Sheet, name string) []table.Cell {
 	at := slices.IndexFunc(s.Rows, func(row []table.Cell) bool { return row[0].Text == name })
 	if at < 0 {

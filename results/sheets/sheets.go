@@ -1,6 +1,6 @@
-// Package sheets lays out a result as a book of tables: README, Summary, the experiment's sheets, Statistics,
-// Comparisons, Reduction, Clusters, CDF, Loss, Speedup, Sawtooth, Runs and a sample of events, with their charts.
-// Exporters decide only how it looks.
+// Package sheets converts a result to a book of tables with charts. The tables are README, Summary, the experiment's
+// own sheets, Statistics, Comparisons, Reduction, Clusters, CDF, Loss, Speedup, Sawtooth, Runs and a sample of events.
+// Exporters decide only how the tables look.
 package sheets
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// Result is all data about one experiment.
+// Result contains all data about one experiment that exporters need.
 type Result struct {
 	Bench *results.Bench
 	Runs  []results.Run
@@ -32,7 +32,7 @@ type Result struct {
 	Own []table.Sheet
 }
 
-// Sample is one delivered frame and the run it belongs to.
+// Sample is a delivered frame with the run that it belongs to.
 type Sample struct {
 	Queue       string
 	OutRateBPS  int64
@@ -40,7 +40,8 @@ type Sample struct {
 	Observation olaf.Observation
 }
 
-// Book lays out r: the experiment's sheets first, then the common ones. Sheets without rows are left out.
+// Book returns the sheets of r, first those of the experiment and then the common ones. Sheets without rows are
+// omitted.
 func Book(r *Result) *table.Book {
 	title := "olafctl " + r.Bench.Experiment
 	book := &table.Book{Title: title}
@@ -59,13 +60,13 @@ func Book(r *Result) *table.Book {
 	return book
 }
 
-// configuration returns the name of a row, such as olaf 40Gbps.
+// configuration returns the name of a configuration, such as "olaf 40Gbps".
 func configuration(queue string, rateBPS int64) string {
 	return queue + " " + olaf.Rate(rateBPS).String()
 }
 
-// naming returns a function that names the rows in a figure, without the rate if all rows have the same and their
-// queues differ.
+// naming returns a function that names rows in a figure. The names do not contain the rate if all rows have the same
+// rate and their queues differ.
 func naming(rows []results.Row) func(r *results.Row) string {
 	queues, rates := map[string]bool{}, map[int64]bool{}
 	for i := range rows {
@@ -77,11 +78,11 @@ func naming(rows []results.Row) func(r *results.Row) string {
 	return func(r *results.Row) string { return configuration(r.Queue, r.OutRateBPS) }
 }
 
-// minimumSeeds is the least number of runs for which a figure shows an interval; the interval of two runs is often
+// minimumSeeds is the minimum number of runs for which a figure shows an interval. With two runs, the interval is often
 // wider than the value.
 const minimumSeeds = 3
 
-// Half returns the half-width for a figure.
+// Half returns the half-width of a statistic's interval as a cell for a figure.
 func Half(st *results.Statistic) table.Cell {
 	if st.N < minimumSeeds {
 		return table.Missing("an interval needs three runs")
@@ -89,7 +90,7 @@ func Half(st *results.Statistic) table.Cell {
 	return number(st.CI95, "")
 }
 
-// Readme returns the manifest in words.
+// Readme returns a sheet that describes the result in words, with its origin.
 func Readme(r *Result) table.Sheet {
 	b := r.Bench
 	s := table.Sheet{Name: "README", Title: "What this is and how it came about", Columns: []table.Column{{Header: "item"}, {Header: "value"}}}
@@ -130,7 +131,8 @@ func Readme(r *Result) table.Sheet {
 	return s
 }
 
-// Real describes the quality of runs on real wires, by topic and row; it is empty for others.
+// Real returns texts about the quality of runs in real time, each with its topic and row. The list is empty for other
+// runs.
 func Real(b *results.Bench) (list [][2]string) {
 	for i := range b.Rows {
 		r := &b.Rows[i]
@@ -141,10 +143,10 @@ func Real(b *results.Bench) (list [][2]string) {
 	return list
 }
 
-// Valid reports whether a result may be used.
+// Valid reports whether the result is valid and may be used.
 func (r *Result) Valid() bool { return r.Bench.Valid() && len(r.Invalid) == 0 }
 
-// Validity returns a sentence about the validity of a result, with the reasons.
+// Validity returns a sentence about whether the result is valid, with the reasons if it is not.
 func (r *Result) Validity() string {
 	b := r.Bench
 	switch {
@@ -171,7 +173,7 @@ func (r *Result) Validity() string {
 	return "no: " + strings.Join(why, "; ")
 }
 
-// Summary returns a sheet with our numbers beside the paper's.
+// Summary returns a sheet that compares our results with the paper's numbers.
 func Summary(b *results.Bench) table.Sheet {
 	s := table.Sheet{Name: "Summary", Title: "Ours beside the published numbers", Columns: []table.Column{
 		{Header: "artefact"}, {Header: "row"}, {Header: "column"}, {Header: "unit"},
@@ -188,7 +190,7 @@ func Summary(b *results.Bench) table.Sheet {
 	return s
 }
 
-// Mean returns the mean of a statistic, or why there is none.
+// Mean returns a cell with the mean of a statistic, or with the reason why it is missing.
 func Mean(st *results.Statistic) table.Cell { return number(st.Mean, st.Reason) }
 
 func number(f results.Float, why string) table.Cell {
@@ -198,7 +200,7 @@ func number(f results.Float, why string) table.Cell {
 	return table.N(float64(f))
 }
 
-// statisticColumns returns the columns of a statistic; statisticCells its cells.
+// statisticColumns returns the columns for a statistic. statisticCells returns the cells in these columns.
 func statisticColumns(format table.Format) []table.Column {
 	return []table.Column{{Header: "mean", Format: format}, {Header: "sd", Format: format}, {Header: "95 % ±", Format: format},
 		{Header: "min", Format: format}, {Header: "max", Format: format}, {Header: "runs", Format: table.Integer}}
@@ -208,7 +210,7 @@ func statisticCells(st *results.Statistic) []table.Cell {
 	return []table.Cell{number(st.Mean, st.Reason), number(st.SD, ""), number(st.CI95, ""), number(st.Min, ""), number(st.Max, ""), table.I(int64(st.N))}
 }
 
-// Statistics returns every metric of every configuration over its runs.
+// Statistics returns a sheet with every metric of every configuration over its runs.
 func Statistics(b *results.Bench) table.Sheet {
 	s := table.Sheet{Name: "Statistics", Title: "Every metric over the runs of each configuration"}
 	s.Columns = append([]table.Column{{Header: "queue"}, {Header: "output rate"}, {Header: "metric"}, {Header: "name"}, {Header: "unit"}}, statisticColumns(table.General)...)
@@ -223,7 +225,7 @@ func Statistics(b *results.Bench) table.Sheet {
 	return s
 }
 
-// Comparisons returns the Age-of-Model reductions under each reading, and the speed-up.
+// Comparisons returns a sheet with the Age-of-Model reductions under each reading, and the speed-ups.
 func Comparisons(b *results.Bench) table.Sheet {
 	s := table.Sheet{Name: "Comparisons", Title: "One queue against another, run by run over equal seeds"}
 	s.Columns = append([]table.Column{{Header: "queue"}, {Header: "against"}, {Header: "output rate"}, {Header: "comparison"}, {Header: "unit"}}, statisticColumns(table.Fixed1)...)
@@ -248,8 +250,8 @@ func Comparisons(b *results.Bench) table.Sheet {
 	return s
 }
 
-// publishedMixed returns the mixed reading, which was chosen because it fits the published numbers, if there is a
-// published number for it, or nil.
+// publishedMixed returns the reduction with the mixed reading of ages, or nil if the paper has no number that it is
+// compared with. The mixed reading was chosen because it fits the published numbers.
 func publishedMixed(b *results.Bench, c *results.Comparison) *results.Statistic {
 	if results.BesideMixed(b.Paper, c) == nil {
 		return nil
@@ -257,7 +259,7 @@ func publishedMixed(b *results.Bench, c *results.Comparison) *results.Statistic 
 	return &c.AoMReduction.WorkerCluster
 }
 
-// Loss returns a sheet that splits the paper's loss by cause.
+// Loss returns a sheet that divides the loss, as the paper defines it, by cause.
 func Loss(b *results.Bench) table.Sheet {
 	s := table.Sheet{Name: "Loss", Title: "Lost as the paper counts it (sent − received − aggregated), by what happened; means over runs",
 		Columns: []table.Column{{Header: "configuration"}, {Header: "lost", Unit: "%", Format: table.Fixed1}, {Header: "lost ±", Unit: "%", Format: table.Fixed1}, {Header: "lost", Unit: "updates", Format: table.Fixed1}}}
@@ -286,11 +288,11 @@ func Loss(b *results.Bench) table.Sheet {
 	return s
 }
 
-// mostBars is the maximum number of configurations whose losses are drawn. Experiments with more, such as Fig. 10, have
-// separate figures.
+// mostBars is the maximum number of configurations whose losses are drawn as bars. Experiments with more
+// configurations, such as Fig. 10, have separate figures.
 const mostBars = 20
 
-// dropZero removes series that are all zero.
+// dropZero returns the series that have a value other than zero.
 func dropZero(s *table.Sheet, series []table.Series) []table.Series {
 	var out []table.Series
 	for _, one := range series {
@@ -334,7 +336,7 @@ func Runs(runs []results.Run) table.Sheet {
 	return s
 }
 
-// realColumns are the columns for runs on real wires.
+// realColumns lists the columns of the runs' sheet that only runs in real time have.
 var realColumns = []table.Column{
 	{Header: "decisions", Format: table.Integer}, {Header: "as the engine's", Format: table.Integer},
 	{Header: "late, p50", Unit: "ns", Format: table.Integer}, {Header: "late, p99", Unit: "ns", Format: table.Integer}, {Header: "late, most", Unit: "ns", Format: table.Integer},
@@ -366,7 +368,8 @@ func formatOf(unit string) table.Format {
 	return table.Fixed1
 }
 
-// Clusters returns the Age of Model of every cluster under both readings, a column for each configuration.
+// Clusters returns a sheet with the Age of Model of every cluster under both readings. It has a column for each
+// configuration.
 func Clusters(b *results.Bench) table.Sheet {
 	s := table.Sheet{Name: "Clusters", Title: "Mean age of model of every cluster, its own and that of its workers: mean over runs with the 95 % half-width", Columns: []table.Column{{Header: "cluster"}}}
 	readings := []struct {
@@ -411,7 +414,8 @@ func Clusters(b *results.Bench) table.Sheet {
 	return s
 }
 
-// CDF returns the distribution of aggregations per outgoing update, a column for each configuration that aggregates.
+// CDF returns a sheet with the distribution of aggregations per outgoing update. It has a column for each configuration
+// that aggregates.
 func CDF(b *results.Bench) table.Sheet {
 	s := table.Sheet{Name: "CDF", Title: "Share of outgoing updates with at most n aggregations (Fig. 6), over all runs",
 		Columns: []table.Column{{Header: "aggregations", Format: table.Integer}}}
@@ -444,7 +448,7 @@ func CDF(b *results.Bench) table.Sheet {
 	return s
 }
 
-// events returns a sample of the delivered frames.
+// events returns a sheet with a sample of the delivered frames.
 func events(r *Result) table.Sheet {
 	s := table.Sheet{Name: "Events", Title: "A sample of the delivered frames", RawRows: r.RawRows, Columns: []table.Column{{Header: "queue"}, {Header: "output rate"},
 		{Header: "run", Format: table.Integer}, {Header: "delivered at", Unit: "ps"}, {Header: "cluster", Format: table.Integer}, {Header: "newest worker", Format: table.Integer},
@@ -475,11 +479,11 @@ func contributors(o *olaf.Observation) string {
 	return strings.Join(names, " ")
 }
 
-// maxSawteeth is the maximum number of deliveries drawn in a sawtooth.
+// maxSawteeth is the maximum number of deliveries that a plotted age sawtooth shows.
 const maxSawteeth = 30
 
-// Sawtooths returns the age of one cluster over time in the sampled frames, a pair of columns for each configuration.
-// It uses the smallest cluster that every configuration's sample delivers twice.
+// Sawtooths returns a sheet with the age of one cluster over time in the sampled frames, and a pair of columns for each
+// configuration. The cluster is the smallest that is delivered at least twice in the sample of every configuration.
 func Sawtooths(samples []Sample) table.Sheet {
 	order, frames := firstRuns(samples)
 	cluster, ok := commonCluster(len(order), func(i int) []olaf.Observation { return frames[order[i]] })
@@ -522,14 +526,14 @@ func Sawtooths(samples []Sample) table.Sheet {
 	return s
 }
 
-// sampled is a run of a configuration.
+// sampled identifies a run of a configuration in a sample.
 type sampled struct {
 	queue string
 	rate  int64
 	run   int
 }
 
-// firstRuns returns the first run of each configuration in a sample, and their frames.
+// firstRuns returns the first run of each configuration in a sample, with the frames of these runs.
 func firstRuns(samples []Sample) (order []sampled, frames map[sampled][]olaf.Observation) {
 	frames = map[sampled][]olaf.Observation{}
 	for i := range samples {
@@ -550,7 +554,7 @@ func firstRuns(samples []Sample) (order []sampled, frames map[sampled][]olaf.Obs
 	return order, frames
 }
 
-// pad appends empty cells up to n.
+// pad appends empty cells until there are n cells.
 func pad(cells []table.Cell, n int) []table.Cell {
 	for len(cells) < n {
 		cells = append(cells, table.Cell{})
@@ -558,7 +562,8 @@ func pad(cells []table.Cell, n int) []table.Cell {
 	return cells
 }
 
-// commonCluster returns the smallest cluster that all n samples deliver at least twice.
+// commonCluster returns the smallest cluster that is delivered at least twice in each of n samples. It returns false if
+// there is none.
 func commonCluster(n int, sample func(int) []olaf.Observation) (olaf.ClusterID, bool) {
 	delivered := map[olaf.ClusterID]int{}
 	for i := range n {
@@ -581,7 +586,8 @@ func commonCluster(n int, sample func(int) []olaf.Observation) (olaf.ClusterID, 
 	return slices.Min(common), true
 }
 
-// Reductions returns how much fresher one queue's models are than another's, under each reading of an age.
+// Reductions returns a sheet with the reduction of ages by one queue compared with another, under each reading of an
+// age.
 func Reductions(b *results.Bench) table.Sheet {
 	s := table.Sheet{Name: "Reduction", Title: "Mean age of model: by how much it is lower, run by run over equal seeds, under each reading of what an age belongs to",
 		Columns: []table.Column{{Header: "queues"}}}
@@ -617,7 +623,8 @@ func Reductions(b *results.Bench) table.Sheet {
 	return s
 }
 
-// Speedup returns the speed-up over the output rate (Fig. 7), a line for each pair of queues.
+// Speedup returns a sheet with the speed-up as a function of the output rate (Fig. 7). It has a line for each pair of
+// queues.
 func Speedup(b *results.Bench) table.Sheet {
 	s := table.Sheet{Name: "Speedup", Title: "How much earlier every worker has N updates through, over the output rate", Columns: []table.Column{
 		{Header: "output rate", Unit: "Gbps", Format: table.Fixed1}}}

@@ -13,14 +13,14 @@ import (
 	"slices"
 )
 
-// Folder is a finished run.
+// Folder is the folder of a finished run.
 type Folder struct {
 	Manifest Manifest
 	Note     string
 	dir      string
 }
 
-// Load opens the finished run with exactly this id.
+// Load opens the finished run with the given id.
 func (s *Store) Load(id string) (*Folder, error) {
 	if !isID(id) {
 		return nil, s.unknownError(id)
@@ -63,10 +63,10 @@ func damagedError(id string, err error) error {
 
 func (f *Folder) ID() string { return f.Manifest.ID }
 
-// Path returns the path of a file of the run.
+// Path returns the path of a file in the run's folder.
 func (f *Folder) Path(name string) string { return filepath.Join(f.dir, name) }
 
-// Open opens a file of the run. A missing file gives an error that matches fs.ErrNotExist.
+// Open opens a file in the run's folder. If there is no such file, the error matches fs.ErrNotExist.
 func (f *Folder) Open(name string) (*os.File, error) {
 	file, err := os.Open(f.Path(name))
 	if err != nil {
@@ -75,7 +75,7 @@ func (f *Folder) Open(name string) (*os.File, error) {
 	return file, nil
 }
 
-// ReadFile reads a complete file of the run.
+// ReadFile reads a complete file in the run's folder.
 func (f *Folder) ReadFile(name string) ([]byte, error) {
 	raw, err := os.ReadFile(f.Path(name))
 	if err != nil {
@@ -84,12 +84,12 @@ func (f *Folder) ReadFile(name string) ([]byte, error) {
 	return raw, nil
 }
 
-// ReadJSON decodes a file of the run into v.
+// ReadJSON decodes a JSON file in the run's folder into v.
 func (f *Folder) ReadJSON(name string, v any) error {
 	return f.Parse(name, func(raw []byte) error { return json.Unmarshal(raw, v) })
 }
 
-// Parse passes a file of the run to read. An error from read means that the file is damaged.
+// Parse calls read with the content of a file in the run's folder. If read fails, the file is reported as damaged.
 func (f *Folder) Parse(name string, read func(raw []byte) error) error {
 	raw, err := f.ReadFile(name)
 	if err != nil {
@@ -101,14 +101,14 @@ func (f *Folder) Parse(name string, read func(raw []byte) error) error {
 	return nil
 }
 
-// Digests returns the digests of the files when the run was finished.
+// Digests returns the digests of the run's files, as recorded when the run was finished.
 func (f *Folder) Digests() ([]FileDigest, error) {
 	var digests []FileDigest
 	return digests, f.ReadJSON(digestsName, &digests)
 }
 
-// VerifyDigests compares every file with its digest. A changed, missing or extra file is an error that matches
-// ErrDamaged and names it.
+// VerifyDigests compares every file with its digest. If a file was changed, is missing or was added, the error names it
+// and matches ErrDamaged.
 func (f *Folder) VerifyDigests() error {
 	digests, err := f.Digests()
 	if err != nil {

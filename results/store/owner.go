@@ -8,11 +8,11 @@ import (
 	"path/filepath"
 )
 
-// Person is the user on whose behalf root writes to a store, for example under sudo.
+// Person is the user for whom root writes to a store, for example with sudo.
 type Person struct{ UID, GID int }
 
-// OpenFor opens a store as root on behalf of p. If the store belongs to that user, or is created here, Close makes the
-// user the owner of every file in it that root owns. A store that belongs to root or to a third user keeps its owners.
+// OpenFor opens a store as root on behalf of p. If the store belongs to p or is created by this call, Close makes p the
+// owner of all files in the store that root owns. A store of root or of a third user keeps its owners.
 func OpenFor(dir string, p Person) (*Store, error) {
 	made, err := missingFolders(dir)
 	if err != nil {
@@ -37,7 +37,7 @@ func OpenFor(dir string, p Person) (*Store, error) {
 	return s, nil
 }
 
-// missingFolders returns dir and the folders above it that do not exist yet.
+// missingFolders returns the folders that do not exist yet among dir and its parent folders.
 func missingFolders(dir string) (folders []string, err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {
@@ -51,8 +51,8 @@ func missingFolders(dir string) (folders []string, err error) {
 	}
 }
 
-// handOver makes the invoking user the owner of every file in the store that root owns. It stays inside the store's
-// folder regardless of links and skips files with a second name elsewhere.
+// handOver makes the invoking user the owner of every file in the store that root owns. It does not follow links out of
+// the store's folder, and skips files that have a second name elsewhere.
 func (s *Store) handOver() error {
 	if s.person == nil {
 		return nil
@@ -83,8 +83,8 @@ func (s *Store) handOver() error {
 	return nil
 }
 
-// blameOwner adds to a permission error the owner of the first folder that belongs to another user. A folder that
-// does not exist stands for the closest existing one above it.
+// blameOwner adds the owner of a folder to a permission error. It uses the first of the folders that belongs to another
+// user. If a folder does not exist, the closest existing folder above it is checked.
 func blameOwner(err error, folders ...string) error {
 	if !errors.Is(err, fs.ErrPermission) {
 		return err

@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// ownerOf returns a file's user and its number of names; known is false if the file system has no owners.
+// ownerOf returns the user id and the number of hard links of a file. known is false if the file system has no owners.
 func ownerOf(about fs.FileInfo) (uid, names int, known bool) {
 	stat, known := about.Sys().(*syscall.Stat_t)
 	if !known {
@@ -19,7 +19,7 @@ func ownerOf(about fs.FileInfo) (uid, names int, known bool) {
 	return int(stat.Uid), int(stat.Nlink), true
 }
 
-// userName returns a user's name, or the number if there is no name.
+// userName returns the name of a user, or the user id as text if there is no name.
 func userName(uid int) string {
 	if u, err := user.LookupId(strconv.Itoa(uid)); err == nil {
 		return u.Username

@@ -17,18 +17,19 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrConflict reports that an earlier result with the same key differs. Both are kept.
+// ErrConflict is the error if a different result is already stored with the same key. Both results are kept.
 var ErrConflict = olaf.NewError(olaf.Missed, "not the same result")
 
-// Singles stores single results under the key of everything that determines them: created once, never changed,
-// shared by all sweeps. A file has two lines: the result, and its maker and time with the result's digest. A file
-// that does not agree with its name or digest counts as missing and stays until the result replaces it.
+// Singles stores single results, which all sweeps share. The key of a result identifies everything that determines it,
+// and a stored result never changes. A file has two lines. The first is the result, and the second has its maker, its
+// time and its digest. A file that does not agree with its name or digest counts as missing. It stays until the result
+// replaces it.
 //
 //	singles/<2 letters>/<key>               a result
-//	singles/<2 letters>/<key>.differs-<12>  another one of the same key
+//	singles/<2 letters>/<key>.differs-<12>  a second, different result with the same key
 type Singles struct{ dir string }
 
-// Single is a result with its maker.
+// Single is a single result with information about who made it.
 type Single struct {
 	Key    string
 	Result json.RawMessage
@@ -44,7 +45,7 @@ type Maker struct {
 	Seconds  float64 `json:"seconds"`  // wall time
 }
 
-// seal is the second line of a file.
+// seal is the second line of a result's file.
 type seal struct {
 	Key    string `json:"key"`
 	SHA256 string `json:"sha256"` // SHA-256 of the first line
@@ -58,7 +59,7 @@ var singleKey = regexp.MustCompile(`^[0-9a-f]{64}$`)
 
 func (s *Singles) path(key string) string { return filepath.Join(s.dir, key[:2], key) }
 
-// Get reads a result; ok is false if there is none that is complete and has this key.
+// Get reads the result with the given key. ok is false if there is none that is complete and has this key.
 func (s *Singles) Get(key string) (one Single, ok bool, err error) {
 	if !singleKey.MatchString(key) {
 		return one, false, fmt.Errorf("%w: the key %q of a result", ErrName, key)
@@ -74,7 +75,7 @@ func (s *Singles) Get(key string) (one Single, ok bool, err error) {
 	return one, ok, nil
 }
 
-// unsealResult parses a file; ok is false if it is incomplete or has another key.
+// unsealResult parses the file of a result. ok is false if the file is incomplete or has another key.
 func unsealResult(key string, raw []byte) (one Single, ok bool) {
 	result, rest, cut := bytes.Cut(raw, []byte("\n"))
 	var by seal
@@ -84,7 +85,7 @@ func unsealResult(key string, raw []byte) (one Single, ok bool) {
 	return Single{key, result, by.Maker}, true
 }
 
-// sealResult returns the file content of a result.
+// sealResult returns the content of a result's file.
 func sealResult(one Single) ([]byte, error) {
 	by, err := json.Marshal(seal{one.Key, sumOf(one.Result), one.By})
 	return slices.Concat(one.Result, []byte("\n"), by, []byte("\n")), err
@@ -95,8 +96,8 @@ func sumOf(b []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// Put creates a result. An existing result must be equal byte for byte; otherwise the new one is stored next to it,
-// and the error, which matches ErrConflict, names both makers.
+// Put stores a result. If there is already a result with the same key, it must be equal byte for byte. Otherwise the
+// new result is stored next to it, and the error matches ErrConflict and names both makers.
 func (s *Singles) Put(one Single) error {
 	if !singleKey.MatchString(one.Key) || bytes.ContainsAny(one.Result, "\n") {
 		return fmt.Errorf("%w: the key %q of a result, or its form", ErrName, one.Key)
@@ -129,8 +130,8 @@ func (s *Singles) Put(one Single) error {
 		have.By.Host, have.By.Build, have.By.Finished, one.By.Host, one.By.Build, one.By.Finished)
 }
 
-// create writes a temporary file and links it to path, so that the file is complete or absent; fs.ErrExist if there
-// is one.
+// create writes a temporary file and links it to path, so that the file at path is always complete. If there is already
+// a file at path, the error is fs.ErrExist.
 func (s *Singles) create(path string, raw []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return fmt.Errorf("a result can't be stored: %w", err)
@@ -153,8 +154,8 @@ func (s *Singles) create(path string, raw []byte) error {
 	return err
 }
 
-// List returns the keys of all results in ascending order, and the other files: foreign ones, and second results
-// that differ.
+// List returns the keys of all results in ascending order. others lists all other files, which are files of other
+// programs and second results that differ from the first.
 func (s *Singles) List() (keys, others []string, err error) {
 	folders, err := os.ReadDir(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {

@@ -53,7 +53,8 @@ const (
 	idTime         = "20060102-150405"
 )
 
-// Manifest describes a run. Deterministic contains what determines the result, Provenance its origin.
+// Manifest describes a run. Deterministic contains everything that determines the result, and Provenance describes its
+// origin.
 type Manifest struct {
 	Schema     string `json:"schema"`
 	ID         string `json:"id"`
@@ -68,7 +69,7 @@ type Manifest struct {
 	Partial    bool               `json:"partial,omitempty"`
 }
 
-// State is the state of a run's folder.
+// State is the state of a run's folder: complete, running or incomplete.
 type State string
 
 const (
@@ -77,7 +78,7 @@ const (
 	Incomplete State = "incomplete" // its writer is gone
 )
 
-// Entry is one line of a list.
+// Entry describes a run in a list of runs.
 type Entry struct {
 	ID         string `json:"id"`
 	Experiment string `json:"experiment"`
@@ -91,13 +92,13 @@ type Entry struct {
 	Note       string `json:"note"`
 }
 
-// Store is an open store. It is safe for concurrent use, also by several processes.
+// Store is an open store of runs. It is safe for concurrent use, and several processes may use the same store.
 type Store struct {
 	dir    string
 	person *Person // receives root's files on Close; nil if they stay
 }
 
-// Open opens the store in dir and creates it if it does not exist.
+// Open opens the store in dir. If it does not exist, Open creates it.
 func Open(dir string) (*Store, error) {
 	for _, d := range []string{dir, filepath.Join(dir, "runs"), filepath.Join(dir, "notes"),
 		filepath.Join(dir, "exports")} {
@@ -130,17 +131,18 @@ func checkVersion(dir string) error {
 	return nil
 }
 
-// replaceFile replaces a file at once. Its temporary file is in the same folder, so a killed process leaves nothing
-// in $TMPDIR.
+// replaceFile replaces a file atomically. The temporary file is in the same folder, so that a killed process leaves
+// nothing in $TMPDIR.
 func replaceFile(path string, data []byte) error {
 	return renameio.WriteFile(path, data, 0o644, renameio.WithTempDir(filepath.Dir(path)))
 }
 
-// Close closes the store. After OpenFor it also hands files owned by root over to the user who invoked sudo.
+// Close closes the store. If the store was opened with OpenFor, Close also makes the invoking user the owner of files
+// that root owns.
 func (s *Store) Close() error { return s.handOver() }
 
-// CheckWritable returns an error if a run cannot be added: another user owns the store, or its disk is read-only or
-// full. It creates and removes a file in the store, so only a caller that is about to add a run should call it.
+// CheckWritable returns an error if no run can be added, because another user owns the store or its disk is read-only
+// or full. It creates and removes a file in the store, so it should be called only before adding a run.
 func (s *Store) CheckWritable() error {
 	probe, err := os.CreateTemp(filepath.Join(s.dir, "runs"), ".probe-*")
 	if err == nil {
@@ -158,7 +160,7 @@ func (s *Store) CheckWritable() error {
 	return nil
 }
 
-// innermostReason returns the innermost error, which names neither the operation nor the probe's file.
+// innermostReason returns the innermost wrapped error, which does not mention the operation and the test file's name.
 func innermostReason(err error) error {
 	var number syscall.Errno
 	if errors.As(err, &number) {
@@ -171,7 +173,8 @@ func (s *Store) Dir() string { return s.dir }
 
 func (s *Store) path(id string) string { return filepath.Join(s.dir, "runs", id) }
 
-// isID reports whether a name can be a run's: a folder below runs, and none of the reserved names.
+// isID reports whether a name can be the id of a run. It must be usable as the name of a folder and must not be
+// reserved.
 func isID(name string) bool {
 	return name != "" && filepath.Base(name) == name && !strings.HasPrefix(name, ".")
 }
@@ -184,14 +187,14 @@ func (s *Store) notePath(id string) string { return filepath.Join(s.dir, "notes"
 
 func (s *Store) exportsPath(id string) string { return filepath.Join(s.dir, "exports", id) }
 
-// Export is an earlier export of a run.
+// Export describes an export of a run that was made earlier.
 type Export struct {
 	Kind   string `json:"kind"` // xlsx, report
 	Tool   string `json:"tool"` // version that made it
 	SHA256 string `json:"sha256"`
 }
 
-// Exports returns the earlier exports of a run.
+// Exports returns the exports of a run that were made earlier.
 func (s *Store) Exports(id string) ([]Export, error) {
 	raw, err := os.ReadFile(s.exportsPath(id))
 	if errors.Is(err, fs.ErrNotExist) {
@@ -207,7 +210,7 @@ func (s *Store) Exports(id string) ([]Export, error) {
 	return exports, nil
 }
 
-// SetExport stores an export and replaces one of the same kind and tool.
+// SetExport records an export of a run. It replaces an earlier export with the same kind and tool.
 func (s *Store) SetExport(id string, e Export) error {
 	exports, err := s.Exports(id)
 	if err != nil {
@@ -224,7 +227,7 @@ func (s *Store) SetExport(id string, e Export) error {
 	return nil
 }
 
-// folders returns the ids of finished and unfinished runs, each in ascending order.
+// folders returns the ids of all finished and all unfinished runs, each in ascending order.
 func (s *Store) folders() (finished, unfinished []string, err error) {
 	entries, err := os.ReadDir(filepath.Join(s.dir, "runs"))
 	if err != nil {
@@ -245,7 +248,7 @@ func (s *Store) folders() (finished, unfinished []string, err error) {
 	return finished, unfinished, nil
 }
 
-// List returns all runs, newest first. A run that another process removes meanwhile is left out.
+// List returns all runs, newest first. It omits runs that another process removes at the same time.
 func (s *Store) List() ([]Entry, error) {
 	finished, unfinished, err := s.folders()
 	if err != nil {
@@ -269,14 +272,14 @@ func (s *Store) List() ([]Entry, error) {
 	return entries, nil
 }
 
-// ListAbandoned returns the unfinished runs whose writer is gone, oldest first.
+// ListAbandoned returns the ids of unfinished runs that no process is writing any more, oldest first.
 func (s *Store) ListAbandoned() ([]string, error) {
 	_, unfinished, err := s.folders()
 	return slices.DeleteFunc(unfinished,
 		func(id string) bool { return lockfile.IsHeld(filepath.Join(s.incompletePath(id), lockName)) }), err
 }
 
-// entryOf reads a run's entry from its folder; a damaged run is listed as invalid.
+// entryOf returns the entry of a run, read from its folder. A damaged run is listed as invalid.
 func (s *Store) entryOf(id string) Entry {
 	e := Entry{ID: id, State: Complete, Started: startedOf(id), Experiment: experimentOf(id)}
 	m, err := s.manifest(id)
@@ -305,7 +308,7 @@ func (s *Store) unfinishedEntry(id string) Entry {
 	return e
 }
 
-// startedOf returns the start time in an id, or "".
+// startedOf returns the start time that is contained in a run's id, or "" if there is none.
 func startedOf(id string) string {
 	if len(id) >= len(idTime) {
 		if t, err := time.Parse(idTime, id[:len(idTime)]); err == nil {
@@ -322,7 +325,7 @@ func experimentOf(id string) string {
 	return sameSecond.ReplaceAllString(id[len(idTime)+1:], "")
 }
 
-// sameSecond matches the suffix of an id that was not the first of its second.
+// sameSecond matches the suffix in the id of a run that was not the first to start in its second.
 var sameSecond = regexp.MustCompile(`-[0-9]+$`)
 
 func sizeOf(dir string) (bytes int64) {
@@ -338,7 +341,7 @@ func sizeOf(dir string) (bytes int64) {
 	return bytes
 }
 
-// Note sets a run's note; an empty one removes it.
+// Note sets the note of a run. An empty note removes it.
 func (s *Store) Note(id, note string) error {
 	if _, err := s.Load(id); err != nil {
 		return err
@@ -350,7 +353,8 @@ func (s *Store) Note(id, note string) error {
 	return nil
 }
 
-// Remove removes a run, finished or not, and its note. It refuses a run that is being written.
+// Remove removes a run with its note, whether or not the run is finished. It returns an error for a run that is being
+// written.
 func (s *Store) Remove(id string) error {
 	if !isID(id) {
 		return s.unknownError(id)
@@ -380,7 +384,7 @@ func (s *Store) Remove(id string) error {
 	return nil
 }
 
-// Older returns the runs that started before t and are not being written, oldest first, for pruning.
+// Older returns the runs that started before t and are not being written, oldest first. It is used for pruning.
 func (s *Store) Older(t time.Time) ([]Entry, error) {
 	entries, err := s.List()
 	if err != nil {
@@ -393,7 +397,8 @@ func (s *Store) Older(t time.Time) ([]Entry, error) {
 	}), nil
 }
 
-// Resolve returns the run for a name: an id, a unique prefix of one, or "last" for the newest finished run.
+// Resolve returns the id of the run that a name refers to. The name is an id, a unique prefix of an id, or "last" for
+// the newest finished run.
 func (s *Store) Resolve(name string) (string, error) {
 	if isID(name) {
 		if _, err := os.Stat(s.path(name)); err == nil {
@@ -430,7 +435,7 @@ func (s *Store) Resolve(name string) (string, error) {
 		len(matches), matches[0], matches[1])
 }
 
-// unknownError returns the error for a missing id, with similar ids.
+// unknownError returns the error for an id that does not exist. It suggests similar ids.
 func (s *Store) unknownError(id string) error {
 	finished, unfinished, err := s.folders()
 	if err != nil {

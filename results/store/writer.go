@@ -20,14 +20,14 @@ import (
 	"github.com/olafctl/olaf/internal/lockfile"
 )
 
-// FileDigest is the digest of a file when the run was finished.
+// FileDigest is the digest that a file had when the run was finished.
 type FileDigest struct {
 	Name   string `json:"name"`
 	Bytes  int64  `json:"bytes"`
 	SHA256 string `json:"sha256"`
 }
 
-// Writer writes one run. It is not safe for concurrent use.
+// Writer writes the folder of one run. It is not safe for concurrent use.
 type Writer struct {
 	store   *Store
 	id      string
@@ -39,7 +39,7 @@ type Writer struct {
 
 var experimentName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
-// Create begins a run of the named experiment with its start time. The caller must call Finish or Abort.
+// Create creates a run of the named experiment that started at the given time. The caller must call Finish or Abort.
 func (s *Store) Create(experiment string, started time.Time) (*Writer, error) {
 	if !experimentName.MatchString(experiment) {
 		return nil, fmt.Errorf("%w: the experiment %q: use small letters, digits, dots and dashes", ErrName, experiment)
@@ -79,7 +79,7 @@ func (s *Store) Create(experiment string, started time.Time) (*Writer, error) {
 // ID returns the run's id.
 func (w *Writer) ID() string { return w.id }
 
-// File is a file of a run being written, with a running digest.
+// File is a file of a run that is being written. Its digest is computed while it is written.
 type File struct {
 	w     *Writer
 	name  string
@@ -88,7 +88,7 @@ type File struct {
 	bytes int64
 }
 
-// File begins a file of the run; close it before the next one begins.
+// File creates a file of the run. Only one file can be open at a time.
 func (w *Writer) File(name string) (*File, error) {
 	if name == "" || filepath.Base(name) != name || strings.HasPrefix(name, ".") ||
 		slices.Contains([]string{manifestName, digestsName, lockName}, name) {
@@ -109,7 +109,7 @@ func (w *Writer) file(name string) (*File, error) {
 	return w.open, nil
 }
 
-// Write appends to the file.
+// Write appends b to the file.
 func (f *File) Write(b []byte) (int, error) {
 	n, err := f.f.Write(b)
 	f.hash.Write(b[:n])
@@ -121,19 +121,19 @@ func (f *File) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// Mark is a position in a file to rewind to.
+// Mark is a position in a file to which the file can be rewound.
 type Mark struct {
 	bytes int64
 	hash  []byte
 }
 
-// Mark returns the current end of the file.
+// Mark returns the position at the current end of the file.
 func (f *File) Mark() (Mark, error) {
 	state, err := f.hash.(encoding.BinaryMarshaler).MarshalBinary()
 	return Mark{f.bytes, state}, err
 }
 
-// Rewind removes everything written after m.
+// Rewind removes everything that was written after position m.
 func (f *File) Rewind(m Mark) error {
 	_, seek := f.f.Seek(m.bytes, io.SeekStart)
 	if err := errors.Join(f.f.Truncate(m.bytes), seek,
@@ -144,7 +144,7 @@ func (f *File) Rewind(m Mark) error {
 	return nil
 }
 
-// Close ends the file and records its digest.
+// Close completes the file and records its digest.
 func (f *File) Close() error {
 	f.w.open = nil
 	if err := f.f.Close(); err != nil {
@@ -154,7 +154,7 @@ func (f *File) Close() error {
 	return nil
 }
 
-// Put writes one complete file.
+// Put writes a complete file of the run.
 func (w *Writer) Put(name string, data []byte) error {
 	f, err := w.File(name)
 	if err != nil {
@@ -164,7 +164,8 @@ func (w *Writer) Put(name string, data []byte) error {
 	return errors.Join(err, f.Close())
 }
 
-// Finish writes the manifest and the digests and adds the run to the store. It sets the manifest's schema and id.
+// Finish writes the manifest and the digests and adds the run to the store. It sets the schema and the id in the
+// manifest.
 func (w *Writer) Finish(m Manifest) error {
 	m.Schema, m.ID = ManifestSchema, w.id
 	raw, err := json.MarshalIndent(&m, "", "  ")
@@ -193,7 +194,7 @@ func (w *Writer) Finish(m Manifest) error {
 	return nil
 }
 
-// Abort drops the run and removes its files.
+// Abort discards the run and removes its files.
 func (w *Writer) Abort() error {
 	if w.open != nil {
 		w.open.f.Close()

@@ -24,7 +24,7 @@ const (
 	power = 0.8
 )
 
-// Analysis contains a sweep's comparisons, crossings, fronts and sensitivities.
+// Analysis contains the comparisons, crossings, fronts and sensitivities of a sweep.
 type Analysis struct {
 	Comparisons []Comparison  `json:"comparisons"`
 	Crossings   []Crossing    `json:"crossings"`
@@ -32,7 +32,7 @@ type Analysis struct {
 	Sensitivity []Sensitivity `json:"sensitivity"`
 }
 
-// Comparison compares two subjects in one place, over pairs of equal seed.
+// Comparison compares two subjects at one place of a sweep, over pairs of runs with equal seeds.
 type Comparison struct {
 	Parameters map[string]Value `json:"parameters"` // without the subject
 	Metric     string           `json:"metric"`
@@ -52,7 +52,7 @@ type Comparison struct {
 	at []int
 }
 
-// Crossing is a place where the sign of a comparison changes along one axis.
+// Crossing is a place at which a comparison changes its sign along one axis.
 type Crossing struct {
 	Metric     string           `json:"metric"`
 	Subject    string           `json:"subject"`
@@ -66,14 +66,14 @@ type Crossing struct {
 	To     string `json:"to"`
 }
 
-// Front lists the cells that no other cell beats in both metrics, by their means.
+// Front lists the cells for which no other cell is better in both metrics. Cells are compared by their means.
 type Front struct {
 	Metrics [2]string `json:"metrics"`
 	Best    [2]string `json:"best"`  // lower or higher
 	Cells   []int     `json:"cells"` // places in the list of cells, by the first metric
 }
 
-// Sensitivity is the share of a metric's variance over the cells that each axis explains.
+// Sensitivity describes how much of a metric's variance over the cells is explained by each axis.
 type Sensitivity struct {
 	Metric string `json:"metric"`
 	// Shares are the shares by axis: the variance of the means over each of its values, relative to that of the cells'
@@ -82,13 +82,13 @@ type Sensitivity struct {
 	Rest   results.Float `json:"rest"`
 }
 
-// Share is the share of one axis.
+// Share is the part of the variance that one axis explains.
 type Share struct {
 	Axis  string        `json:"axis"`
 	Share results.Float `json:"share"`
 }
 
-// analyse computes the analysis of the document's cells.
+// analyse computes the analysis of all cells in the document.
 func (d *Document) analyse() {
 	d.Analysis = Analysis{Comparisons: []Comparison{}, Crossings: []Crossing{}, Fronts: []Front{}, Sensitivity: []Sensitivity{}}
 	for i := range d.Metrics {
@@ -106,12 +106,12 @@ func (d *Document) analyse() {
 	}
 }
 
-// axis returns the index of an axis, or -1 if the name is unknown.
+// axis returns the index of the axis with the given name, or -1 if there is none.
 func (d *Document) axis(name string) int {
 	return slices.IndexFunc(d.Axes, func(a Axis) bool { return a.Name == name })
 }
 
-// place returns a key for a cell's place on all axes except one.
+// place returns a text that identifies a cell's place on all axes except axis number without.
 func place(at []int, without int) string {
 	var b strings.Builder
 	for i, v := range at {
@@ -123,7 +123,7 @@ func place(at []int, without int) string {
 	return b.String()
 }
 
-// parameters returns a place's parameters without some axes.
+// parameters returns the parameters of a place on all axes except the given ones.
 func (d *Document) parameters(at []int, without ...int) map[string]Value {
 	p := map[string]Value{}
 	for i, v := range at {
@@ -134,7 +134,7 @@ func (d *Document) parameters(at []int, without ...int) map[string]Value {
 	return p
 }
 
-// compare compares the first subject with every other one, in all places that have both.
+// compare compares the first subject with each of the others, at all places where both have a cell.
 func (d *Document) compare(name string) []Comparison {
 	of := d.axis(d.Subject)
 	if of < 0 {
@@ -169,8 +169,8 @@ func (d *Document) compare(name string) []Comparison {
 	return all
 }
 
-// alike reports whether a metric can be compared between two cells: it neither counts updates of the weights nor times
-// them, or both cells have equally many gradients per update.
+// alike reports whether a metric is comparable between two cells. A metric that counts or times updates of the weights
+// is comparable only if both cells have the same number of gradients per update.
 func (d *Document) alike(a, b *Cell, name string) bool {
 	at := slices.IndexFunc(a.Statistics, func(s results.Stat) bool { return s.Name == name })
 	if at < 0 || d.Schema == SchemaV1 {
@@ -190,7 +190,7 @@ func (d *Document) alike(a, b *Cell, name string) bool {
 	return results.SameWork([]results.Row{row(a, "a"), row(b, "b")})
 }
 
-// allAlike reports whether a metric can be compared between all cells that have it.
+// allAlike reports whether a metric is comparable between all cells that have it.
 func (d *Document) allAlike(name string) bool {
 	var first *Cell
 	for i := range d.Cells {
@@ -208,8 +208,8 @@ func (d *Document) allAlike(name string) bool {
 	return true
 }
 
-// comparePairs compares run by run; P is not yet adjusted for other comparisons. If ofMeans is set, the change is the
-// ratio of two means.
+// comparePairs compares the values a and b of paired runs. P is not adjusted for other comparisons. If ofMeans is set,
+// the change is the mean difference relative to the mean of b, and otherwise the mean of the relative changes.
 func comparePairs(a, b []results.Float, ofMeans bool) Comparison {
 	c := Comparison{Sign: Undecided, ChangePct: results.Missing(), PHolm: results.Missing(), DetectablePct: results.Missing()}
 	var differences []results.Float
@@ -241,8 +241,8 @@ func comparePairs(a, b []results.Float, ofMeans bool) Comparison {
 	return c
 }
 
-// meanChange returns the mean over pairs of the change from b to a in per cent of b, which is minus the reduction of a
-// bench. It is missing if every b is 0.
+// meanChange returns the mean over pairs of the change from b to a, in percent of b. A reduction in a bench has the
+// opposite sign. The result is missing if every b is 0.
 func meanChange(a, b []results.Float) results.Float {
 	var changes []float64
 	for i := range min(len(a), len(b)) {
@@ -260,15 +260,15 @@ func meanChange(a, b []results.Float) results.Float {
 	return results.Float(exactmath.Mean(changes))
 }
 
-// Detectable returns the smallest mean difference that n pairs with the given spread detect with 80 % power at the 5 %
-// level.
+// Detectable returns the smallest mean difference that n pairs with standard deviation sd detect with 80 % power at the
+// 5 % level.
 func Detectable(sd float64, n int) float64 {
 	freedom := float64(n - 1)
 	t := exactmath.StudentQuantile(freedom, 1-alpha/2) + exactmath.StudentQuantile(freedom, power)
 	return t * sd / math.Sqrt(float64(n))
 }
 
-// cross finds the places where comparisons change their sign, along every axis of numbers.
+// cross finds the places at which comparisons change their sign, along every numeric axis.
 func (d *Document) cross() {
 	of := d.axis(d.Subject)
 	for along := range d.Axes {
@@ -291,7 +291,7 @@ func (d *Document) cross() {
 	}
 }
 
-// turns returns the changes of sign along one line.
+// turns returns the changes of sign in a line of comparisons along one axis.
 func (d *Document) turns(line []*Comparison, along, of int) (out []Crossing) {
 	a := &d.Axes[along]
 	slices.SortStableFunc(line, func(x, y *Comparison) int { return cmpFloat(a.Numbers[x.at[along]], a.Numbers[y.at[along]]) })
@@ -320,10 +320,11 @@ func cmpFloat(a, b float64) int {
 	return 0
 }
 
-// unwanted are words in the names of metrics that should be low.
+// unwanted lists parts of the names of metrics for which low values are better.
 var unwanted = []string{"lost", "loss", "dropped", "never", "stale", "reconfigurations", "memory", "held"}
 
-// best returns the better side of a metric: low for ages, times, losses and costs, high for everything else.
+// best returns Lower for metrics of ages, times, losses and costs, for which low values are better, and Higher for all
+// other metrics.
 func best(m *Shown) string {
 	if m.Unit == "ns" || m.Unit == "s" || slices.ContainsFunc(unwanted, func(part string) bool { return strings.Contains(m.Name, part) }) {
 		return Lower
@@ -331,7 +332,7 @@ func best(m *Shown) string {
 	return Higher
 }
 
-// front returns the cells that no other cell beats in both metrics.
+// front returns the front of two metrics, which consists of the cells for which no other cell is better in both.
 func (d *Document) front(a, b *Shown) Front {
 	f := Front{Metrics: [2]string{a.Name, b.Name}, Best: [2]string{best(a), best(b)}, Cells: []int{}}
 	type point struct {
@@ -369,7 +370,8 @@ func (d *Document) front(a, b *Shown) Front {
 	return f
 }
 
-// sensitivity decomposes the variance of a metric over a complete grid; nil if cells are missing or all equal.
+// sensitivity decomposes the variance of a metric over a complete grid. It returns nil if cells are missing or all
+// values are equal.
 func (d *Document) sensitivity(name string) *Sensitivity {
 	size := 1
 	for i := range d.Axes {

@@ -1,6 +1,6 @@
-// Package sweep defines the results of a sweep: single results, each with some runs of one cell, and the document over
-// them. The document depends only on the results in the order of the sweep, not on where, when, or in which order they
-// were computed.
+// Package sweep defines the results of a sweep. These are single results, each with some runs of one cell, and the
+// document about all of them. The document depends only on the results in the order of the sweep. It does not depend on
+// where, when, or in which order they were computed.
 package sweep
 
 import (
@@ -25,13 +25,14 @@ const (
 	SchemaV1 = "olafctl.sweep/v1"
 )
 
-// Lot is one result: runs of one cell in the order of their seeds. Its JSON form is compared byte by byte.
+// Lot is a single result of a sweep. It contains runs of one cell in the order of their seeds. The JSON encodings of
+// lots are compared byte by byte.
 type Lot struct {
 	Metrics []string `json:"metrics"` // names, in the order of the values
 	Runs    []Run    `json:"runs"`
 }
 
-// Run is one run of a Lot.
+// Run is a run in a Lot.
 type Run struct {
 	Seed   uint64          `json:"seed"`
 	Values []results.Float `json:"values"`
@@ -39,7 +40,7 @@ type Run struct {
 	Invalid string `json:"invalid,omitempty"`
 }
 
-// Value returns the run's number for the metric at an index of the Lot; missing for a run without numbers.
+// Value returns the run's value of the metric with the given index in the Lot. It is missing for a run without values.
 func (r *Run) Value(at int) results.Float {
 	if at < 0 || at >= len(r.Values) {
 		return results.Missing()
@@ -47,7 +48,7 @@ func (r *Run) Value(at int) results.Float {
 	return r.Values[at]
 }
 
-// State is the state of a cell.
+// State is the state of a cell: done, failed or pending.
 type State string
 
 const (
@@ -56,10 +57,10 @@ const (
 	Pending State = "pending" // results are missing
 )
 
-// Value is a parameter's value in one cell: a number in JSON if it is one, else a text.
+// Value is the value of a parameter in one cell. In JSON it is a number if it can be parsed as one, and otherwise text.
 type Value string
 
-// MarshalJSON writes numbers as numbers.
+// MarshalJSON encodes the value as a number if it is one, and otherwise as text.
 func (v Value) MarshalJSON() ([]byte, error) {
 	if json.Valid([]byte(v)) {
 		if _, err := strconv.ParseFloat(string(v), 64); err == nil {
@@ -69,7 +70,7 @@ func (v Value) MarshalJSON() ([]byte, error) {
 	return json.Marshal(string(v))
 }
 
-// UnmarshalJSON reads a number or a text.
+// UnmarshalJSON decodes a number or a text.
 func (v *Value) UnmarshalJSON(raw []byte) error {
 	if bytes.HasPrefix(raw, []byte(`"`)) {
 		return json.Unmarshal(raw, (*string)(v))
@@ -78,7 +79,7 @@ func (v *Value) UnmarshalJSON(raw []byte) error {
 	return nil
 }
 
-// Cell is one point of a sweep.
+// Cell is one point of a sweep, with its parameters and statistics.
 type Cell struct {
 	Parameters map[string]Value `json:"parameters"`
 	State      State            `json:"state"`
@@ -100,7 +101,7 @@ type Cell struct {
 	lots []*Lot
 }
 
-// Axis is a parameter with its values, as numbers if they are numbers.
+// Axis is a parameter of a sweep with its values. If all values are numbers, it also contains these.
 type Axis struct {
 	Name    string    `json:"name"`
 	Values  []string  `json:"values"`
@@ -108,14 +109,14 @@ type Axis struct {
 	Numbers []float64 `json:"numbers,omitempty"` // absent for words
 }
 
-// Shown is a metric of the sweep.
+// Shown is a metric that a sweep's document shows.
 type Shown struct {
 	Name  string `json:"name"`
 	Title string `json:"title"`
 	Unit  string `json:"unit"`
 }
 
-// Document is the document of a sweep.
+// Document is the document of a sweep, with its cells and their analysis.
 type Document struct {
 	Schema     string             `json:"schema"`
 	Provenance results.Provenance `json:"provenance"`
@@ -140,8 +141,8 @@ type Document struct {
 	Partial    bool      `json:"partial"`
 }
 
-// Checked is a worker of a work queue whose results were checked. The worker chooses its name; only the queue's token
-// protects the names.
+// Checked describes the spot checks of results from one worker of a work queue. The worker chooses its own name, which
+// only the queue's token protects.
 type Checked struct {
 	Host       string `json:"host"`
 	Worker     string `json:"worker"`
@@ -152,7 +153,7 @@ type Checked struct {
 	NotChecked string `json:"not_checked,omitempty"` // why others, or all, could not be repeated
 }
 
-// String describes the check in a line.
+// String returns a line that describes the checks.
 func (c *Checked) String() string {
 	text := fmt.Sprintf("%s (worker %s): %s", c.Host, c.Worker, olaf.Plural(c.Results, "result"))
 	switch {
@@ -171,10 +172,10 @@ func (c *Checked) String() string {
 	return text
 }
 
-// mostChecked is the number of workers that the text names.
+// mostChecked is the maximum number of workers that are named in the printed text.
 const mostChecked = 8
 
-// checks describes the spot checks, in a line for each worker.
+// checks returns lines that describe the spot checks, one for each worker.
 func (d *Document) checks() (lines []string) {
 	for i := range d.Checked[:min(len(d.Checked), mostChecked)] {
 		lines = append(lines, d.Checked[i].String())
@@ -185,7 +186,7 @@ func (d *Document) checks() (lines []string) {
 	return lines
 }
 
-// Outcome contains the results of a cell.
+// Outcome contains the results of one cell.
 type Outcome struct {
 	Parameters []string // values, in the order of the axes
 	At         []int    // places on the axes
@@ -197,7 +198,7 @@ type Outcome struct {
 	HalfWidth  float64 // share of the mean; not a number without looks
 }
 
-// Digest returns the SHA-256 over cells and their results, in the given order.
+// Digest returns the SHA-256 hash of the cells and their results, in the given order.
 func Digest(axes []Axis, cells []Outcome) string {
 	h := sha256.New()
 	for i := range cells {
@@ -214,8 +215,8 @@ func Digest(axes []Axis, cells []Outcome) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Fill computes cells, digest and analysis of the document; its other fields must be set. known returns the declaration
-// of a metric; metrics without one are shown by their names.
+// Fill computes the cells, the digest and the analysis of the document. All other fields must be set before. known
+// returns the declaration of a metric. A metric without a declaration is shown with its name.
 func (d *Document) Fill(cells []Outcome, known func(name string) *metric.Metric) error {
 	d.Digest, d.Partial = Digest(d.Axes, cells), false
 	d.Cells = make([]Cell, len(cells))
@@ -260,8 +261,8 @@ func (c *Cell) fill(d *Document, from *Outcome, known func(string) *metric.Metri
 	return nil
 }
 
-// describe returns the statistic of a cell's values. If a rule decided their number, the interval is that of its last
-// look, which is wider than for a fixed number of runs.
+// describe returns a statistic of a cell's values. If a stopping rule determined the number of runs, the interval is
+// that of the last look, which is wider than for a fixed number of runs.
 func (d *Document) describe(values []results.Float, looks int) results.Statistic {
 	s := results.Describe(values, "no valid run has it")
 	if looks > 0 && s.N > 1 && d.Schema != SchemaV1 {
@@ -270,7 +271,7 @@ func (d *Document) describe(values []results.Float, looks int) results.Statistic
 	return s
 }
 
-// values returns a metric run by run; missing for invalid runs.
+// values returns a metric's values in all runs of the cell. They are missing for invalid runs.
 func (c *Cell) values(name string) []results.Float {
 	var out []results.Float
 	for _, lot := range c.lots {
@@ -279,7 +280,7 @@ func (c *Cell) values(name string) []results.Float {
 	return out
 }
 
-// Of returns a metric run by run; missing for invalid runs and unknown metrics.
+// Of returns a metric's values in all runs of the lot. They are missing for invalid runs and unknown metrics.
 func (l *Lot) Of(name string) []results.Float {
 	at := -1
 	for i, n := range l.Metrics {
@@ -307,7 +308,7 @@ func valid(values []results.Float) []results.Float {
 	return known
 }
 
-// Err returns nil if every cell has results that are valid and reproducible.
+// Err returns nil if all cells have results that are valid and reproducible, and otherwise an error.
 func (d *Document) Err() error {
 	failed, invalid := 0, 0
 	why := ""
@@ -337,7 +338,7 @@ func (d *Document) Err() error {
 	return nil
 }
 
-// ParseLot reads a result. The error matches ErrResult.
+// ParseLot decodes a single result. The error matches ErrResult.
 func ParseLot(raw []byte) (*Lot, error) {
 	lot := new(Lot)
 	if err := json.Unmarshal(raw, lot); err != nil {

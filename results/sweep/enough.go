@@ -9,17 +9,18 @@ import (
 	"github.com/olafctl/olaf/internal/exactmath"
 )
 
-// ErrRule matches errors in a stopping rule.
+// ErrRule is matched by errors about stopping rules.
 var ErrRule = olaf.NewError(olaf.Usage, "bad --until")
 
-// Enough is the rule for the number of runs per cell: the half-width of every metric's interval must be at most a share
-// of its mean. Repeated looks would make intervals too narrow, so look k has the level 5 % · 6/(π²k²). The levels of
-// all looks sum to 5 %: with 95 % all intervals are right, including the last one.
+// Enough is a stopping rule for the number of runs per cell. The half-width of every metric's interval must be at most
+// a given share of its mean. Repeated looks at the data would make intervals too narrow, so look k uses the level 5 % ·
+// 6/(π²k²). The levels of all looks sum to 5 %. Therefore, with a probability of 95 %, all intervals contain the true
+// mean, including that of the last look.
 type Enough struct {
 	Within float64 `json:"within"` // half-width over mean, such as 0.02
 }
 
-// ParseEnough reads ci=2% or ci=0.02. The error matches ErrRule.
+// ParseEnough parses a rule such as ci=2% or ci=0.02. The error matches ErrRule.
 func ParseEnough(text string) (*Enough, error) {
 	value, ok := strings.CutPrefix(strings.ReplaceAll(text, " ", ""), "ci=")
 	number, percent := strings.CutSuffix(value, "%")
@@ -34,19 +35,20 @@ func ParseEnough(text string) (*Enough, error) {
 	return &Enough{v}, nil
 }
 
-// String describes the rule in words.
+// String returns a description of the rule in words.
 func (e *Enough) String() string {
 	return fmt.Sprintf("until the half-width of the 95 %% interval is at most %.4g %% of the mean, looked at "+
 		"after every lot in the order of seeds, look k at the level 5 %% · 6/(π²k²)", 100*e.Within)
 }
 
-// Level returns the level of a look, from 1.
+// Level returns the significance level of a look. Looks are numbered from 1.
 func (e *Enough) Level(look int) float64 {
 	return alpha * 6 / (math.Pi * math.Pi * float64(look) * float64(look))
 }
 
-// Decide checks whether lots, in the order of their seeds, are enough for all metrics, and returns the widest
-// half-width relative to its mean. A metric that no run has is ignored; one that is always 0 is known exactly.
+// Decide reports whether lots, which must be in the order of their seeds, contain enough runs for all metrics. It also
+// returns the largest half-width relative to its mean. A metric without values is ignored, and a metric that is always
+// 0 is known exactly.
 func (e *Enough) Decide(lots []*Lot, metrics []string, look int) (enough bool, widest float64) {
 	for _, name := range metrics {
 		var known []float64
@@ -64,7 +66,7 @@ func (e *Enough) Decide(lots []*Lot, metrics []string, look int) (enough bool, w
 	return widest <= e.Within, widest
 }
 
-// halfWidth returns the half-width of Student's interval at a level, relative to the mean.
+// halfWidth returns the half-width of Student's interval for values at a level, relative to their mean.
 func halfWidth(values []float64, level float64) float64 {
 	if len(values) < 2 {
 		return math.Inf(1)
@@ -76,7 +78,7 @@ func halfWidth(values []float64, level float64) float64 {
 	return halfWidthAt(len(values), sd, level) / math.Abs(mean)
 }
 
-// halfWidthAt returns the half-width of Student's interval for n values at a level.
+// halfWidthAt returns the half-width of Student's interval for n values with standard deviation sd at a level.
 func halfWidthAt(n int, sd, level float64) float64 {
 	return exactmath.StudentQuantile(float64(n-1), 1-float64(level/2)) * sd / math.Sqrt(float64(n))
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// Map shows a metric over two axes: its means, or the change in a comparison.
+// Map shows a metric as a function of two axes. It contains means or the changes in a comparison.
 type Map struct {
 	Metric       *Shown
 	Title        string   // metric, and the values of the other axes
@@ -26,22 +26,22 @@ type Map struct {
 	Points       [][]Point // by row and column
 }
 
-// Point is one value of a Map.
+// Point is a value in a Map.
 type Point struct {
 	There bool
 	Stat  results.Statistic // the mean, or the change in per cent
 	Sign  string            // for a comparison
 }
 
-// located is a point with its place on all axes.
+// located is a point with its index on each axis.
 type located struct {
 	at     []int
 	versus string
 	Point
 }
 
-// Maps returns the maps of a metric: one for every combination of the axes that are not drawn. With a subject they show
-// its comparisons.
+// Maps returns the maps of a metric, one for each combination of values on the axes that are not drawn. If the sweep
+// has a subject, the maps show its comparisons.
 func (d *Document) Maps(m *Shown) []*Map {
 	of := d.axis(d.Subject)
 	points, compared := d.comparisonsOf(m), true
@@ -84,8 +84,9 @@ func (d *Document) meansOf(m *Shown) (points []located) {
 	return points
 }
 
-// plane chooses the axes of the maps among all except one: across has the most numbers, down the next most, then words.
-// Either is -1 if there is none.
+// plane chooses the two axes of the maps from all axes except number without. across is the axis with the most values
+// and down the axis with the second most. Numeric axes are preferred to axes with words. An axis is -1 if there is
+// none.
 func (d *Document) plane(without int) (across, down int) {
 	var free []int
 	for i := range d.Axes {
@@ -98,7 +99,7 @@ func (d *Document) plane(without int) (across, down int) {
 	return free[0], free[1]
 }
 
-// worth returns the priority of an axis for drawing.
+// worth returns the priority with which an axis is chosen for the maps.
 func (d *Document) worth(axis int) int {
 	if n := len(d.Axes[axis].Numbers); n > 0 {
 		return n + 1<<20
@@ -113,7 +114,7 @@ func (d *Document) index(at []int, axis int) int {
 	return at[axis]
 }
 
-// describePlace describes the values of the axes that a map does not draw.
+// describePlace returns the values on the axes that a map does not draw, as text.
 func (d *Document) describePlace(p *located, drawn ...int) string {
 	title := ""
 	for i, v := range p.at {
@@ -157,8 +158,8 @@ func (d *Document) emptyMap(m *Shown, across, down int, compared bool) *Map {
 	return one
 }
 
-// print prints the map as a table if it fits the page, else with a character for each value; a single row is printed
-// with a line for each value.
+// print prints the map as a table if the table fits the page's width, and otherwise with one character per value. A map
+// with a single row is printed as a list.
 func (m *Map) print(p *text.Page) {
 	p.Say("", "%s", m.Title)
 	switch {
@@ -173,7 +174,7 @@ func (m *Map) print(p *text.Page) {
 	p.Printf("\n")
 }
 
-// cell formats a value; an undecided comparison is in brackets.
+// cell returns a value as text. An undecided comparison is in brackets.
 func (m *Map) cell(pt *Point) string {
 	switch {
 	case !pt.There:
@@ -216,7 +217,7 @@ func (m *Map) grid() *table.Grid {
 	return g
 }
 
-// above returns the line with the outlines above a row; ok is false if there are none.
+// above returns the line that contains the outlines above a row. ok is false if there are none.
 func (m *Map) above(row int, level map[[2]int]string, widest []int) (line []string, ok bool) {
 	line = []string{""}
 	for k := range m.Columns {
@@ -226,7 +227,7 @@ func (m *Map) above(row int, level map[[2]int]string, widest []int) (line []stri
 	return line, ok
 }
 
-// width returns the number of characters that the table needs.
+// width returns the width of the map as a table, in characters.
 func (m *Map) width() (n int) {
 	g := m.grid()
 	for i, c := range g.Columns {
@@ -239,7 +240,7 @@ func (m *Map) width() (n int) {
 	return n - 2
 }
 
-// list prints a line for each value, with its interval.
+// list prints the map with one line for each value and its interval.
 func (m *Map) list(p *text.Page) {
 	g := &table.Grid{Columns: []table.GridColumn{{Header: m.Across, Right: true}, {Header: "", Right: true}, {Header: ""}}}
 	largest := 0.0
@@ -272,7 +273,8 @@ func (m *Map) list(p *text.Page) {
 	p.Grid(g)
 }
 
-// shades are the characters from the smallest to the greatest mean. Comparisons are shown by their sign.
+// shades contains the characters that represent means, from the smallest to the largest. Comparisons are represented by
+// their sign.
 const shades = ".:-=+*#%@"
 
 func (m *Map) shades(p *text.Page) {

@@ -8,8 +8,9 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// outlines returns the lines on a map where the sign of a comparison changes: around the places where the subject is
-// better, and around those where it is worse if undecided places are between them. A map of means has none.
+// outlines returns the lines on a map at which the sign of a comparison changes. One surrounds the places at which the
+// subject is better. Another surrounds the places at which it is worse, where undecided places are in between. A map of
+// means has no outlines.
 func (m *Map) outlines() (all []table.Outline) {
 	if !m.Compared {
 		return nil
@@ -42,7 +43,7 @@ func (m *Map) outlines() (all []table.Outline) {
 	return all
 }
 
-// across returns the signs on both sides of an edge; empty outside the map.
+// across returns the signs of the comparisons on both sides of an edge. They are empty if a side is outside the map.
 func (m *Map) across(e table.Edge) (before, here string) {
 	row, column := e.Row, e.Series-1
 	if e.Level {
@@ -54,7 +55,7 @@ func (m *Map) across(e table.Edge) (before, here string) {
 	return m.Points[row][column].Sign, m.Points[e.Row][e.Series].Sign
 }
 
-// side returns the side of a line on which the places with a sign are.
+// side returns a text that names the side of an outline on which the places with the given sign are.
 func (m *Map) side(edges []table.Edge, sign string) string {
 	upright, level := map[bool]bool{}, map[bool]bool{}
 	for _, e := range edges {
@@ -83,7 +84,7 @@ func (m *Map) side(edges []table.Edge, sign string) string {
 	return "within this line, where it is " + sign
 }
 
-// strokes are the characters for an outline in a terminal.
+// strokes contains the characters with which an outline is drawn in a terminal.
 type strokes struct{ upright, level string }
 
 func strokesOf(o *table.Outline) strokes {
@@ -93,7 +94,8 @@ func strokesOf(o *table.Outline) strokes {
 	return strokes{"┃", "━"}
 }
 
-// marks returns the characters for outlines in a terminal, by row and column: left of values and above them.
+// marks returns the characters for drawing outlines in a terminal, by row and column. upright contains those to the
+// left of values, and level those above values.
 func (m *Map) marks() (upright, level map[[2]int]string) {
 	upright, level = map[[2]int]string{}, map[[2]int]string{}
 	for _, o := range m.outlines() {
@@ -108,7 +110,7 @@ func (m *Map) marks() (upright, level map[[2]int]string) {
 	return upright, level
 }
 
-// sayOutlines explains the lines on a map.
+// sayOutlines prints an explanation of the outlines on a map.
 func (m *Map) sayOutlines(p *text.Page) {
 	for _, o := range m.outlines() {
 		p.Say("", "%s %s", strokesOf(&o).upright, o.Name)

@@ -10,7 +10,8 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// Sheets lays out a stored sweep: its cells, a sheet and a figure for each metric, coloured maps, and the analysis.
+// Sheets returns the sheets of a stored sweep. They contain its cells, one table and figure for each metric, coloured
+// maps, and the analysis.
 func Sheets(document []byte) ([]table.Sheet, error) {
 	d := new(Document)
 	if err := json.Unmarshal(document, d); err != nil {
@@ -44,7 +45,7 @@ func Sheets(document []byte) ([]table.Sheet, error) {
 	return out, nil
 }
 
-// locate finds the places of cells and comparisons of a parsed document.
+// locate finds the indexes on all axes for the cells and comparisons of a document that was read.
 func (d *Document) locate() error {
 	of := d.axis(d.Subject)
 	for i := range d.Cells {
@@ -79,7 +80,7 @@ func (d *Document) placeOf(p map[string]Value, extra, value string) (at []int, o
 	return at, true
 }
 
-// cellSheet returns a row for each cell.
+// cellSheet returns a sheet with a row for each cell.
 func (d *Document) cellSheet() table.Sheet {
 	s := table.Sheet{Name: "Cells", Title: "Cells of the sweep, " + d.Rule, Notes: []string{"digest " + d.Digest}}
 	for i := range d.Axes {
@@ -108,7 +109,7 @@ func (d *Document) cellSheet() table.Sheet {
 	return s
 }
 
-// value returns a parameter's value as a cell: a number if it is printed as one.
+// value returns a parameter's value as a cell of a sheet. It is a number if it is printed as one, and otherwise text.
 func (d *Document) value(axis, at int) table.Cell {
 	a := &d.Axes[axis]
 	if len(a.Numbers) > 0 && a.Unit == "" {
@@ -124,8 +125,8 @@ func number(f results.Float) table.Cell {
 	return table.N(float64(f))
 }
 
-// metricSheet shows a metric over the axis with the most numbers, drawn as lines, with a column for every combination
-// of the others.
+// metricSheet returns a sheet that shows a metric as a function of the axis with the most numbers. It has a column for
+// each combination of values on the other axes, drawn as a line.
 func (d *Document) metricSheet(m *Shown) table.Sheet {
 	x, _ := d.plane(-1)
 	s := table.Sheet{Name: sheetName(m.Name), Title: m.Title}
@@ -174,7 +175,7 @@ func (d *Document) metricSheet(m *Shown) table.Sheet {
 	return s
 }
 
-// series names a line: the values of all axes except the one along it.
+// series returns the name of a line in a figure, which contains the values on all axes except along.
 func (d *Document) series(at []int, along int) string {
 	var parts []string
 	for i, v := range at {
@@ -188,7 +189,7 @@ func (d *Document) series(at []int, along int) string {
 	return strings.Join(parts, ", ")
 }
 
-// sheet returns a map as a sheet.
+// sheet returns the map as a sheet. n is the number of the map.
 func (m *Map) sheet(n int) table.Sheet {
 	s := table.Sheet{Name: sheetName(fmt.Sprintf("Map %d %s", n+1, m.Metric.Name)), Title: m.Title,
 		Columns: []table.Column{{Header: m.Down + " \\ " + m.Across}}}
@@ -227,7 +228,7 @@ func (m *Map) sheet(n int) table.Sheet {
 	return s
 }
 
-// colours explains the colours of a drawn map.
+// colours returns a text that explains the colours of the map in a figure.
 func (m *Map) colours() string {
 	if m.Compared {
 		return "change, %"
@@ -235,7 +236,7 @@ func (m *Map) colours() string {
 	return m.Title
 }
 
-// crossingSheet has a row for every change of a comparison's sign along an axis.
+// crossingSheet returns a sheet with a row for every crossing, where a comparison changes its sign along an axis.
 func (d *Document) crossingSheet() table.Sheet {
 	s := table.Sheet{Name: "Crossings", Title: "Where the sign of a comparison turns along an axis",
 		Notes: []string{"between the two values it can't be told"}}
@@ -263,7 +264,7 @@ func (d *Document) crossingSheet() table.Sheet {
 	return s
 }
 
-// others returns the axes that vary, except one.
+// others returns the axes with several values, except the given one.
 func (d *Document) others(without int) (axes []int) {
 	for k := range d.Axes {
 		if k != without && d.varies(k) {
@@ -273,10 +274,10 @@ func (d *Document) others(without int) (axes []int) {
 	return axes
 }
 
-// together names the row for the share that only several axes explain together.
+// together is the name of the row for the share that is explained only by several axes together.
 const together = "only together"
 
-// sensitivitySheet has a row for each axis and a column for each metric, drawn as bars.
+// sensitivitySheet returns a sheet with a row for each axis and a column for each metric, drawn as bars.
 func (d *Document) sensitivitySheet() table.Sheet {
 	s := table.Sheet{Name: "Sensitivity",
 		Title:   "Share of the variance over the cells explained by each axis alone (η²)",
@@ -302,7 +303,7 @@ func (d *Document) sensitivitySheet() table.Sheet {
 	return s
 }
 
-// frontSheet has a row for each cell on the front, drawn as a line over the first metric.
+// frontSheet returns a sheet with a row for each cell on the front, drawn as a line over the first metric.
 func (d *Document) frontSheet(f *Front) table.Sheet {
 	s := table.Sheet{Name: "Pareto", Title: fmt.Sprintf(
 		"Cells that no other beats in both %s (%s is better) and %s (%s)", f.Metrics[0], f.Best[0], f.Metrics[1],
@@ -337,12 +338,12 @@ func (d *Document) frontSheet(f *Front) table.Sheet {
 	return s
 }
 
-// findMetric returns a metric of the sweep by name.
+// findMetric returns the metric of the sweep with the given name.
 func (d *Document) findMetric(name string) *Shown {
 	return &d.Metrics[slices.IndexFunc(d.Metrics, func(m Shown) bool { return m.Name == name })]
 }
 
-// comparisonSheet has a row for each comparison.
+// comparisonSheet returns a sheet with a row for each comparison.
 func (d *Document) comparisonSheet() table.Sheet {
 	s := table.Sheet{Name: "Sweep comparisons", Title: "Differences over pairs of equal seed; p is Holm's over all places of the metric"}
 	of := d.axis(d.Subject)
@@ -373,7 +374,7 @@ func (d *Document) comparisonSheet() table.Sheet {
 	return s
 }
 
-// sheetName shortens a name to the length that a workbook allows.
+// sheetName shortens a name to the length that a workbook permits.
 func sheetName(name string) string {
 	const most = 31
 	runes := []rune(name)

@@ -13,13 +13,13 @@ import (
 	"github.com/olafctl/olaf/results/text"
 )
 
-// Document returns the JSON form.
+// Document returns the value whose JSON encoding is the document.
 func (d *Document) Document() any { return d }
 
-// Paper returns nil: no paper published this sweep.
+// Paper returns nil, because no paper published this sweep.
 func (d *Document) Paper() []results.PaperRow { return nil }
 
-// Table returns a line for each cell, with the mean and the interval of every metric shown.
+// Table returns a row for each cell, with the mean and the interval of every metric that is shown.
 func (d *Document) Table() (header []string, rows [][]string) {
 	for i := range d.Axes {
 		header = append(header, d.Axes[i].Name)
@@ -44,7 +44,7 @@ func (d *Document) Table() (header []string, rows [][]string) {
 	return header, rows
 }
 
-// WriteText prints the findings, then every metric over the grid.
+// WriteText prints the findings and then every metric as a function of the axes.
 func (d *Document) WriteText(w io.Writer, v text.View) error {
 	p := text.NewPage(w, v)
 	for _, line := range d.headlines() {
@@ -71,7 +71,7 @@ func (d *Document) WriteText(w io.Writer, v text.View) error {
 	return p.Err()
 }
 
-// headlines describes the effect on the first metric, and the sweep.
+// headlines returns lines about the effect on the first metric and about the sweep.
 func (d *Document) headlines() (lines []string) {
 	m := &d.Metrics[0]
 	if of, first, count := d.axis(d.Subject), "", map[string]int(nil); of >= 0 {
@@ -91,7 +91,8 @@ func (d *Document) headlines() (lines []string) {
 	return append(lines, fmt.Sprintf("%s of %s: %s; %s.", olaf.Plural(len(d.Cells), "cell"), d.Command, d.axes(), d.Rule))
 }
 
-// hasUnlikeAges reports whether a metric of ages was measured for several systems and compared between none.
+// hasUnlikeAges reports whether a metric of ages was measured for several systems but not compared between any of them,
+// because their updates are not alike.
 func (d *Document) hasUnlikeAges(m *Shown) bool {
 	of := d.axis(d.Subject)
 	if of < 0 || slices.ContainsFunc(d.Comparisons, func(c Comparison) bool { return c.Metric == m.Name }) {
@@ -107,7 +108,8 @@ func (d *Document) hasUnlikeAges(m *Shown) bool {
 	return false
 }
 
-// tally counts the comparisons of a metric with the first other value of the subject, by their sign; first is empty without any.
+// tally counts, by sign, the comparisons of a metric with the first other value of the subject. first is this value, or
+// empty if there are no comparisons.
 func (d *Document) tally(m *Shown) (first string, count map[string]int) {
 	count = map[string]int{}
 	for i := range d.Comparisons {
@@ -119,7 +121,8 @@ func (d *Document) tally(m *Shown) (first string, count map[string]int) {
 	return first, count
 }
 
-// compareSentence returns the sentence about one metric's comparisons.
+// compareSentence returns a sentence about the comparisons of one metric. count contains the number of comparisons with
+// each sign.
 func compareSentence(subject, title, other string, count map[string]int) string {
 	places := count[Lower] + count[Higher] + count[Undecided]
 	if places == 1 {
@@ -134,7 +137,7 @@ func compareSentence(subject, title, other string, count map[string]int) string 
 		subject, title, Lower, other, count[Lower], places, Higher, count[Higher], count[Undecided])
 }
 
-// Summary returns the result in a few words, for lists.
+// Summary returns the result of the sweep in a few words, for lists.
 func (d *Document) Summary() string {
 	m := &d.Metrics[0]
 	if of := d.axis(d.Subject); of >= 0 {
@@ -153,10 +156,10 @@ func (d *Document) Summary() string {
 		text.Single(float64(high.Mean)*by), unit))
 }
 
-// varies reports whether an axis has several values.
+// varies reports whether an axis has more than one value.
 func (d *Document) varies(axis int) bool { return len(d.Axes[axis].Values) > 1 }
 
-// axes names the axes with their number of values.
+// axes returns a text with the names of the axes and their numbers of values.
 func (d *Document) axes() string {
 	var parts []string
 	for i := range d.Axes {
@@ -169,7 +172,7 @@ func (d *Document) axes() string {
 	return strings.Join(parts, ", ")
 }
 
-// where names a cell.
+// where returns the name of a cell, which consists of its values on the axes.
 func (d *Document) where(c *Cell) string {
 	var parts []string
 	for i := range d.Axes {
@@ -180,7 +183,7 @@ func (d *Document) where(c *Cell) string {
 	return strings.Join(parts, ", ")
 }
 
-// extremes returns the cells with the least and the greatest mean; nil if there is none.
+// extremes returns the cells with the smallest and the largest mean of a metric, or nil if there are none.
 func (d *Document) extremes(name string) (least, most *Cell) {
 	for i := range d.Cells {
 		c := &d.Cells[i]
@@ -198,7 +201,7 @@ func (d *Document) extremes(name string) (least, most *Cell) {
 	return least, most
 }
 
-// validity describes which cells are valid.
+// validity returns a line about which cells are valid.
 func (d *Document) validity() string {
 	count := map[State]int{}
 	invalid, runs := 0, 0
@@ -215,7 +218,7 @@ func (d *Document) validity() string {
 	return fmt.Sprintf("valid: %d of %d cells, %s", count[Done], len(d.Cells), olaf.Plural(runs, "run"))
 }
 
-// lines prints the analysis.
+// lines prints the analysis of the sweep.
 func (d *Document) lines(p *text.Page) {
 	said := false
 	for _, line := range describeCrossings(d.Crossings) {
@@ -242,8 +245,8 @@ func (d *Document) lines(p *text.Page) {
 	}
 }
 
-// describeCrossings returns one sentence for all places where a metric's comparison changes sign in the same direction
-// along an axis.
+// describeCrossings returns sentences about crossings. Each sentence covers all places at which the comparison of a
+// metric changes its sign in the same direction along the same axis.
 func describeCrossings(all []Crossing) (lines []string) {
 	type turn struct{ metric, subject, versus, axis, from, to string }
 	type step struct{ after, before Value }
@@ -277,7 +280,7 @@ func describeCrossings(all []Crossing) (lines []string) {
 	return lines
 }
 
-// place names the values of the other axes; "" if there are none.
+// place returns the values on the other axes as text, or "" if there are no other axes.
 func (c *Crossing) place() string {
 	var parts []string
 	for _, name := range slices.Sorted(maps.Keys(c.Parameters)) {
@@ -286,7 +289,7 @@ func (c *Crossing) place() string {
 	return strings.Join(parts, ", ")
 }
 
-// String describes which axes matter.
+// String returns a sentence about which axes influence the metric.
 func (s *Sensitivity) String() string {
 	var parts []string
 	for _, share := range s.Shares {
@@ -299,10 +302,10 @@ func (s *Sensitivity) String() string {
 	return line
 }
 
-// mostNamed is the maximum number of cells of a front that are named.
+// mostNamed is the maximum number of cells on a front that are printed.
 const mostNamed = 6
 
-// bestOf names the cells of a front.
+// bestOf returns a sentence that names the cells on a front.
 func (d *Document) bestOf(f *Front) string {
 	var cells []string
 	for _, i := range f.Cells[:min(len(f.Cells), mostNamed)] {
@@ -316,7 +319,7 @@ func (d *Document) bestOf(f *Front) string {
 		f.Metrics[1], f.Best[1], strings.Join(cells, "; "), more)
 }
 
-// power describes which differences could have been detected.
+// power returns a sentence about how large a difference must be to be detected with this number of runs.
 func (d *Document) power() string {
 	widest, pairs := 0.0, 0
 	for i := range d.Comparisons {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ChartKind is the way a chart draws its series.
+// ChartKind is the form in which a chart draws its series, such as lines or bars.
 type ChartKind uint8
 
 const (
@@ -17,7 +17,7 @@ const (
 	Map                      // the sheet as coloured cells: rows are values of the first column, columns are series
 )
 
-// Chart draws columns of its sheet.
+// Chart describes a chart that draws columns of its sheet.
 type Chart struct {
 	Kind           ChartKind
 	Title          string
@@ -38,13 +38,14 @@ type Outline struct {
 	Edges  []Edge
 }
 
-// Edge is a piece of an Outline: between a cell and the one before it in its row or, if Level is set, in its column.
+// Edge is a piece of an Outline. It is between a cell and the previous cell in the same row or, if Level is set, in the
+// same column.
 type Edge struct {
 	Row, Series int // index in the sheet and in the chart, from 0
 	Level       bool
 }
 
-// Series is one column of a chart.
+// Series is a column of a sheet that a chart draws.
 type Series struct {
 	Name   string
 	Column int
@@ -59,16 +60,17 @@ type Series struct {
 	Blank bool
 }
 
-// MostSeries is the number of distinguishable series per panel; more are split into several panels.
+// MostSeries is the number of series that can be distinguished in one panel. A chart with more series is split into
+// several panels.
 const MostSeries = 6
 
-// Palette distinguishes series in print and for colour-blind readers (Okabe and Ito's set, darker and lighter in
-// turn).
+// Palette contains colours that can be distinguished in print and by colour-blind readers. They are taken from Okabe
+// and Ito's palette, with darker and lighter colours alternating.
 var Palette = [MostSeries]color.RGBA{{0x00, 0x72, 0xb2, 0xff}, {0xe6, 0x9f, 0x00, 0xff},
 	{0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x56, 0xb4, 0xe9, 0xff}}
 
-// Panels splits a chart with too many series into several: by the part of their names before a comma, else into
-// equal parts.
+// Panels returns the chart, split into several charts if it has too many series. Series are grouped by the part of
+// their names before a comma, or else into equal parts.
 func (c *Chart) Panels() []Chart {
 	if c.Kind == Map || len(c.Series) <= MostSeries {
 		return []Chart{*c}

@@ -7,8 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Grid is a table of text cells that fits a page. If it is too wide, columns of prose are folded between words,
-// spare columns are omitted and named, and the remaining ones are split into several tables. Words are never broken.
+// Grid is a table of text cells that is printed to fit the page. If it is too wide, columns of prose are folded between
+// words, spare columns are omitted and their names listed, and the remaining columns are split into several tables.
+// Words are never broken.
 type Grid struct {
 	Columns []GridColumn
 	Rows    [][]string
@@ -18,7 +19,7 @@ type Grid struct {
 	heads map[int]string
 }
 
-// GridColumn is one column of a Grid.
+// GridColumn describes a column of a Grid.
 type GridColumn struct {
 	Header string
 	Right  bool // right-aligned numbers
@@ -31,10 +32,10 @@ const (
 	leastOf = 18 // minimum width of a folded column in characters
 )
 
-// Add adds a row.
+// Add adds a row to the grid.
 func (g *Grid) Add(cells ...string) { g.Rows = append(g.Rows, cells) }
 
-// Head adds a line above the rows that are added from now on.
+// Head adds a line of text before the next row that is added.
 func (g *Grid) Head(text string) {
 	if g.heads == nil {
 		g.heads = map[int]string{}
@@ -42,14 +43,14 @@ func (g *Grid) Head(text string) {
 	g.heads[len(g.Rows)] = text
 }
 
-// writeHead prints the line above a row, if there is one.
+// writeHead prints the line of text before a row, if there is one.
 func (g *Grid) writeHead(b *strings.Builder, row, width int) {
 	if text := g.heads[row]; text != "" {
 		b.WriteString(strings.Join(Fold(text, width), "\n") + "\n")
 	}
 }
 
-// Write prints the grid in lines of at most width characters.
+// Write prints the grid. Its lines have at most width characters.
 func (g *Grid) Write(w io.Writer, width int) error {
 	var b strings.Builder
 	if g.OneLine {
@@ -79,7 +80,7 @@ func (g *Grid) Write(w io.Writer, width int) error {
 	return err
 }
 
-// fitColumns returns the columns to show, and the names of those omitted.
+// fitColumns returns the indexes of the columns to print, and the names of the columns that are omitted.
 func (g *Grid) fitColumns(width int) (shown []int, left []string) {
 	for i := range g.Columns {
 		shown = append(shown, i)
@@ -99,7 +100,7 @@ func (g *Grid) fitColumns(width int) (shown []int, left []string) {
 	return shown, left
 }
 
-// cell returns a cell, empty if the row is shorter than the header.
+// cell returns the text of a cell. It is empty if the row has fewer cells than the header.
 func (g *Grid) cell(row, column int) string {
 	if column < len(g.Rows[row]) {
 		return g.Rows[row][column]
@@ -107,12 +108,12 @@ func (g *Grid) cell(row, column int) string {
 	return ""
 }
 
-// natural returns the width of a column without folding.
+// natural returns the width that a column has if its text is not folded.
 func (g *Grid) natural(column int) int {
 	return max(utf8.RuneCountInString(g.Columns[column].Header), g.widest(column))
 }
 
-// widest returns the width of a column's widest cell.
+// widest returns the width of the widest cell in a column.
 func (g *Grid) widest(column int) (n int) {
 	for r := range g.Rows {
 		n = max(n, utf8.RuneCountInString(g.cell(r, column)))
@@ -120,7 +121,7 @@ func (g *Grid) widest(column int) (n int) {
 	return n
 }
 
-// least returns the minimum width of columns side by side, with headers and prose folded.
+// least returns the minimum width of the given columns side by side, with headers and prose folded.
 func (g *Grid) least(columns []int) int {
 	sum := gap * max(0, len(columns)-1)
 	for _, i := range columns {
@@ -129,7 +130,7 @@ func (g *Grid) least(columns []int) int {
 	return sum
 }
 
-// leastOf returns the minimum width of a column: its header folds anywhere, its cells only if they are prose.
+// leastOf returns the minimum width of a column. Its header may be folded, and its cells as well if they are prose.
 func (g *Grid) leastOf(column int) int {
 	n := g.widest(column)
 	if g.Columns[column].Prose {
@@ -149,8 +150,8 @@ func longestWord(s string) (n int) {
 	return n
 }
 
-// stacks splits columns into the fewest tables that fit, with similar widths. It returns nil if even the keys and
-// one column do not fit, unless only a long word sticks out.
+// stacks splits columns into as few tables as possible that fit the width, all with a similar width. It returns nil if
+// not even the key columns and one more column fit, unless only a long word is too wide.
 func (g *Grid) stacks(columns []int, width int) [][]int {
 	if len(columns) == 0 || g.least(columns) <= width {
 		return [][]int{columns}
@@ -173,8 +174,8 @@ func (g *Grid) stacks(columns []int, width int) [][]int {
 	return stacks
 }
 
-// foldsBeyond reports whether a column has cells of several words that exceed the room and that only a list could
-// fold; prose folds down to its longest word.
+// foldsBeyond reports whether a column contains cells of several words that are wider than room and could only be
+// folded in a list. Prose is never such a cell, because it can be folded down to its longest word.
 func (g *Grid) foldsBeyond(column, room int) bool {
 	word, several := 0, false
 	for r := range g.Rows {
@@ -185,7 +186,7 @@ func (g *Grid) foldsBeyond(column, room int) bool {
 	return several && (!g.Columns[column].Prose || word <= room)
 }
 
-// fillTables puts as many columns as fit next to the keys of each table.
+// fillTables distributes columns to tables. Each table has the key columns and as many other columns as fit.
 func (g *Grid) fillTables(columns []int, width int) (stacks [][]int) {
 	keys := min(max(1, g.Keys), len(columns))
 	now := slices.Clone(columns[:keys])
@@ -198,7 +199,8 @@ func (g *Grid) fillTables(columns []int, width int) (stacks [][]int) {
 	return append(stacks, now)
 }
 
-// widths distributes the remaining width, one character at a time, to the column that folds most.
+// widths returns the widths of columns in a table. It starts with their minimum widths and gives each spare character
+// to the column that is folded most.
 func (g *Grid) widths(columns []int, width int) []int {
 	widths, natural := make([]int, len(columns)), make([]int, len(columns))
 	for k, i := range columns {
@@ -219,7 +221,7 @@ func (g *Grid) widths(columns []int, width int) []int {
 	return widths
 }
 
-// lines prints columns side by side.
+// lines prints the given columns side by side.
 func (g *Grid) lines(b *strings.Builder, columns []int, width int) {
 	widths := g.widths(columns, width)
 	header := make([]string, len(columns))
@@ -241,8 +243,8 @@ func (g *Grid) lines(b *strings.Builder, columns []int, width int) {
 	}
 }
 
-// cutLines prints every row in one line. Each spare character goes to the narrowest cut column, so that short cells
-// stay complete next to long ones.
+// cutLines prints every row in one line, cutting cells that are too wide. Spare characters go to the narrowest column
+// that is cut, so that short cells stay complete next to long ones.
 func (g *Grid) cutLines(b *strings.Builder, width int) {
 	columns, widths := make([]int, len(g.Columns)), make([]int, len(g.Columns))
 	room := width - gap*(len(columns)-1)
@@ -279,8 +281,8 @@ func (g *Grid) cutLines(b *strings.Builder, width int) {
 	}
 }
 
-// cutText shortens a text to at most width ≥ 1 characters. A cut text ends in …, between words if that loses at most
-// half of a line: part of a number could be misread.
+// cutText shortens a text to at most width characters, of which there must be at least one. A shortened text ends in
+// "…". It is cut between words if this loses at most half of a line, because part of a number could be misread.
 func cutText(text string, width int) string {
 	runes := []rune(text)
 	if len(runes) <= width {
@@ -296,7 +298,7 @@ func cutText(text string, width int) string {
 	return strings.TrimRight(string(runes[:end]), " ") + "…"
 }
 
-// line prints one row, in as many lines as its tallest cell needs.
+// line prints one row, in as many lines as its most folded cell needs.
 func (g *Grid) line(b *strings.Builder, columns, widths []int, cells []string) {
 	folded := make([][]string, len(cells))
 	tall := 1
@@ -328,7 +330,7 @@ func (g *Grid) line(b *strings.Builder, columns, widths []int, cells []string) {
 	}
 }
 
-// records prints every row as lines of header and value, for pages narrower than any table.
+// records prints each row as a list of headers and values. It is used if the page is narrower than any table.
 func (g *Grid) records(b *strings.Builder, columns []int, width int) {
 	for r := range g.Rows {
 		if r > 0 {
@@ -353,8 +355,8 @@ func (g *Grid) records(b *strings.Builder, columns []int, width int) {
 	}
 }
 
-// Fold breaks a text between words into lines of at most width characters. A longer word gets its own line, and all
-// lines are indented like the first. A number is not separated from ± and its unit.
+// Fold breaks a text between words into lines of at most width characters. A word that is longer has its own line. All
+// lines are indented like the first line. A number is not separated from ± and its unit.
 func Fold(text string, width int) []string {
 	indent := text[:len(text)-len(strings.TrimLeft(text, " "))]
 	width -= len(indent)
@@ -372,7 +374,7 @@ func Fold(text string, width int) []string {
 	return append(lines, indent+line)
 }
 
-// joinNumbers joins the words of one number.
+// joinNumbers joins the words that belong to one number, and returns all words.
 func joinNumbers(words []string) []string {
 	var out []string
 	for i, w := range words {

@@ -1,5 +1,5 @@
-// Package table defines documents of tables: named sheets of typed columns with their charts. Workbook, report,
-// text, CSV, JSON and Parquet export the same book, so they cannot disagree.
+// Package table defines documents that consist of tables. A table is a named sheet of typed columns with charts.
+// Workbook, report, text, CSV, JSON and Parquet are exported from the same book, so that they cannot disagree.
 package table
 
 import (
@@ -10,13 +10,13 @@ import (
 	"github.com/olafctl/olaf/internal/exactmath"
 )
 
-// Book is a document of sheets.
+// Book is a document that consists of sheets.
 type Book struct {
 	Title  string
 	Sheets []Sheet
 }
 
-// Sheet is one table. Every row has a cell per column.
+// Sheet is a table with a name and charts. Every row has one cell for each column.
 type Sheet struct {
 	Name    string // at most 31 characters, unique in its book
 	Title   string
@@ -28,7 +28,7 @@ type Sheet struct {
 	Charts  []Chart
 }
 
-// Column describes the cells below it.
+// Column describes a column of a sheet.
 type Column struct {
 	Header string
 	Unit   string // shown in brackets behind the header
@@ -37,7 +37,7 @@ type Column struct {
 	Spare  int
 }
 
-// Title returns the header with its unit.
+// Title returns the header of the column with its unit.
 func (c Column) Title() string {
 	if c.Unit == "" {
 		return c.Header
@@ -56,7 +56,7 @@ const (
 	General        // shortest
 )
 
-// Kind is the kind of a cell's content.
+// Kind is the kind of content in a cell.
 type Kind uint8
 
 const (
@@ -65,7 +65,7 @@ const (
 	Number
 )
 
-// Cell is one value. A missing number is Empty, with the reason in Text.
+// Cell is a value in a sheet. A missing number is Empty and has the reason in Text.
 type Cell struct {
 	Kind   Kind
 	Text   string
@@ -74,10 +74,10 @@ type Cell struct {
 	Formula string
 }
 
-// S returns a text cell.
+// S returns a cell with text.
 func S(s string) Cell { return Cell{Kind: String, Text: s} }
 
-// N returns a number cell, empty if v is not finite.
+// N returns a cell with a number. The cell is empty if v is not finite.
 func N(v float64) Cell {
 	if math.IsNaN(v) || math.IsInf(v, 0) {
 		return Cell{}
@@ -85,10 +85,10 @@ func N(v float64) Cell {
 	return Cell{Kind: Number, Number: v}
 }
 
-// maxExact is the largest integer that all readers of floating-point cells preserve.
+// maxExact is the largest integer that all programs preserve when they read it as a floating-point number.
 const maxExact = 1 << 53
 
-// I returns an integer cell, or a text cell if a float64 would round it.
+// I returns a cell with an integer. If v would be rounded as a float64, the cell contains it as text.
 func I(v int64) Cell {
 	if v > maxExact || v < -maxExact {
 		return S(strconv.FormatInt(v, 10))
@@ -96,13 +96,15 @@ func I(v int64) Cell {
 	return N(float64(v))
 }
 
-// U returns a 64-bit identity, such as a seed, as text, since it is not a quantity.
+// U returns a cell with a 64-bit number as text. It is for numbers that are identities and not quantities, such as
+// seeds.
 func U(v uint64) Cell { return S(strconv.FormatUint(v, 10)) }
 
-// Missing returns a missing number with the reason.
+// Missing returns a cell for a missing number, with the reason.
 func Missing(why string) Cell { return Cell{Text: why} }
 
-// Plain formats a cell without grouping, so that it reads back; "" if empty.
+// Plain returns the content of a cell as text without digit grouping, so that a number can be parsed. It returns "" for
+// an empty cell.
 func (c Column) Plain(v Cell) string {
 	switch v.Kind {
 	case String:
@@ -113,7 +115,7 @@ func (c Column) Plain(v Cell) string {
 	return ""
 }
 
-// Pretty formats a cell for display; a missing number is a dash.
+// Pretty returns the content of a cell as text for display. A missing number is shown as a dash.
 func (c Column) Pretty(v Cell) string {
 	switch v.Kind {
 	case String:
@@ -132,7 +134,7 @@ func (c Column) Pretty(v Cell) string {
 	return shortest(v.Number)
 }
 
-// shortest formats v with six digits, without an exponent.
+// shortest returns v as text with six digits and without an exponent.
 func shortest(v float64) string {
 	s := strconv.FormatFloat(v, 'e', 5, 64)
 	_, e, _ := strings.Cut(s, "e")
@@ -144,7 +146,7 @@ func shortest(v float64) string {
 	return strings.Replace(s, "-", "−", 1)
 }
 
-// groupDigits formats v with the given decimals and a comma every three digits.
+// groupDigits returns v as text with the given number of decimals and a comma between groups of three digits.
 func groupDigits(v float64, decimals int) string {
 	s := strconv.FormatFloat(math.Abs(v), 'f', decimals, 64)
 	whole := len(s)

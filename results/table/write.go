@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// WriteText prints the sheet as columns that fit the page, numbers right-aligned, notes below.
+// WriteText prints the sheet as columns that fit the page. Numbers are aligned to the right, and notes follow below.
 func (s *Sheet) WriteText(w io.Writer, width int) error {
 	g := Grid{}
 	for _, c := range s.Columns {
@@ -31,7 +31,7 @@ func (s *Sheet) WriteText(w io.Writer, width int) error {
 	return nil
 }
 
-// WriteCSV writes the sheet as RFC 4180 with a header line; missing numbers are empty fields.
+// WriteCSV writes the sheet as CSV according to RFC 4180, with a header line. Missing numbers are empty fields.
 func (s *Sheet) WriteCSV(w io.Writer) error {
 	out := csv.NewWriter(w)
 	record := make([]string, len(s.Columns))
@@ -53,7 +53,7 @@ func (s *Sheet) WriteCSV(w io.Writer) error {
 	return out.Error()
 }
 
-// MarshalJSON writes text as a string, a number as a number, and a missing value as null.
+// MarshalJSON encodes text as a string, a number as a number, and a missing value as null.
 func (v Cell) MarshalJSON() ([]byte, error) {
 	switch v.Kind {
 	case String:

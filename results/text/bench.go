@@ -14,8 +14,9 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// Bench prints a bench document: the findings in a few sentences, the configuration (about), the published numbers
-// beside ours, every configuration, comparisons of ages under the same reading, aggregations, losses, and validity.
+// Bench prints a bench document. It begins with the findings in a few sentences, the configuration (about), and the
+// published numbers compared with ours. Then follow every configuration, comparisons of ages under the same reading,
+// aggregations, losses, and validity.
 func Bench(w io.Writer, v View, b *results.Bench, about ...string) error {
 	p := NewPage(w, v)
 	for _, line := range Headlines(b) {
@@ -45,7 +46,8 @@ func Bench(w io.Writer, v View, b *results.Bench, about ...string) error {
 	return p.Err()
 }
 
-// printBeside prints ages beside the twin's. The first two columns differ by the senders, the last two by the output.
+// printBeside prints measured ages and those of the twin. The first two columns differ because of the senders, and the
+// last two because of the output.
 func (p *Page) printBeside(rows []results.Row) {
 	g := &table.Grid{Keys: 3, Columns: []table.GridColumn{{Header: "AGES"}, {Header: "QUEUE"}, {Header: "OUT"}, {Header: "PLAN", Right: true},
 		{Header: "TWIN", Right: true}, {Header: "MEASURED", Right: true}, {Header: "MEASURED/TWIN, %", Right: true, Spare: 1}}}
@@ -70,7 +72,7 @@ func (p *Page) printBeside(rows []results.Row) {
 	p.Printf("\n")
 }
 
-// Duration formats an age with a suitable unit.
+// Duration returns a time in nanoseconds as text in a suitable unit.
 func Duration(ns results.Float) string {
 	if !ns.Known() {
 		return Missing
@@ -80,7 +82,7 @@ func Duration(ns results.Float) string {
 	return Single(float64(ns)*by) + " " + unit
 }
 
-// Rate formats a measured rate with its unit.
+// Rate returns a measured rate as text with its unit.
 func Rate(bps results.Float) string {
 	r, unit := olaf.Rate(bps), olaf.Rate(1)
 	for r/unit >= 1000 {
@@ -89,7 +91,7 @@ func Rate(bps results.Float) string {
 	return ((r + unit/2) / unit * unit).String()
 }
 
-// FormatSigned formats a difference in per cent.
+// FormatSigned returns a difference in per cent as text with its sign.
 func FormatSigned(percent results.Float) string {
 	if !percent.Known() {
 		return Missing
@@ -97,7 +99,7 @@ func FormatSigned(percent results.Float) string {
 	return fmt.Sprintf("%+.1f", float64(percent))
 }
 
-// real prints the quality of runs on real wires.
+// real prints the quality of runs in real time.
 func (p *Page) real(rows []results.Row) {
 	for i := range rows {
 		r := &rows[i]
@@ -108,7 +110,7 @@ func (p *Page) real(rows []results.Row) {
 	}
 }
 
-// headColumns is the number of columns that a page keeps at any width.
+// headColumns is the number of columns that are never omitted, whatever the width of the page.
 const headColumns = 7
 
 func (p *Page) rows(rows []results.Row) {
@@ -149,8 +151,9 @@ func (p *Page) rows(rows []results.Row) {
 	p.Printf("\n")
 }
 
-// columnIn returns a function that gives the header of a metric in the first table. If updates are not the same work in
-// all rows, counters of updates have no column, and the time per gradient replaces that of an iteration.
+// columnIn returns a function that returns the header of a metric in the first table, or "" if it has no column there.
+// If updates are not the same work in all rows, counters of updates have no column, and the time per gradient replaces
+// the time per iteration.
 func columnIn(rows []results.Row) func(*metric.Metric) string {
 	same := results.SameWork(rows)
 	return func(m *metric.Metric) string {
@@ -161,13 +164,13 @@ func columnIn(rows []results.Row) func(*metric.Metric) string {
 	}
 }
 
-// column is a column of a table over rows: its header and the metrics that share it.
+// column is a column of a table over rows. It consists of its header and the metrics that share the column.
 type column struct {
 	header  string
 	metrics []*metric.Metric
 }
 
-// columnsOf lists the columns of all rows' metrics. A column is placed where the last of its metrics is.
+// columnsOf returns the columns for the metrics of all rows. A column is at the position of the last of its metrics.
 func columnsOf(rows []results.Row, header func(*metric.Metric) string) (columns []column) {
 	for _, m := range results.MetricsIn(rows) {
 		name := header(m)
@@ -185,8 +188,8 @@ func columnsOf(rows []results.Row, header func(*metric.Metric) string) (columns 
 	return columns
 }
 
-// comparisons prints ages under the same reading: both per cluster, then both per worker. The mixed reading appears
-// only beside the published numbers, with a note.
+// comparisons prints comparisons of ages under the same reading, first per cluster and then per worker. Reductions with
+// the mixed reading are printed only with the published numbers, with a note.
 func (p *Page) comparisons(b *results.Bench) {
 	ages := b.CompareAges()
 	if len(ages) == 0 {
@@ -210,7 +213,7 @@ func (p *Page) comparisons(b *results.Bench) {
 	p.Printf("\n")
 }
 
-// cdfSteps are the aggregation counts in the text plot.
+// cdfSteps lists the numbers of aggregations at which the distribution is printed.
 var cdfSteps = []int{0, 1, 2, 3, 5, 7, 10, 15, 20, 30}
 
 const (
@@ -235,7 +238,8 @@ func (p *Page) cdfs(rows []results.Row) {
 	p.Printf("\n")
 }
 
-// steps reports whether frames differ in their number of merged updates.
+// steps reports whether a distribution has more than one step, that is, whether frames contain different numbers of
+// merged updates.
 func steps(cdf []results.CDFPoint) bool {
 	return slices.ContainsFunc(cdf, func(p results.CDFPoint) bool { return p.P > 0 && p.P < 1 })
 }
@@ -272,7 +276,7 @@ func At(cdf []results.CDFPoint, n int) float64 {
 	return share
 }
 
-// bar draws share of width in eighths of a character.
+// bar returns a bar that covers the given share of width, with a resolution of an eighth of a character.
 func bar(share float64, width int) string {
 	eighths := int(math.Round(share * float64(width) * 8))
 	s := strings.Repeat("█", eighths/8)
@@ -282,7 +286,7 @@ func bar(share float64, width int) string {
 	return s
 }
 
-// parts splits the paper's loss by cause, for causes that occurred.
+// parts prints the loss, as the paper defines it, divided by those causes that occurred.
 func (p *Page) parts(b *results.Bench) {
 	g := &table.Grid{Keys: 2, Columns: []table.GridColumn{{Header: "LOST UPDATES"}, {Header: "OUT"}}}
 	rows := make([][]string, len(b.Rows))

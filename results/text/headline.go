@@ -12,9 +12,10 @@ import (
 	"github.com/olafctl/olaf/results/paper"
 )
 
-// Headlines returns the findings of a bench in a few sentences: how much was lost, how fresh the models were under the
-// same reading, and how the published numbers compare. If models are older behind the system under test, or the
-// readings of an age disagree, the first sentence is about that. It warns first if there are only one or two runs.
+// Headlines returns the findings of a bench in a few sentences. They report the losses, how fresh the models were under
+// the same reading, and how our results compare with published numbers. If models are older with the system under test,
+// or if the readings of an age disagree, the first sentence reports that. If there are only one or two runs, a warning
+// comes first.
 func Headlines(b *results.Bench) []string {
 	lines := []string{lossLine(b) + loopLine(b)}
 	switch fresh, doubtful := freshLine(b); {
@@ -30,7 +31,7 @@ func Headlines(b *results.Bench) []string {
 	return lines
 }
 
-// fewRuns warns about a number of runs for which intervals are very wide or missing.
+// fewRuns returns a warning if there are so few runs that intervals are very wide or missing.
 func fewRuns(b *results.Bench) string {
 	if len(b.Rows) == 0 || b.Rows[0].Runs < 1 || b.Rows[0].Runs > 2 {
 		return ""
@@ -38,8 +39,9 @@ func fewRuns(b *results.Bench) string {
 	return olaf.Plural(b.Rows[0].Runs, "run") + " only: "
 }
 
-// burstLine warns if bursts alone decide the loss: if fewer updates are offered than the output can carry, or if the
-// user chose the rate and the queue empties between bursts at that rate and all lower ones. It is "" without bursts.
+// burstLine returns a warning if the loss is determined only by bursts. This is the case if fewer updates are offered
+// than the output can carry. It is also the case if the user chose the rate, and the queue empties between bursts at
+// this rate and all lower ones. It returns "" if there are no bursts.
 func burstLine(b *results.Bench) string {
 	c := benchConfig(b)
 	w := &c.Spec.Workload
@@ -62,7 +64,7 @@ func burstLine(b *results.Bench) string {
 		w.MeanRate, w.BurstPackets, w.LineRate)
 }
 
-// ratesChosen reports whether a command line sets the offered rate, or names a file that may contain it.
+// ratesChosen reports whether a command line sets the offered rate or names a file that may set it.
 func ratesChosen(command []string) bool {
 	return slices.ContainsFunc(command, func(word string) bool {
 		name, _, _ := strings.Cut(word, "=")
@@ -70,8 +72,8 @@ func ratesChosen(command []string) bool {
 	})
 }
 
-// emptiesBetweenBursts reports whether even a full queue has sent all its updates before the next burst begins, at each
-// of these output rates. It is false for random lengths or gaps, and for updates of several frames.
+// emptiesBetweenBursts reports whether even a full queue can send all its updates before the next burst begins, at each
+// of the output rates. It returns false for random lengths or gaps, and for updates of several frames.
 func (c *specConfig) emptiesBetweenBursts(rates []int64) bool {
 	w := &c.Spec.Workload
 	if w.BurstDist != "fixed" || w.GapDist != "fixed" || w.Values > 0 || w.LineRate <= w.MeanRate || c.Spec.Slots < 1 {
@@ -83,7 +85,7 @@ func (c *specConfig) emptiesBetweenBursts(rates []int64) bool {
 	return !slices.ContainsFunc(rates, func(rate int64) bool { return full/float64(rate) > gap })
 }
 
-// specConfig is the part of a bench's configuration that headlines need.
+// specConfig contains those parts of a bench's configuration that the headlines need.
 type specConfig struct {
 	Spec struct {
 		Slots    int             `json:"slots"`
@@ -103,7 +105,7 @@ type specConfig struct {
 	} `json:"spec"`
 }
 
-// benchConfig reads the configuration of a bench; it is empty for documents without one.
+// benchConfig returns the configuration of a bench. It is empty for documents that have none.
 func benchConfig(b *results.Bench) *specConfig {
 	c := new(specConfig)
 	if json.Unmarshal(b.Config, c) != nil {
@@ -112,7 +114,7 @@ func benchConfig(b *results.Bench) *specConfig {
 	return c
 }
 
-// lossLine returns the losses of every system at every rate.
+// lossLine returns a sentence with the losses of every system at every rate.
 func lossLine(b *results.Bench) string {
 	rates := ratesOf(b.Rows)
 	var parts []string
@@ -128,8 +130,9 @@ func lossLine(b *results.Bench) string {
 	return sentence(parts)
 }
 
-// loopLine returns how long an iteration of closed-loop workers takes (or a gradient, if iterations differ in their
-// gradients), and the share of gradients on their links. It is "" for workers that do not wait.
+// loopLine returns a sentence about closed-loop workers. It contains the time of an iteration, or of a gradient if
+// iterations have different numbers of gradients, and the share of gradients on their links. It returns "" for workers
+// that do not wait for answers.
 func loopLine(b *results.Bench) string {
 	rates, same := ratesOf(b.Rows), results.SameWork(b.Rows)
 	var parts []string
@@ -153,7 +156,8 @@ func loopLine(b *results.Bench) string {
 	return sentence(parts)
 }
 
-// perGradient returns the time per gradient; empty for a row that an earlier build stored without it.
+// perGradient returns the time per gradient as text. It is empty for a row that was stored by an earlier build without
+// this time.
 func perGradient(r *results.Row) string {
 	if gradient := r.Stats.Of("gradient_ns"); gradient.Known() {
 		return "a gradient takes " + Age(gradient) + ", "
@@ -161,7 +165,8 @@ func perGradient(r *results.Row) string {
 	return ""
 }
 
-// lossesAt returns the systems' losses at a rate, the one under test first. At the first rate it names the systems.
+// lossesAt returns the losses of all systems at a rate as text. The system under test comes first. If first is set, the
+// systems are named.
 func lossesAt(rows []results.Row, rate int64, first bool) (shares []string) {
 	tested := results.Float(0)
 	for i := range rows {
@@ -186,7 +191,7 @@ func lossesAt(rows []results.Row, rate int64, first bool) (shares []string) {
 	return shares
 }
 
-// sentence joins parts and begins with a capital letter.
+// sentence joins parts into a sentence that begins with a capital letter.
 func sentence(parts []string) string {
 	if len(parts) == 0 {
 		return ""
@@ -195,7 +200,7 @@ func sentence(parts []string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// ratesOf lists the output rates in their order.
+// ratesOf returns the output rates of the rows, in order.
 func ratesOf(rows []results.Row) (rates []int64) {
 	for i := range rows {
 		if rate := rows[i].OutRateBPS; !slices.Contains(rates, rate) {
@@ -205,7 +210,7 @@ func ratesOf(rows []results.Row) (rates []int64) {
 	return rates
 }
 
-// atRate names a rate if there are several.
+// atRate returns the name of a rate for a sentence if there is more than one rate, and otherwise "".
 func atRate(rates []int64, rate int64) string {
 	if len(rates) < 2 {
 		return ""
@@ -213,12 +218,12 @@ func atRate(rates []int64, rate int64) string {
 	return "at " + olaf.Rate(rate).String() + " "
 }
 
-// AgesNotCompared is the headline in place of a comparison of ages; see results.SameWork.
+// AgesNotCompared is the headline that is printed if ages cannot be compared; see results.SameWork.
 const AgesNotCompared = "Ages are not compared, because an update of the weights contains more gradients in one " +
 	"system than in the other."
 
-// freshLine describes how much fresher or older models are under the same reading, or their age if nothing is compared.
-// doubtful is set if they are older under any reading.
+// freshLine returns a sentence about how much fresher or older models are under the same reading, or about their age if
+// nothing is compared. doubtful is true if they are older under any reading.
 func freshLine(b *results.Bench) (line string, doubtful bool) {
 	if len(b.Comparisons) == 0 {
 		return ageLine(b), false
@@ -252,7 +257,8 @@ func freshLine(b *results.Bench) (line string, doubtful bool) {
 	return sentence(parts), doubtful
 }
 
-// fresherAt describes one comparison per cluster, and per worker if both are needed; the first one names the systems.
+// fresherAt returns the text about comparison i, with ages per cluster and, if both is set, also per worker. For the
+// first comparison it names the systems.
 func fresherAt(b *results.Bench, i int, both bool) string {
 	c := &b.Comparisons[i]
 	cluster, worker := &c.AoMReduction.ClusterCluster, &c.AoMReduction.WorkerWorker
@@ -279,7 +285,7 @@ func fresherAt(b *results.Bench, i int, both bool) string {
 	return atRate(ratesOf(b.Rows), c.OutRateBPS) + part
 }
 
-// fresher reports whether an interval is above 0, older whether it is below.
+// fresher reports whether the interval of a reduction is above 0. older reports whether it is below 0.
 func fresher(s *results.Statistic) bool { return s.Known() && s.Mean > 0 && !withinSpread(s) }
 func older(s *results.Statistic) bool   { return s.Known() && s.Mean < 0 && !withinSpread(s) }
 
@@ -288,7 +294,7 @@ func withinSpread(s *results.Statistic) bool {
 	return s.CI95.Known() && math.Abs(float64(s.Mean)) <= float64(s.CI95)
 }
 
-// Freshness describes a reduction of an age in words.
+// Freshness returns a reduction of an age in words.
 func Freshness(s *results.Statistic) string {
 	switch {
 	case !s.Known():
@@ -301,7 +307,7 @@ func Freshness(s *results.Statistic) string {
 	return Decimal(float64(s.Mean), 1) + " % fresher"
 }
 
-// ageLine returns the models' age behind the first system.
+// ageLine returns a sentence with the age of the models with the first system.
 func ageLine(b *results.Bench) string {
 	rates := ratesOf(b.Rows)
 	var parts []string
@@ -323,14 +329,14 @@ func ageLine(b *results.Bench) string {
 	return sentence(parts)
 }
 
-// Age formats the mean of a statistic in ns with a suitable unit.
+// Age returns the mean of a statistic in nanoseconds as text in a suitable unit.
 func Age(s *results.Statistic) string {
 	by, unit := ScaleOf("ns", s)
 	mean, _ := FormatRoundedParts(s, by)
 	return mean + " " + unit
 }
 
-// crowd returns the number of clusters that shared the queue, in words, or "" if the configuration lacks it.
+// crowd returns the number of clusters that shared the queue, in words, or "" if the configuration does not have it.
 func crowd(b *results.Bench) string {
 	c := benchConfig(b)
 	if c.Spec.Slots == 0 || c.Spec.Workload.Clusters == 0 {
@@ -339,11 +345,11 @@ func crowd(b *results.Bench) string {
 	return fmt.Sprintf(" (%s on %s)", olaf.Plural(c.Spec.Workload.Clusters, "cluster"), olaf.Plural(c.Spec.Slots, "slot"))
 }
 
-// near is the largest difference in per cent that the headline counts as near.
+// near is the largest deviation, in per cent, of results that the headline counts as near the printed numbers.
 const near = 5
 
-// paperLine counts the printed numbers of the first artefact that ours are near, and names their basis. It ignores
-// numbers with too few runs for a verdict.
+// paperLine returns a sentence with the number of printed numbers in the first artefact to which our results are near,
+// and with their basis. It ignores results with too few runs for a verdict.
 func paperLine(rows []results.PaperRow) string {
 	for of := range artefacts(rows) {
 		within, all, short := 0, 0, 0
@@ -378,7 +384,7 @@ func paperLine(rows []results.PaperRow) string {
 	return ""
 }
 
-// titleOf returns the paper's name for an artefact: the last part of its source.
+// titleOf returns the paper's name for an artefact, which is the last part of its source.
 func titleOf(r *results.PaperRow) string {
 	if at := strings.LastIndex(r.Source, ", "); at >= 0 {
 		return r.Source[at+2:]
@@ -386,8 +392,8 @@ func titleOf(r *results.PaperRow) string {
 	return r.Source
 }
 
-// Brief describes the findings of a bench in a few words for lists: the first system's losses, and how much fresher its
-// models were under the same reading, or their age without a comparison.
+// Brief returns the findings of a bench in a few words, for lists. It contains the losses of the first system. It also
+// contains how much fresher its models were under the same reading or, if there is no comparison, their age.
 func Brief(b *results.Bench) string {
 	if len(b.Rows) == 0 {
 		return ""

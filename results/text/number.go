@@ -8,7 +8,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// Exact returns the shortest form that parses to the same number, empty for a missing number.
+// Exact returns the shortest text that is parsed as the same number, or "" for a missing number.
 func Exact(f results.Float) string {
 	if !f.Known() {
 		return ""
@@ -16,13 +16,13 @@ func Exact(f results.Float) string {
 	return strconv.FormatFloat(float64(f), 'g', -1, 64)
 }
 
-// Missing is printed for a missing number.
+// Missing is the text that is printed for a missing number.
 const Missing = "–"
 
-// FormatRounded formats a mean and the half-width of its interval, both multiplied by by: the half-width to two digits and
-// the mean to the same decimal place, without exponents, and with no more decimals than a mean of five digits has. A
-// mean without a half-width, or with one that rounds to 0, has four digits; a count has all. A statistic of one number
-// has no half-width.
+// FormatRounded returns the mean and the half-width of a statistic's interval as text, both multiplied by the factor
+// by. The half-width has two digits, and the mean ends at the same decimal place, but has at most as many decimals as a
+// mean of five digits. There are no exponents. A mean without a half-width, or whose half-width rounds to 0, has four
+// digits; a count has all digits. A statistic of a single number has no half-width.
 func FormatRounded(s *results.Statistic, by float64) string {
 	mean, half := FormatRoundedParts(s, by)
 	if half == "" {
@@ -31,7 +31,7 @@ func FormatRounded(s *results.Statistic, by float64) string {
 	return mean + " ± " + half
 }
 
-// FormatRoundedParts is FormatRounded in two columns; the half-width may be empty.
+// FormatRoundedParts returns the same as FormatRounded in two parts. half may be empty.
 func FormatRoundedParts(s *results.Statistic, by float64) (mean, half string) {
 	if !s.Known() {
 		return Missing, ""
@@ -47,7 +47,7 @@ func FormatRoundedParts(s *results.Statistic, by float64) (mean, half string) {
 	return Decimal(m, n), Decimal(h, n)
 }
 
-// placeBeside returns the last decimal place of a mean with a half-width.
+// placeBeside returns the last decimal place to print of a mean that has the given half-width.
 func placeBeside(mean, half float64) int {
 	place := placeOfSpread(half)
 	if mean == 0 {
@@ -63,10 +63,11 @@ func placeBeside(mean, half float64) int {
 	return most
 }
 
-// widest is the maximum number of digits of a mean with an interval, unless it has more before the point.
+// widest is the maximum number of digits of a mean that has an interval, unless it has more digits before the decimal
+// point.
 const widest = 5
 
-// Single formats one number with four digits; a count has all.
+// Single returns a single number as text with four digits; a count has all digits.
 func Single(v float64) string {
 	if math.IsNaN(v) {
 		return Missing
@@ -74,8 +75,8 @@ func Single(v float64) string {
 	return Decimal(v, placeOf(v, 4))
 }
 
-// placeOf returns the last decimal place that shows v with the given significant digits: 0 for a whole number, and
-// never negative.
+// placeOf returns the last decimal place that must be printed to show v with the given number of significant digits. It
+// is 0 for whole numbers and never negative.
 func placeOf(v float64, significant int) int {
 	if v == math.Trunc(v) {
 		return 0
@@ -83,17 +84,19 @@ func placeOf(v float64, significant int) int {
 	return max(0, significant-1-exponent(v, significant))
 }
 
-// placeOfSpread returns the last place of a half-width's two digits, negative before the point.
+// placeOfSpread returns the last decimal place of a half-width with two digits. It is negative if the place is before
+// the decimal point.
 func placeOfSpread(h float64) int { return 1 - exponent(h, 2) }
 
-// exponent returns the decimal exponent of v after rounding to the given digits.
+// exponent returns the decimal exponent of v after rounding to the given number of significant digits.
 func exponent(v float64, significant int) int {
 	_, e, _ := strings.Cut(strconv.FormatFloat(v, 'e', significant-1, 64), "e")
 	n, _ := strconv.Atoi(e)
 	return n
 }
 
-// Decimal formats v to the given decimal place (before the point if negative) with a true minus sign.
+// Decimal returns v as text, rounded to the given decimal place, which is negative before the decimal point. A negative
+// number has a true minus sign.
 func Decimal(v float64, place int) string {
 	if place < 0 {
 		unit := math.Pow10(-place)
@@ -106,7 +109,7 @@ func Decimal(v float64, place int) string {
 	return strings.Replace(s, "-", "−", 1)
 }
 
-// Percent formats a change with its sign.
+// Percent returns a change in per cent as text with its sign.
 func Percent(f results.Float) string {
 	switch {
 	case !f.Known():
@@ -119,7 +122,7 @@ func Percent(f results.Float) string {
 	return Decimal(float64(f), 1) + " %"
 }
 
-// largerUnits are the units in which numbers are printed, largest first.
+// largerUnits lists the units in which numbers are printed, with the largest first.
 var largerUnits = map[string][]struct {
 	of   float64
 	name string
@@ -128,7 +131,8 @@ var largerUnits = map[string][]struct {
 	"bit/s": {{1e9, "Gbit/s"}, {1e6, "Mbit/s"}, {1e3, "kbit/s"}},
 }
 
-// ScaleOf returns the unit for a column of statistics of one metric, and the factor to convert to it.
+// ScaleOf returns the unit in which a column of statistics is printed, and the factor by which values must be
+// multiplied to convert them to it.
 func ScaleOf(unit string, column ...*results.Statistic) (by float64, name string) {
 	largest := 0.0
 	for _, s := range column {

@@ -13,15 +13,16 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// Paper prints published numbers beside ours by artefact, with basis and verdict, and below each the numbers under
-// other assumptions that change the verdict. With Explain it also prints notes and the other assumptions.
+// Paper prints the published numbers compared with ours, with basis and verdict, by artefact. Below each number it
+// prints our results under other assumptions that change the verdict. With Explain it also prints notes and all other
+// assumptions.
 func Paper(w io.Writer, v View, rows []results.PaperRow) error {
 	p := NewPage(w, v)
 	p.Paper(rows)
 	return p.Err()
 }
 
-// Paper prints published numbers beside ours.
+// Paper prints the published numbers compared with our results.
 func (p *Page) Paper(rows []results.PaperRow) {
 	if len(rows) == 0 {
 		return
@@ -63,10 +64,10 @@ func (p *Page) Paper(rows []results.PaperRow) {
 	p.Printf("\n")
 }
 
-// withReason lists the verdicts that mean little without their reason.
+// withReason lists the verdicts that must be printed with their reason, because they mean little without it.
 var withReason = []paper.Verdict{paper.Contradiction, paper.TooShort, paper.LeftOut, paper.NotTestable, paper.TheirMachine}
 
-// artefacts yields the rows of each artefact, which are adjacent.
+// artefacts returns an iterator over the rows of each artefact. The rows of an artefact must be adjacent.
 func artefacts(rows []results.PaperRow) iter.Seq[[]results.PaperRow] {
 	return func(yield func([]results.PaperRow) bool) {
 		for first, i := 0, 0; i < len(rows); i++ {
@@ -81,7 +82,7 @@ func artefacts(rows []results.PaperRow) iter.Seq[[]results.PaperRow] {
 	}
 }
 
-// sharedBasis returns the basis of all rows, empty if they differ.
+// sharedBasis returns the basis that all rows have, or "" if they differ.
 func sharedBasis(rows []results.PaperRow) string {
 	for i := range rows {
 		if rows[i].Basis != rows[0].Basis {
@@ -91,7 +92,8 @@ func sharedBasis(rows []results.PaperRow) string {
 	return rows[0].Basis
 }
 
-// headOf returns the heading of an artefact: its name, its place in the paper and the basis of our numbers.
+// headOf returns the heading of an artefact, which consists of its name, its place in the paper and, if all our numbers
+// have the same, their basis.
 func headOf(r *results.PaperRow, basis string) string {
 	head := paper.ExperimentOf(r.ID)
 	if r.Source != "" {
@@ -113,7 +115,7 @@ func ColumnOf(r *results.PaperRow) string {
 	return column + ", " + r.Unit
 }
 
-// FormatPublished formats a paper's printed number, or a bound with its side.
+// FormatPublished returns the number that a paper printed as text. A bound has its side before it.
 func FormatPublished(r *results.PaperRow) string {
 	number := r.Published
 	if !number.Known() {
@@ -123,7 +125,7 @@ func FormatPublished(r *results.PaperRow) string {
 	return side + formatPrinted(number)
 }
 
-// formatPrinted formats a number as a paper prints it.
+// formatPrinted returns a number as text in the form in which a paper prints it.
 func formatPrinted(f results.Float) string {
 	if !f.Known() {
 		return Missing
@@ -131,10 +133,10 @@ func formatPrinted(f results.Float) string {
 	return strings.Replace(strconv.FormatFloat(float64(f), 'f', -1, 64), "-", "−", 1)
 }
 
-// footnotes are remarks under a table, without repetition.
+// footnotes collects remarks that are printed under a table, each only once.
 type footnotes []string
 
-// mark returns the reference to a note, empty for none.
+// mark returns the reference to a footnote for the given note, or "" for an empty note.
 func (f *footnotes) mark(note string) string {
 	if note == "" {
 		return ""

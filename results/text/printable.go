@@ -7,9 +7,9 @@ import (
 	"unicode/utf8"
 )
 
-// Printable writes text to a terminal. Servers, traces, captures and YAML files contain names, and a terminal would
-// obey control and bidirectional characters in them: Printable writes these as \x1b or \u202e. Tabs and line ends pass.
-// JSON documents are not changed.
+// Printable is a writer for text that is shown in a terminal. Names from servers, traces, captures and YAML files may
+// contain control and bidirectional characters, which a terminal would obey. Printable writes such characters as \x1b
+// or \u202e. Tabs, line ends and JSON documents are not changed.
 type Printable struct {
 	Terminal io.Writer
 	rest     []byte // an incomplete character from the last write
@@ -34,7 +34,7 @@ func (p *Printable) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// isPlain reports whether every byte is printable ASCII, a tab or the end of a line.
+// isPlain reports whether all bytes are printable ASCII, tabs or line ends.
 func isPlain(b []byte) bool {
 	for _, c := range b {
 		if c < ' ' && c != '\n' && c != '\t' || c >= 0x7f {
@@ -58,8 +58,8 @@ func appendPrintable(out []byte, r rune, raw []byte) []byte {
 	return append(out, raw...)
 }
 
-// Raw returns the terminal behind a Printable, for dashboards and lines that redraw themselves; it returns other
-// writers unchanged.
+// Raw returns the terminal under a Printable. It is for dashboards and for lines that are redrawn. Other writers are
+// returned unchanged.
 func Raw(w io.Writer) io.Writer {
 	if p, ok := w.(*Printable); ok {
 		return p.Terminal

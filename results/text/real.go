@@ -8,7 +8,7 @@ import (
 	"github.com/olafctl/olaf/results"
 )
 
-// Mood is the tone of a Saying.
+// Mood is the tone of a Saying, such as fine or doubtful.
 type Mood int
 
 const (
@@ -18,14 +18,14 @@ const (
 	Wrong
 )
 
-// Saying is one line about the quality of a row of runs on real wires.
+// Saying is a line about the quality of a row of runs in real time.
 type Saying struct {
 	About, Text string
 	Mood        Mood
 }
 
-// Real describes the quality of a row measured on real wires: the comparison of decisions, the lateness of frames, the
-// rate in bursts, and withheld ages. It is empty for other rows.
+// Real returns lines about the quality of a row that was measured in real time. They are about the comparison of
+// decisions, the lateness of frames, the rate in bursts, and withheld ages. The list is empty for other rows.
 func Real(r *results.Row) (list []Saying) {
 	say := func(about string, mood Mood, format string, a ...any) {
 		list = append(list, Saying{about, fmt.Sprintf(format, a...), mood})

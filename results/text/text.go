@@ -1,5 +1,5 @@
-// Package text prints result documents at a terminal: plain characters, no colour. The findings come first, tables
-// follow and fit the page, and details need View.Explain.
+// Package text prints result documents in a terminal. It uses plain characters and no colour. The findings come first,
+// followed by tables that fit the page. Details are printed only with View.Explain.
 package text
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/results/table"
 )
 
-// View sets a page's width and whether to print notes and every statistic.
+// View configures the width of a page, and whether notes and all statistics are printed.
 type View struct {
 	Width   int // characters in a line; 0 for PlainWidth
 	Explain bool
@@ -23,17 +23,17 @@ const PlainWidth = 80
 // Columns returns the number of characters in a line.
 func (v View) Columns() int { return cmp.Or(v.Width, PlainWidth) }
 
-// Page keeps the first error, so that callers can print line after line.
+// Page prints to a writer and keeps the first error, so that callers can print line after line without checks.
 type Page struct {
 	View
 	w   io.Writer
 	err error
 }
 
-// NewPage begins a page.
+// NewPage returns a page that prints to w.
 func NewPage(w io.Writer, v View) *Page { return &Page{View: v, w: w} }
 
-// Err returns the first error of the page.
+// Err returns the first error that occurred while the page was printed.
 func (p *Page) Err() error { return p.err }
 
 // Printf prints text without folding it.
@@ -43,7 +43,7 @@ func (p *Page) Printf(format string, args ...any) {
 	}
 }
 
-// Say prints a sentence after mark, folded between words; further lines are indented by the width of mark.
+// Say prints a sentence after mark, folded between words. Further lines are indented by the width of mark.
 func (p *Page) Say(mark, format string, args ...any) {
 	indent := strings.Repeat(" ", len([]rune(mark)))
 	for i, line := range table.Fold(fmt.Sprintf(format, args...), p.Columns()-len([]rune(mark))) {

@@ -18,7 +18,7 @@ const (
 	relations = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
 )
 
-// addCharts adds the drawing with all charts to a sheet, by number.
+// addCharts adds a drawing with all charts to the sheet with the given number.
 func addCharts(parts map[string]string, placed []place, sheet int) error {
 	var overrides, anchors, rels strings.Builder
 	for i := range placed {
@@ -48,7 +48,7 @@ func addCharts(parts map[string]string, placed []place, sheet int) error {
 	return nil
 }
 
-// appendTo adds elements to the end of a sheet, by number.
+// appendTo adds XML elements to the end of the sheet with the given number.
 func appendTo(parts map[string]string, sheet int, elements string) error {
 	name := fmt.Sprintf("xl/worksheets/sheet%d.xml", sheet)
 	body, ok := strings.CutSuffix(parts[name], "</worksheet>")
@@ -80,7 +80,7 @@ func escapeXML(s string) string {
 	return b.String()
 }
 
-// anchorXML returns the k-th chart at its place.
+// anchorXML returns the XML that anchors the k-th chart at its place.
 func (p *place) anchorXML(k int) string {
 	return fmt.Sprintf(`<xdr:twoCellAnchor><xdr:from><xdr:col>%d</xdr:col><xdr:colOff>0</xdr:colOff><xdr:row>%d</xdr:row><xdr:rowOff>0</xdr:rowOff></xdr:from>`+
 		`<xdr:to><xdr:col>%d</xdr:col><xdr:colOff>0</xdr:colOff><xdr:row>%d</xdr:row><xdr:rowOff>0</xdr:rowOff></xdr:to>`+
@@ -90,7 +90,7 @@ func (p *place) anchorXML(k int) string {
 		p.column, p.row, p.column+chartColumns, p.row+chartRows, k+2, k+1, escapeXML(p.chart.Title), relations, k+1)
 }
 
-// chartModel is the template's input.
+// chartModel is the input for the chart's XML template.
 type chartModel struct {
 	Title, XTitle, YTitle string
 	Kind                  string // bar or scatter
@@ -112,10 +112,11 @@ var (
 	markers = []string{"circle", "square", "triangle", "diamond", "dot", "plus"}
 )
 
-// manyPoints is the number of points from which on a line has no markers.
+// manyPoints is the number of points from which a line is drawn without markers.
 const manyPoints = 60
 
-// rangeModel is a range of cells with its values, so that a viewer can draw without calculating.
+// rangeModel is a range of cells with its values. The values are included so that a viewer can draw the chart without
+// calculating.
 type rangeModel struct {
 	Ref    string
 	Text   bool
@@ -161,7 +162,8 @@ func chartXML(s *table.Sheet, c *table.Chart) (string, error) {
 	return b.String(), err
 }
 
-// rowsOf returns the range of rows in which any series has a number; the first row if there are none.
+// rowsOf returns the range of rows in which any series of the chart has a number. If there are none, it returns the
+// first row.
 func rowsOf(s *table.Sheet, c *table.Chart) (from, to int) {
 	from, to = -1, 1
 	for i, row := range s.Rows[:min(len(s.Rows), MaxRows)] {
@@ -174,7 +176,7 @@ func rowsOf(s *table.Sheet, c *table.Chart) (from, to int) {
 	return max(from, 0), to
 }
 
-// rangeOf returns rows from … to of one column as a range.
+// rangeOf returns the cells of one column in the rows from … to.
 func rangeOf(s *table.Sheet, from, to, column int) *rangeModel {
 	letter := xlsx.ColIndexToLetters(column)
 	r := &rangeModel{Ref: fmt.Sprintf("%s!$%s$%d:$%s$%d", quoteSheet(s.Name), letter, from+2, letter, to+1),

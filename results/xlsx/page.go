@@ -20,14 +20,15 @@ const (
 	figuresScale = 56 // percent
 )
 
-// place is a chart on the sheet of figures.
+// place is the position of a chart on the sheet with figures.
 type place struct {
 	sheet       *table.Sheet
 	chart       table.Chart
 	column, row int
 }
 
-// arrangeCharts places every panel of every chart and returns the sheets' headings by row.
+// arrangeCharts assigns a place to every panel of every chart. It also returns the heading of each sheet by the row in
+// which it is placed.
 func arrangeCharts(b *table.Book) (placed []place, headings map[int]string) {
 	headings = map[int]string{}
 	block := 0
@@ -49,7 +50,8 @@ func arrangeCharts(b *table.Book) (placed []place, headings map[int]string) {
 	return placed, headings
 }
 
-// chartsOf returns the charts of a sheet for the sheet of figures; a map is shown as coloured cells instead.
+// chartsOf returns the charts of a sheet that are drawn on the sheet with figures. Maps are not among them, because
+// their cells are coloured instead.
 func chartsOf(s *table.Sheet) (list []table.Chart) {
 	for k := range s.Charts {
 		if s.Charts[k].Kind != table.Map {
@@ -59,7 +61,8 @@ func chartsOf(s *table.Sheet) (list []table.Chart) {
 	return list
 }
 
-// colourScales colours the numbers of a sheet's maps from light to dark, in a diverging map on both sides of 0.
+// colourScales returns the XML that colours the numbers in a sheet's maps from light to dark. In a diverging map, both
+// sides of 0 have different colours.
 func colourScales(s *table.Sheet) string {
 	var b strings.Builder
 	for k := range s.Charts {
@@ -83,7 +86,7 @@ func colourScales(s *table.Sheet) string {
 	return b.String()
 }
 
-// addFigures adds the sheet with the charts.
+// addFigures adds the sheet on which the charts are placed.
 func addFigures(file *xlsx.File, headings map[int]string, styles styles) error {
 	sheet, err := file.AddSheet(figuresName)
 	if err != nil {
@@ -109,7 +112,8 @@ const (
 	printedColumns = 20
 )
 
-// pageOf sets up a sheet's printing: on the width of a landscape page, with its name and page numbers.
+// pageOf sets up how a sheet is printed. It has the width of one landscape page, with the sheet's name and page
+// numbers.
 func pageOf(parts map[string]string, number, pages int) error {
 	const off, on = `<pageSetUpPr fitToPage="false">`, `<pageSetUpPr fitToPage="true">`
 	name := fmt.Sprintf("xl/worksheets/sheet%d.xml", number)
@@ -125,7 +129,7 @@ func pageXML(fit string) string {
 		`<headerFooter><oddFooter>&amp;L&amp;A&amp;R&amp;P / &amp;N</oddFooter></headerFooter>`
 }
 
-// figuresPage sets up the printing of charts, so that page ends do not cut them.
+// figuresPage sets up how the sheet with figures is printed, so that no chart is cut by the end of a page.
 func figuresPage(parts map[string]string, number int, placed []place) error {
 	blocks := placed[len(placed)-1].row/blockRows + 1
 	var breaks strings.Builder
@@ -141,7 +145,7 @@ func figuresPage(parts map[string]string, number int, placed []place) error {
 	return appendTo(parts, number, page)
 }
 
-// printedPart returns the printed range of a sheet and its number of pages.
+// printedPart returns the range of a sheet that is printed and the number of pages that it needs.
 func printedPart(s *table.Sheet) (area string, pages int) {
 	rows := 1 + min(len(s.Rows), MaxRows)
 	pages = (rows + rowsOfAPage - 1) / rowsOfAPage
@@ -156,7 +160,7 @@ func printedPart(s *table.Sheet) (area string, pages int) {
 
 func quoteSheet(sheet string) string { return "'" + strings.ReplaceAll(sheet, "'", "''") + "'" }
 
-// definedNames sets each sheet's printed part and repeats its header on every page.
+// definedNames sets the printed range of each sheet, and repeats the sheet's header on every page.
 func definedNames(parts map[string]string, names []string) error {
 	const workbook, empty = "xl/workbook.xml", "<definedNames></definedNames>"
 	if !strings.Contains(parts[workbook], empty) {

@@ -1,7 +1,6 @@
-// Package xlsx writes a book of tables as an Excel workbook with native charts. The same book gives the same bytes.
-//
-// The workbook comes from tealeg/xlsx. That library has no charts, so this package adds the drawing, chart and
-// print-setup parts before the parts are zipped, in a fixed order and without times.
+// Package xlsx writes a book of tables as an Excel workbook with native charts. The same book always produces the same
+// bytes. The workbook is created by tealeg/xlsx, which does not support charts. This package therefore adds the parts
+// for drawings, charts and printing, and then zips all parts in a fixed order and without times.
 package xlsx
 
 import (
@@ -19,14 +18,14 @@ import (
 	"github.com/tealeg/xlsx/v3"
 )
 
-// ErrBook matches errors about books that cannot become a workbook.
+// ErrBook is matched by errors about books that cannot be written as a workbook.
 var ErrBook = errors.New("xlsx: the book can't be written")
 
 const (
-	// MaxRows is the maximum number of rows per sheet; a spreadsheet slows down long before Excel's limit of
-	// 1,048,576.
+	// MaxRows is the maximum number of rows per sheet. Spreadsheets become slow long before Excel's limit of 1,048,576
+	// rows.
 	MaxRows = 50_000
-	// maxText is Excel's limit of characters per cell.
+	// maxText is Excel's limit for the number of characters in a cell.
 	maxText             = 32_767
 	minWidth, maxWidth  = 9.0, 70.0
 	headerFill          = "FFDCE6F1"
@@ -37,7 +36,7 @@ var formats = map[table.Format]string{
 	table.Text: "general", table.Integer: "#,##0", table.Fixed1: "#,##0.0", table.Fixed3: "0.000",
 }
 
-// formatOf returns a format with about four digits for a number in a General column.
+// formatOf returns a number format that shows v with about four digits, for a column with the format General.
 func formatOf(format table.Format, v float64) string {
 	if format != table.General {
 		return formats[format]
@@ -55,7 +54,7 @@ func formatOf(format table.Format, v float64) string {
 	return "0.00E+00"
 }
 
-// Write writes b as a workbook, with its charts on a sheet before the first sheet that has any.
+// Write writes b as a workbook. All charts are on an extra sheet, which precedes the first sheet that has charts.
 func Write(w io.Writer, b *table.Book) error {
 	file := xlsx.NewFile()
 	styles := newStyles()
@@ -93,7 +92,7 @@ func Write(w io.Writer, b *table.Book) error {
 	return zipParts(w, parts)
 }
 
-// setUpPages sets up the printing of every sheet.
+// setUpPages sets up how every sheet is printed.
 func setUpPages(parts map[string]string, b *table.Book, numbers []int) error {
 	var names []string
 	for i := range b.Sheets {
@@ -111,8 +110,8 @@ func setUpPages(parts map[string]string, b *table.Book, numbers []int) error {
 	return definedNames(parts, names)
 }
 
-// zipParts zips the parts in the order of their names, which puts the content types first, as streaming readers
-// expect.
+// zipParts writes the parts of the workbook as a zip file, in the order of their names. This order puts the content
+// types first, as streaming readers expect.
 func zipParts(w io.Writer, parts map[string]string) error {
 	z := zip.NewWriter(w)
 	for _, name := range slices.Sorted(maps.Keys(parts)) {
@@ -190,7 +189,7 @@ func addSheet(file *xlsx.File, s *table.Sheet, styles styles) error {
 	return nil
 }
 
-// notesOf returns the lines below a sheet's rows, after an empty one.
+// notesOf returns the lines below the rows of a sheet. The first line is empty.
 func notesOf(s *table.Sheet) []string {
 	var out []string
 	if more := len(s.Rows) - MaxRows; more > 0 {
@@ -230,7 +229,7 @@ func setCell(cell *xlsx.Cell, v table.Cell, format table.Format, styles styles) 
 	}
 }
 
-// outlineBorders returns the borders of a sheet's cells, by row and column, for the outlines of its maps.
+// outlineBorders returns the borders that draw the outlines of a sheet's maps, by row and column of the cell.
 func outlineBorders(s *table.Sheet) map[[2]int]*xlsx.Border {
 	borders := map[[2]int]*xlsx.Border{}
 	for i := range s.Charts {
@@ -253,14 +252,15 @@ func outlineBorders(s *table.Sheet) map[[2]int]*xlsx.Border {
 	return borders
 }
 
-// withBorder adds borders to a cell's style, which it shares with others.
+// withBorder gives a cell its own copy of its style, with the given borders. The original style is shared with other
+// cells.
 func withBorder(cell *xlsx.Cell, b *xlsx.Border) {
 	style := *cell.GetStyle()
 	style.Border, style.ApplyBorder = *b, true
 	cell.SetStyle(&style)
 }
 
-// clipText cuts text to Excel's limit at a character boundary.
+// clipText cuts text to Excel's limit, at the end of a character.
 func clipText(s string) string {
 	if utf8.RuneCountInString(s) <= maxText {
 		return s
@@ -268,7 +268,7 @@ func clipText(s string) string {
 	return string([]rune(s)[:maxText-1]) + "…"
 }
 
-// headerWidth bounds a column's width for its header; longer headers wrap.
+// headerWidth is the maximum width of a column that is due to its header. Longer headers are wrapped.
 const headerWidth = 22.0
 
 // Bold letters are wider than the digits that column widths count; lineHeight is in points.
@@ -278,7 +278,8 @@ const (
 	mostLines  = 12
 )
 
-// columnWidthFor returns the width for the widest cell, the header up to headerWidth, and the header's longest word.
+// columnWidthFor returns the width of a column. It fits the widest cell, the header up to headerWidth, and the longest
+// word in the header.
 func columnWidthFor(s *table.Sheet, rows [][]table.Cell, k int) float64 {
 	title := s.Columns[k].Title()
 	widest := min(float64(boldWidth*float64(utf8.RuneCountInString(title)))+1, headerWidth)
@@ -293,7 +294,7 @@ func columnWidthFor(s *table.Sheet, rows [][]table.Cell, k int) float64 {
 	return min(max(widest, minWidth), maxWidth)
 }
 
-// linesOf returns the number of lines of a text in a column of the given width in letters.
+// linesOf returns the number of lines that a text needs in a column whose width is given in letters.
 func linesOf(text string, letters float64) int {
 	lines, used := 1, 0.0
 	for word := range strings.FieldsSeq(text) {
@@ -310,7 +311,7 @@ func linesOf(text string, letters float64) int {
 	return min(lines, mostLines)
 }
 
-// fitHeights sets the heights of rows with wrapped text, because not all programs do so.
+// fitHeights sets the heights of rows with wrapped text, because some programs do not do this themselves.
 func fitHeights(sheet *xlsx.Sheet, s *table.Sheet, rows [][]table.Cell, widths []float64) error {
 	fit := func(at, lines int) error {
 		if lines < 2 {

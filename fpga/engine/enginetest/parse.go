@@ -18,8 +18,9 @@ const (
 	MaxCycle = 1 << 50 // 52 days
 )
 
-// ParseVector reads one vector. Fields may come in any order and be left out if zero, a count if 1. A stimulus
-// needs no classes, departures or counters. The error matches ErrFormat and includes the line.
+// ParseVector reads one vector. Fields may be in any order. A field may be omitted if its value is the default, 1 for a
+// count and 0 otherwise. Classes, departures and counters may be missing, as in a stimulus. The error matches ErrFormat
+// and includes the line number.
 func ParseVector(r io.Reader) (*Vector, error) {
 	p := &parser{v: &Vector{}}
 	lines := bufio.NewScanner(r)
@@ -48,7 +49,7 @@ type parser struct {
 	last   int64 // cycle of the last event
 }
 
-// line parses one line of any kind.
+// line parses one line of the vector.
 func (p *parser) line(text string) error {
 	if about, ok := strings.CutPrefix(text, "#"); ok {
 		if p.queue {
@@ -179,7 +180,7 @@ func (p *parser) event(kind string, words []string) error {
 	return nil
 }
 
-// head sets the kind and removes the class from the end of an arrival.
+// head sets the event's kind and, for an arrival, its class, which is the last word. It returns the remaining words.
 func (ev *Event) head(kind string, words []string) ([]string, error) {
 	switch kind {
 	case "flush":
@@ -289,10 +290,10 @@ func (ev *Event) inside(s string) error {
 	return nil
 }
 
-// setter parses one value.
+// setter parses the text of a value and stores it.
 type setter func(string) error
 
-// setFields parses key=value words.
+// setFields parses words of the form key=value with the setters in set.
 func setFields(words []string, set map[string]setter) error {
 	seen := map[string]bool{}
 	for _, w := range words {
@@ -315,7 +316,7 @@ type integer interface {
 	~int | ~int32 | ~int64 | ~uint16 | ~uint32 | ~uint64
 }
 
-// intSetter parses a decimal integer that fits *dst.
+// intSetter returns a setter for a decimal integer that must fit in *dst.
 func intSetter[T integer](dst *T) setter {
 	return func(s string) error {
 		v, err := strconv.ParseInt(s, 10, 64)

@@ -9,8 +9,8 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// Reference implements docs/reference/semantics.md the slow and obvious way: lists that are searched, exact
-// fractions, and one step per cycle. It shares no code with the engine.
+// Reference implements docs/reference/semantics.md in a slow but obvious way. It searches lists, calculates with exact
+// fractions and steps through every cycle. It shares no code with the engine.
 type Reference struct {
 	rule rule
 	cfg  engine.Config
@@ -30,7 +30,7 @@ type Reference struct {
 	gone   []Event
 }
 
-// rule describes a discipline to the reference.
+// rule describes how the reference implements a discipline.
 type rule struct {
 	// meet decides about an arrival that finds update w of its cluster waiting; nil for a discipline without merging.
 	meet func(r *Reference, w *held, a olaf.Update, lanes []int32, inside []olaf.Contributor) engine.Class
@@ -38,7 +38,7 @@ type rule struct {
 	place func(n int) int
 }
 
-// rules has a row for every discipline.
+// rules contains the rule of every discipline.
 var rules = map[string]rule{"fifo": {}, "olaf": {meet: olafRule}}
 
 type owner struct {
@@ -53,7 +53,8 @@ type held struct {
 	appended int64
 }
 
-// NewReference returns the reference of a port. Its options are those of engine.NewPort, unchecked.
+// NewReference returns the reference for a port. It accepts the same options as engine.NewPort, but does not check
+// them.
 func NewReference(name string, cfg engine.Config, out engine.Output) *Reference {
 	if out.Rate == 0 {
 		out.Rate = 64 << 24
@@ -65,19 +66,19 @@ func NewReference(name string, cfg engine.Config, out engine.Output) *Reference 
 	return &Reference{rule: rule, cfg: cfg, out: out, state: "idle", free: new(big.Rat), r: map[olaf.ClusterID]owner{}}
 }
 
-// Departures returns all frames that left.
+// Departures returns all frames that left so far.
 func (r *Reference) Departures() []Event { return r.gone }
 
-// Stats returns the counts, like the engine's.
+// Stats returns the same counts as the engine.
 func (r *Reference) Stats() engine.Stats { return r.stats }
 
-// StallCycles returns the engine cycles charged to the output.
+// StallCycles returns the number of engine cycles charged to the output.
 func (r *Reference) StallCycles() uint64 { return r.stall }
 
-// IdleAt returns the cycle since which the queue has been empty; 0 before the first departure.
+// IdleAt returns the cycle since which the queue has been empty, or 0 before the first departure.
 func (r *Reference) IdleAt() int64 { return r.idleAt }
 
-// Queued returns the waiting and leaving updates, in departure order.
+// Queued returns the waiting updates and the one on the wire, in departure order.
 func (r *Reference) Queued() []olaf.Update {
 	var all []olaf.Update
 	for _, h := range r.list {
@@ -112,7 +113,7 @@ func (r *Reference) waiting(u olaf.ClusterID) *held {
 	return nil
 }
 
-// Offer presents an update in a cycle, after all earlier events.
+// Offer passes an arriving update to the reference, after all earlier events, and returns its class.
 func (r *Reference) Offer(cycle int64, a olaf.Update, lanes []int32, inside []olaf.Contributor) engine.Class {
 	r.RunTo(cycle)
 	class := r.decide(cycle, a, lanes, inside)
@@ -160,7 +161,7 @@ func (r *Reference) decide(cycle int64, a olaf.Update, lanes []int32, inside []o
 	return engine.Appended
 }
 
-// insert puts an arrival among the waiting updates, which the leaving one precedes.
+// insert puts an arrival among the waiting updates. The update on the wire stays before them.
 func (r *Reference) insert(arrival *held) {
 	first := 0
 	if r.leaving != nil {
@@ -239,7 +240,7 @@ func (r *Reference) start() {
 	r.state = "sending"
 }
 
-// Flush discards all frames.
+// Flush discards all queued frames in the given cycle.
 func (r *Reference) Flush(cycle int64) {
 	r.RunTo(cycle)
 	for _, h := range r.list {
@@ -252,14 +253,14 @@ func (r *Reference) Flush(cycle int64) {
 	r.idleAt = cycle
 }
 
-// Drain runs until the queue is empty.
+// Drain steps through cycles until the queue is empty.
 func (r *Reference) Drain() {
 	for r.state != "idle" {
 		r.RunTo(r.cycle + 1)
 	}
 }
 
-// ReplayReference is ReplayVector on the Reference.
+// ReplayReference does the same as ReplayVector, but with the Reference.
 func ReplayReference(v *Vector) *Vector {
 	r := NewReference(v.Engine, v.Config, v.Output)
 	got := &Vector{Name: v.Name, About: v.About, Engine: v.Engine, Config: v.Config, Output: v.Output}

@@ -1,6 +1,6 @@
-// Package enginetest tests queues. It reads, writes and replays golden vectors, and has a slow and obvious
-// reference. A vector lists the inputs of a queue and its exact outputs, with times in cycles;
-// docs/reference/semantics.md, Golden vectors, describes its text form.
+// Package enginetest tests queues. It reads, writes and replays golden vectors, and has a slow but obvious reference
+// implementation. A vector lists the inputs of a queue and its exact outputs, with times in cycles. Its text form is
+// described in docs/reference/semantics.md, Golden vectors.
 package enginetest
 
 import (
@@ -12,10 +12,10 @@ import (
 	"github.com/olafctl/olaf/fpga/engine"
 )
 
-// ErrFormat is matched by every error of ParseVector.
+// ErrFormat is matched by all errors of ParseVector.
 var ErrFormat = errors.New("vector: bad format")
 
-// Vector is one golden vector.
+// Vector is a golden vector: a queue's configuration, inputs and outputs.
 type Vector struct {
 	Name   string
 	About  []string // purpose of the vector, in lines
@@ -35,7 +35,7 @@ const (
 	Flush             // all frames are discarded
 )
 
-// Event is one line of a vector. Events are in order of time.
+// Event is an arrival, a departure or a flush in a vector. Events are in order of time.
 type Event struct {
 	Kind  Kind
 	Cycle int64
@@ -56,8 +56,8 @@ type Stat struct {
 	Value uint64
 }
 
-// ReplayVector runs the arrivals and flushes of v and returns v with the actual outputs instead of the expected
-// ones. The error matches engine.ErrConfig.
+// ReplayVector runs the arrivals and flushes of v on the engine. It returns a copy of v with the actual outputs instead
+// of the expected ones. The error matches engine.ErrConfig.
 func ReplayVector(v *Vector) (*Vector, error) {
 	d, err := engine.New(v.Engine, v.Config)
 	if err != nil {
@@ -66,7 +66,7 @@ func ReplayVector(v *Vector) (*Vector, error) {
 	return ReplayOn(d, v)
 }
 
-// ReplayOn is ReplayVector on an existing, empty discipline configured as v requires.
+// ReplayOn does the same as ReplayVector, but on d, which must be empty and configured as v requires.
 func ReplayOn(d engine.Discipline, v *Vector) (*Vector, error) {
 	got := &Vector{Name: v.Name, About: v.About, Engine: v.Engine, Config: v.Config, Output: v.Output}
 	p, err := engine.NewPortOf(d, v.Output, (*recorder)(got))
@@ -92,7 +92,7 @@ func ReplayOn(d engine.Discipline, v *Vector) (*Vector, error) {
 	return got, nil
 }
 
-// recorder appends departures to a vector.
+// recorder is a sink that appends departures to a vector.
 type recorder Vector
 
 func (r *recorder) Deliver(d *engine.Departure) {
@@ -106,7 +106,7 @@ func (r *recorder) Deliver(d *engine.Departure) {
 	})
 }
 
-// ListCounters lists s under the names used in vectors.
+// ListCounters returns the counters in s, with the names used in vectors.
 func ListCounters(s engine.Stats) []Stat {
 	rows := engine.CounterRows()
 	list := make([]Stat, len(rows))
@@ -116,7 +116,7 @@ func ListCounters(s engine.Stats) []Stat {
 	return list
 }
 
-// WriteVector prints v in the canonical form, which ParseVector reads back unchanged.
+// WriteVector writes v in canonical form. ParseVector reads it back unchanged.
 func WriteVector(w io.Writer, v *Vector) error {
 	p := &printer{w: w}
 	p.line("vector %s", v.Name)
@@ -138,7 +138,7 @@ func WriteVector(w io.Writer, v *Vector) error {
 	return p.err
 }
 
-// printer keeps the first write error.
+// printer writes formatted text and keeps the first error.
 type printer struct {
 	w   io.Writer
 	err error

@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
-// Bridge connects interfaces of a node, like a plain switch.
+// Bridge connects interfaces of a node with a bridge, like a plain switch.
 func Bridge(t testing.TB, node *netlab.Node, ports ...string) {
 	t.Helper()
 	mustNil(t, node.Do(func() error {
@@ -32,8 +32,8 @@ func Bridge(t testing.TB, node *netlab.Node, ports ...string) {
 	}))
 }
 
-// LoseFrames drops the updates that arrive at an interface and whose sequence number is a multiple of 8, until restore is
-// called or the test ends.
+// LoseFrames drops updates that arrive at an interface if their sequence number is a multiple of 8. It stops when
+// restore is called or the test ends.
 func LoseFrames(t testing.TB, at *netlab.Interface) (restore func()) {
 	t.Helper()
 	const magicAt, magic, sequenceEnd, pass, drop = 42, 0x4f, 52, 2, 1 // the last two of XDP

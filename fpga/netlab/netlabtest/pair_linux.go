@@ -1,4 +1,4 @@
-// Package netlabtest provides networks for tests.
+// Package netlabtest provides virtual networks for tests.
 package netlabtest
 
 import (
@@ -11,16 +11,17 @@ import (
 	"github.com/olafctl/olaf/fpga/netlab"
 )
 
-// Pair is two hosts in separate networks with a cable between them.
+// Pair consists of two hosts in separate networks and a cable between them.
 type Pair struct {
 	Near, Far *netlab.Node
 	cable     *netlab.Cable
 }
 
-// Near is the near host's address, reachable from the far host.
+// Near is the address of the near host, as seen from the far host.
 const Near = "10.19.0.1"
 
-// NewPair creates the hosts and the cable until the test ends. It skips the test if rights are missing.
+// NewPair creates a pair of hosts that exists until the test ends. It skips the test if the necessary rights are
+// missing.
 func NewPair(t testing.TB) *Pair {
 	t.Helper()
 	if err := netlab.CheckRights(netlab.NamespaceRights...); err != nil {
@@ -41,7 +42,7 @@ func NewPair(t testing.TB) *Pair {
 	return p
 }
 
-// Cut interrupts the cable for a time.
+// Cut interrupts the cable for the duration dead.
 func (p *Pair) Cut(t testing.TB, dead time.Duration) {
 	t.Helper()
 	end := p.cable.B

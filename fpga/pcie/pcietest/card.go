@@ -1,9 +1,7 @@
-// Package pcietest emulates a card for tests of the driver: a folder that looks like sysfs, and a BAR2 whose OLAF
-// blocks are a twin or the RTL and whose shell is a small model, with fault injection.
-//
-// The card behaves like silicon where the twin is more lenient: registers decline writes silently, an access
-// without a register reads 0xDEADBEEF, and a read can coincide with a write. Its clock is virtual, so tests do not
-// wait.
+// Package pcietest emulates a card for tests of the driver. It creates a folder that looks like sysfs, and a BAR2 with
+// fault injection. The OLAF blocks in BAR2 are a twin or the RTL; the shell is a small model. Where the twin is more
+// lenient than silicon, the card behaves like silicon: registers decline writes silently, reads without a register
+// return 0xDEADBEEF, and a read can coincide with a write. The card's clock is virtual, so tests do not have to wait.
 package pcietest
 
 import (
@@ -20,7 +18,7 @@ import (
 	"github.com/olafctl/olaf/fpga/twin"
 )
 
-// BDF is the card's PCI address.
+// BDF is the PCI address of the emulated card.
 const BDF = "0000:3b:00.0"
 
 // Shell registers of a healthy card.
@@ -31,7 +29,7 @@ const (
 	allOnes     = ^uint32(0)
 )
 
-// Blocks are the OLAF blocks of a card: a twin or the RTL.
+// Blocks are the OLAF register blocks of a card, implemented by a twin or the RTL.
 type Blocks interface {
 	regmap.Reader
 	Write32(addr, value uint32) error
@@ -39,7 +37,7 @@ type Blocks interface {
 	DrainPackets(buf []twin.Packet) []twin.Packet
 }
 
-// Card is one fake card. It is not safe for concurrent use.
+// Card is an emulated card. It is not safe for concurrent use.
 type Card struct {
 	Blocks Blocks
 	// Shell has the shell's registers by offset; tests may change them.
@@ -59,22 +57,23 @@ type Card struct {
 	sent, received uint64
 }
 
-// Port models one MAC: the counts since the last tick, and those latched by it.
+// Port is the model of one MAC. It has the counts since the last tick, and the counts that this tick latched.
 type Port struct {
 	Running, Latched map[uint32]uint64 // by offset of the counter
 	Ticked           time.Time
 	history          bool // the next read of the receiver's status returns latched history
 }
 
-// New returns a healthy card with two ports and a twin as its blocks.
+// New returns a healthy card with two ports, whose OLAF blocks are a twin.
 func New(cfg twin.Config) (*Card, error) {
 	return NewWithBlocks(func() (Blocks, error) { return twin.New(cfg) })
 }
 
-// Twin returns the twin of a card made by New; it panics for a card with other blocks.
+// Twin returns the twin in a card made by New. It panics if the card has other blocks.
 func (c *Card) Twin() *twin.Twin { return c.Blocks.(*twin.Twin) }
 
-// NewWithBlocks returns a healthy card with two ports. It calls build again after each power cycle.
+// NewWithBlocks returns a healthy card with two ports, whose OLAF blocks are created by build. It calls build again
+// after each power cycle.
 func NewWithBlocks(build func() (Blocks, error)) (*Card, error) {
 	blocks, err := build()
 	if err != nil {
@@ -96,19 +95,19 @@ func NewWithBlocks(build func() (Blocks, error)) (*Card, error) {
 	return c, nil
 }
 
-// Now returns the card's time.
+// Now returns the current time of the card's virtual clock.
 func (c *Card) Now() time.Time { return c.now }
 
-// Wait lets the card's time pass.
+// Wait advances the card's virtual clock by d.
 func (c *Card) Wait(ctx context.Context, d olaf.Duration) error {
 	c.now = c.now.Add(time.Duration(int64(d) / int64(olaf.Nanosecond)))
 	return c.Blocks.Sleep(ctx, d)
 }
 
-// Close does nothing: a card outlives its mappings.
+// Close does nothing, because a card outlives its mappings.
 func (c *Card) Close() error { return nil }
 
-// Load32 handles a read.
+// Load32 handles a read from the card.
 func (c *Card) Load32(offset uint32) uint32 {
 	c.Loads++
 	v := c.load(offset)
@@ -140,7 +139,7 @@ func (c *Card) load(offset uint32) uint32 {
 	return regmap.Placeholder
 }
 
-// splitMACAddress splits a CMAC address into port and offset.
+// splitMACAddress splits the address of a MAC register into the port and the offset in its registers.
 func splitMACAddress(offset uint32) (port int, off uint32, ok bool) {
 	off = offset - 0x8000
 	port = int(off / portStride)
@@ -171,7 +170,7 @@ func (p *Port) load(off uint32, now time.Time) (uint32, bool) {
 	return 0, false
 }
 
-// Tick latches and clears a port's counters, like a write to TICK.
+// Tick latches and clears the counters of a port, like a write to its TICK register.
 func (c *Card) Tick(port int) {
 	p := &c.Ports[port]
 	if joined, ok := c.Blocks.(interface {
@@ -188,7 +187,7 @@ func (c *Card) Tick(port int) {
 	p.Latched, p.Running, p.Ticked = p.Running, map[uint32]uint64{}, c.now
 }
 
-// Store32 handles a write.
+// Store32 handles a write to the card.
 func (c *Card) Store32(offset, value uint32) {
 	c.Stores++
 	if c.OnStore != nil && c.OnStore(c.Stores, offset, value) {
@@ -219,7 +218,7 @@ func (c *Card) Store32(offset, value uint32) {
 	}
 }
 
-// Function describes a card for sysfs.
+// Function describes a PCI function for the emulated sysfs.
 type Function struct {
 	BDF            string
 	Vendor, Device uint16
@@ -231,12 +230,12 @@ type Function struct {
 	NoWindow       bool   // the kernel found no address for the card's BAR2
 }
 
-// OpenNIC returns the function of a healthy card.
+// OpenNIC returns the PCI function of a healthy card.
 func OpenNIC() Function {
 	return Function{BDF: BDF, Vendor: 0x10ee, Device: 0x903f, BAR2: 4 << 20}
 }
 
-// WriteSysfs adds a function to a folder that looks like /sys/bus/pci/devices. BAR2 is a sparse file.
+// WriteSysfs adds a PCI function to a folder that looks like /sys/bus/pci/devices. BAR2 is a sparse file.
 func WriteSysfs(root string, f Function) error {
 	dir := filepath.Join(root, f.BDF)
 	if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -279,7 +278,7 @@ func WriteSysfs(root string, f Function) error {
 	return os.Truncate(filepath.Join(dir, "resource2"), f.BAR2)
 }
 
-// Bus returns a host with the card in it, with sysfs and locks in dir.
+// Bus returns a host that contains the card. Its sysfs and its lock files are in dir.
 func (c *Card) Bus(dir string, f Function) (pcie.Bus, error) {
 	bus := pcie.Bus{Sysfs: filepath.Join(dir, "devices"), Locks: dir,
 		Map: func(string, int64, bool) (pcie.Window, error) { return c, nil }}

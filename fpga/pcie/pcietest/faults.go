@@ -5,7 +5,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// AllOnesFrom makes the card disappear at its nth read from now.
+// AllOnesFrom makes the card disappear from its bus, starting with its nth read from now.
 func (c *Card) AllOnesFrom(n int) {
 	gone := false
 	last := c.Loads + n
@@ -18,8 +18,8 @@ func (c *Card) AllOnesFrom(n int) {
 	c.OnStore = func(int, uint32, uint32) bool { return gone }
 }
 
-// StaleReads answers the first read after a write to the same 4 KiB slave with the last value read there, as the
-// shell's AXI-Lite slaves do when a read coincides with a write.
+// StaleReads makes the first read after a write to the same 4 KiB slave return the last value that was read there. The
+// shell's AXI-Lite slaves do this when a read coincides with a write.
 func (c *Card) StaleReads() {
 	dirty, last := map[uint32]bool{}, map[uint32]uint32{}
 	c.OnStore = func(_ int, offset, _ uint32) bool {
@@ -36,7 +36,7 @@ func (c *Card) StaleReads() {
 	}
 }
 
-// StuckBits fixes bits of one register to value.
+// StuckBits makes the selected bits of the register at addr read as the bits of value.
 func (c *Card) StuckBits(addr, bits, value uint32) {
 	c.OnLoad = func(_ int, offset, v uint32) uint32 {
 		if offset == addr {
@@ -46,10 +46,10 @@ func (c *Card) StuckBits(addr, bits, value uint32) {
 	}
 }
 
-// Answer makes one register read as value.
+// Answer makes the register at addr read as value.
 func (c *Card) Answer(addr, value uint32) { c.StuckBits(addr, allOnes, value) }
 
-// Box answers every read of the user boxes with a prefix and the low address bits, like a stock plugin.
+// Box makes every read from the user boxes return the prefix and the low address bits, like a stock plugin.
 func (c *Card) Box(prefix uint32) {
 	c.OnLoad = func(_ int, offset, v uint32) uint32 {
 		if offset >= regmap.CommonBase {
@@ -64,12 +64,12 @@ func (c *Card) LoseWrites(addr uint32) {
 	c.OnStore = func(_ int, offset, _ uint32) bool { return offset == addr }
 }
 
-// Reset resets the box, as another program would.
+// Reset resets the OLAF blocks, as another program might do.
 func (c *Card) Reset() {
 	_ = c.Blocks.Write32(regmap.CommonCommand, regmap.CommonCommandReset)
 }
 
-// PowerCycle restarts the card with the same image and its clock at 0.
+// PowerCycle restarts the card with the same image. Its clock starts at 0.
 func (c *Card) PowerCycle() error {
 	blocks, err := c.build()
 	if err == nil {
@@ -78,5 +78,5 @@ func (c *Card) PowerCycle() error {
 	return err
 }
 
-// Reprogram simulates loading another bitstream.
+// Reprogram simulates that another bitstream is loaded.
 func (c *Card) Reprogram() { c.Shell[pcie.ShellBuildTime] = buildTime + 1 }

@@ -8,7 +8,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// Kind is the kind of a fault at one access.
+// Kind is a kind of fault that can be injected.
 type Kind uint8
 
 // Kinds of faults, on the way and in the card.
@@ -28,14 +28,14 @@ var kindNames = [Kinds]string{"delay", "loss", "doubling", "flip", "reset", "ada
 
 func (k Kind) String() string { return kindNames[k] }
 
-// Fault is one fault to inject.
+// Fault is a fault to inject at one access.
 type Fault struct {
 	Access int // index of the access, from 0
 	Kind   Kind
 	Bit    int // bit of a Flip, 0 to 31; milliseconds less one of a Delay
 }
 
-// Met is a fault that was injected into an access.
+// Met is a fault that was injected, with the access that it affected.
 type Met struct {
 	Fault
 	Write  bool
@@ -50,7 +50,7 @@ func (m Met) String() string {
 	return fmt.Sprintf("access %d, %s of %s: %v", m.Access, verb, m.Where(), m.Kind)
 }
 
-// Where returns the register's name, or its offset if it has none.
+// Where returns the name of the accessed register, or its offset if there is no register.
 func (m Met) Where() string {
 	if ref, _, ok := regmap.RegisterAt(m.Offset); ok {
 		return ref.Name()
@@ -58,7 +58,7 @@ func (m Met) Where() string {
 	return fmt.Sprintf("%#x", m.Offset)
 }
 
-// Script injects a list of faults and records which accesses they hit.
+// Script injects a list of faults into the accesses to a card and records the accesses that were affected.
 type Script struct {
 	card   *Card
 	faults []Fault
@@ -68,14 +68,15 @@ type Script struct {
 	Met    []Met
 }
 
-// Play injects faults from the next access on. Faults for accesses that are never made do not occur.
+// Play injects the given faults, counting accesses from the next one. Faults whose access is never made are not
+// injected.
 func (c *Card) Play(faults []Fault) *Script {
 	s := &Script{card: c, faults: faults, onLoad: c.OnLoad}
 	c.OnLoad, c.OnStore = s.load, s.store
 	return s
 }
 
-// nextFaults returns and applies the faults of this access.
+// nextFaults returns the faults for the current access, after applying those that affect the card.
 func (s *Script) nextFaults(offset uint32, write bool) (now []Fault) {
 	for _, f := range s.faults {
 		if f.Access == s.Done {
@@ -91,7 +92,7 @@ func (s *Script) nextFaults(offset uint32, write bool) (now []Fault) {
 	return now
 }
 
-// applyToCard applies faults that affect the complete card.
+// applyToCard applies a fault if it affects the card as a whole, such as a reset or a delay.
 func (s *Script) applyToCard(f Fault) {
 	switch c := s.card; f.Kind {
 	case Delay:
@@ -111,7 +112,8 @@ func (s *Script) applyToCard(f Fault) {
 	}
 }
 
-// load runs after the card has answered, so it reads again after a fault that affected the card.
+// load injects faults into a read. It runs after the card has answered, so it reads again after a fault that changed
+// the card.
 func (s *Script) load(n int, offset, value uint32) uint32 {
 	for _, f := range s.nextFaults(offset, false) {
 		switch f.Kind {
@@ -153,7 +155,7 @@ func (s *Script) store(_ int, offset, value uint32) (lost bool) {
 	return lost
 }
 
-// storeRaw writes without faults.
+// storeRaw writes a register without injecting faults.
 func (s *Script) storeRaw(offset, value uint32) {
 	on := s.card.OnStore
 	s.card.OnStore = nil

@@ -8,8 +8,8 @@ import (
 	"github.com/olafctl/olaf/fpga/pcie"
 )
 
-// Tables emulates the VitisNetP4 blocks of a card as the stand-in driver programs them
-// (p4ctl/vnp4/testdata/standin.c). They answer the lookups of the twin and the RTL.
+// Tables emulates the VitisNetP4 tables of a card, as they are programmed by the stand-in driver
+// (p4ctl/vnp4/testdata/standin.c). The twin and the RTL use them for lookups.
 type Tables struct {
 	card     *Card
 	workers  map[uint32]uint32
@@ -31,7 +31,7 @@ func NewTables() *Tables {
 	return &Tables{workers: map[uint32]uint32{}, clusters: map[uint32]bool{}, servers: map[uint32]bool{}}
 }
 
-// Attach connects the tables to the windows of a card. It replaces the card's OnStore.
+// Attach connects the tables to the register windows of a card. It replaces the card's OnStore.
 func (t *Tables) Attach(c *Card) {
 	t.card = c
 	for _, base := range []uint32{pcie.TablesBase, pcie.TablesBase + pcie.TablesBytes/2} {
@@ -74,19 +74,20 @@ func (t *Tables) command(base, value uint32) {
 // Workers returns the number of workers in the tables.
 func (t *Tables) Workers() int { return len(t.workers) }
 
-// Version returns a number that changes with every change of the tables.
+// Version returns a number that is different after every change of the tables.
 func (t *Tables) Version() uint64 { return t.version }
 
 // Server reports whether addr belongs to a parameter server.
 func (t *Tables) Server(addr netip.Addr) bool { return t.servers[ipNumber(addr)] }
 
-// Worker returns the cluster and worker of a source address.
+// Worker returns the cluster id and worker id for a source address. It returns false if the address is not in the
+// tables.
 func (t *Tables) Worker(source netip.Addr) (olaf.ClusterID, olaf.WorkerID, bool) {
 	params, ok := t.workers[ipNumber(source)]
 	return olaf.ClusterID(params >> 16), olaf.WorkerID(params), ok
 }
 
-// Group reports whether a cluster is known. Members are in the replication block; this type multicasts nothing.
+// Group reports whether the tables contain a cluster. It returns no members, because they are in the replication block.
 func (t *Tables) Group(c olaf.ClusterID) ([]olaf.WorkerID, bool) { return nil, t.clusters[uint32(c)] }
 
 func ipNumber(a netip.Addr) uint32 {

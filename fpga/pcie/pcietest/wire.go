@@ -8,17 +8,17 @@ import (
 	"github.com/olafctl/olaf/fpga/twin"
 )
 
-// Frame is one frame that left the card.
+// Frame is a frame that was sent by the card.
 type Frame struct {
 	At   time.Time // last bit out, on the card's clock
 	Data []byte    // without FCS
 }
 
-// A MAC's counters of sent and received frames.
+// txPackets and rxPackets are the offsets of a MAC's counters for sent and received frames.
 const txPackets, rxPackets = 0x500, 0x608
 
-// Sent returns the frames that left for the parameter server since its last call, and counts them at the MAC of a
-// port. The blocks must record complete frames: a twin with Wire, or RTL with Record.
+// Sent returns the frames sent to the parameter server since its previous call, and adds them to the MAC counters of a
+// port. The blocks must record complete frames, which requires a twin with Wire or an RTL model with Record.
 func (c *Card) Sent(port int) ([]Frame, error) {
 	start, err := regmap.Read64(c.Blocks, regmap.GeneratorStartCycle)
 	if err != nil {

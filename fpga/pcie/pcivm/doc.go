@@ -21,7 +21,7 @@
 // Not emulated: DMA, MSI-X, AER, link training.
 package pcivm
 
-// Command is one request to the guest's init.
+// Command is a request to the first process in the guest, which runs or kills a program.
 type Command struct {
 	ID   int      `json:"id"`
 	Args []string `json:"args,omitempty"` // a tool of the init, or a program with arguments
@@ -30,7 +30,7 @@ type Command struct {
 	Kill int      `json:"kill,omitempty"` // if not 0, send this signal to running command ID
 }
 
-// Event reports a line of a command's output, or its end.
+// Event reports a line of a command's output, or the command's end.
 type Event struct {
 	ID     int    `json:"id"`
 	Stderr bool   `json:"stderr,omitempty"` // the line is from standard error

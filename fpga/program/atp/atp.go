@@ -1,9 +1,8 @@
-// Package atp implements ATP's table of aggregators as a switch program (Lao et al., NSDI 2021). Profile p4ml
-// follows the released P4 program; profile paper has two levels of switches. The sender chooses the aggregator. If
-// it is taken, the packet continues to the parameter server unchanged. An aggregator is held until the server's
-// acknowledgement.
-//
-// docs/papers/atp.md separates the rules of the code, those of the paper, and ours.
+// Package atp implements ATP's table of aggregators as a switch program (Lao et al., NSDI 2021). Profile p4ml follows
+// the released P4 program. Profile paper follows the paper and has two levels of switches. The sender chooses the
+// aggregator of a packet. If another sum uses the aggregator, the packet is forwarded to the parameter server
+// unchanged. An aggregator stays in use until the server acknowledges its sum. docs/papers/atp.md lists which rules are
+// from the code, which are from the paper and which are ours.
 package atp
 
 import (
@@ -20,8 +19,8 @@ const (
 	Paper    = "paper"
 )
 
-// DefaultSlots is the number of aggregators in the released program: two registers of 20,000 cells for each of 31
-// words.
+// DefaultSlots is the number of aggregators in the released program, which has two registers of 20,000 cells for each
+// of 31 words.
 const DefaultSlots = 20_000
 
 // Lanes is the number of values per packet, MaxSlots the range of a 16-bit index, and MaxMembers the number of bits
@@ -50,7 +49,7 @@ const (
 	classes
 )
 
-// aggregator is one slot of the table.
+// aggregator is one slot in the table.
 type aggregator struct {
 	key    uint64 // 1 + job and sequence; 0 means free
 	bitmap uint32
@@ -62,7 +61,7 @@ type aggregator struct {
 	trace  program.Trace
 }
 
-// Switch is one switch's table. It implements program.Program.
+// Switch is the table of aggregators in one switch. It implements program.Program.
 type Switch struct {
 	cfg    program.Config
 	levels bool          // the profile has two levels
@@ -83,7 +82,8 @@ var limits = program.Limits{
 	Unwrapped: "ATP's workers choose aggregators themselves",
 }
 
-// New returns a table without jobs. Slots 0 means DefaultSlots. The error matches program.ErrConfig.
+// New returns a table without jobs. If cfg.Slots is 0, it has DefaultSlots aggregators. The error matches
+// program.ErrConfig.
 func New(cfg program.Config) (*Switch, error) {
 	cfg, err := limits.FillConfig(cfg)
 	if err != nil {
@@ -96,8 +96,9 @@ func New(cfg program.Config) (*Switch, error) {
 	}, nil
 }
 
-// Configure sets the workers of a job. Jobs share the table. A job with a partition relies on other jobs not to use it.
-// An unconfigured job is treated like the first.
+// Configure sets the workers of a job. All jobs share the table. A job may have its own range of aggregators, but jobs
+// without a range are not prevented from using it. Packets of an unconfigured job are treated as if they belonged to
+// the first job.
 func (s *Switch) Configure(j program.Job) error {
 	most := MaxMembers
 	if s.levels {
@@ -140,7 +141,7 @@ func (s *Switch) profileName() string {
 	return Released
 }
 
-// Remove ends a job and frees its aggregators.
+// Remove removes a job and frees its aggregators.
 func (s *Switch) Remove(id olaf.ClusterID) {
 	for i := range s.slots {
 		if t := &s.slots[i]; t.key != 0 && olaf.ClusterID((t.key-1)>>48) == id {
@@ -167,10 +168,11 @@ func (s *Switch) findJob(id olaf.ClusterID) *program.Job {
 	return nil
 }
 
-// keyOf returns a key that is never 0. As in the released program it has job and sequence but not the tensor.
+// keyOf returns a packet's key in the table, which is never 0. As in the released program, it consists of the job and
+// the sequence number, without the tensor.
 func keyOf(p *program.Packet) uint64 { return 1 + (uint64(p.Job)<<48 | p.Seg&(1<<48-1)) }
 
-// freeSlot empties an aggregator; a sum that had not left counts as cleared.
+// freeSlot empties an aggregator. If its sum was not sent, it counts as cleared.
 func (s *Switch) freeSlot(t *aggregator) {
 	if !t.left {
 		s.counts[vectorsCleared] += uint64(t.trace.Vectors)
@@ -180,27 +182,29 @@ func (s *Switch) freeSlot(t *aggregator) {
 	*t = aggregator{}
 }
 
-// Reset empties the table, zeroes the counts and keeps jobs and memory.
+// Reset empties the table and sets the counts to 0. Jobs and allocated memory are kept.
 func (s *Switch) Reset() {
 	clear(s.slots)
 	s.counts, s.used = [counters]uint64{}, 0
 }
 
-// Slots returns the size of the table.
+// Slots returns the number of aggregators in the table.
 func (s *Switch) Slots() int { return len(s.slots) }
 
-// CountOccupied returns the number of aggregators in use, including complete ones that wait for their acknowledgement.
+// CountOccupied returns the number of aggregators in use, including those with complete sums that wait for their
+// acknowledgement.
 func (s *Switch) CountOccupied() int { return s.used }
 
-// Counts returns the values of the ledger declared by Describe.
+// Counts returns the values of the counters in the description's ledger.
 func (s *Switch) Counts() []uint64 { return s.counts[:] }
 
-// Memory returns, per aggregator, the values, a bitmap, a count, a mark, and job and sequence, 4 bytes each.
+// Memory returns the size of the table. Each aggregator has its values and a bitmap, a count, a mark, and the job and
+// sequence number, of 4 bytes each.
 func (s *Switch) Memory() olaf.Size {
 	return olaf.Size(len(s.slots) * (olaf.LaneBytes*Lanes + 4*4))
 }
 
-// Slot returns a view of aggregator i.
+// Slot returns the contents of aggregator i.
 func (s *Switch) Slot(i int) program.Slot {
 	t := &s.slots[i]
 	if t.key == 0 {
@@ -212,7 +216,7 @@ func (s *Switch) Slot(i int) program.Slot {
 	}
 }
 
-// buffer returns the used lanes of an aggregator, or nil if the switch stores none.
+// buffer returns the lanes that aggregator i uses, or nil if the switch does not store lanes.
 func (s *Switch) buffer(i int) []uint32 {
 	n := s.cfg.LaneMemory
 	if n == 0 {

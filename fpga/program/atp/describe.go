@@ -14,7 +14,7 @@ const (
 	counters       = int(classes) + program.Sums
 )
 
-// newLedger declares the classes and the counters common to all programs.
+// newLedger returns a ledger with the program's classes and the counters that all programs have.
 func newLedger() *olaf.Ledger {
 	return program.NewLedger([]olaf.Counter{
 		Forwarded: {Name: "forwarded", Title: "Forwarded",
@@ -38,7 +38,7 @@ func newLedger() *olaf.Ledger {
 	}, "completed", "forwarded", "collided", "flushed_by_resend", "bypassed_overflow")
 }
 
-// Describe returns the description of ATP.
+// Describe returns the description of the ATP program.
 func Describe() program.Description {
 	return program.Description{
 		Name:       "atp",
@@ -54,7 +54,7 @@ func Describe() program.Description {
 	}
 }
 
-// listTables returns the tables that a controller writes.
+// listTables returns the tables that a controller writes to configure jobs.
 func listTables() []program.Table {
 	return []program.Table{
 		{

@@ -8,7 +8,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Receive processes one packet.
+// Receive implements program.Program.
 func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32,
 	out program.Out) program.Class {
 	switch {
@@ -66,16 +66,18 @@ func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, la
 	return s.countClass(Completed)
 }
 
-// countClass counts a packet in its class.
+// countClass counts a packet in the given class and returns the class.
 func (s *Switch) countClass(class program.Class) program.Class {
 	s.counts[class]++
 	return class
 }
 
-// levelShift is the offset of a packet's second bitmap, for racks; the first is for workers in a rack.
+// levelShift is the position of the second bitmap in a packet's Bitmap. The first bitmap is for the workers in a rack,
+// and the second is for racks.
 const levelShift = 32
 
-// bitOf returns the contributor's bit: the packet's bit for this level, or that of the member at the port.
+// bitOf returns the bit that represents the sender of a packet in bitmaps. It is the packet's own bit for this level
+// or, if the packet has none, the bit of the member at the port. It returns false if there is no such member.
 func bitOf(k *program.Job, from program.Port, p *program.Packet) (uint32, bool) {
 	if k == nil {
 		return 0, false
@@ -94,7 +96,8 @@ func bitOf(k *program.Job, from program.Port, p *program.Packet) (uint32, bool) 
 	return 0, false
 }
 
-// requiredCount returns the contributions that complete an aggregator, from the packet or else the job.
+// requiredCount returns the number of contributions that complete an aggregator. It is taken from the packet if it
+// specifies a fan-in, and otherwise from the job.
 func requiredCount(k *program.Job, p *program.Packet) uint16 {
 	switch {
 	case p.Fan > 0:
@@ -105,15 +108,15 @@ func requiredCount(k *program.Job, p *program.Packet) uint16 {
 	return uint16(len(k.Members))
 }
 
-// sendCollided passes on a packet whose aggregator is used by another sum, with the collision mark.
+// sendCollided marks a packet as collided and forwards it up, because its aggregator is used by another sum.
 func (s *Switch) sendCollided(p *program.Packet, lanes []uint32, out program.Out) {
 	s.out = *p
 	s.out.Flags |= program.Collision
 	out.Emit(program.Up, &s.out, lanes)
 }
 
-// handleResend processes a retransmission: the aggregator's content goes to the server, and the aggregator is free.
-// A retransmission never takes a free aggregator.
+// handleResend processes a retransmission. It sends the contents of the packet's aggregator to the server and frees the
+// aggregator. If the aggregator is free, it is not used, and the packet itself is forwarded.
 func (s *Switch) handleResend(k *program.Job, bit uint32, p *program.Packet, lanes []uint32, out program.Out) program.Class {
 	i := int(p.Index)
 	t := &s.slots[i]
@@ -138,7 +141,7 @@ func (s *Switch) handleResend(k *program.Job, bit uint32, p *program.Packet, lan
 	return Flushed
 }
 
-// addPacket adds a packet to an aggregator; the first overwrites the content of an earlier use.
+// addPacket adds a packet to an aggregator. The first packet overwrites contents from an earlier use.
 func (s *Switch) addPacket(t *aggregator, bit uint32, p *program.Packet, lanes []uint32) {
 	if s.cfg.LaneMemory > 0 {
 		s.addLanes(int(p.Index), lanes)
@@ -150,7 +153,7 @@ func (s *Switch) addPacket(t *aggregator, bit uint32, p *program.Packet, lanes [
 	s.counts[vectorsHeld] += uint64(p.Trace.Vectors)
 }
 
-// addLanes adds a packet's lanes to aggregator i.
+// addLanes adds a packet's lanes to aggregator i, or stores them if it is empty.
 func (s *Switch) addLanes(i int, lanes []uint32) {
 	if s.slots[i].bitmap == 0 {
 		copy(s.buffer(i), lanes)
@@ -159,15 +162,16 @@ func (s *Switch) addLanes(i int, lanes []uint32) {
 	}
 }
 
-// markLeft counts an aggregator's sum as sent to the server.
+// markLeft marks an aggregator's sum as sent to the server and updates the counts.
 func (s *Switch) markLeft(t *aggregator) {
 	t.left = true
 	s.counts[vectorsOut] += uint64(t.trace.Vectors)
 	s.counts[vectorsHeld] -= uint64(t.trace.Vectors)
 }
 
-// sendSum replaces the content of the current packet with the aggregator's sum and passes it on. Its ECN mark is the
-// register's value before this packet: the packet's mark is lost, as in the released program.
+// sendSum replaces the contents of the current packet with the aggregator's sum and forwards the packet. The sum is
+// ECN-marked if the aggregator was marked before this packet. The mark of the packet itself is lost, as in the released
+// program.
 func (s *Switch) sendSum(k *program.Job, i int, p *program.Packet, marked bool, out program.Out) {
 	t := &s.slots[i]
 	s.out = *p
@@ -186,8 +190,8 @@ func (s *Switch) sendSum(k *program.Job, i int, p *program.Packet, marked bool, 
 	out.Emit(program.Up, &s.out, s.buffer(i))
 }
 
-// handleAck frees the aggregator that the packet names, if it belongs to this packet, and notifies the job's
-// workers. The server's request for floats frees nothing.
+// handleAck frees the aggregator that an acknowledgement names, if it still belongs to the acknowledged packet, and
+// forwards the acknowledgement to the job's workers. A request of the server for floats does not free an aggregator.
 func (s *Switch) handleAck(p *program.Packet, lanes []uint32, out program.Out) program.Class {
 	class := Forwarded
 	if p.Flags&program.Overflow == 0 || p.Flags&program.Resend != 0 {

@@ -16,7 +16,7 @@ const (
 	counters       = int(classes) + program.Sums
 )
 
-// newLedger declares the classes and the counters common to all programs.
+// newLedger returns a ledger with the program's classes and the counters that all programs have.
 func newLedger() *olaf.Ledger {
 	return program.NewLedger([]olaf.Counter{
 		Forwarded:  {Name: "forwarded", Title: "Forwarded", Doc: "of no aggregation protocol, passed on untouched"},
@@ -35,7 +35,7 @@ func newLedger() *olaf.Ledger {
 	}, "completed", "forwarded")
 }
 
-// Describe returns the description of iSwitch.
+// Describe returns the description of the iSwitch program.
 func Describe() program.Description {
 	return program.Description{
 		Name:       "iswitch",
@@ -55,8 +55,8 @@ func Describe() program.Description {
 	}
 }
 
-// smallestAddress returns the switch with the smallest address, so that all switches of a level choose the same
-// parent (paper, §3.4).
+// smallestAddress returns the index of the switch with the smallest address. With this rule, all switches on a level
+// choose the same parent (paper, §3.4).
 func smallestAddress(switches []netip.Addr) int {
 	taken := 0
 	for i, a := range switches {

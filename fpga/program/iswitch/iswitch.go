@@ -1,9 +1,8 @@
-// Package iswitch implements the accelerator of iSwitch (Li et al., ISCA 2019, §3) as a switch program. Data
-// packets with equal Seg are added in order of arrival as float32, and the sum leaves when it has H contributions.
-//
-// docs/papers/iswitch.md separates the paper's rules from ours. Profile isw-1 is the paper's: its frame carries
-// neither worker nor round, so a retransmission is added twice. Profile isw-x is ours: round and contributors are
-// in the upper half of Seg, and duplicates and packets of past rounds are dropped.
+// Package iswitch implements the accelerator of iSwitch as a switch program (Li et al., ISCA 2019, §3). It adds data
+// packets with equal Seg in order of arrival, as float32, and sends the sum after H contributions. Profile isw-1
+// follows the paper. Its frames contain neither worker nor round, so a retransmission is added twice. Profile isw-x is
+// our extension. It has the round and the contributors in the upper half of Seg, and drops duplicates and packets of
+// past rounds. docs/papers/iswitch.md lists which rules are from the paper and which are ours.
 package iswitch
 
 import (
@@ -20,17 +19,18 @@ const (
 	Exactly   = "isw-x"
 )
 
-// MaxMembers is the number of bits in a bitmap of isw-x.
+// MaxMembers is the maximum number of members in a job, one for each bit in a bitmap of isw-x.
 const MaxMembers = 64
 
-// DefaultSlots is chosen for the paper's board: 2,048 segments of 366 float32 take 3.0 MB, its 44.5 % of block RAM.
+// DefaultSlots is the number of segments that fit on the paper's board. 2,048 segments of 366 float32 values use 3.0
+// MB, which is 44.5 % of its block RAM.
 const DefaultSlots = 2048
 
-// Lanes is the number of float32 in an Ethernet frame of 1,514 bytes: an IPv4 packet of 1,500 minus IPv4, UDP and
-// Seg.
+// Lanes is the number of float32 values in an Ethernet frame of 1,514 bytes. Its IPv4 packet has 1,500 bytes, including
+// the headers of IPv4 and UDP and Seg.
 const Lanes = (1500 - 20 - 8 - 8) / 4
 
-// DataToS is the type of service of data packets; the paper gives no value.
+// DataToS is the type of service in data packets. The paper does not specify a value.
 const DataToS = 0x0c
 
 // MaxSlots and MaxH limit a table and a threshold.
@@ -39,7 +39,7 @@ const (
 	MaxH     = math.MaxUint16
 )
 
-// AllSegments is the Seg of a Reset for all segments of the job.
+// AllSegments is the value of Seg in a Reset that applies to all segments of the job.
 const AllSegments = math.MaxUint64
 
 // Actions of control packets (paper, Table 2; the codes are ours).
@@ -74,8 +74,9 @@ const (
 	classes
 )
 
-// slot is one segment, in two cache lines. Its sum is built in the packet that emits it, which avoids a copy:
-// contributors, round, length and trace are set by contributions, the rest on departure.
+// slot contains one segment in two cache lines. Its sum is built directly in the packet that is sent, which avoids a
+// copy. Contributions set the packet's contributors, round, length and trace; the other fields are set before it is
+// sent.
 type slot struct {
 	sum   program.Packet
 	since olaf.Time
@@ -97,7 +98,7 @@ type job struct {
 	bits   []uint64 // by port: the bit of its member if it has joined, else 0
 }
 
-// Switch is the accelerator of one switch. It implements program.Program.
+// Switch is the accelerator in one switch. It implements program.Program.
 type Switch struct {
 	cfg    program.Config
 	exact  bool
@@ -116,7 +117,8 @@ var limits = program.Limits{
 	Slots: MaxSlots, Default: DefaultSlots, Places: "segments",
 }
 
-// New returns an accelerator without jobs. Slots 0 means DefaultSlots. The error matches program.ErrConfig.
+// New returns an accelerator without jobs. If cfg.Slots is 0, it has DefaultSlots segments. The error matches
+// program.ErrConfig.
 func New(cfg program.Config) (*Switch, error) {
 	cfg, err := limits.FillConfig(cfg)
 	if err != nil {
@@ -130,7 +132,8 @@ func New(cfg program.Config) (*Switch, error) {
 	return s, nil
 }
 
-// Configure admits a job. Its members count as joined until they leave. A table without partitions has one job.
+// Configure adds a job. Its members count as joined until they leave. A table that is not partitioned has room for one
+// job.
 func (s *Switch) Configure(j program.Job) error {
 	if j.Slots == 0 {
 		j.Slots = len(s.slots) - j.Base
@@ -188,7 +191,7 @@ func (k *job) setJoined(place int, in bool) {
 	}
 }
 
-// Remove ends a job and clears its segments.
+// Remove removes a job and clears its segments.
 func (s *Switch) Remove(id olaf.ClusterID) {
 	if k := s.findJob(id); k != nil {
 		s.clearSums(k, AllSegments, nil)

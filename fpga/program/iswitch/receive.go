@@ -6,7 +6,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Receive processes one packet (paper, §3.3).
+// Receive implements program.Program (paper, §3.3).
 func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32,
 	out program.Out) program.Class {
 	if p.Kind < program.Data || p.Kind > program.Result || from == program.Uplink {
@@ -56,7 +56,7 @@ func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, la
 	return Completed
 }
 
-// handleOther processes a packet that is not a child's contribution.
+// handleOther processes a packet that is not a contribution of a child.
 func (s *Switch) handleOther(from program.Port, p *program.Packet, lanes []uint32, out program.Out) program.Class {
 	switch {
 	case p.Kind == program.Control:
@@ -73,13 +73,14 @@ func (s *Switch) handleOther(from program.Port, p *program.Packet, lanes []uint3
 	return s.countClass(Relayed)
 }
 
-// countClass counts a packet in its class.
+// countClass counts a packet in the given class and returns the class.
 func (s *Switch) countClass(class program.Class) program.Class {
 	s.counts[class]++
 	return class
 }
 
-// relayResult passes the parent's result down. Under isw-x it replaces the partial sum that went up.
+// relayResult forwards a result from the parent switch to the children. In profile isw-x it also stores the result in
+// place of the partial sum that was sent up.
 func (s *Switch) relayResult(k *job, p *program.Packet, lanes []uint32, out program.Out) {
 	if t := s.findSlot(k, p.Seg); t != nil && s.exact && t.done && t.sum.Round == p.Round {
 		t.final, t.sum.Count, t.sum.Lanes, t.sum.Bitmap, t.sum.Trace = true, p.Count, p.Lanes, p.Bitmap, p.Trace
@@ -90,7 +91,7 @@ func (s *Switch) relayResult(k *job, p *program.Packet, lanes []uint32, out prog
 	out.Emit(program.Down, &s.out, lanes)
 }
 
-// buffer returns the used lanes of a slot, or nil if the switch stores none.
+// buffer returns the lanes that a slot uses, or nil if the switch does not store lanes.
 func (s *Switch) buffer(t *slot) []uint32 {
 	n := s.cfg.LaneMemory
 	if n == 0 {
@@ -99,7 +100,7 @@ func (s *Switch) buffer(t *slot) []uint32 {
 	return s.lanes[int(t.at)*n:][:min(n, int(t.sum.Lanes))]
 }
 
-// findSlot returns the slot of a job's segment, or nil if it has none.
+// findSlot returns the slot for a segment of a job, or nil if the segment has no slot.
 func (s *Switch) findSlot(k *job, seg uint64) *slot {
 	if seg >= uint64(k.Slots) {
 		if !s.cfg.Wrap {
@@ -110,7 +111,7 @@ func (s *Switch) findSlot(k *job, seg uint64) *slot {
 	return &s.slots[k.Base+int(seg)]
 }
 
-// portBit returns the bit of the member at a port, or 0 if none has joined.
+// portBit returns the bitmap bit for the member at a port, or 0 if no member has joined there.
 func (k *job) portBit(from program.Port) uint64 {
 	if from >= 0 && int(from) < len(k.bits) {
 		return k.bits[from]
@@ -118,8 +119,8 @@ func (k *job) portBit(from program.Port) uint64 {
 	return 0
 }
 
-// admitRound is isw-x's check of round and contributor. It rejects duplicates, packets of past rounds, and packets
-// of a later round while the current one is incomplete; those will be sent again.
+// admitRound checks a packet's round and contributor in profile isw-x. It rejects duplicates, packets of past rounds,
+// and packets of a later round while the current round is incomplete. The latter will be sent again.
 func (t *slot) admitRound(bit uint64, p *program.Packet) bool {
 	inside := t.sum.Bitmap
 	if t.count == 0 {
@@ -134,8 +135,8 @@ func (t *slot) admitRound(bit uint64, p *program.Packet) bool {
 	return true
 }
 
-// memberAt returns the index of the member at a port, or -1 if there is none, as for the uplink. Members are
-// usually sorted by port.
+// memberAt returns the index of the member at a port, or -1 if there is none, for example at the uplink. Members are
+// usually sorted by port, so it first looks at the index that equals the port.
 func (k *job) memberAt(from program.Port) int {
 	if from >= 0 && int(from) < len(k.Members) && k.Members[from].Port == from {
 		return int(from)
@@ -148,8 +149,8 @@ func (k *job) memberAt(from program.Port) int {
 	return -1
 }
 
-// addLanes adds the lanes of an already counted packet to a slot. The buffer starts from zeros, so that a -0 in the
-// first packet becomes 0.
+// addLanes adds the lanes of a packet that was already counted to a slot. The first packet is added to zeros, so that
+// -0 becomes 0.
 func (s *Switch) addLanes(t *slot, lanes []uint32) {
 	buffer := s.buffer(t)
 	if t.count == 1 {
@@ -158,7 +159,7 @@ func (s *Switch) addLanes(t *slot, lanes []uint32) {
 	adder.AddFloats(buffer, lanes)
 }
 
-// freeSum counts a slot's sum as departed and frees the slot.
+// freeSum counts the contributions in a slot as sent and frees the slot.
 func (s *Switch) freeSum(t *slot, k *job) {
 	s.counts[vectorsOut] += uint64(t.sum.Vectors)
 	s.counts[vectorsHeld] -= uint64(t.sum.Vectors)
@@ -167,7 +168,7 @@ func (s *Switch) freeSum(t *slot, k *job) {
 	t.done, t.final = true, !k.Parent
 }
 
-// sumDest returns the destination of a job's sums.
+// sumDest returns the destination of a job's sums, which is the parent or the members.
 func (k *job) sumDest() program.Dest {
 	if k.Parent {
 		return program.Up
@@ -175,7 +176,7 @@ func (k *job) sumDest() program.Dest {
 	return program.Down
 }
 
-// sendSum emits a slot's sum: a partial sum to the parent, a result to others.
+// sendSum sends the sum in a slot to the given destination. To the parent it is a partial sum, to others a result.
 func (s *Switch) sendSum(t *slot, k *job, seg uint64, to program.Dest, out program.Out) {
 	t.sum.Kind, t.sum.Job, t.sum.Seg = program.Result, k.ID, seg
 	if to == program.Up {
@@ -184,7 +185,7 @@ func (s *Switch) sendSum(t *slot, k *job, seg uint64, to program.Dest, out progr
 	out.Emit(to, &t.sum, s.buffer(t))
 }
 
-// clearSlot frees a slot and keeps its round.
+// clearSlot frees a slot but keeps its round.
 func (s *Switch) clearSlot(t *slot) {
 	s.counts[vectorsHeld] -= uint64(t.sum.Vectors)
 	s.used--
@@ -229,8 +230,9 @@ func (s *Switch) handleControl(from program.Port, p *program.Packet, out program
 	return Controlled
 }
 
-// answerHelp forwards a worker's request to all who may have the missing result. Under isw-x, where it names the
-// round, the switch answers if it still has the result, and resends its partial sum if no result has returned.
+// answerHelp handles a worker's request for a missing result by forwarding it to all members and switches that may have
+// the result. In profile isw-x the request names the round. The switch then answers itself if it still has the result,
+// or sends its partial sum again if the parent has not returned a result.
 func (s *Switch) answerHelp(k *job, from program.Port, p *program.Packet, out program.Out) {
 	if t := s.findSlot(k, p.Seg); t != nil && s.exact {
 		switch known := t.done && t.sum.Round == p.Round; {
@@ -260,8 +262,8 @@ func (s *Switch) acknowledge(to program.Port, p *program.Packet, done bool, out 
 	out.Emit(program.Dest(to), &s.out, nil)
 }
 
-// clearSums discards a job's partial sums, of one segment or all. Under isw-x a Reset names its round and has no
-// effect if that round is over. by is nil if a controller clears.
+// clearSums discards the partial sums of a job, in one segment or in all. In profile isw-x, a Reset for one segment
+// names the round and has no effect on other rounds. by is the Reset packet, or nil if a controller clears the sums.
 func (s *Switch) clearSums(k *job, seg uint64, by *program.Packet) {
 	first, end := k.Base, k.Base+k.Slots
 	if seg != AllSegments {

@@ -5,17 +5,17 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Slots returns the size of the table.
+// Slots returns the number of segments in the table.
 func (s *Switch) Slots() int { return len(s.slots) }
 
 // CountOccupied returns the number of segments with a partial sum.
 func (s *Switch) CountOccupied() int { return s.used }
 
-// Counts returns the values of the ledger declared by Describe.
+// Counts returns the values of the counters in the description's ledger.
 func (s *Switch) Counts() []uint64 { return s.counts[:] }
 
-// Memory returns four bytes per lane and two per counter, like the paper's buffers and Seg counters; isw-x adds
-// bitmap and round.
+// Memory returns the size of the table. Each lane takes four bytes and each counter two, as in the paper's buffers and
+// Seg counters. Profile isw-x adds a bitmap and a round.
 func (s *Switch) Memory() olaf.Size {
 	bytes := Lanes*4 + 2
 	if s.exact {
@@ -24,7 +24,7 @@ func (s *Switch) Memory() olaf.Size {
 	return olaf.Size(len(s.slots) * bytes)
 }
 
-// Slot returns a view of segment i.
+// Slot returns the contents of segment i.
 func (s *Switch) Slot(i int) program.Slot {
 	t := &s.slots[i]
 	v := program.Slot{Held: t.count > 0}
@@ -42,7 +42,7 @@ func (s *Switch) Slot(i int) program.Slot {
 	return v
 }
 
-// Reset empties the table and zeroes the counts.
+// Reset empties the table and sets the counts to 0.
 func (s *Switch) Reset() {
 	for i := range s.slots {
 		s.slots[i] = slot{at: uint32(i)}

@@ -14,7 +14,7 @@ const (
 	counters       = int(classes) + program.Sums
 )
 
-// newLedger declares the classes and the counters common to all programs.
+// newLedger returns a ledger with the program's classes and the counters that all programs have.
 func newLedger() *olaf.Ledger {
 	return program.NewLedger([]olaf.Counter{
 		Forwarded: {Name: "forwarded", Title: "Forwarded",
@@ -36,7 +36,7 @@ func newLedger() *olaf.Ledger {
 	}, "completed", "forwarded")
 }
 
-// Describe returns the description of P4INC.
+// Describe returns the description of the P4INC program.
 func Describe() program.Description {
 	return program.Description{
 		Name:       "p4inc",
@@ -52,7 +52,7 @@ func Describe() program.Description {
 	}
 }
 
-// listTables returns the tables that a controller writes.
+// listTables returns the tables that a controller writes to configure jobs.
 func listTables() []program.Table {
 	return []program.Table{
 		{

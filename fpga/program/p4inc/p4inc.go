@@ -1,9 +1,8 @@
-// Package p4inc implements P4INC-AOI's switch program (Xie et al., §VI-B): an array of aggregators, partitioned among
-// jobs. Workers choose the aggregator of a packet. The switch adds packets of the aggregator's current fragment,
-// answers packets of other fragments with a congestion mark, sends the sum to all workers when it is complete, and
-// keeps it until the aggregator's next sum for workers that lost it. There is no parameter server.
-//
-// docs/papers/p4inc.md separates the published rules from our decisions.
+// Package p4inc implements the switch program of P4INC-AOI (Xie et al., §VI-B). It is an array of aggregators that is
+// partitioned among jobs. Workers choose the aggregator of each packet. The switch adds packets of the aggregator's
+// current fragment and answers packets of other fragments with a congestion mark. It sends a complete sum to all
+// workers and keeps it until the aggregator's next sum, for workers that lost it. There is no parameter server.
+// docs/papers/p4inc.md lists which rules are published and which are ours.
 package p4inc
 
 import (
@@ -14,21 +13,24 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Profile is the only profile: the paper's description, with our choices where it is silent.
+// Profile is the name of the only profile. It follows the paper, with our choices where the paper does not specify a
+// rule.
 const Profile = "paper"
 
 const (
-	// Lanes is the default number of values per packet. The paper gives none; 64 is that of SwitchML's smaller
-	// build.
+	// Lanes is the default number of values per packet. The paper does not specify one; 64 is the number in SwitchML's
+	// smaller build.
 	Lanes = 64
 	// DefaultSlots is the default number of aggregators.
 	DefaultSlots = 8192
-	// MaxSlots is the range of a 16-bit index, MaxMembers the number of bits in a bitmap.
+	// MaxSlots is the number of aggregators that a 16-bit index can address. MaxMembers is the number of bits in a
+	// bitmap.
 	MaxSlots   = 1 << 16
 	MaxMembers = 32
 )
 
-// Collided is the action of the control packet that marks congestion; its Seg is the fragment to send again.
+// Collided is the action code of the control packet that signals congestion. The packet's Seg is the fragment to send
+// again.
 const Collided uint8 = 1
 
 // Classes of arriving packets.
@@ -46,7 +48,7 @@ const (
 	classes
 )
 
-// aggregator is one slot of the table, with the shadow copy of its last sum.
+// aggregator is one slot in the table. It includes a shadow copy of its last sum.
 type aggregator struct {
 	bitmap   uint32 // contributors; 0 means empty
 	lanes    uint16
@@ -59,7 +61,7 @@ type aggregator struct {
 	keptMark program.Trace
 }
 
-// Switch is the table of one switch. It implements program.Program.
+// Switch is the table of aggregators in one switch. It implements program.Program.
 type Switch struct {
 	cfg    program.Config
 	jobs   program.Tenants
@@ -78,7 +80,8 @@ var limits = program.Limits{
 	Unwrapped: "P4INC's workers choose aggregators themselves",
 }
 
-// New returns a table without jobs. Slots 0 means DefaultSlots. The error matches program.ErrConfig.
+// New returns a table without jobs. If cfg.Slots is 0, it has DefaultSlots aggregators. The error matches
+// program.ErrConfig.
 func New(cfg program.Config) (*Switch, error) {
 	cfg, err := limits.FillConfig(cfg)
 	if err != nil {
@@ -88,8 +91,8 @@ func New(cfg program.Config) (*Switch, error) {
 		nil
 }
 
-// Configure assigns a segment to a job. Segments must not overlap, and all workers of a job are connected to this
-// switch (§VI-A).
+// Configure adds a job and assigns its segment of the table. Segments must not overlap, and all workers of a job must
+// be connected to this switch (§VI-A).
 func (s *Switch) Configure(j program.Job) error {
 	if j.Parent || j.Level > 0 {
 		return fmt.Errorf("%w: P4INC aggregates on one switch alone, that of all workers of a job", program.ErrConfig)
@@ -105,7 +108,7 @@ func (s *Switch) Configure(j program.Job) error {
 	return nil
 }
 
-// Remove ends a job and frees its aggregators.
+// Remove removes a job and frees its aggregators.
 func (s *Switch) Remove(id olaf.ClusterID) {
 	k := s.jobs.Find(id)
 	if k == nil {
@@ -121,22 +124,23 @@ func (s *Switch) Remove(id olaf.ClusterID) {
 	s.jobs[id] = nil
 }
 
-// Reset empties the table, zeroes the counts and keeps jobs and memory.
+// Reset empties the table and sets the counts to 0. Jobs and allocated memory are kept.
 func (s *Switch) Reset() {
 	clear(s.slots)
 	s.counts, s.used = [counters]uint64{}, 0
 }
 
-// Slots returns the size of the table.
+// Slots returns the number of aggregators in the table.
 func (s *Switch) Slots() int { return len(s.slots) }
 
-// CountOccupied returns the number of incomplete aggregators.
+// CountOccupied returns the number of aggregators with an incomplete sum.
 func (s *Switch) CountOccupied() int { return s.used }
 
-// Counts returns the values of the ledger declared by Describe.
+// Counts returns the values of the counters in the description's ledger.
 func (s *Switch) Counts() []uint64 { return s.counts[:] }
 
-// Memory returns, per aggregator, values and their shadow, a bitmap and two fragment numbers of 4 bytes.
+// Memory returns the size of the table. Each aggregator has its values, their shadow copy, a bitmap, and two fragment
+// numbers of 4 bytes.
 func (s *Switch) Memory() olaf.Size {
 	lanes := s.cfg.Lanes
 	if lanes == 0 {
@@ -145,7 +149,7 @@ func (s *Switch) Memory() olaf.Size {
 	return olaf.Size(len(s.slots) * (2*olaf.LaneBytes*lanes + 3*4))
 }
 
-// Slot returns a view of aggregator i.
+// Slot returns the contents of aggregator i.
 func (s *Switch) Slot(i int) program.Slot {
 	t := &s.slots[i]
 	if t.bitmap == 0 {
@@ -166,8 +170,8 @@ func (s *Switch) ownerOf(i int) olaf.ClusterID {
 	return 0
 }
 
-// buffer returns the used lanes of an aggregator or, for shadow 1, of its shadow copy; nil if the switch stores
-// none.
+// buffer returns the lanes that an aggregator uses, or those of its shadow copy if shadow is 1. It returns nil if the
+// switch does not store lanes.
 func (s *Switch) buffer(i, shadow int, lanes uint16) []uint32 {
 	n := s.cfg.LaneMemory
 	if n == 0 {

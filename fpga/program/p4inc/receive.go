@@ -57,7 +57,7 @@ func (s *Switch) handlePacket(now olaf.Time, from program.Port, p *program.Packe
 	return Completed
 }
 
-// startFragment assigns an empty aggregator to a fragment.
+// startFragment starts the sum of a packet's fragment in an empty aggregator.
 func (s *Switch) startFragment(now olaf.Time, i int, p *program.Packet) {
 	t := &s.slots[i]
 	t.seg, t.lanes, t.since, t.trace = p.Seg, p.Lanes, now, program.Trace{}
@@ -65,7 +65,7 @@ func (s *Switch) startFragment(now olaf.Time, i int, p *program.Packet) {
 	s.used++
 }
 
-// clearSum discards the sum in an aggregator.
+// clearSum discards the partial sum in an aggregator.
 func (s *Switch) clearSum(t *aggregator) {
 	s.counts[vectorsCleared] += uint64(t.trace.Vectors)
 	s.counts[vectorsHeld] -= uint64(t.trace.Vectors)
@@ -82,7 +82,7 @@ func (s *Switch) addPacket(i int, bit uint32, p *program.Packet, lanes []uint32)
 	s.counts[vectorsHeld] += uint64(p.Trace.Vectors)
 }
 
-// completeSum sends the sum to all workers, keeps it as the shadow copy and empties the aggregator.
+// completeSum sends an aggregator's sum to all workers, stores it as the shadow copy and empties the aggregator.
 func (s *Switch) completeSum(k *program.Tenant, i int, out program.Out) {
 	t := &s.slots[i]
 	s.counts[vectorsOut] += uint64(t.trace.Vectors)
@@ -94,7 +94,8 @@ func (s *Switch) completeSum(k *program.Tenant, i int, out program.Out) {
 	s.sendResult(k.ID, i, program.Down, out)
 }
 
-// handleLate processes a packet of a completed fragment.
+// handleLate processes a packet of a fragment that is already complete. It sends the result again if the switch still
+// has it.
 func (s *Switch) handleLate(i int, from program.Port, p *program.Packet, out program.Out) program.Class {
 	if p.Seg < s.slots[i].keptSeg {
 		return Stale
@@ -103,7 +104,7 @@ func (s *Switch) handleLate(i int, from program.Port, p *program.Packet, out pro
 	return Answered
 }
 
-// sendResult sends the shadow copy.
+// sendResult sends the shadow copy in aggregator i as a result.
 func (s *Switch) sendResult(id olaf.ClusterID, i int, to program.Dest, out program.Out) {
 	t := &s.slots[i]
 	s.out = program.Packet{
@@ -113,7 +114,7 @@ func (s *Switch) sendResult(id olaf.ClusterID, i int, to program.Dest, out progr
 	out.Emit(to, &s.out, s.buffer(i, 1, t.keptLen))
 }
 
-// sendMark notifies a sender that its aggregator is used by another fragment.
+// sendMark sends a congestion mark to a sender, because its aggregator is used by another fragment.
 func (s *Switch) sendMark(from program.Port, p *program.Packet, out program.Out) {
 	s.out = program.Packet{Kind: program.Control, Action: Collided, Flags: program.ECN, Job: p.Job, Worker: p.Worker,
 		Seg: p.Seg, Index: p.Index}

@@ -1,5 +1,5 @@
-// Package pass is the program of a switch that only forwards: packets from below go up, packets from above go down.
-// A switch without a program does the same.
+// Package pass implements the program of a switch that only forwards packets, from the children to the uplink and from
+// the uplink to the children. A switch without a program does the same.
 package pass
 
 import (
@@ -10,7 +10,7 @@ import (
 // Forwarded is the class of every packet.
 const Forwarded program.Class = 0
 
-// Switch forwards. It implements program.Program.
+// Switch forwards all packets. It implements program.Program.
 type Switch struct{ counts [1]uint64 }
 
 // Describe returns the description of the pass-through program.
@@ -29,7 +29,7 @@ func Describe() program.Description {
 	}
 }
 
-// Receive forwards a packet.
+// Receive forwards a packet and counts it.
 func (s *Switch) Receive(_ olaf.Time, from program.Port, p *program.Packet, lanes []uint32,
 	out program.Out) program.Class {
 	program.ForwardPacket(from, p, lanes, out)
@@ -37,20 +37,20 @@ func (s *Switch) Receive(_ olaf.Time, from program.Port, p *program.Packet, lane
 	return Forwarded
 }
 
-// Configure and Remove do nothing: the program has no state per job.
+// Configure and Remove do nothing, because the program has no state per job.
 func (s *Switch) Configure(program.Job) error { return nil }
 func (s *Switch) Remove(olaf.ClusterID)       {}
 
-// Slots returns 0: there is no table.
+// Slots returns 0, because the program has no table.
 func (s *Switch) Slots() int            { return 0 }
 func (s *Switch) Slot(int) program.Slot { return program.Slot{} }
 func (s *Switch) CountOccupied() int    { return 0 }
 
-// Memory returns 0.
+// Memory returns 0, because the program has no table.
 func (s *Switch) Memory() olaf.Size { return 0 }
 
-// Counts returns the values of the ledger declared by Describe.
+// Counts returns the values of the counters in the description's ledger.
 func (s *Switch) Counts() []uint64 { return s.counts[:] }
 
-// Reset zeroes the counts.
+// Reset sets the counts to 0.
 func (s *Switch) Reset() { s.counts = [1]uint64{} }

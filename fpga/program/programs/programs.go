@@ -1,6 +1,6 @@
-// Package programs lists the switch programs in this build. Code that runs a program gets its description as an
-// argument; this list is for the code that passes them, and for the register map, which has a code for every
-// program.
+// Package programs lists the switch programs in this build. Code that runs a program receives its description as an
+// argument. This list is only for the code that passes the descriptions, and for the register map, which has a code for
+// each program.
 package programs
 
 import (
@@ -13,7 +13,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program/xagg"
 )
 
-// AllPrograms returns the programs in the order of their codes and of reports.
+// AllPrograms returns the descriptions of all programs, in the order of their codes. Reports use the same order.
 func AllPrograms() []program.Description {
 	return []program.Description{pass.Describe(), iswitch.Describe(), switchml.Describe(), atp.Describe(),
 		p4inc.Describe(), xagg.Describe()}

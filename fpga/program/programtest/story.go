@@ -15,8 +15,8 @@ import (
 	"github.com/olafctl/olaf/internal/golden"
 )
 
-// Story is a seeded sequence of packets for one program. Its golden file records all outputs of the program:
-// classes, emitted packets with all fields, the table and the counts.
+// Story is a sequence of packets for one program, generated from a seed. Its golden file contains all outputs of the
+// program: classes, sent packets with all fields, the table and the counts.
 type Story struct {
 	Name    string
 	Config  program.Config
@@ -26,8 +26,9 @@ type Story struct {
 	Draw func(r *rand.Rand) (program.Port, program.Packet)
 }
 
-// RunStories plays each story and compares the result with testdata/stories. In between, the first job is removed
-// and admitted again, and the program is reset.
+// RunStories plays each story and compares the program's outputs with the golden files in testdata/stories. After the
+// story's packets, it removes the first job, adds it again, and resets the program, with some more packets after each
+// action.
 func RunStories(t *testing.T, d program.Description, stories ...Story) {
 	t.Helper()
 	for i, s := range stories {
@@ -102,7 +103,7 @@ func (s *teller) sendPacket() {
 	}
 }
 
-// drawLanes draws values that are exact in every arithmetic, and occasionally the integer limits.
+// drawLanes returns random values that are exact in every arithmetic, and sometimes values at the integer limits.
 func (s *teller) drawLanes(n int) []uint32 {
 	if s.r.IntN(8) == 0 {
 		return nil
@@ -122,8 +123,8 @@ func (s *teller) drawLanes(n int) []uint32 {
 	return lanes
 }
 
-// FormatPacket formats the non-zero fields of a packet, its lanes, and its trace: contributions, mark, oldest and
-// newest generation time, their sum, and the updates read.
+// FormatPacket returns a packet as text, with its non-zero fields, its lanes and its trace. The trace is printed as
+// contributions, mark, oldest and newest generation time, their sum, and the updates read.
 func FormatPacket(a program.Arithmetic, p *program.Packet, lanes []uint32) string {
 	words := []string{p.Kind.String()}
 	for _, f := range []struct {
@@ -160,7 +161,7 @@ func formatTrace(t program.Trace) string {
 	return fmt.Sprintf("%d:%04x:%d-%d/%d:%d", t.Vectors, t.Inside>>48, t.OldestNS, t.NewestNS, t.SumNS, t.ReadSum)
 }
 
-// writeState writes the occupied slots and the non-zero counts.
+// writeState writes the occupied slots and the counts that are not 0.
 func (s *teller) writeState(what string) {
 	fmt.Fprintf(&s.text, "%s: %d of %d in use", what, s.p.CountOccupied(), s.p.Slots())
 	account := s.d.CountsOf(s.p)
@@ -190,8 +191,8 @@ func (s *sink) Emit(to program.Dest, p *program.Packet, lanes []uint32) {
 	*s = append(*s, emission{to, *p, slices.Clone(lanes)})
 }
 
-// TestBounds writes a program's description, its tables, the result of each configuration, and the result of
-// admitting each job in turn on the first configuration; admitted jobs stay. It compares them with
+// TestBounds writes a program's description and tables, the result of each configuration, and the result of adding each
+// job in turn to a program with the first configuration. Jobs that were added remain. It compares this text with
 // testdata/bounds.txt.
 func TestBounds(t *testing.T, d program.Description, configs []program.Config, jobs []program.Job) {
 	t.Helper()
@@ -229,7 +230,7 @@ func TestBounds(t *testing.T, d program.Description, configs []program.Config, j
 	golden.Equal(t, "bounds.txt", text.Bytes())
 }
 
-// NewMembers returns n children at ports 0 to n-1.
+// NewMembers returns n members, whose ports are 0 to n-1.
 func NewMembers(n int) []program.Member {
 	m := make([]program.Member, n)
 	for w := range m {

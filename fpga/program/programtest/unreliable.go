@@ -7,10 +7,12 @@ import (
 	"testing"
 )
 
-// packets is the number of packets in a campaign; `make campaign` sends a million to every program.
+// packets is the number of packets in a test over an unreliable network. `make campaign` sends a million to every
+// program.
 var packets = flag.Int("packets", 20_000, "packets to send to a program and its reference over an unreliable way")
 
-// Way is a network between workers and a program that loses, duplicates and reorders packets: one in twenty each.
+// Way is an unreliable network between workers and a program. It loses, duplicates and delays packets, each with a
+// probability of one in twenty.
 type Way[P any] struct {
 	r      *rand.Rand
 	now    int
@@ -24,10 +26,10 @@ type flight[P any] struct {
 	packet P
 }
 
-// oneIn returns true once in twenty calls on average, at random.
+// oneIn returns true at random, once in twenty calls on average.
 func (w *Way[P]) oneIn() bool { return w.r.IntN(20) == 0 }
 
-// Send sends a packet.
+// Send sends a packet, which may be lost, duplicated or delayed.
 func (w *Way[P]) Send(p P) {
 	w.Sent++
 	copies := 1
@@ -49,10 +51,10 @@ func (w *Way[P]) Send(p P) {
 	}
 }
 
-// CountInFlight returns the number of packets in flight.
+// CountInFlight returns the number of packets that were sent but not delivered yet.
 func (w *Way[P]) CountInFlight() int { return len(w.flying) }
 
-// DeliverDue advances time by one step and delivers the packets due, in random order.
+// DeliverDue advances time by one step and delivers the packets that are due, in random order.
 func (w *Way[P]) DeliverDue(arrive func(P)) {
 	w.now++
 	w.r.Shuffle(len(w.flying), func(i, k int) { w.flying[i], w.flying[k] = w.flying[k], w.flying[i] })
@@ -70,8 +72,9 @@ func (w *Way[P]) DeliverDue(arrive func(P)) {
 	}
 }
 
-// RunUnreliable sends packets over a Way: send sends the next one, and arrive handles each delivered one. It ends
-// after the number of packets given by -packets and logs their fates.
+// RunUnreliable sends packets over a Way. It calls send for each packet to send, and arrive for each packet that is
+// delivered. It ends after the number of packets given by the flag -packets, and logs how many were lost, repeated or
+// late.
 func RunUnreliable[P any](t *testing.T, seed uint64, send func(*rand.Rand, *Way[P]), arrive func(P)) {
 	t.Helper()
 	w := &Way[P]{r: rand.New(rand.NewPCG(seed, 10))}
@@ -86,7 +89,7 @@ func RunUnreliable[P any](t *testing.T, seed uint64, send func(*rand.Rand, *Way[
 	t.Logf("%d packets sent, %d lost, %d repeated, %d late", w.Sent, w.Lost, w.Twice, w.Late)
 }
 
-// CompareOutputs compares the outputs of a program and its reference for an arrival, and clears both.
+// CompareOutputs compares the packets that a program and its reference sent after an arrival, and empties both lists.
 func CompareOutputs(t *testing.T, arrival uint64, have, want *[]string) {
 	t.Helper()
 	if !slices.Equal(*have, *want) {

@@ -1,4 +1,4 @@
-// Package programtest has helpers for the tests of all switch programs.
+// Package programtest contains helpers for testing switch programs.
 package programtest
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program/vector"
 )
 
-// RunVectors plays the golden vectors of a program and fails if there are fewer than least.
+// RunVectors plays the golden vectors of a program. It fails if there are fewer than least.
 func RunVectors(t *testing.T, d program.Description, least int) {
 	t.Helper()
 	files, err := filepath.Glob("testdata/vectors/*.txt")
@@ -39,7 +39,8 @@ func RunVectors(t *testing.T, d program.Description, least int) {
 	}
 }
 
-// CheckAccount checks that a program's counts balance and that every arrival is in one class.
+// CheckAccount checks that a program's accounting identities are satisfied and that every arrival has exactly one
+// class.
 func CheckAccount(t interface{ Fatalf(string, ...any) }, d *program.Description, p program.Program, arrivals uint64) {
 	account, classes := d.CountsOf(p), uint64(0)
 	for _, n := range p.Counts()[:d.Classes] {

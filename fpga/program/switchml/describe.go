@@ -5,7 +5,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Profile is the only profile: the released program.
+// Profile is the name of the only profile. It follows the released program.
 const Profile = "p4app"
 
 // Contribution counters, after those of the classes.
@@ -17,7 +17,7 @@ const (
 	counters       = int(classes) + program.Sums
 )
 
-// newLedger declares the classes and the counters common to all programs.
+// newLedger returns a ledger with the program's classes and the counters that all programs have.
 func newLedger() *olaf.Ledger {
 	return program.NewLedger([]olaf.Counter{
 		Forwarded: {Name: "forwarded", Title: "Forwarded", Doc: "of no aggregation protocol, passed on untouched"},
@@ -34,7 +34,7 @@ func newLedger() *olaf.Ledger {
 	}, "completed", "forwarded")
 }
 
-// Describe returns the description of SwitchML.
+// Describe returns the description of the SwitchML program.
 func Describe() program.Description {
 	return program.Description{
 		Name:       "switchml",
@@ -49,7 +49,7 @@ func Describe() program.Description {
 	}
 }
 
-// listTables returns the tables that a controller writes.
+// listTables returns the tables that a controller writes to configure jobs.
 func listTables() []program.Table {
 	return []program.Table{
 		{

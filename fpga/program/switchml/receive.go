@@ -6,7 +6,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Receive processes one packet.
+// Receive implements program.Program.
 func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32,
 	out program.Out) program.Class {
 	if p.Kind != program.Data && p.Kind != program.Result {
@@ -63,13 +63,13 @@ func (s *Switch) Receive(now olaf.Time, from program.Port, p *program.Packet, la
 	return s.countClass(Completed)
 }
 
-// countClass counts a packet in its class.
+// countClass counts a packet in the given class and returns the class.
 func (s *Switch) countClass(class program.Class) program.Class {
 	s.counts[class]++
 	return class
 }
 
-// handleRepeat processes a packet that was already added.
+// handleRepeat processes a packet whose contribution was already added.
 func (s *Switch) handleRepeat(k *program.Tenant, i, v int, from program.Port, p *program.Packet,
 	out program.Out) program.Class {
 	if s.sets[i][v].count > 0 {
@@ -79,8 +79,8 @@ func (s *Switch) handleRepeat(k *program.Tenant, i, v int, from program.Port, p 
 	return Answered
 }
 
-// startSet empties a set for the first packet of a sum, which overwrites its content, or for a packet that outlived its
-// set and starts another sum on top of it.
+// startSet starts a new sum in a set. If first is set, it discards the set's contents. Otherwise the packet has
+// outlived its set, and the new sum is added to the old contents, as in the released program.
 func (s *Switch) startSet(now olaf.Time, t *set, first bool, p *program.Packet) {
 	if first {
 		s.counts[vectorsCleared] += s.countWaiting(t)
@@ -91,7 +91,7 @@ func (s *Switch) startSet(now olaf.Time, t *set, first bool, p *program.Packet) 
 	t.trace = program.Trace{}
 }
 
-// addLanes adds a packet's lanes to a set; those of the first packet overwrite it.
+// addLanes adds a packet's lanes to a set. The lanes of the first packet overwrite the set.
 func (s *Switch) addLanes(i, v int, first bool, lanes []uint32) {
 	if first {
 		copy(s.buffer(i, v), lanes)
@@ -100,7 +100,7 @@ func (s *Switch) addLanes(i, v int, first bool, lanes []uint32) {
 	}
 }
 
-// countWaiting returns the number of contributions in an incomplete set.
+// countWaiting returns the number of contributions in a set if the set is incomplete, and otherwise 0.
 func (s *Switch) countWaiting(t *set) uint64 {
 	if t.count == 0 {
 		return 0
@@ -108,7 +108,7 @@ func (s *Switch) countWaiting(t *set) uint64 {
 	return uint64(t.trace.Vectors)
 }
 
-// countDown decrements the number of missing packets and reports whether the set is complete.
+// countDown decrements the number of packets that a set still waits for, and reports whether the set is complete.
 func (s *Switch) countDown(t *set, workers int) bool {
 	switch {
 	case workers == 1:
@@ -125,14 +125,14 @@ func (s *Switch) countDown(t *set, workers int) bool {
 	return t.count == 0
 }
 
-// maxExponents returns the larger of the two values for each of two exponents, which are signed bytes.
+// maxExponents returns the elementwise maximum of two pairs of exponents, each of which is a signed byte.
 func maxExponents(a, b uint64) uint64 {
 	high := max(int8(a>>8), int8(b>>8))
 	low := max(int8(a), int8(b))
 	return uint64(uint8(high))<<8 | uint64(uint8(low))
 }
 
-// completeSet sends a set's sum to all, or as a partial sum to the parent.
+// completeSet sends a set's sum to all workers, or to the parent as a partial sum.
 func (s *Switch) completeSet(k *program.Tenant, i, v int, p *program.Packet, out program.Out) {
 	t := &s.sets[i][v]
 	s.counts[vectorsOut] += uint64(t.trace.Vectors)
@@ -145,8 +145,8 @@ func (s *Switch) completeSet(k *program.Tenant, i, v int, p *program.Packet, out
 	s.sendSet(k, i, v, program.Result, program.Down, p, out)
 }
 
-// answerRepeat resends a complete set: its result to the sender, or the partial sum to the parent, which may have
-// missed it.
+// answerRepeat sends a complete set again. A result is sent to the sender of the repeated packet. A partial sum is sent
+// to the parent, which may have missed it.
 func (s *Switch) answerRepeat(k *program.Tenant, i, v int, from program.Port, p *program.Packet, out program.Out) {
 	if s.sets[i][v].final {
 		s.sendSet(k, i, v, program.Result, program.Dest(from), p, out)
@@ -155,7 +155,7 @@ func (s *Switch) answerRepeat(k *program.Tenant, i, v int, from program.Port, p 
 	s.sendSet(k, i, v, program.Data, program.Up, p, out)
 }
 
-// sendSet emits a set.
+// sendSet sends the contents of a set as a packet of the given kind.
 func (s *Switch) sendSet(k *program.Tenant, i, v int, kind program.Kind, to program.Dest, p *program.Packet,
 	out program.Out) {
 	t, o := &s.sets[i][v], &s.out
@@ -166,7 +166,8 @@ func (s *Switch) sendSet(k *program.Tenant, i, v int, kind program.Kind, to prog
 	out.Emit(to, o, s.buffer(i, v))
 }
 
-// relayResult passes the parent's result down and stores it in place of the partial sum that went up.
+// relayResult forwards a result from the parent to the workers and stores it in place of the partial sum that was sent
+// up.
 func (s *Switch) relayResult(i, v int, p *program.Packet, lanes []uint32, out program.Out) {
 	if t := &s.sets[i][v]; t.count == 0 && t.lanes == p.Lanes {
 		t.final, t.value, t.trace = true, p.Value, p.Trace

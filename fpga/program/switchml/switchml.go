@@ -1,9 +1,8 @@
-// Package switchml implements SwitchML's pool of slots as a switch program (Sapio et al., NSDI 2021; the rules are
-// those of its released P4 program). A worker chooses slot and set. The first packet of a set overwrites it, the last
-// sends the sum to all, and a repeat for a complete set sends it to the repeat's sender only. Two sets per slot are
-// enough if no packet outlives its set's next use.
-//
-// docs/papers/switchml.md separates the released code's rules from ours.
+// Package switchml implements SwitchML's pool of slots as a switch program, following the released P4 program (Sapio et
+// al., NSDI 2021). A worker chooses the slot and the set of each packet. The first packet of a set overwrites the set,
+// and the last one sends the sum to all workers. If a packet for a complete set is repeated, the sum is sent again, but
+// only to its sender. Two sets per slot are enough as long as no packet is delayed until its set is used again.
+// docs/papers/switchml.md lists which rules are from the released code and which are ours.
 package switchml
 
 import (
@@ -41,7 +40,7 @@ const (
 	classes
 )
 
-// set is one of the two sets of a slot.
+// set is one of the two sets in a slot. Each set contains a sum.
 type set struct {
 	bitmap uint32 // contributors, kept after completion
 	count  uint8  // number of missing packets; 0 before the first and after the last
@@ -52,7 +51,7 @@ type set struct {
 	trace  program.Trace
 }
 
-// Switch is the pool of one switch. It implements program.Program.
+// Switch is the pool of slots in one switch. It implements program.Program.
 type Switch struct {
 	cfg    program.Config
 	jobs   program.Tenants
@@ -71,7 +70,7 @@ var limits = program.Limits{
 	Unwrapped: "SwitchML's workers choose slots themselves",
 }
 
-// New returns a pool without jobs. Slots 0 means DefaultSlots. The error matches program.ErrConfig.
+// New returns a pool without jobs. If cfg.Slots is 0, it has DefaultSlots slots. The error matches program.ErrConfig.
 func New(cfg program.Config) (*Switch, error) {
 	cfg, err := limits.FillConfig(cfg)
 	if err != nil {
@@ -80,8 +79,8 @@ func New(cfg program.Config) (*Switch, error) {
 	return &Switch{cfg: cfg, sets: make([][2]set, cfg.Slots), lanes: make([]uint32, 2*cfg.Slots*cfg.LaneMemory)}, nil
 }
 
-// Configure admits a job; members are numbered by their index. The job gets its slots exclusively; indexes in
-// packets are those of the switch.
+// Configure adds a job, whose members are numbered by their index. Its slots are not shared with other jobs. The
+// indexes in packets are relative to the whole pool, not to the job.
 func (s *Switch) Configure(j program.Job) error {
 	rule := program.Division{Slots: len(s.sets), Members: MaxMembers, Places: "slots", Children: "workers",
 		Sum: "a set"}
@@ -94,7 +93,7 @@ func (s *Switch) Configure(j program.Job) error {
 	return nil
 }
 
-// Remove ends a job and clears its slots.
+// Remove removes a job and clears its slots.
 func (s *Switch) Remove(id olaf.ClusterID) {
 	k := s.jobs.Find(id)
 	if k == nil {
@@ -109,7 +108,7 @@ func (s *Switch) Remove(id olaf.ClusterID) {
 	s.jobs[id] = nil
 }
 
-// discardSet counts an incomplete set as cleared.
+// discardSet counts the contributions in an incomplete set as cleared.
 func (s *Switch) discardSet(t *set) {
 	if t.count > 0 {
 		s.counts[vectorsCleared] += uint64(t.trace.Vectors)
@@ -118,23 +117,23 @@ func (s *Switch) discardSet(t *set) {
 	}
 }
 
-// Reset empties the table, zeroes the counts and keeps jobs and memory.
+// Reset empties the pool and sets the counts to 0. Jobs and allocated memory are kept.
 func (s *Switch) Reset() {
 	clear(s.sets)
 	s.counts, s.used = [counters]uint64{}, 0
 }
 
-// Slots returns the size of the pool; a slot has two sets.
+// Slots returns the number of slots in the pool. Each slot has two sets.
 func (s *Switch) Slots() int { return len(s.sets) }
 
 // CountOccupied returns the number of slots with an incomplete set.
 func (s *Switch) CountOccupied() int { return s.used }
 
-// Counts returns the values of the ledger declared by Describe.
+// Counts returns the values of the counters in the description's ledger.
 func (s *Switch) Counts() []uint64 { return s.counts[:] }
 
-// Memory returns, for both sets of every slot, a bitmap, a counter, two exponents and the lanes that they are built
-// for.
+// Memory returns the size of the pool. Each slot has two sets, with a bitmap, a counter, two exponents and the lanes
+// for which the slot is built.
 func (s *Switch) Memory() olaf.Size {
 	lanes := s.cfg.Lanes
 	if lanes == 0 {
@@ -143,7 +142,7 @@ func (s *Switch) Memory() olaf.Size {
 	return olaf.Size(len(s.sets) * 2 * (4 + 1 + 2 + olaf.LaneBytes*lanes))
 }
 
-// Slot returns a view of slot i: its incomplete set, or else the first.
+// Slot returns the contents of slot i, from its incomplete set if there is one and otherwise from the first set.
 func (s *Switch) Slot(i int) program.Slot {
 	v := 0
 	if s.sets[i][0].count == 0 && s.sets[i][1].count > 0 {
@@ -159,7 +158,7 @@ func (s *Switch) Slot(i int) program.Slot {
 	return view
 }
 
-// buffer returns the used lanes of a set, or nil if the switch stores none.
+// buffer returns the lanes that a set uses, or nil if the switch does not store lanes.
 func (s *Switch) buffer(i, v int) []uint32 {
 	n := s.cfg.LaneMemory
 	if n == 0 {

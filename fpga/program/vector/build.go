@@ -11,11 +11,11 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Build returns the program that v names, with its jobs and members, ready to play. Options of the program line:
-// profile, wrap, parent (true, false), lanes, slots (or segments, aggregators), workers (or members: children at
-// ports 0 to n-1), h (or fan), jobs (ids joined by commas, default 0), racks (this many switches with workers below
-// another switch), parents (addresses of candidate parents for the racks). For unknown words the error matches
-// ErrFormat, for values that the program rejects program.ErrConfig.
+// Build returns the program that v names, with its jobs and members, ready to play. A vector's program line has these
+// options: profile, wrap, parent (true, false), lanes, slots (or segments, aggregators), workers (or members: children
+// at ports 0 to n-1), h (or fan), jobs (ids joined by commas, default 0), racks (the number of switches with workers
+// below another switch), and parents (addresses of candidate parents for the racks). The error matches ErrFormat for
+// unknown words, and program.ErrConfig for values that the program rejects.
 func (v *Vector) Build(described []program.Description) (Subject, error) {
 	i := slices.IndexFunc(described, func(d program.Description) bool { return d.Name == v.Program })
 	if i < 0 {
@@ -59,7 +59,7 @@ func (v *Vector) Build(described []program.Description) (Subject, error) {
 	return s, nil
 }
 
-// addSwitch builds one switch with its jobs.
+// addSwitch adds a switch to the subject and configures its jobs.
 func (o *options) addSwitch(s *Subject, name string, j program.Job, children int) error {
 	p, err := s.Description.New(o.cfg)
 	if err != nil {
@@ -85,7 +85,7 @@ func (o *options) addSwitch(s *Subject, name string, j program.Job, children int
 	return nil
 }
 
-// topNames returns the names of the top switches, the parent of the racks first.
+// topNames returns the names of the switches above the racks. The first is the parent of the racks.
 func (o *options) topNames(d *program.Description) ([]string, error) {
 	switch {
 	case len(o.parents) == 0:
@@ -117,7 +117,7 @@ func joinNames(described []program.Description) string {
 	return strings.Join(all, ", ")
 }
 
-// options are the options of a program line.
+// options contains the options in a vector's program line.
 type options struct {
 	cfg     program.Config
 	job     program.Job

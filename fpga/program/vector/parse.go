@@ -12,8 +12,8 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// ParseVector reads one vector. Fields may come in any order and be left out. The error matches ErrFormat and
-// includes the line.
+// ParseVector reads one vector. Fields may be in any order and may be omitted. The error matches ErrFormat and includes
+// the line number.
 func ParseVector(r io.Reader) (*Vector, error) {
 	p := &parser{v: &Vector{}}
 	lines := bufio.NewScanner(r)
@@ -94,7 +94,7 @@ func (p *parser) programLine(words []string) error {
 	return nil
 }
 
-// parseCycle parses the cycle at the start of a line.
+// parseCycle parses the cycle at the start of a line and returns the remaining words.
 func (p *parser) parseCycle(words []string) ([]string, error) {
 	if len(words) == 0 {
 		return nil, fmt.Errorf("a cycle must come first")
@@ -142,7 +142,7 @@ func (p *parser) packetLine(words []string, kind program.Kind) error {
 	return nil
 }
 
-// numeric lists the number fields of an incoming packet, with their widths in bits.
+// numeric lists the numeric fields of an incoming packet, with their widths in bits.
 var numeric = map[string]struct {
 	bits int
 	put  func(*Input, uint64)
@@ -162,7 +162,7 @@ var numeric = map[string]struct {
 	"set":    {1, func(in *Input, v uint64) { in.Packet.Flags |= program.Set1 * program.Flags(v) }},
 }
 
-// setField sets one field of an incoming packet.
+// setField sets a field of an incoming packet from its text.
 func (in *Input) setField(name, value string) error {
 	if n, ok := numeric[name]; ok {
 		v, err := olaf.ParseWord(value, n.bits)
@@ -214,7 +214,7 @@ func (in *Input) setKind(value string) error {
 	return fmt.Errorf("unknown kind %q", value)
 }
 
-// flagNames are the values of flags=…, joined by plus signs.
+// flagNames lists the names that may appear in flags=…, joined by plus signs, with their values.
 var flagNames = []struct {
 	name string
 	flag program.Flags
@@ -262,7 +262,7 @@ func (p *parser) outLine(words []string) error {
 	return nil
 }
 
-// isDest reports whether a word is a destination, in the form of program.Dest.
+// isDest reports whether a word is a packet destination, as printed by program.Dest.
 func isDest(word string) bool {
 	if number, numbered := strings.CutPrefix(word, "port:"); numbered {
 		v, err := strconv.ParseUint(number, 10, 15)
@@ -302,7 +302,8 @@ func (p *parser) statLine(words []string) error {
 	return nil
 }
 
-// takeField removes a field and returns its value, or "" if it is missing, and the other fields.
+// takeField removes the named field from a list. It returns the field's value, or "" if there is no such field, and the
+// other fields.
 func takeField(fields []Field, name string) (value string, others []Field) {
 	for _, f := range fields {
 		if f.Name == name {
@@ -314,7 +315,7 @@ func takeField(fields []Field, name string) (value string, others []Field) {
 	return value, others
 }
 
-// splitFields parses name=value words; each name may appear once.
+// splitFields parses words of the form name=value. Each name may appear only once.
 func splitFields(words []string) ([]Field, error) {
 	fields := make([]Field, 0, len(words))
 	for _, w := range words {

@@ -11,7 +11,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Subject is the device under test for a vector: one switch, or a tree of two levels.
+// Subject is the system that a vector tests. It is one switch, or a tree of switches with two levels.
 type Subject struct {
 	Description *program.Description
 	// Switches lists the top switches, then the racks, which are children of the first.
@@ -19,14 +19,14 @@ type Subject struct {
 	Racks    int
 }
 
-// Switch is one switch of a subject.
+// Switch is one switch in a Subject.
 type Switch struct {
 	Name    string // used in vector lines; the first needs none
 	Program program.Program
 	Members []program.Port // receivers of a packet to "down", in port order
 }
 
-// findSwitch returns the index of a switch, or -1 if there is none.
+// findSwitch returns the index of the switch with the given name, or -1 if there is none.
 func (s *Subject) findSwitch(name string) int {
 	if name == "" {
 		return 0
@@ -34,8 +34,8 @@ func (s *Subject) findSwitch(name string) int {
 	return slices.IndexFunc(s.Switches, func(w Switch) bool { return w.Name == name })
 }
 
-// PlayVector presents every step of v to s. The error is a *Difference for the first deviation from v, and matches
-// ErrFormat if v uses a word unknown to s.
+// PlayVector applies every step of v to s and compares the results. At the first deviation it returns a *Difference.
+// The error matches ErrFormat if v uses a word that s does not know.
 func PlayVector(v *Vector, s Subject) error {
 	p := player{v: v, s: s}
 	for i := range v.Steps {
@@ -55,7 +55,7 @@ type player struct {
 	between []hop
 }
 
-// hop is a packet on its way from one switch to another.
+// hop is a packet that is being sent from one switch to another.
 type hop struct {
 	at     int
 	from   program.Port
@@ -63,7 +63,7 @@ type hop struct {
 	lanes  []uint32
 }
 
-// emitted is one packet that left a switch, one per receiver for a multicast.
+// emitted is a packet that was sent by a switch. A multicast packet is recorded once for each receiver.
 type emitted struct {
 	at     int
 	to     program.Dest
@@ -74,7 +74,7 @@ type emitted struct {
 	lanes  []uint32
 }
 
-// Emit records an emitted packet.
+// Emit implements program.Out. It records the packet for each receiver.
 func (p *player) Emit(to program.Dest, packet *program.Packet, lanes []uint32) {
 	ports := []program.Port{}
 	for _, m := range p.s.Switches[p.at].Members {
@@ -93,7 +93,7 @@ func (p *player) Emit(to program.Dest, packet *program.Packet, lanes []uint32) {
 	}
 }
 
-// recordLeft records one packet, and forwards it if its link leads to another switch.
+// recordLeft records a packet that was sent to one receiver, and queues it if this receiver is another switch.
 func (p *player) recordLeft(e emitted) {
 	p.left = append(p.left, e)
 	racks := len(p.s.Switches) - p.s.Racks
@@ -106,7 +106,8 @@ func (p *player) recordLeft(e emitted) {
 	}
 }
 
-// presentPacket passes a packet to a switch, and the resulting packets to other switches.
+// presentPacket passes a packet to a switch and then the resulting packets to other switches. It returns the class of
+// the first packet.
 func (p *player) presentPacket(now olaf.Time, first hop) program.Class {
 	p.left, p.between = p.left[:0], append(p.between[:0], first)
 	var class program.Class
@@ -121,7 +122,7 @@ func (p *player) presentPacket(now olaf.Time, first hop) program.Class {
 	return class
 }
 
-// switchAt returns the index of the switch that a line names.
+// switchAt returns the index of the switch that a line refers to by name.
 func (p *player) switchAt(line int, name string) (int, error) {
 	at := p.s.findSwitch(name)
 	if at < 0 {
@@ -188,7 +189,7 @@ func (p *player) actionCode(line int, name string) (uint8, error) {
 	return uint8(a), nil
 }
 
-// compareOuts compares the emitted packets with the vector's out lines.
+// compareOuts compares the packets that were sent with the out lines of the step.
 func (p *player) compareOuts(s *Step) error {
 	if !p.v.Outs {
 		return nil
@@ -224,7 +225,7 @@ func (p *player) compareOuts(s *Step) error {
 	return nil
 }
 
-// compareFields compares an emitted packet with the fields that the vector names.
+// compareFields compares a packet that was sent with the fields in the vector's line.
 func (p *player) compareFields(line int, fields []Field, e *emitted) error {
 	want := Input{Packet: program.Packet{Kind: e.packet.Kind}}
 	for _, f := range fields {
@@ -252,7 +253,7 @@ func (p *player) compareFields(line int, fields []Field, e *emitted) error {
 	return nil
 }
 
-// formatField formats one field of a packet as in a vector.
+// formatField returns the value of a packet's field as it is written in a vector.
 func formatField(name string, p *program.Packet) string {
 	switch name {
 	case "job":
@@ -356,8 +357,8 @@ func (p *player) compareStat(s *Step) error {
 	return nil
 }
 
-// parseLanes parses lanes in the program's arithmetic: floats in any form that strconv accepts, hexadecimal ones
-// exactly; integers signed or as 0x words.
+// parseLanes parses lanes for the program's arithmetic. Floats may have any form that strconv accepts, and hexadecimal
+// floats are exact. Integers are signed decimal numbers or 0x words.
 func parseLanes(a program.Arithmetic, data []string) ([]uint32, error) {
 	if len(data) == 0 {
 		return nil, nil
@@ -388,7 +389,8 @@ func parseLanes(a program.Arithmetic, data []string) ([]uint32, error) {
 	return out, nil
 }
 
-// laneEqual returns a comparison of lanes by bits. All NaNs are equal, because IEEE 754 does not specify their bits.
+// laneEqual returns a function that compares lanes bit by bit, except that all NaNs are equal, because IEEE 754 does
+// not specify their bits.
 func laneEqual(a program.Arithmetic) func(want, have uint32) bool {
 	number := func(w uint32) bool { f := math.Float32frombits(w); return f == f }
 	return func(want, have uint32) bool {

@@ -1,5 +1,6 @@
-// Package vector reads and plays golden vectors of switch programs: text files of incoming packets and the expected
-// results (docs/reference/vectors.md). One grammar serves all programs, so that external tests can be adopted.
+// Package vector reads and plays golden vectors of switch programs. A golden vector is a text file with incoming
+// packets and the expected results (docs/reference/vectors.md). All programs use the same grammar, so that external
+// tests can be adopted.
 package vector
 
 import (
@@ -10,13 +11,13 @@ import (
 )
 
 var (
-	// ErrFormat reports that the text is not a vector; the message includes the line.
+	// ErrFormat is the error for text that is not a valid vector. The message includes the line number.
 	ErrFormat = olaf.NewError(olaf.Usage, "not a program vector")
-	// ErrDiffers reports that the program deviated from its vector. The error is a *Difference.
+	// ErrDiffers is the error for a program that deviated from its vector. The error is a *Difference.
 	ErrDiffers = olaf.NewError(olaf.Missed, "the program differs from the vector")
 )
 
-// Vector is one file: a program's configuration, and steps in order of time.
+// Vector is the content of one file. It has a program's configuration, and steps in order of time.
 type Vector struct {
 	About   []string // comments at the top
 	Program string   // a system's name
@@ -26,10 +27,10 @@ type Vector struct {
 	Outs bool
 }
 
-// Field is one name=value of a line, in the order written.
+// Field is a name=value pair in a line.
 type Field struct{ Name, Value string }
 
-// Step is one line: an incoming packet with the packets it causes, or an expected state.
+// Step is an incoming packet with the packets that must result from it, or an expected state.
 type Step struct {
 	Line  int
 	Cycle int64
@@ -51,7 +52,7 @@ type Input struct {
 	Outs   []Output
 }
 
-// Output is an expected packet; only the fields in the file are compared.
+// Output is an expected packet. Only the fields given in the file are compared.
 type Output struct {
 	Line   int
 	Switch string // sender; empty means the top switch
@@ -59,21 +60,21 @@ type Output struct {
 	Fields []Field
 }
 
-// SlotLine is the expected state of a slot.
+// SlotLine is the expected state of a slot in the program's table.
 type SlotLine struct {
 	Index  int
 	Switch string // of the slot; empty means the top one
 	Fields []Field
 }
 
-// Difference is the first deviation from a vector.
+// Difference describes the first deviation from a vector. It matches ErrDiffers.
 type Difference struct {
 	Line           int
 	What           string // compared field or thing
 	Expected, Have string
 }
 
-// Error shows both sides.
+// Error returns a message with the expected and the actual value.
 func (d *Difference) Error() string {
 	return fmt.Sprintf("line %d: %s: expected %s, got %s", d.Line, d.What, d.Expected, d.Have)
 }

@@ -5,7 +5,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Fragment is the state of one fragment of a model; the zero Fragment has received no packet.
+// Fragment is the state of a model fragment. The zero Fragment has received no packet.
 type Fragment struct {
 	Epoch    uint16
 	Lanes    uint16
@@ -15,7 +15,7 @@ type Fragment struct {
 	Count    int // number of vectors
 }
 
-// Model is an external data path, such as the kernel's, whose fragments the agents read.
+// Model is an external data path, such as the one in the kernel. Agents read the state of its fragments.
 type Model interface {
 	// Fragment returns the state of fragment i of the job, and copies as much of its sum to lanes as fits.
 	Fragment(i int, lanes []uint32) Fragment
@@ -24,9 +24,10 @@ type Model interface {
 	Fragments(n int) []Fragment
 }
 
-// NewAgent returns the agents of a server with an external data path (§IV-C, §IV-D): one finds missing fragments,
-// one divides the rates. They handle the children's control packets and the parent's packets; data is handled by
-// the model. There is one job, whose fragments start at the model's first. The error matches program.ErrConfig.
+// NewAgent returns the two agents of a server whose data path is external (§IV-C, §IV-D). One agent finds missing
+// fragments, the other divides the rates. They handle control packets from the children and packets from the parent;
+// the model handles data. There is one job, whose first fragment is the model's first. The error matches
+// program.ErrConfig.
 func NewAgent(cfg program.Config, m Model) (*Server, error) {
 	lanes := cfg.LaneMemory
 	cfg.LaneMemory = 0
@@ -38,8 +39,8 @@ func NewAgent(cfg program.Config, m Model) (*Server, error) {
 	return s, nil
 }
 
-// CheckGroup finds the fragments missing from a child in the group that ends with fragment last, as requested by
-// the model for a packet of that epoch.
+// CheckGroup finds the fragments that are missing from a child in the group that ends with fragment last, and reports
+// them to the child. The model calls it for a packet of the given epoch.
 func (s *Server) CheckGroup(id olaf.ClusterID, child int, epoch uint16, last int, out program.Out) {
 	k := s.jobs.Find(id)
 	if k == nil || child < 0 || child >= len(k.Members) || last < 0 || last >= k.Slots {
@@ -48,7 +49,7 @@ func (s *Server) CheckGroup(id olaf.ClusterID, child int, epoch uint16, last int
 	s.reportMissing(k, child, k.Members[child].Port, epoch, last&^(s.group-1), last+1, out)
 }
 
-// refreshSlot returns fragment i of the table, updated from the model if there is one.
+// refreshSlot returns fragment i of the table, after updating it from the external model if there is one.
 func (s *Server) refreshSlot(k *program.Tenant, i int) *slot {
 	t := &s.slots[i]
 	if s.model != nil {
@@ -57,7 +58,7 @@ func (s *Server) refreshSlot(k *program.Tenant, i int) *slot {
 	return t
 }
 
-// refreshSlots updates the job's first n fragments from the model, if there is one.
+// refreshSlots updates the job's first n fragments from the external model if there is one.
 func (s *Server) refreshSlots(k *program.Tenant, n int) {
 	if s.model == nil {
 		return
@@ -67,14 +68,14 @@ func (s *Server) refreshSlots(k *program.Tenant, n int) {
 	}
 }
 
-// readSum returns the sum of a model's fragment and updates its state.
+// readSum reads the sum of a fragment from the external model and updates the fragment's state.
 func (s *Server) readSum(k *program.Tenant, i int) []uint32 {
 	f := s.model.Fragment(i-k.Base, s.lanes)
 	s.slots[i].setFragment(f, len(k.Members))
 	return s.lanes[:min(len(s.lanes), int(f.Lanes))]
 }
 
-// setFragment stores the model's state of a fragment.
+// setFragment copies the state of a fragment in the external model to t.
 func (t *slot) setFragment(f Fragment, children int) {
 	*t = slot{
 		bitmap: f.Bitmap, count: uint32(f.Count), epoch: f.Epoch, lanes: f.Lanes, inside: uint8(f.Inside),

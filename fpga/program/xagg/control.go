@@ -26,8 +26,8 @@ func (s *Server) handleControl(k *program.Tenant, child int, from program.Port, 
 	}
 }
 
-// answerEpoch answers a child's question about its first epoch while it has received no sum. It does not repeat the
-// child's own epoch, because that would look like progress.
+// answerEpoch answers a child that has received no sum and asks for its first epoch. It does not answer if the epoch is
+// still the child's own, because the child would mistake this for progress.
 func (s *Server) answerEpoch(k *program.Tenant, child int, from program.Port, p *program.Packet, out program.Out) {
 	if s.epochs == nil {
 		return
@@ -43,7 +43,7 @@ func (s *Server) answerEpoch(k *program.Tenant, child int, from program.Port, p 
 	out.Emit(program.Dest(from), &s.out, nil)
 }
 
-// handleParent executes a control packet from the parent to this server.
+// handleParent executes a control packet that the parent sent to this server.
 func (s *Server) handleParent(k *program.Tenant, p *program.Packet, out program.Out) {
 	switch p.Action {
 	case Rate:
@@ -63,7 +63,7 @@ func (s *Server) handleParent(k *program.Tenant, p *program.Packet, out program.
 	}
 }
 
-// sendRates sends new rates to the children whose rate changed and to asker, and requests the resulting upward rate
+// sendRates sends new rates to the asker and to the children whose rate changed. It requests the resulting upward rate
 // from the parent.
 func (s *Server) sendRates(k *program.Tenant, asker int, epoch uint16, out program.Out) {
 	flow, changed := s.rates[k.ID].computeShares()
@@ -80,8 +80,8 @@ func (s *Server) sendRates(k *program.Tenant, asker int, epoch uint16, out progr
 	}
 }
 
-// handleFinished reports missing fragments to a child that has sent all. When all children are complete this server
-// has finished as well.
+// handleFinished handles a child's message that it has sent all fragments, and reports missing fragments to the child.
+// When all children are complete, this server has finished as well.
 func (s *Server) handleFinished(k *program.Tenant, child int, from program.Port, p *program.Packet, out program.Out) {
 	end := int(min(p.Seg, uint64(k.Slots)))
 	if s.epochs != nil && p.Seg > uint64(k.Slots) {
@@ -109,8 +109,8 @@ func (s *Server) handleFinished(k *program.Tenant, child int, from program.Port,
 	out.Emit(program.Up, &s.out, nil)
 }
 
-// handleAsk helps a worker that lacks results: it sends the result if it is stored, requests fragments missing below,
-// resends the sum up, and forwards the request.
+// handleAsk handles the request of a worker that lacks results. It sends a result if it is stored. Otherwise it
+// requests fragments that are missing from other children, sends the sum to the parent again, and forwards the request.
 func (s *Server) handleAsk(k *program.Tenant, child int, from program.Port, p *program.Packet, out program.Out) {
 	var lost, onward, awaited uint64
 	for which := p.Bitmap; which != 0; which &= which - 1 {
@@ -153,15 +153,16 @@ func (s *Server) handleAsk(k *program.Tenant, child int, from program.Port, p *p
 	}
 }
 
-// reportAwaited sends a child the list of others whose fragment is missing, and returns the list.
+// reportAwaited sends a child the list of other children whose fragments are missing, and returns the children as a
+// bitmap.
 func (s *Server) reportAwaited(k *program.Tenant, t *slot, fragment int, to program.Port, out program.Out) uint64 {
 	awaited := (uint64(1)<<len(k.Members) - 1) &^ t.bitmap
 	s.nameFragments(k, to, Awaits, fragment, awaited, t.epoch, out)
 	return awaited
 }
 
-// inEpochs reports whether the result belongs to an epoch that a worker used for its vector. Every change of the
-// tree adds two epochs.
+// inEpochs reports whether the result belongs to one of the epochs that a worker used for its vector, from first to
+// last. Every change of the tree adds two epochs.
 func (r *result) inEpochs(first, last uint16) bool {
 	ahead := r.epoch - first
 	return r.held && ahead <= last-first && ahead%2 == 0

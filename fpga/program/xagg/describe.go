@@ -21,7 +21,8 @@ const (
 	counters
 )
 
-// newLedger declares the classes, the counters common to all programs, and those of the agents.
+// newLedger returns a ledger with the program's classes, the counters that all programs have, and the counters of the
+// agents.
 func newLedger() *olaf.Ledger {
 	l := program.NewLedger([]olaf.Counter{
 		Forwarded:  {Name: "forwarded", Title: "Forwarded", Doc: "of no aggregation protocol, passed on untouched"},
@@ -48,7 +49,7 @@ func newLedger() *olaf.Ledger {
 	return l
 }
 
-// Describe returns the description of XAgg.
+// Describe returns the description of the XAgg program.
 func Describe() program.Description {
 	return program.Description{
 		Name:       "xagg",

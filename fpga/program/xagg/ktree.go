@@ -9,19 +9,19 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// ErrConfig is matched by the error for any rejected tree.
+// ErrConfig is matched by errors about trees that cannot be built.
 var ErrConfig = olaf.NewError(olaf.Usage, "bad aggregation tree")
 
-// MaxK is the largest number of children per node: the bits of a server's bitmap. The paper chooses 2 to 5.
+// MaxK is the maximum number of children per node. A server's bitmap has one bit per child. The paper chooses 2 to 5.
 const MaxK = 64
 
-// Worker is a worker with its total time in the first round, on a plain parameter server.
+// Worker describes a worker by the total time that its first round took with a plain parameter server.
 type Worker struct {
 	Name  string
 	Takes olaf.Duration
 }
 
-// Candidate is a server that could aggregate.
+// Candidate describes a server that may be used for aggregation.
 type Candidate struct {
 	Name         string
 	Idle         olaf.Rate // of the link
@@ -29,14 +29,15 @@ type Candidate struct {
 	Memory, Used olaf.Size
 }
 
-// PerCore is the rate at which one core adds and forwards (paper, §VI-B, in whole tens of Gbps).
+// PerCore is the rate at which one core adds and forwards gradients. It is the rate in the paper (§VI-B), in whole tens
+// of Gbps.
 const PerCore = 10 * olaf.Gbps
 
-// memoryShare is the largest share of a server's memory in use after the model is loaded.
+// memoryShare is the maximum share of a server's memory that may be in use after the model is loaded.
 const memoryShare = 0.8
 
-// SortCandidates returns the servers that can take a model, best first: by bandwidth, then cores, then memory. It leaves
-// out servers whose idle cores cannot carry their idle bandwidth (paper, §V).
+// SortCandidates returns the servers that have room for a model, sorted by bandwidth, then cores, then memory, with the
+// best first. It omits servers whose idle cores cannot process their idle bandwidth (paper, §V).
 func SortCandidates(servers []Candidate, model olaf.Size) []Candidate {
 	var able []Candidate
 	for _, s := range servers {
@@ -52,8 +53,9 @@ func SortCandidates(servers []Candidate, model olaf.Size) []Candidate {
 	return able
 }
 
-// TreeHeight returns the least h with k^(h−2) < w ≤ k^(h−1), in levels including the workers' and the root's (paper,
-// Inequality 2). A lone worker below the root has height 2. k must be at least 2, workers at least 1.
+// TreeHeight returns the height of a tree, which is the smallest h with k^(h−2) < workers ≤ k^(h−1) (paper, Inequality
+// 2). The levels of the workers and of the root are counted. A single worker below the root has height 2. k must be at
+// least 2, and workers at least 1.
 func TreeHeight(k, workers int) int {
 	h := 2
 	for most := k; most < workers; most *= k {
@@ -62,7 +64,7 @@ func TreeHeight(k, workers int) int {
 	return h
 }
 
-// Root is the parent of a tree's top nodes: the parameter server.
+// Root is the parent index of a tree's top nodes. It represents the parameter server.
 const Root = -1
 
 // Node is a server in a tree, with its children.
@@ -73,8 +75,8 @@ type Node struct {
 	Nodes   []int // indexes of child nodes
 }
 
-// Tree is an aggregation tree: servers above workers so that no node has more than k children and each server gets as
-// many children as its link can carry (Zhang et al., XAgg, §V).
+// Tree is an aggregation tree of servers above workers (Zhang et al., XAgg, §V). No node has more than k children, and
+// each server has as many children as its link can carry.
 type Tree struct {
 	K, Height int
 	Nodes     []Node
@@ -83,9 +85,9 @@ type Tree struct {
 }
 
 // BuildTree puts servers above workers, layer by layer from below, so that no node has more than k children. It sorts
-// workers by time, so that siblings are alike, and takes servers in the given order. A server with a slower link than
-// the first gets proportionally fewer children; one that would get a single child is skipped. If servers run out, the
-// remaining nodes go to the root. The error matches ErrConfig.
+// workers by time, so that siblings have similar times, and uses servers in the given order. A server whose link is
+// slower than that of the first server gets proportionally fewer children, and is skipped if it would get only one. If
+// there are not enough servers, the remaining nodes become children of the root. The error matches ErrConfig.
 func BuildTree(k int, workers []Worker, servers []Candidate) (*Tree, error) {
 	switch {
 	case k < 2 || k > MaxK:
@@ -116,10 +118,10 @@ func BuildTree(k int, workers []Worker, servers []Candidate) (*Tree, error) {
 	return t, nil
 }
 
-// child is a worker, or a node if node is not Root.
+// child is a child of a node. It is another node, or a worker if node is Root.
 type child struct{ worker, node int }
 
-// raiseLayer puts servers above a layer and returns the new layer and the unused servers.
+// raiseLayer puts servers above a layer. It returns the new layer and the servers that were not used.
 func (t *Tree) raiseLayer(layer []child, servers []Candidate) (above []child, left []Candidate) {
 	var reference float64 // link rate per child of the first server
 	for len(layer) > 1 && len(servers) > 0 {

@@ -7,7 +7,7 @@ import (
 	"github.com/olafctl/olaf"
 )
 
-// phase is the state of a child within an epoch.
+// phase is a child's progress in an epoch.
 type phase uint8
 
 const (
@@ -16,8 +16,8 @@ const (
 	done
 )
 
-// rates divides a server's link among its children (paper, §IV-C). Their total fits the link in, and the rate of
-// the slowest fits the link out and the parent's grant.
+// rates divides a server's link among its children (paper, §IV-C). The sum of their rates must not exceed the link's
+// capacity for input. The slowest rate must not exceed the capacity for output or the rate granted by the parent.
 type rates struct {
 	in, out olaf.Rate // 0 is unlimited
 	granted olaf.Rate // by the parent; 0 before its first grant
@@ -37,8 +37,8 @@ func newRates(children int, in, out olaf.Rate) *rates {
 	}
 }
 
-// setReady records that a child begins an epoch. The first child of a newer epoch ends the previous one. Children that
-// are behind still share.
+// setReady records that a child begins an epoch and can send at most at the given rate. The first child in a newer
+// epoch ends the previous epoch. Children that have not reached the new epoch still have a share.
 func (r *rates) setReady(child int, epoch uint16, most olaf.Rate) {
 	if !r.known || int16(epoch-r.epoch) > 0 {
 		r.known, r.epoch, r.granted = true, epoch, 0
@@ -54,9 +54,9 @@ func (r *rates) setDone(child int) { r.phase[child] = done }
 
 func (r *rates) setGranted(rate olaf.Rate) { r.granted = rate }
 
-// computeShares divides the rate. flow is the upward rate: that of the slowest sending child, or 0 while a child
-// still computes, since no sum is complete without it. changed reports whether flow differs from the last request
-// to the parent.
+// computeShares divides the rate among the children. flow is the rate of sums to the parent. It is the rate of the
+// slowest child, or 0 while any child still computes, because no sum is complete without it. changed reports whether
+// flow differs from the last request to the parent.
 func (r *rates) computeShares() (flow olaf.Rate, changed bool) {
 	var asks []olaf.Rate
 	idle := false
@@ -81,8 +81,8 @@ func (r *rates) computeShares() (flow olaf.Rate, changed bool) {
 	return flow, changed
 }
 
-// limitShares returns the rate that shares allow upward within this server's link. It reduces the shares to the
-// parent's grant, because faster children would only wait in the model.
+// limitShares returns the rate of sums to the parent that the shares and this server's link allow. It reduces the
+// shares to the rate granted by the parent, because faster children would only wait in the model.
 func (r *rates) limitShares(shares []olaf.Rate) olaf.Rate {
 	slowest := slices.Min(shares)
 	flow := atMost(slowest, r.out)
@@ -94,7 +94,7 @@ func (r *rates) limitShares(shares []olaf.Rate) olaf.Rate {
 	return flow
 }
 
-// atMost limits a rate; limit 0 means unlimited.
+// atMost returns the smaller of rate and limit. A limit of 0 means unlimited.
 func atMost(rate, limit olaf.Rate) olaf.Rate {
 	if limit > 0 && limit < rate {
 		return limit
@@ -112,7 +112,8 @@ func (r *rates) assignShares(shares []olaf.Rate) {
 	}
 }
 
-// mustTell reports whether a child must be sent its share, and records it as sent.
+// mustTell reports whether a child's share must be sent to it, and records the share as sent. The share must be sent if
+// it changed, or if always is set.
 func (r *rates) mustTell(child int, always bool) bool {
 	if r.phase[child] != sending || !always && r.share[child] == r.told[child] {
 		return false
@@ -121,9 +122,9 @@ func (r *rates) mustTell(child int, always bool) bool {
 	return true
 }
 
-// DivideRate divides a rate by max-min fairness: no child gets more than it requested, and none could get more without
-// reducing the share of a child that has no more. The paper does not define the rule; its Fig. 1 agrees with this one.
-// If total is 0, all get the rates they requested.
+// DivideRate divides a rate by max-min fairness. No child gets more than it requested, and no child could get more
+// without reducing a share that is not larger. The paper does not define a rule, but its Fig. 1 agrees with this rule.
+// If total is 0, all children get the rates that they requested.
 func DivideRate(total olaf.Rate, asks []olaf.Rate) []olaf.Rate {
 	shares := slices.Clone(asks)
 	if total == 0 {

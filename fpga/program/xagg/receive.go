@@ -8,7 +8,7 @@ import (
 	"github.com/olafctl/olaf/fpga/program"
 )
 
-// Receive processes one packet.
+// Receive implements program.Program.
 func (s *Server) Receive(now olaf.Time, from program.Port, p *program.Packet, lanes []uint32,
 	out program.Out) program.Class {
 	class := s.handlePacket(now, from, p, lanes, out)
@@ -48,7 +48,7 @@ func (s *Server) handlePacket(now olaf.Time, from program.Port, p *program.Packe
 	return s.handleData(now, k, child, from, p, lanes, out)
 }
 
-// handleData processes a child's fragment.
+// handleData processes a data packet from a child, which contains one fragment.
 func (s *Server) handleData(now olaf.Time, k *program.Tenant, child int, from program.Port, p *program.Packet, lanes []uint32,
 	out program.Out) program.Class {
 	if p.Seg >= uint64(k.Slots) {
@@ -61,7 +61,7 @@ func (s *Server) handleData(now olaf.Time, k *program.Tenant, child int, from pr
 	return class
 }
 
-// addFragment adds a fragment to its sum (paper, Algorithm 1).
+// addFragment adds a child's fragment to the sum (paper, Algorithm 1).
 func (s *Server) addFragment(now olaf.Time, k *program.Tenant, child int, p *program.Packet, lanes []uint32,
 	out program.Out) program.Class {
 	i := k.Base + int(p.Seg)
@@ -97,7 +97,7 @@ func (s *Server) addFragment(now olaf.Time, k *program.Tenant, child int, p *pro
 	return Completed
 }
 
-// addLanes adds lanes to those of fragment i; the first of an epoch overwrite them.
+// addLanes adds lanes to the sum of fragment i. The lanes of the first packet in an epoch overwrite the sum.
 func (s *Server) addLanes(i int, first bool, lanes []uint32) {
 	buffer := s.buffer(i)
 	switch {
@@ -110,7 +110,7 @@ func (s *Server) addLanes(i int, first bool, lanes []uint32) {
 	}
 }
 
-// sendComplete sends the sum of fragment i: to the parent, or from the root to all.
+// sendComplete sends the sum of fragment i to the parent, or to all children if this server is the root.
 func (s *Server) sendComplete(k *program.Tenant, i int, out program.Out) {
 	t := &s.slots[i]
 	t.whole = true
@@ -127,7 +127,7 @@ func (s *Server) sendComplete(k *program.Tenant, i int, out program.Out) {
 	s.sendResult(k, i, program.Down, out)
 }
 
-// sendUp sends the sum of fragment i to the parent. It returns false if the fragment has begun another epoch.
+// sendUp sends the sum of fragment i to the parent. It returns false if a newer epoch has begun for the fragment.
 func (s *Server) sendUp(k *program.Tenant, i int, out program.Out) bool {
 	t, lanes := &s.slots[i], s.buffer(i)
 	if s.model != nil {
@@ -152,8 +152,8 @@ func (s *Server) sendResult(k *program.Tenant, i int, to program.Dest, out progr
 	out.Emit(to, &s.out, s.part(s.kept, i, r.lanes))
 }
 
-// reportMissing finds the fragments missing from a child from first to before end, and sends them to the child. It
-// reports whether none is missing.
+// reportMissing finds the fragments in the range from first to end-1 that are missing from a child, and sends their
+// numbers to the child. It reports whether none is missing.
 func (s *Server) reportMissing(k *program.Tenant, child int, from program.Port, epoch uint16, first, end int,
 	out program.Out) (all bool) {
 	s.counts[checks]++
@@ -175,7 +175,8 @@ func (s *Server) reportMissing(k *program.Tenant, child int, from program.Port, 
 	return all
 }
 
-// hasChild reports whether a child's fragment of an epoch was added, or the fragment has begun a newer epoch.
+// hasChild reports whether a child's contribution in an epoch was added to the fragment. It also returns true if a
+// newer epoch has begun for the fragment.
 func (t *slot) hasChild(child int, epoch uint16) bool {
 	if t.lanes == 0 || t.epoch != epoch {
 		return t.lanes != 0 && int16(t.epoch-epoch) > 0
@@ -183,7 +184,7 @@ func (t *slot) hasChild(child int, epoch uint16) bool {
 	return t.bitmap>>child&1 != 0
 }
 
-// nameFragments sends a list of fragments to a child.
+// nameFragments sends a control packet with a list of fragments to a child.
 func (s *Server) nameFragments(k *program.Tenant, to program.Port, action uint8, first int, which uint64, epoch uint16,
 	out program.Out) {
 	s.out = program.Packet{Kind: program.Control, Action: action, Job: k.ID, Seg: uint64(first), Bitmap: which,

@@ -1,9 +1,8 @@
 // Package xagg implements an aggregation server of XAgg (Zhang et al., IEEE/ACM ToN 2023) as a switch program. It
-// stores a complete model, adds its children's fragments, and passes on a sum when every child has contributed
-// (Algorithm 1). In addition to the data path, which also runs in the kernel (fpga/xdp), it has the server's
-// agents: one finds missing fragments (§IV-D), one divides the rates (§IV-C).
-//
-// docs/papers/xagg.md separates the paper's rules from ours.
+// stores a complete model, adds its children's fragments, and sends a sum when every child has contributed (Algorithm
+// 1). This data path also exists as a kernel program (fpga/xdp). In addition the package has the server's agents, one
+// of which finds missing fragments (§IV-D) while the other divides the rates (§IV-C). docs/papers/xagg.md lists which
+// rules are from the paper and which are ours.
 package xagg
 
 import (
@@ -44,25 +43,27 @@ const (
 	Finished                  // from a child: it has sent fragments 0 to Seg − 1
 	Lost                      // to a child: these of its fragments are missing
 	Checked                   // to a child: none of its fragments is missing
-	// Ask comes from a worker that lacks results. Round is its epoch, Value the first one used for the vector.
+	// Ask is the action of a packet from a worker that lacks results. Round is the worker's epoch, and Value is the
+	// first epoch that it used for the vector.
 	Ask
 	Renew // to a worker, from the management: the tree was changed for the Value-th time
-	// Begin comes from a worker whose job has Value vectors and that needs the epoch of the first. Seg numbers the
-	// request.
+	// Begin is the action of a packet from a worker that asks for the first epoch of a job with Value vectors. Seg
+	// numbers the request.
 	Begin
 	First // to a worker: Value is that epoch; Seg is the request's
-	// Still comes from a worker that was answered but receives nothing. It asks whether Round is still the first
-	// epoch, and is answered if it changed.
+	// Still is the action of a packet from a worker that has its first epoch but receives nothing. It asks whether
+	// Round is still the first epoch, and is answered only if it changed.
 	Still
-	// Leave comes from a worker that was answered and abandons its job. Value is 0 if another job replaced it.
+	// Leave is the action of a packet from a worker that has its first epoch but abandons the job. Value is 0 if
+	// another job replaced this job.
 	Leave
 	Refuse // to a worker: its request Begin has no answer, for the reason Value; Seg is the request's
-	// Awaits answers an Ask for a fragment whose sum is not complete yet. Bitmap selects the children whose fragments
-	// are missing.
+	// Awaits is the action of a packet that answers an Ask for a fragment whose sum is still incomplete. Bitmap
+	// contains the children whose fragments are missing.
 	Awaits
 )
 
-// NameSpan is the number of fragments that a Lost or Ask packet can name.
+// NameSpan is the number of fragments that a Lost or Ask packet can list.
 const NameSpan = 64
 
 // Classes of arriving packets.
@@ -80,8 +81,8 @@ const (
 	classes
 )
 
-// slot is one fragment. The first packet of a newer epoch replaces it, so the model need not be cleared between
-// epochs.
+// slot is one fragment of the model. The first packet in a newer epoch replaces its contents, so the model does not
+// have to be cleared between epochs.
 type slot struct {
 	bitmap uint64
 	since  olaf.Time
@@ -93,8 +94,8 @@ type slot struct {
 	trace  program.Trace
 }
 
-// result is the last final sum of a fragment. A worker that missed it may request it while others are an epoch
-// ahead.
+// result is the last final sum of a fragment. It is stored for workers that missed it, while others are already an
+// epoch ahead.
 type result struct {
 	epoch uint16
 	lanes uint16
@@ -103,7 +104,7 @@ type result struct {
 	trace program.Trace
 }
 
-// Server is one aggregation server. It implements program.Program.
+// Server is an aggregation server. It implements program.Program.
 type Server struct {
 	cfg     program.Config
 	wrap    bool
@@ -129,7 +130,7 @@ var limits = program.Limits{
 	Unwrapped: "XAgg holds the whole model",
 }
 
-// New returns a server without jobs. Slots is the number of fragments in a model; 0 means DefaultSlots. The error
+// New returns a server without jobs. cfg.Slots is the number of fragments in its model; 0 means DefaultSlots. The error
 // matches program.ErrConfig.
 func New(cfg program.Config) (*Server, error) {
 	cfg, err := limits.FillConfig(cfg)
@@ -140,8 +141,8 @@ func New(cfg program.Config) (*Server, error) {
 		lanes: make([]uint32, cfg.Slots*cfg.LaneMemory)}, nil
 }
 
-// SetGroup sets the number of a child's packets that are acknowledged together, a power of two; 0 means Group. The
-// error matches program.ErrConfig.
+// SetGroup sets the number of a child's packets that are acknowledged together. It must be a power of two; 0 means
+// Group. The error matches program.ErrConfig.
 func (s *Server) SetGroup(group int) error {
 	if group < 0 || bits.OnesCount(uint(group)) > 1 {
 		return fmt.Errorf("%w: groups of %d packets; use a power of two", program.ErrConfig, group)
@@ -150,8 +151,8 @@ func (s *Server) SetGroup(group int) error {
 	return nil
 }
 
-// Configure admits or changes a job; members are numbered by their index. Sums in progress are discarded because
-// their bits change meaning; a change of the tree must begin another epoch.
+// Configure adds or changes a job, whose members are numbered by their index. Partial sums are discarded, because the
+// bits in their bitmaps change their meaning. Therefore a new epoch must begin after a change of the tree.
 func (s *Server) Configure(j program.Job) error {
 	if j.In < 0 || j.Out < 0 {
 		return fmt.Errorf("%w: a link of %s in and %s out", program.ErrConfig, j.In, j.Out)
@@ -174,7 +175,7 @@ func (s *Server) Configure(j program.Job) error {
 	return nil
 }
 
-// Remove ends a job and clears its slots and results.
+// Remove removes a job and clears its slots and results.
 func (s *Server) Remove(id olaf.ClusterID) {
 	k := s.jobs.Find(id)
 	if k == nil {
@@ -187,7 +188,7 @@ func (s *Server) Remove(id olaf.ClusterID) {
 	s.jobs[id] = nil
 }
 
-// clearFragments discards a job's sums in progress; results stay.
+// clearFragments discards a job's partial sums but keeps its results.
 func (s *Server) clearFragments(id olaf.ClusterID) {
 	k := s.jobs.Find(id)
 	if k == nil {
@@ -199,7 +200,7 @@ func (s *Server) clearFragments(id olaf.ClusterID) {
 	}
 }
 
-// discardSum counts an incomplete sum as cleared.
+// discardSum counts the contributions in an incomplete sum as cleared.
 func (s *Server) discardSum(t *slot) {
 	if t.inside == 0 || t.whole || s.model != nil {
 		return
@@ -209,20 +210,21 @@ func (s *Server) discardSum(t *slot) {
 	s.used--
 }
 
-// Reset empties the model, zeroes the counts and keeps jobs and memory.
+// Reset empties the model and sets the counts to 0. Jobs and allocated memory are kept.
 func (s *Server) Reset() {
 	clear(s.slots)
 	clear(s.results)
 	s.counts, s.used = [counters]uint64{}, 0
 }
 
-// Epochs returns the first epoch of a child's job with this number of vectors, or the reason why there is none. A
-// repeated request, recognized by its ticket, gets the same answer, or the epoch of the job that replaced one without a
-// sum. action is Begin, or Still or Leave from a child that was answered before. Leave with 0 vectors means that the
-// child was given another job in place of its own.
+// Epochs returns the first epoch for a child's job with the given number of vectors, or the reason why there is none. A
+// request that is repeated with the same ticket gets the same answer, or the epoch of the job that replaced a job
+// without sums. action is Begin for a new request, or Still or Leave for a child that was answered before. Leave with 0
+// vectors means that another job replaced the child's job.
 type Epochs func(child int, action uint8, vectors uint64, ticket uint32) (first uint16, answer Answer)
 
-// Answer classifies the answer to a request for an epoch. TooLong and the codes after it are sent in a Refuse packet.
+// Answer is the result of a request for an epoch. TooLong and all later codes are sent to the worker in a Refuse
+// packet.
 type Answer uint8
 
 // Answers. Unanswered applies to a child that is no longer a worker of the job.
@@ -235,7 +237,7 @@ const (
 	TooManyFragments        // the vector has more fragments than the model
 )
 
-// String returns the reason of a refusal and what to do about it.
+// String returns the reason for a refusal and advice on what to do about it.
 func (a Answer) String() string {
 	switch a {
 	case TooLong:
@@ -251,20 +253,21 @@ func (a Answer) String() string {
 	return fmt.Sprintf("the aggregator refuses for reason %d", uint8(a))
 }
 
-// SetEpochs lets children request the epochs of their jobs; without it such requests are not answered.
+// SetEpochs sets the function that answers the children's requests for epochs. Without it, the requests are not
+// answered.
 func (s *Server) SetEpochs(e Epochs) { s.epochs = e }
 
 // Slots returns the number of fragments in the model.
 func (s *Server) Slots() int { return len(s.slots) }
 
-// CountOccupied returns the number of incomplete fragments.
+// CountOccupied returns the number of fragments with an incomplete sum.
 func (s *Server) CountOccupied() int { return s.used }
 
-// Counts returns the values of the ledger declared by Describe.
+// Counts returns the values of the counters in the description's ledger.
 func (s *Server) Counts() []uint64 { return s.counts[:] }
 
-// Memory returns, per fragment, a bitmap, a counter and the lanes that it is built for (paper, Fig. 4), plus the
-// last result at the root.
+// Memory returns the size of the model. Each fragment has a bitmap, a counter and the lanes for which it is built
+// (paper, Fig. 4), and in the root also its last result.
 func (s *Server) Memory() olaf.Size {
 	lanes := s.cfg.Lanes
 	if lanes == 0 {
@@ -273,7 +276,7 @@ func (s *Server) Memory() olaf.Size {
 	return olaf.Size(len(s.slots)*(4+4+olaf.LaneBytes*lanes) + len(s.results)*olaf.LaneBytes*lanes)
 }
 
-// Slot returns a view of fragment i.
+// Slot returns the contents of fragment i.
 func (s *Server) Slot(i int) program.Slot {
 	t := &s.slots[i]
 	view := program.Slot{Held: t.inside > 0, Seg: uint64(i), Bitmap: t.bitmap, Count: int(t.inside), Since: t.since,
@@ -284,7 +287,7 @@ func (s *Server) Slot(i int) program.Slot {
 	return view
 }
 
-// buffer returns the used lanes of fragment i, or nil if the server stores none.
+// buffer returns the lanes that fragment i uses, or nil if the server does not store lanes.
 func (s *Server) buffer(i int) []uint32 { return s.part(s.lanes, i, s.slots[i].lanes) }
 
 func (s *Server) part(of []uint32, i int, lanes uint16) []uint32 {
@@ -295,5 +298,5 @@ func (s *Server) part(of []uint32, i int, lanes uint16) []uint32 {
 	return of[i*n:][:min(n, int(lanes))]
 }
 
-// clampCount converts a count to the range of a frame.
+// clampCount returns n limited to the range of the count in a frame.
 func clampCount(n uint32) uint16 { return uint16(min(n, math.MaxUint16)) }

@@ -9,7 +9,7 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// disciplineNames returns the names of the queues in engine, by code.
+// disciplineNames returns the names of the queue disciplines in package engine, indexed by code.
 func disciplineNames() ([]string, error) {
 	names := make([]string, len(engine.DisciplineNames()))
 	for code := range names {
@@ -23,7 +23,7 @@ func disciplineNames() ([]string, error) {
 	return names, nil
 }
 
-// programNames returns the names of the switch programs, by code.
+// programNames returns the names of the switch programs, indexed by code.
 func programNames() ([]string, error) {
 	var names []string
 	for code, d := range programs.AllPrograms() {
@@ -36,8 +36,8 @@ func programNames() ([]string, error) {
 	return names, nil
 }
 
-// currentBlocks returns the map with the current queues and programs; the lists in the existing registers.go may be
-// outdated.
+// currentBlocks returns the register map with the current disciplines and programs. The lists in the existing
+// registers.go cannot be used, because they may be outdated.
 func currentBlocks() ([]regmap.Block, error) {
 	names, err := disciplineNames()
 	if err != nil {

@@ -9,10 +9,10 @@ import (
 	"github.com/olafctl/olaf/fpga/regmap"
 )
 
-// initialisms are the parts of names that Go writes in capitals.
+// initialisms lists the parts of names that are written in capitals in Go.
 var initialisms = map[string]string{"id": "ID", "ip": "IP", "crc": "CRC", "hz": "Hz", "fifo": "FIFO"}
 
-// camelCase converts built_slots to BuiltSlots.
+// camelCase converts names such as built_slots to BuiltSlots and joins them.
 func camelCase(parts ...string) string {
 	var b strings.Builder
 	for _, p := range parts {
@@ -77,7 +77,7 @@ func goFields(b *bytes.Buffer, block regmap.Block) {
 	b.WriteString(")\n\n")
 }
 
-// goCounters writes a struct for each block's snapshot bank and the function that reads it.
+// goCounters writes, for each block with a snapshot bank, a struct with its counters and a function that reads them.
 func goCounters(b *bytes.Buffer, blocks []regmap.Block) {
 	for _, block := range blocks {
 		var counters []regmap.Register
@@ -115,7 +115,7 @@ func goCounters(b *bytes.Buffer, blocks []regmap.Block) {
 	}
 }
 
-// hasReset reports whether the map defines the reset value of r.
+// hasReset reports whether the map defines a reset value for r.
 func hasReset(r regmap.Register) bool { return !r.Built && !r.Counter && r.Access != regmap.Command }
 
 func accessText(r regmap.Register) string {

@@ -1,6 +1,6 @@
 // Command gen generates registers.go, olaf_regs.svh and docs/reference/registers.md from the register map and the lists
-// of queues and programs. Run it by go generate in fpga/regmap. It imports both the map and the engine, and passes the
-// engine's names to the map.
+// of queue disciplines and switch programs. Run it with go generate in fpga/regmap. The map must not import the engine,
+// so this command imports both and passes the engine's names to the map.
 package main
 
 import (
@@ -37,7 +37,7 @@ func writeOutputs() error {
 	return nil
 }
 
-// output is one generated file; path is relative to fpga/regmap.
+// output is a generated file. Its path is relative to fpga/regmap.
 type output struct {
 	path   string
 	render func([]regmap.Block) ([]byte, error)

@@ -1,5 +1,5 @@
-// Command gen compiles the programs of fpga/xdp with bpf2go. It records the sources, so that a test detects stale
-// objects without a compiler.
+// Command gen compiles the programs of fpga/xdp with bpf2go. It records the hashes of the sources, so that a test can
+// detect outdated objects without a compiler.
 package main
 
 import (
@@ -15,7 +15,8 @@ import (
 	"github.com/google/renameio/v2"
 )
 
-// programs lists the names: bpf/NAME.c is compiled to NAME_bpfel.o and embedded by NAME_bpfel.go.
+// programs lists the names of the programs. For each NAME, bpf/NAME.c is compiled to NAME_bpfel.o, which NAME_bpfel.go
+// embeds.
 var programs = []string{"fanout", "fifo", "olaf", "xagg"}
 
 // The compiler version is fixed, because other versions generate code that was not tested and measured.
@@ -24,10 +25,10 @@ const (
 	stripper = "llvm-strip-14"
 )
 
-// flags make the objects independent of the build machine.
+// flags are compiler flags that make the objects independent of the machine on which they are built.
 var flags = []string{"-mcpu=v3", "-nostdinc", "-Wall", "-Werror"}
 
-// recordFile lists the inputs of the objects.
+// recordFile is the file that lists the inputs from which the objects were built.
 const recordFile = "objects.txt"
 
 func main() {
@@ -52,7 +53,7 @@ func run() error {
 	return renameio.WriteFile(recordFile, record, 0o644)
 }
 
-// compilerVersion returns the first line of the compiler's version text.
+// compilerVersion returns the first line that the compiler prints for --version.
 func compilerVersion() (string, error) {
 	out, err := exec.Command(compiler, "--version").Output()
 	if err != nil {
@@ -62,7 +63,7 @@ func compilerVersion() (string, error) {
 	return line, nil
 }
 
-// compilePrograms compiles every program of the package in folder room into folder target.
+// compilePrograms compiles all programs in the package folder room and writes the objects to the folder target.
 func compilePrograms(room, target string) error {
 	for _, name := range programs {
 		args := []string{"tool", "bpf2go", "-cc", compiler, "-strip", stripper, "-target", "bpfel", "-tags", "linux",
@@ -77,7 +78,7 @@ func compilePrograms(room, target string) error {
 	return nil
 }
 
-// buildRecord returns the record of the compiler, sources and objects in the package.
+// buildRecord returns the record of the compiler version, the sources and the objects in the package.
 func buildRecord(room, version string) ([]byte, error) {
 	var b bytes.Buffer
 	fmt.Fprintf(&b, "compiler %s\nflags %s\n", version, strings.Join(flags, " "))

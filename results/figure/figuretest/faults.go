@@ -10,17 +10,17 @@ import (
 
 const (
 	black, white = "#000000", "#FFFFFF"
-	// thin is the width of axes, ticks and the grid; data lines are thicker.
+	// thin is the line width of axes, ticks and grid. Lines that show data are thicker.
 	thin = 0.5
-	// mostSeries is the number of distinguishable looks in one panel.
+	// mostSeries is the number of series that can be distinguished in one panel.
 	mostSeries = 6
-	// overhang is the distance that a marker may extend beyond the axes.
+	// overhang is the maximum distance by which a marker may extend beyond the axes.
 	overhang = 4.0
-	// leastHeight and leastWidth are the minimum size of the axes.
+	// leastHeight and leastWidth are the minimum lengths of the axes.
 	leastHeight, leastWidth = 60.0, 80.0
 )
 
-// FindFaults returns the faults of a figure.
+// FindFaults returns descriptions of the layout faults in a figure.
 func FindFaults(svg io.Reader) ([]string, error) {
 	p, err := parsePage(svg)
 	if err != nil {
@@ -38,7 +38,7 @@ func FindFaults(svg io.Reader) ([]string, error) {
 	return slices.Compact(f.faults), nil
 }
 
-// finder collects the faults of a page.
+// finder collects the layout faults of a figure.
 type finder struct {
 	*page
 	panels []*panel
@@ -50,7 +50,7 @@ func (f *finder) addFault(format string, args ...any) {
 	f.faults = append(f.faults, fmt.Sprintf(format, args...))
 }
 
-// panel is the area between two axes and its content.
+// panel is the area between two axes, with the marks in it.
 type panel struct {
 	box
 	upside bool            // the axis is reversed: there was no room for it
@@ -59,7 +59,8 @@ type panel struct {
 	marks  int
 }
 
-// findPanels finds the axes: a thin black vertical line and a horizontal one that starts at its foot.
+// findPanels returns the panels of a figure. It looks for the axes, which are a thin black vertical line and a
+// horizontal line that starts at its foot.
 func (p *page) findPanels() (found []*panel) {
 	axis := func(s *stroke) bool {
 		return s.straight && !s.filled && s.colour == black && s.width == thin && !s.faint &&
@@ -83,10 +84,10 @@ func (p *page) findPanels() (found []*panel) {
 	return found
 }
 
-// tickLength is the maximum length of an axis's ticks.
+// tickLength is the maximum length of the ticks on an axis.
 const tickLength = 10.0
 
-// findScales finds rows of adjacent areas followed by a name: the colour scales of maps.
+// findScales finds the colour scales of maps, which are rows of adjacent areas followed by a name.
 func (f *finder) findScales() {
 	f.shades = map[string]bool{}
 	var strip []*stroke
@@ -107,7 +108,7 @@ func (f *finder) findScales() {
 	}
 }
 
-// checkClipped finds labels that the edge of the page cuts.
+// checkClipped reports labels that are cut by the edge of the page.
 func (f *finder) checkClipped() {
 	for _, l := range f.labels {
 		if !f.box.expand(1).holds(l.box) {
@@ -116,7 +117,7 @@ func (f *finder) checkClipped() {
 	}
 }
 
-// checkOverlaps finds overlapping labels.
+// checkOverlaps reports labels that overlap.
 func (f *finder) checkOverlaps() {
 	for i, l := range f.labels {
 		for _, o := range f.labels[:i] {
@@ -127,7 +128,7 @@ func (f *finder) checkOverlaps() {
 	}
 }
 
-// assignMarks assigns data marks to their panels.
+// assignMarks assigns the marks that show data to their panels, and reports marks outside the axes.
 func (f *finder) assignMarks() {
 	for i := range f.strokes {
 		s := &f.strokes[i]
@@ -159,20 +160,20 @@ func (f *finder) assignMarks() {
 	}
 }
 
-// mark reports whether a stroke shows data: it has a colour, or is thicker than the axes.
+// mark reports whether a stroke shows data. Such strokes have a colour or are thicker than the axes.
 func (s *stroke) mark() bool {
 	grey := len(s.colour) == 7 && s.colour[1:3] == s.colour[3:5] && s.colour[3:5] == s.colour[5:7]
 	return !grey || s.colour == black && !s.filled && s.width != thin
 }
 
-// hasName reports whether a name follows to the right of a box, as in a legend.
+// hasName reports whether there is a name to the right of a box, as in a legend.
 func (f *finder) hasName(b box) bool {
 	return slices.ContainsFunc(f.labels, func(l label) bool {
 		return l.x0 >= b.x1-overhang && l.x0-b.x1 < 24 && l.y0 < (b.y0+b.y1)/2 && l.y1 > (b.y0+b.y1)/2
 	})
 }
 
-// checkCovered finds labels over the data of a panel.
+// checkCovered reports labels that cover data in a panel.
 func (f *finder) checkCovered() {
 	for _, l := range f.labels {
 		for _, p := range f.panels {
@@ -183,7 +184,7 @@ func (f *finder) checkCovered() {
 	}
 }
 
-// checkRooms finds panels that are empty or too small.
+// checkRooms reports panels that are empty or too small.
 func (f *finder) checkRooms() {
 	if len(f.panels) == 0 {
 		f.addFault("no axes")
@@ -202,7 +203,8 @@ func (f *finder) checkRooms() {
 	}
 }
 
-// checkUnits finds legend names that end in different units, which cannot share an axis.
+// checkUnits reports legends whose names end in different units, because values in different units cannot share an
+// axis.
 func (f *finder) checkUnits() {
 	seen := map[string]bool{}
 	for _, l := range f.labels {

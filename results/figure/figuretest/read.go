@@ -1,6 +1,6 @@
-// Package figuretest parses figures from their SVG and finds layout faults: labels that are cut or overlap, marks
-// outside their axes, panels without data or room, more lines than can be distinguished. Tests call FindFaults; the
-// drawing code does not depend on this package.
+// Package figuretest parses figures from their SVG and finds layout faults. These are labels that are cut or overlap,
+// marks outside their axes, panels that are empty or too small, and more lines than can be distinguished. Tests call
+// FindFaults; the drawing code does not depend on this package.
 package figuretest
 
 import (
@@ -16,13 +16,13 @@ import (
 	"gonum.org/v1/plot/font/liberation"
 )
 
-// box is an upright rectangle in page units, with y downwards.
+// box is a rectangle with horizontal and vertical sides, in page units. y increases downwards.
 type box struct{ x0, y0, x1, y1 float64 }
 
 func (b box) width() float64  { return b.x1 - b.x0 }
 func (b box) height() float64 { return b.y1 - b.y0 }
 
-// expand returns the box with a margin on all sides.
+// expand returns the box enlarged by a margin on all sides.
 func (b box) expand(by float64) box { return box{b.x0 - by, b.y0 - by, b.x1 + by, b.y1 + by} }
 
 func (b box) holds(o box) bool { return o.x0 >= b.x0 && o.x1 <= b.x1 && o.y0 >= b.y0 && o.y1 <= b.y1 }
@@ -35,13 +35,13 @@ func (b *box) add(x, y float64) {
 
 func emptyBox() box { return box{math.Inf(1), math.Inf(1), math.Inf(-1), math.Inf(-1)} }
 
-// label is one piece of text with its box.
+// label is a piece of text with the box that it occupies.
 type label struct {
 	text string
 	box
 }
 
-// stroke is one path with its box and look. A straight one runs between the points from and to.
+// stroke is a path with its box and its look. A straight stroke connects the points from and to.
 type stroke struct {
 	box
 	colour   string // of its line, or of its area if it has no line
@@ -53,14 +53,14 @@ type stroke struct {
 	from, to [2]float64
 }
 
-// page is the content of an SVG.
+// page is the content of an SVG figure.
 type page struct {
 	box     box
 	labels  []label
 	strokes []stroke
 }
 
-// affine is the map x' = a·x + c·y + e, y' = b·x + d·y + f.
+// affine is the mapping x' = a·x + c·y + e, y' = b·x + d·y + f.
 type affine struct{ a, b, c, d, e, f float64 }
 
 func (m affine) then(o affine) affine {
@@ -74,7 +74,7 @@ func (m affine) at(x, y float64) (float64, float64) {
 
 var call = regexp.MustCompile(`(translate|scale|rotate)\(([^)]*)\)`)
 
-// parseTransform parses an element's transform attribute.
+// parseTransform parses the transform attribute of an SVG element.
 func parseTransform(list string) (affine, error) {
 	m := affine{a: 1, d: 1}
 	for _, c := range call.FindAllStringSubmatch(list, -1) {
@@ -108,7 +108,7 @@ func parseNumbers(list string) (v []float64, err error) {
 	return v, nil
 }
 
-// parsePage parses an SVG of package figure.
+// parsePage parses an SVG figure that package figure has written.
 func parsePage(r io.Reader) (*page, error) {
 	p, stack := new(page), []affine{{a: 1, d: 1}}
 	faces := font.NewCache(liberation.Collection())
@@ -146,7 +146,8 @@ func parsePage(r io.Reader) (*page, error) {
 	}
 }
 
-// begin handles the start of an element under the map at; text is set if the element is a text.
+// begin handles the start of an element, whose coordinates are mapped by at. If the element is a text, begin sets
+// *text.
 func (p *page) begin(name string, attr map[string]string, at affine, text **written) (err error) {
 	switch name {
 	case "svg":
@@ -163,7 +164,7 @@ func (p *page) begin(name string, attr map[string]string, at affine, text **writ
 	return err
 }
 
-// written is a text being parsed.
+// written is a text element that is being parsed.
 type written struct {
 	text string
 	face font.Font
@@ -188,7 +189,7 @@ func beginText(attr map[string]string, at affine) (*written, error) {
 	return &written{face: face, at: at, x: xy[0], y: xy[1]}, nil
 }
 
-// label returns the text with its box.
+// label returns the text with the box that it occupies.
 func (w *written) label(faces *font.Cache) label {
 	l := label{text: w.text, box: emptyBox()}
 	found := faces.Lookup(w.face, w.face.Size)
@@ -226,7 +227,7 @@ func parseStyle(list string) map[string]string {
 
 var piece = regexp.MustCompile(`([MLAQCZ])([^MLAQCZ]*)`)
 
-// addPath adds a path. It uses only the points of curves and ignores empty paths.
+// addPath adds a path to the page. It ignores empty paths. Of curves it considers only the points.
 func (p *page) addPath(attr map[string]string, at affine) error {
 	s := stroke{box: emptyBox(), width: 1}
 	points := 0

@@ -1,5 +1,5 @@
-// Package example makes a small, deterministic result for the tests of the exporters: a toy queue that either drops or
-// merges, its runs, and the bench document over them.
+// Package example creates a small, deterministic result for tests of the exporters. It consists of a toy queue that
+// either drops or merges updates, its runs, and the bench document about them.
 package example
 
 import (
@@ -19,13 +19,14 @@ const (
 	updates  = 3000
 )
 
-// Collect returns the collector's configuration for the example's runs.
+// Collect returns the configuration of the collector for the example's runs.
 func Collect(rate int64) results.Config {
 	return results.Config{Declared: toy.Declared, Clusters: Clusters, Workers: Workers, OutRate: olaf.Rate(rate), SpeedupUpdates: 5}
 }
 
-// Observations runs the toy queue: updates arrive on a fixed grid, and one in a few leaves; if merging, it contains all
-// updates of its cluster since the last departure. It returns the delivered frames and the counters.
+// Observations runs the toy queue and returns the delivered frames and the counters. Updates arrive at regular times,
+// and only one in a few leaves. If merging is set, an update that leaves contains all updates of its cluster since the
+// last departure.
 func Observations(merging bool, rate int64, seed uint64) ([]olaf.Observation, olaf.Counts) {
 	random := rand.New(rand.NewPCG(seed, 1))
 	var out []olaf.Observation
@@ -75,7 +76,7 @@ func Observations(merging bool, rate int64, seed uint64) ([]olaf.Observation, ol
 	return out, c
 }
 
-// Result returns four configurations with the given number of runs.
+// Result returns a result with four configurations and the given number of runs.
 func Result(runs int) *sheets.Result {
 	r := &sheets.Result{Bench: &results.Bench{Schema: results.BenchSchema, Experiment: "table1", Window: results.Window{}.String(),
 		Provenance: results.Provenance{Tool: "olafctl", Version: "test", Go: "go1.26", Host: "example", System: "linux/amd64", Device: "twin:",

@@ -1,5 +1,5 @@
-// Package toy declares a queue for the tests of results that merges and has fewer counters than any real one. Package
-// results uses only such declarations of a queue.
+// Package toy declares a merging queue for tests of package results. It has fewer counters than any real queue. The
+// tests use it because package results depends only on declarations of queues.
 package toy
 
 import (
@@ -33,16 +33,16 @@ var sums = &olaf.Ledger{
 	Identities: []olaf.Identity{{Left: []string{"count_delivered", "count_queued"}, Right: []string{"appended", "aggregated"}}},
 }
 
-// Declared is the declaration of a run through the toy.
+// Declared is the declaration of a run with the toy queue.
 var Declared = metric.OfQueue(flow, sums)
 
-// Summing is the declaration of a run with a summing program in front of the toy.
+// Summing is the declaration of a run with a summing switch program before the toy queue.
 var Summing = metric.OfProgram("summing", &olaf.Ledger{
 	Counters: []olaf.Counter{{Name: "added", Title: "Added", Unit: "updates"},
 		{Name: "vectors_out", Title: "Left", Unit: "updates"}}, Output: []string{"added"},
 }, 1, flow, sums)
 
-// Declarations returns the toy's declaration for every system name.
+// Declarations returns the toy queue's declaration for any system name.
 func Declarations(system string) *metric.Declaration {
 	if system != "" {
 		return nil
@@ -50,7 +50,7 @@ func Declarations(system string) *metric.Declaration {
 	return Declared
 }
 
-// Counts returns the toy's counters with some values by name, and 0 for all others.
+// Counts returns the toy queue's counters with the given values, by name. All other counters are 0.
 func Counts(values map[string]int64) olaf.Counts {
 	c := olaf.NewCounts(Declared.Ledger)
 	for name, v := range values {
@@ -59,7 +59,7 @@ func Counts(values map[string]int64) olaf.Counts {
 	return c
 }
 
-// Values returns the toy's measured metrics with some values by name; the others are missing.
+// Values returns the toy queue's measured metrics with the given values, by name. All other metrics are missing.
 func Values(values map[string]metric.Float) metric.Values {
 	v, _ := Declared.Measure(&metric.Measured{AgeBelow: func(float64) metric.Float { return metric.Missing() }})
 	for m := range v.All {

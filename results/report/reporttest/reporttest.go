@@ -1,4 +1,4 @@
-// Package reporttest renders reports in a real browser and reports layout faults.
+// Package reporttest renders reports in a browser and finds layout faults.
 package reporttest
 
 import (
@@ -20,8 +20,8 @@ import (
 	"github.com/olafctl/olaf/internal/peer"
 )
 
-// probe is a script put into a copy of the page. It reports overlapping and truncated elements through the page's
-// title.
+// probe is a script that is inserted into a copy of the page. It reports overlapping and truncated elements in the
+// page's title.
 const probe = `<script>
 window.addEventListener("error", e => document.title = "ERROR " + e.message);
 window.addEventListener("load", () => {
@@ -54,8 +54,8 @@ window.addEventListener("load", () => {
 });
 </script>`
 
-// frames embeds the pages in frames of a given width, since headless windows can't be narrower than 500 px, and
-// collects the results of their probes.
+// frames is a page that shows reports in frames of a given width, because headless windows cannot be narrower than 500
+// px. It collects the results of their probes.
 const frames = `<link rel="icon" href="data:,"><title>waiting</title><body style="margin:0">
 <script>
 const told = {};
@@ -64,9 +64,9 @@ function tell(frame, count) {
 }
 </script>`
 
-// Show loads pages by name in chromium, all at once and each in a frame of the given width in px. It returns the
-// findings by page: FINE and the number of figures, or what overlaps or is cut off. It fails the test if a page fetches
-// anything and skips it without chromium. Screenshots are saved in the folder $OLAF_KEEP.
+// Show loads pages in chromium, all at the same time and each in a frame that is width px wide. It returns the findings
+// by page name: FINE and the number of figures, or the elements that overlap or are cut off. It fails the test if a
+// page fetches anything, and skips it if chromium is not installed. Screenshots are saved in the folder $OLAF_KEEP.
 func Show(t *testing.T, width int, pages map[string]string) map[string]string {
 	t.Helper()
 	browser := peer.NeedProgram(t, "chromium")
@@ -106,10 +106,11 @@ func Show(t *testing.T, width int, pages map[string]string) map[string]string {
 	return found
 }
 
-// patience allows for a machine with many other processes.
+// patience is the maximum time that the browser may take. It is long enough for a machine that runs many other
+// processes.
 const patience = 5 * time.Minute
 
-// run runs the browser with a new profile.
+// run runs the browser with a new profile and returns its output.
 func run(t *testing.T, browser string, width int, args ...string) []byte {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)

@@ -1,8 +1,8 @@
 //go:build linux
 
-// Command guest is the first process in a virtual machine of package pcivm. It mounts file systems and runs
-// commands that arrive as JSON lines over the second serial port. Started by such a command, it runs one of its
-// tools.
+// Command guest is the first process in a virtual machine started by package pcivm. It mounts file systems and runs
+// commands that arrive as JSON lines over the second serial port. If a command runs /init with arguments, the new
+// process runs one of the tools instead.
 package main
 
 import (
@@ -43,7 +43,7 @@ func main() {
 	_ = unix.Reboot(unix.LINUX_REBOOT_CMD_RESTART) // ends QEMU
 }
 
-// mounts lists the guest's file systems.
+// mounts lists the file systems that are mounted in the guest.
 var mounts = []struct{ kind, path string }{
 	{"proc", "/proc"}, {"sysfs", "/sys"}, {"devtmpfs", "/dev"}, {"tmpfs", "/run"}, {"tmpfs", "/tmp"},
 }
@@ -78,7 +78,7 @@ func serveCommands() error {
 	}
 }
 
-// makeRaw stops the terminal from changing or echoing bytes.
+// makeRaw sets the terminal to raw mode, in which it neither changes nor echoes bytes.
 func makeRaw(fd int) error {
 	t, err := unix.IoctlGetTermios(fd, unix.TCGETS)
 	if err != nil {
@@ -90,7 +90,7 @@ func makeRaw(fd int) error {
 	return unix.IoctlSetTermios(fd, unix.TCSETS, t)
 }
 
-// server runs commands and reports their output.
+// server runs commands and sends their output as events.
 type server struct {
 	mu      sync.Mutex
 	out     *json.Encoder
@@ -127,7 +127,7 @@ func (s *server) handle(c *pcivm.Command) {
 	}()
 }
 
-// start runs a program and reports its lines and its end.
+// start starts a program. It sends an event for each line of output and one when the program has ended.
 func (s *server) start(c *pcivm.Command) {
 	p := exec.Command(c.Args[0], c.Args[1:]...)
 	p.Env = []string{"HOME=/tmp", "PATH=/bin", "OLAFCTL_HOME=/tmp/runs-" + strconv.Itoa(c.User), "TERM=dumb", "GOTRACEBACK=all"}
@@ -160,7 +160,7 @@ func (s *server) start(c *pcivm.Command) {
 	}()
 }
 
-// copy reports each line as an event.
+// copy sends an event for each line that it reads from r. e is the template for these events.
 func (s *server) copy(r io.Reader, e pcivm.Event) {
 	text := bufio.NewReader(r)
 	for {
@@ -182,7 +182,8 @@ func exitCode(p *os.ProcessState) int {
 	return p.ExitCode()
 }
 
-// tools lists the cases' helper programs. They run in the init, or as its child if the command names /init.
+// tools contains the helper programs for test cases. They run in the guest's first process, or in a child process if
+// the command names /init.
 var tools = map[string]func(out io.Writer, args []string) error{
 	"read": func(out io.Writer, args []string) error {
 		text, err := os.ReadFile(args[0])
@@ -207,7 +208,7 @@ func runTool(out io.Writer, args []string) error {
 	return tools[args[0]](out, append(args[1:], "", "")[:max(2, len(args)-1)])
 }
 
-// pokeBytes writes hex bytes at an offset of a file such as a configuration space.
+// pokeBytes writes bytes, given as hexadecimal text, at an offset in a file such as a configuration space.
 func pokeBytes(path, offset, text string) error {
 	at, err1 := strconv.ParseInt(offset, 0, 64)
 	data, err2 := hex.DecodeString(text)
@@ -219,7 +220,8 @@ func pokeBytes(path, offset, text string) error {
 	return errors.Join(err, file.Close())
 }
 
-// awaitPath waits until a path exists, or does not exist. The calling test gives up earlier.
+// awaitPath waits until a path exists, or until it no longer exists if there is false. It fails after three minutes;
+// the calling test gives up earlier.
 func awaitPath(path string, there bool) error {
 	for range 180_000 {
 		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) != there {
@@ -243,7 +245,7 @@ func loadModule(path, parameters string) error {
 	return nil
 }
 
-// shareFile lets a group read and write a file.
+// shareFile gives a group permission to read and write a file.
 func shareFile(path, group string) error {
 	gid, err := strconv.Atoi(group)
 	if err != nil {
@@ -252,7 +254,8 @@ func shareFile(path, group string) error {
 	return errors.Join(os.Chown(path, 0, gid), os.Chmod(path, 0o660))
 }
 
-// holdFile keeps the first file that matches a pattern open, and its first page mapped, until the process is killed.
+// holdFile opens the first file that matches a pattern and keeps it open until the process is killed. If mapped is set,
+// it also maps the file's first page.
 func holdFile(out io.Writer, pattern string, mapped bool) error {
 	found, err := filepath.Glob(pattern)
 	if err != nil || len(found) == 0 {
